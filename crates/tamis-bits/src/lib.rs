@@ -1,0 +1,1 @@
+//! Bit vectors, rank, select, packed integers and vector kernels of Tamis.

@@ -1,0 +1,3 @@
+//! `tamis` on the command line.
+
+fn main() {}

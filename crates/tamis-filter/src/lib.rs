@@ -1,0 +1,1 @@
+//! Point and range filters over sorted byte keys.

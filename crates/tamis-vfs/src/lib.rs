@@ -1,0 +1,100 @@
+//! The only code of Tamis that touches files.
+//!
+//! Everything above it sees two traits, [`Vfs`] and [`File`], so that tests can lose power, run out of disk, fail the
+//! n-th operation, or count what a read touched.
+//!
+//! # What is durable after which call
+//!
+//! 1. Bytes given to [`File::append`] survive the process at once, and the machine only after [`File::sync`] of that
+//!    file returned `Ok`.
+//! 2. A name made by [`Vfs::create`], [`Vfs::rename`] or [`Vfs::hard_link`], or taken away by [`Vfs::remove`], survives
+//!    the machine only after [`Vfs::sync_dir`] of its folder returned `Ok`. Without it either state may be found.
+//! 3. A rename within one folder is atomic: a crash leaves the old state or the new one, never both names or none.
+//! 4. A failed sync is final for that file: what was appended since the last good sync may or may not be there, and a
+//!    later sync that succeeds proves nothing about it.
+//!
+//! Implementations: the operating system, memory with a crash clone, and two wrappers over any other
+//! (fault injection, recording).
+
+use std::{fmt::Debug, io, path::Path, sync::Arc};
+
+/// How a file is opened for reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Positioned reads through the operating system's page cache.
+    Buffered,
+    /// Positioned reads past the page cache. Offset, length and buffer address must be multiples of 4,096; where the
+    /// file system refuses direct I/O the file is opened [`Access::Buffered`].
+    Direct,
+    /// A read-only mapping of the whole file as it is at open; [`File::mapping`] gives it. An I/O error or a
+    /// truncation by another program under a mapping ends the process, so only files that never change are opened so.
+    Mapped,
+}
+
+/// One entry of a folder, as [`Vfs::list`] gives it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// The name without the folder.
+    pub name: String,
+    /// Length in bytes; 0 for folders.
+    pub length: u64,
+    /// Whether it is a folder.
+    pub is_dir: bool,
+}
+
+/// An open file. All calls are thread-safe; appends come from one thread at a time.
+pub trait File: Debug + Send + Sync {
+    /// Fills `buffer` from `offset`. Past the end: [`io::ErrorKind::UnexpectedEof`].
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Writes `bytes` at the end. After an error any prefix of them may be in the file.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes all appended bytes and the length survive the machine.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts the file to `length` bytes; the next append goes there.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+    /// The length in bytes now.
+    fn length(&self) -> io::Result<u64>;
+    /// The bytes of the file where it was opened [`Access::Mapped`].
+    fn mapping(&self) -> Option<&[u8]>;
+    /// Tells that `length` bytes at `offset` will be read soon. A hint: errors are not reported.
+    fn will_need(&self, offset: u64, length: u64);
+}
+
+/// A held lock of a database folder; dropping it releases the lock.
+pub trait Lock: Debug + Send + Sync {}
+
+/// A file system.
+pub trait Vfs: Debug + Send + Sync + 'static {
+    /// Makes a new, empty file for appending (and reading back). An existing one is
+    /// [`io::ErrorKind::AlreadyExists`] and stays as it is.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file for reading.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
+    /// Reads a whole file that is small by design (`CURRENT`, manifests, logs).
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = self.open(path, Access::Buffered)?;
+        let length = file.length()?;
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?];
+        file.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+    /// Renames a file, replacing `target` if it is there.
+    fn rename(&self, source: &Path, target: &Path) -> io::Result<()>;
+    /// Gives a file a second name; an existing `target` is [`io::ErrorKind::AlreadyExists`].
+    fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()>;
+    /// Removes a file's name. Open handles and mappings stay readable.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes a folder and its parents; an existing folder is no error.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// The entries of a folder, sorted by name.
+    fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Whether a file or folder of this name is there.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// Makes the names in a folder survive the machine.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock that `path` (created when missing) stands for. Held by another handle or process:
+    /// [`io::ErrorKind::WouldBlock`], at once.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+    /// Bytes that can still be written below `path`, where the file system tells.
+    fn free_space(&self, path: &Path) -> io::Result<Option<u64>>;
+}

@@ -1,0 +1,1 @@
+//! A batch of writes that happen together, and its bytes.

@@ -1,0 +1,111 @@
+//! Fixed and variable-length integers (little-endian, LEB128) and the checksum of all files.
+//!
+//! Readers take a [`Decoder`] over a byte slice: every `take_*` gives `None` past the end, so that no decoder indexes
+//! bytes from disk.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The checksum of all files: XXH3, 64 bits, seeded with the offset of what it covers (or 0 where that is not fixed),
+/// so that a part read from the wrong place is noticed.
+pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
+}
+
+pub(crate) fn put_u16(target: &mut Vec<u8>, value: u16) {
+    target.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u32(target: &mut Vec<u8>, value: u32) {
+    target.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u64(target: &mut Vec<u8>, value: u64) {
+    target.extend_from_slice(&value.to_le_bytes());
+}
+
+/// LEB128: seven bits a byte, least first, the top bit says that more follow.
+pub(crate) fn put_varint(target: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        target.push((value as u8) | 0x80);
+        value >>= 7;
+    }
+    target.push(value as u8);
+}
+
+/// A varint length and the bytes.
+pub(crate) fn put_bytes(target: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(target, bytes.len() as u64);
+    target.extend_from_slice(bytes);
+}
+
+/// Takes values off the front of a byte slice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decoder<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// What has not been taken yet.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(front)
+    }
+
+    fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*front)
+    }
+
+    pub(crate) fn take_u8(&mut self) -> Option<u8> {
+        self.take_array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn take_u16(&mut self) -> Option<u16> {
+        self.take_array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn take_u32(&mut self) -> Option<u32> {
+        self.take_array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn take_u64(&mut self) -> Option<u64> {
+        self.take_array().map(u64::from_le_bytes)
+    }
+
+    /// `None` past the end, above 64 bits, and for an encoding that is longer than needed.
+    pub(crate) fn take_varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take_u8()?;
+            let bits = u64::from(byte & 0x7F);
+            if shift == 63 && bits > 1 || shift > 0 && byte == 0 {
+                return None;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A varint length and that many bytes.
+    pub(crate) fn take_bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.take_varint()?).ok()?;
+        self.take(length)
+    }
+}

@@ -1,0 +1,1 @@
+//! Flushes and compactions: what to do, and doing it.

@@ -1,0 +1,1 @@
+//! The database as programs see it.

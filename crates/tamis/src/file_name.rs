@@ -1,0 +1,91 @@
+//! Names and numbers of all files of a database folder (`docs/format/directory.md`).
+//!
+//! Numbers are given out by the manifest, shared by all kinds, and never used twice.
+
+use std::path::{Path, PathBuf};
+
+/// The file that names the manifest in force.
+pub(crate) const CURRENT: &str = "CURRENT";
+/// The file that stands for the lock of the folder.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// A file of a database folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum FileName {
+    Current,
+    Lock,
+    Manifest(u64),
+    Log(u64),
+    Table(u64),
+    /// Filters of one table or partition in a file of their own.
+    Filter(u64),
+    /// A sorted view (reserved).
+    View(u64),
+    /// A file being written; made visible by a rename, otherwise swept at open.
+    Temporary(u64),
+    /// A file that is no longer needed, on its way to be deleted: swept at open.
+    Obsolete(u64),
+}
+
+impl FileName {
+    /// The kind of a name in the folder; `None` for a foreign file.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            CURRENT => return Some(Self::Current),
+            LOCK => return Some(Self::Lock),
+            _ => {}
+        }
+        let (number, suffix) = name.split_once('.')?;
+        if number.len() < 6
+            || (number.len() > 6 && number.starts_with('0'))
+            || !number.bytes().all(|b| b.is_ascii_digit())
+        {
+            return None;
+        }
+        let number = number.parse().ok()?;
+        Some(match suffix {
+            "manifest" => Self::Manifest(number),
+            "log" => Self::Log(number),
+            "table" => Self::Table(number),
+            "filter" => Self::Filter(number),
+            "view" => Self::View(number),
+            "tmp" => Self::Temporary(number),
+            _ if suffix.ends_with(".obsolete") => Self::Obsolete(number),
+            _ => return None,
+        })
+    }
+
+    /// The name within the folder.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Current => CURRENT.to_owned(),
+            Self::Lock => LOCK.to_owned(),
+            Self::Manifest(number) => format!("{number:06}.manifest"),
+            Self::Log(number) => format!("{number:06}.log"),
+            Self::Table(number) => format!("{number:06}.table"),
+            Self::Filter(number) => format!("{number:06}.filter"),
+            Self::View(number) => format!("{number:06}.view"),
+            Self::Temporary(number) => format!("{number:06}.tmp"),
+            Self::Obsolete(number) => format!("{number:06}.table.obsolete"),
+        }
+    }
+
+    /// The path in the folder.
+    pub(crate) fn path(self, folder: &Path) -> PathBuf {
+        folder.join(self.name())
+    }
+
+    /// The number, for kinds that have one.
+    pub(crate) const fn number(self) -> Option<u64> {
+        match self {
+            Self::Current | Self::Lock => None,
+            Self::Manifest(number)
+            | Self::Log(number)
+            | Self::Table(number)
+            | Self::Filter(number)
+            | Self::View(number)
+            | Self::Temporary(number)
+            | Self::Obsolete(number) => Some(number),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an entry is: user key, sequence number, kind; and the order of entries.
+//!
+//! Entries are ordered by user key (bytewise, ascending), then by sequence number (descending: newest first). No two
+//! entries of a keyspace have the same key and sequence number. Kind takes no part in the order.
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, Result};
+
+/// The order of writes: 1 is the first write of a database, 0 stands for "older than all".
+pub(crate) type Sequence = u64;
+
+/// A sequence number above all: reads the newest version.
+pub(crate) const SEQUENCE_MAX: Sequence = (1 << 56) - 1;
+
+/// The longest key in bytes.
+pub const KEY_LENGTH_MAX: usize = 65_535;
+
+/// The longest value in bytes (256 MiB).
+pub const VALUE_LENGTH_MAX: usize = 1 << 28;
+
+/// What an entry says of its key. Its byte is part of the formats; 3 to 6 are reserved and refused by this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The key has this value.
+    Put = 1,
+    /// The key is deleted.
+    Tombstone = 2,
+    // 3 merge operand, 4 range tombstone, 5 blob reference, 6 put with expiry: reserved.
+}
+
+impl Kind {
+    /// The kind of a byte from disk; `None` for a kind that this version does not know.
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Put),
+            2 => Some(Self::Tombstone),
+            _ => None,
+        }
+    }
+}
+
+/// The order of two entries, see the head of this file.
+pub(crate) fn compare_entries(left: (&[u8], Sequence), right: (&[u8], Sequence)) -> Ordering {
+    left.0.cmp(right.0).then(right.1.cmp(&left.1))
+}
+
+/// Refuses keys of no bytes and of more than [`KEY_LENGTH_MAX`].
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    match key.len() {
+        0 => Err(Error::KeyEmpty),
+        length if length > KEY_LENGTH_MAX => Err(Error::KeyTooLong { length }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses values of more than [`VALUE_LENGTH_MAX`] bytes.
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    match value.len() {
+        length if length > VALUE_LENGTH_MAX => Err(Error::ValueTooLong { length }),
+        _ => Ok(()),
+    }
+}
+
+/// The least key that is greater than every key with this prefix; `None` when there is none (all bytes 0xFF).
+pub(crate) fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut successor = prefix.get(..=kept)?.to_vec();
+    if let Some(last) = successor.last_mut() {
+        *last += 1;
+    }
+    Some(successor)
+}

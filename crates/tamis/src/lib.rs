@@ -1,0 +1,32 @@
+//! An embedded, durable, ordered key-value store whose reads touch only the data they return.
+#![allow(dead_code)]
+
+mod batch;
+mod cache;
+mod coding;
+mod compaction;
+mod cursor;
+mod db;
+mod error;
+mod events;
+mod file_name;
+mod frame;
+mod key;
+mod memtable;
+mod metrics;
+mod options;
+mod read;
+mod recover;
+mod runtime;
+mod slice;
+mod table;
+mod version;
+mod wal;
+mod write;
+
+pub use error::{Corruption, Error, Result};
+pub use events::{Event, EventListener};
+pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
+pub use options::{Compression, Durability, KeyspaceOptions, Options};
+pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
+pub use slice::Slice;

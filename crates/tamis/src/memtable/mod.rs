@@ -1,0 +1,1 @@
+//! The newest data, sorted, in memory.

@@ -1,0 +1,1 @@
+//! From a folder to a database: manifest, then log.

@@ -1,0 +1,1 @@
+//! Which tables make up the database, and the manifest that says so.

@@ -1,0 +1,1 @@
+//! The write-ahead log: the durable copy of the memtables.
