@@ -1,1 +1,212 @@
-//! Counters of the database.
+//! Counters of the database: what reads cost, what filters were worth, what is written, when writers were slowed.
+//!
+//! Counters are relaxed atomics: each is exact, but two read one after the other may be of different moments.
+//! [`Statistics`] is what programs get: a plain copy, with the state of each level beside it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Levels that a keyspace can have.
+pub(crate) const LEVEL_COUNT_MAX: usize = 16;
+
+/// One counter.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, by: u64) {
+        if by > 0 {
+            self.0.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What filters were asked on one level, by point reads.
+#[derive(Debug, Default)]
+pub(crate) struct FilterCounters {
+    pub(crate) asked: Counter,
+    pub(crate) denied: Counter,
+    pub(crate) useful: Counter,
+}
+
+/// Counters of a database since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) blocks_read: Counter,
+    pub(crate) bytes_read: Counter,
+    pub(crate) cache_hits: Counter,
+    pub(crate) digests: Counter,
+    pub(crate) point_reads: Counter,
+    pub(crate) scans: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) entries_written: Counter,
+    pub(crate) user_bytes_written: Counter,
+    pub(crate) log_bytes_written: Counter,
+    pub(crate) flush_bytes_written: Counter,
+    pub(crate) compaction_bytes_read: Counter,
+    pub(crate) compaction_bytes_written: Counter,
+    pub(crate) flushes: Counter,
+    pub(crate) compactions: Counter,
+    pub(crate) trivial_moves: Counter,
+    pub(crate) jobs_failed: Counter,
+    pub(crate) slowed_writes: Counter,
+    pub(crate) slowed_microseconds: Counter,
+    pub(crate) stopped_writes: Counter,
+    pub(crate) stopped_microseconds: Counter,
+    pub(crate) filters_ignored: Counter,
+    pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
+}
+
+/// How often the filters of one level were asked by point reads, and what their answers were worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FilterStatistics {
+    /// Questions.
+    pub asked: u64,
+    /// Answers "certainly absent": each saved a block read.
+    pub denied: u64,
+    /// Answers "may be there" where the key was there.
+    pub useful: u64,
+}
+
+/// The state of one level of a keyspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LevelStatistics {
+    /// Runs.
+    pub run_count: usize,
+    /// Tables.
+    pub table_count: usize,
+    /// Bytes of its tables on disk.
+    pub bytes: u64,
+    /// Entries in its tables: puts, old versions and tombstones.
+    pub entry_count: u64,
+    /// Tombstones in its tables.
+    pub tombstone_count: u64,
+}
+
+/// The state of one keyspace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct KeyspaceStatistics {
+    /// Its name.
+    pub name: String,
+    /// Bytes of the memtable that takes writes.
+    pub memtable_bytes: u64,
+    /// Sealed memtables that wait for their flush.
+    pub sealed_memtable_count: usize,
+    /// Levels, the newest first.
+    pub levels: Vec<LevelStatistics>,
+}
+
+/// What a database did since it was opened, and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
+    pub blocks_read: u64,
+    /// Bytes of those blocks.
+    pub bytes_read: u64,
+    /// Blocks that reads found in the cache, or in a mapping that was verified before.
+    pub cache_hits: u64,
+    /// Key digests computed by point reads.
+    pub digests: u64,
+    /// Point reads.
+    pub point_reads: u64,
+    /// Scans begun.
+    pub scans: u64,
+    /// Batches written.
+    pub writes: u64,
+    /// Puts and deletes written.
+    pub entries_written: u64,
+    /// Bytes of keys and values written by the program.
+    pub user_bytes_written: u64,
+    /// Bytes written to the log.
+    pub log_bytes_written: u64,
+    /// Bytes written by flushes.
+    pub flush_bytes_written: u64,
+    /// Bytes read by compactions.
+    pub compaction_bytes_read: u64,
+    /// Bytes written by compactions.
+    pub compaction_bytes_written: u64,
+    /// Flushes done.
+    pub flushes: u64,
+    /// Compactions done, moves of tables between levels not counted.
+    pub compactions: u64,
+    /// Tables moved to a deeper level without being rewritten.
+    pub trivial_moves: u64,
+    /// Flushes and compactions that failed.
+    pub jobs_failed: u64,
+    /// Writes that were slowed because flushes or compactions lag behind.
+    pub slowed_writes: u64,
+    /// How long they were slowed, in microseconds.
+    pub slowed_microseconds: u64,
+    /// Writes that waited for a memtable to be flushed.
+    pub stopped_writes: u64,
+    /// How long they waited, in microseconds.
+    pub stopped_microseconds: u64,
+    /// Damaged filters that are passed over.
+    pub filters_ignored: u64,
+    /// Bytes of the log segments that are still needed.
+    pub log_bytes: u64,
+    /// Bytes of blocks in the cache.
+    pub cache_bytes: u64,
+    /// Bytes of filters and indexes in memory.
+    pub cache_pinned_bytes: u64,
+    /// Filters by level, the newest first.
+    pub filters: Vec<FilterStatistics>,
+    /// Each keyspace.
+    pub keyspaces: Vec<KeyspaceStatistics>,
+}
+
+impl Statistics {
+    /// Bytes written to disk for each byte written by the program; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        if self.user_bytes_written == 0 {
+            return 0.0;
+        }
+        let written = self.log_bytes_written + self.flush_bytes_written + self.compaction_bytes_written;
+        written as f64 / self.user_bytes_written as f64
+    }
+}
+
+impl Metrics {
+    /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
+    pub(crate) fn snapshot(&self) -> Statistics {
+        let deepest = self.filters.iter().rposition(|level| level.asked.get() > 0).map_or(0, |level| level + 1);
+        let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
+            asked: level.asked.get(),
+            denied: level.denied.get(),
+            useful: level.useful.get(),
+        });
+        Statistics {
+            blocks_read: self.blocks_read.get(),
+            bytes_read: self.bytes_read.get(),
+            cache_hits: self.cache_hits.get(),
+            digests: self.digests.get(),
+            point_reads: self.point_reads.get(),
+            scans: self.scans.get(),
+            writes: self.writes.get(),
+            entries_written: self.entries_written.get(),
+            user_bytes_written: self.user_bytes_written.get(),
+            log_bytes_written: self.log_bytes_written.get(),
+            flush_bytes_written: self.flush_bytes_written.get(),
+            compaction_bytes_read: self.compaction_bytes_read.get(),
+            compaction_bytes_written: self.compaction_bytes_written.get(),
+            flushes: self.flushes.get(),
+            compactions: self.compactions.get(),
+            trivial_moves: self.trivial_moves.get(),
+            jobs_failed: self.jobs_failed.get(),
+            slowed_writes: self.slowed_writes.get(),
+            slowed_microseconds: self.slowed_microseconds.get(),
+            stopped_writes: self.stopped_writes.get(),
+            stopped_microseconds: self.stopped_microseconds.get(),
+            filters_ignored: self.filters_ignored.get(),
+            filters: filters.collect(),
+            ..Statistics::default()
+        }
+    }
+}
