@@ -27,6 +27,7 @@ mod write;
 pub use error::{Corruption, Error, Result};
 pub use events::{Event, EventListener};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
+pub use metrics::{FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
 pub use options::{Compression, Durability, KeyspaceOptions, Options};
 pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;

@@ -176,7 +176,8 @@ impl Statistics {
 impl Metrics {
     /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let deepest = self.filters.iter().rposition(|level| level.asked.get() > 0).map_or(0, |level| level + 1);
+        let deepest =
+            self.filters.iter().rposition(|level| level.asked.get() > 0).map_or(0, |level| level + 1);
         let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
             asked: level.asked.get(),
             denied: level.denied.get(),

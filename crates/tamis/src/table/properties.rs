@@ -1,0 +1,162 @@
+//! What a table says of itself: where it comes from ([`TableOrigin`]) and what is in it ([`TableSummary`]).
+//!
+//! The summary is also what the manifest keeps of each table, so that a version can be planned with (picks, ranges,
+//! sizes) without opening a table. The bytes are defined in `docs/format/table.md`, section "Properties"; readers
+//! ignore bytes behind the fields that they know.
+
+use crate::{
+    coding::{Decoder, put_bytes, put_u64, put_varint},
+    key::Sequence,
+};
+
+/// Where a table belongs and what it came from. Given to the writer, kept for repair and inspection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TableOrigin {
+    /// The database's id; a table of another database is refused by repair.
+    pub(crate) database_id: u64,
+    /// The keyspace's id, never used twice.
+    pub(crate) keyspace_id: u64,
+    /// The keyspace's name when the table was written.
+    pub(crate) keyspace_name: String,
+    /// Lower bound (included) of the partition; empty: from the first key.
+    pub(crate) partition_lower: Vec<u8>,
+    /// Upper bound (excluded) of the partition; empty: to the last key.
+    pub(crate) partition_upper: Vec<u8>,
+    /// The level for which it was written. A moved table keeps this field.
+    pub(crate) level: u8,
+    /// Age of its run: of two runs with the same key and level, the one with the greater age number is newer.
+    pub(crate) run_age: u64,
+    /// Numbers of the files that its compaction replaced; none for a flush.
+    pub(crate) replaced: Vec<u64>,
+}
+
+/// What is in a table. Kept in the table and in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TableSummary {
+    /// The file's number.
+    pub(crate) number: u64,
+    /// The file's length in bytes (not kept in the table itself: there it is the length of the file).
+    pub(crate) file_bytes: u64,
+    /// Entries of all kinds.
+    pub(crate) entry_count: u64,
+    /// Entries that are tombstones.
+    pub(crate) tombstone_count: u64,
+    /// Data blocks.
+    pub(crate) block_count: u64,
+    /// Bytes of all keys, before prefixes are shared.
+    pub(crate) key_bytes: u64,
+    /// Bytes of all values.
+    pub(crate) value_bytes: u64,
+    /// The least sequence number.
+    pub(crate) smallest_sequence: Sequence,
+    /// The greatest sequence number.
+    pub(crate) largest_sequence: Sequence,
+    /// The first entry's key.
+    pub(crate) smallest_key: Vec<u8>,
+    /// The last entry's key.
+    pub(crate) largest_key: Vec<u8>,
+}
+
+/// The properties section of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TableProperties {
+    pub(crate) origin: TableOrigin,
+    pub(crate) summary: TableSummary,
+}
+
+impl TableOrigin {
+    pub(crate) fn encode(&self, target: &mut Vec<u8>) {
+        put_u64(target, self.database_id);
+        put_varint(target, self.keyspace_id);
+        put_bytes(target, self.keyspace_name.as_bytes());
+        put_bytes(target, &self.partition_lower);
+        put_bytes(target, &self.partition_upper);
+        target.push(self.level);
+        put_varint(target, self.run_age);
+        put_varint(target, self.replaced.len() as u64);
+        for &number in &self.replaced {
+            put_varint(target, number);
+        }
+    }
+
+    /// `None` for bytes that [`TableOrigin::encode`] can't have written.
+    pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
+        let mut origin = Self {
+            database_id: source.take_u64()?,
+            keyspace_id: source.take_varint()?,
+            keyspace_name: String::from_utf8(source.take_bytes()?.to_vec()).ok()?,
+            partition_lower: source.take_bytes()?.to_vec(),
+            partition_upper: source.take_bytes()?.to_vec(),
+            level: source.take_u8()?,
+            run_age: source.take_varint()?,
+            replaced: Vec::new(),
+        };
+        // The count is not believed: numbers are taken while there are bytes for them.
+        for _ in 0..source.take_varint()? {
+            origin.replaced.push(source.take_varint()?);
+        }
+        Some(origin)
+    }
+}
+
+impl TableSummary {
+    pub(crate) fn encode(&self, target: &mut Vec<u8>) {
+        for field in [
+            self.number,
+            self.file_bytes,
+            self.entry_count,
+            self.tombstone_count,
+            self.block_count,
+            self.key_bytes,
+            self.value_bytes,
+            self.smallest_sequence,
+            self.largest_sequence,
+        ] {
+            put_varint(target, field);
+        }
+        put_bytes(target, &self.smallest_key);
+        put_bytes(target, &self.largest_key);
+    }
+
+    /// `None` for bytes that [`TableSummary::encode`] can't have written, and for a summary that can't be true.
+    pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
+        let summary = Self {
+            number: source.take_varint()?,
+            file_bytes: source.take_varint()?,
+            entry_count: source.take_varint()?,
+            tombstone_count: source.take_varint()?,
+            block_count: source.take_varint()?,
+            key_bytes: source.take_varint()?,
+            value_bytes: source.take_varint()?,
+            smallest_sequence: source.take_varint()?,
+            largest_sequence: source.take_varint()?,
+            smallest_key: source.take_bytes()?.to_vec(),
+            largest_key: source.take_bytes()?.to_vec(),
+        };
+        let is_possible = summary.tombstone_count <= summary.entry_count
+            && summary.block_count <= summary.entry_count
+            && summary.smallest_sequence <= summary.largest_sequence
+            && summary.smallest_key <= summary.largest_key;
+        is_possible.then_some(summary)
+    }
+
+    /// Whether the table may hold `key`, by its smallest and largest key alone.
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.smallest_key.as_slice() <= key && key <= self.largest_key.as_slice()
+    }
+}
+
+impl TableProperties {
+    pub(crate) fn encode(&self, target: &mut Vec<u8>) {
+        self.origin.encode(target);
+        TableSummary { file_bytes: 0, ..self.summary.clone() }.encode(target);
+    }
+
+    /// `None` for bytes that [`TableProperties::encode`] can't have written; more bytes may follow.
+    pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? })
+    }
+}
+
+#[cfg(test)]
+mod tests;
