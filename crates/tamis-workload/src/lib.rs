@@ -1,1 +1,34 @@
-//! Seeded generators of keys, queries and operations.
+//! Seeded generators of keys, queries and operations, and the files that hold them.
+//!
+//! Everything here is a pure function of its seed: the same call gives the same bytes on every machine (where the
+//! system's `ln` and `cos` enter, the item says so). The crate imports nothing of Tamis, so that tests, benches,
+//! the command line and comparisons with other stores all measure the same input.
+//!
+//! - [`SplitMix64`]: the generator under all others.
+//! - [`KeySet`]: sets of distinct 64-bit keys: uniform, normal, gaps.
+//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split), and ranges that do.
+//! - [`Events`]: the time series of the SuRF paper, keyed by timestamp and sensor.
+//! - [`Zipfian`], [`ScrambledZipfian`]: skewed choices, as YCSB draws them.
+//! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
+//!
+//! ```
+//! use tamis_workload::KeySet;
+//! let keys = KeySet::Gaps.generate(3, 42);
+//! assert_eq!(keys, [1_000_000_000_000, 1_000_000_001_686, 1_000_000_001_946]);
+//! ```
+
+mod events;
+pub mod file;
+mod keys;
+mod prng;
+mod queries;
+mod zipf;
+
+pub use events::{Event, Events, SENSOR_COUNT, fill_value};
+pub use file::FileError;
+pub use keys::{KeySet, PUBLIC_KEY_SEED};
+pub use prng::SplitMix64;
+pub use queries::{
+    NON_EMPTY_SEED, NoEmptyRange, QUERY_SEED, QuerySet, Range, RangeMax, SAMPLE_SEED, non_empty_ranges,
+};
+pub use zipf::{ScrambledZipfian, Zipfian, fnv_hash};

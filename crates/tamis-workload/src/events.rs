@@ -1,0 +1,92 @@
+//! Sensor events: the time series with which the SuRF paper measures a store.
+//!
+//! 2,000 sensors each report as a Poisson process, once every 0.2 s on average, from a random moment within the first
+//! 0.2 s. Over all sensors that is an event every 100,000 ns. A key is the 64-bit timestamp in nanoseconds followed
+//! by the 64-bit sensor number, both big-endian, so that byte order is time order. Events come ascending and distinct.
+//! The intervals go through the system's `ln`: another C library may move a few timestamps by a nanosecond.
+//! Cost: one heap operation an event.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use crate::prng::SplitMix64;
+
+#[cfg(test)]
+mod tests;
+
+/// How many sensors there are.
+pub const SENSOR_COUNT: u64 = 2000;
+
+/// Mean time between two events of one sensor, in nanoseconds.
+const INTERVAL_MEAN: f64 = 2e8;
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Event {
+    /// Nanoseconds since the start.
+    pub timestamp: u64,
+    /// The sensor, from 0 on.
+    pub sensor: u64,
+}
+
+impl Event {
+    /// The 16 bytes of its key, whose order is the order of events.
+    pub fn key(&self) -> [u8; 16] {
+        (u128::from(self.timestamp) << 64 | u128::from(self.sensor)).to_be_bytes()
+    }
+
+    /// The event of a key.
+    pub fn from_key(key: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(key);
+        Self { timestamp: (number >> 64) as u64, sensor: number as u64 }
+    }
+}
+
+/// All events in the order of their keys, without end.
+///
+/// ```
+/// let events: Vec<_> = tamis_workload::Events::new(42).take(1000).collect();
+/// assert!(events.is_sorted());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Events {
+    random: SplitMix64,
+    /// The next event of each sensor; the least is on top.
+    next: BinaryHeap<Reverse<Event>>,
+}
+
+impl Events {
+    /// The events of `seed` from [`SENSOR_COUNT`] sensors.
+    pub fn new(seed: u64) -> Self {
+        Self::with_sensors(seed, SENSOR_COUNT)
+    }
+
+    /// The events of `seed` from `sensor_count` sensors; none when there is no sensor.
+    pub fn with_sensors(seed: u64, sensor_count: u64) -> Self {
+        let mut random = SplitMix64::new(seed);
+        let next = (0..sensor_count)
+            .map(|sensor| Reverse(Event { timestamp: random.below(INTERVAL_MEAN as u64), sensor }))
+            .collect();
+        Self { random, next }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let Reverse(event) = self.next.pop()?;
+        let interval = -self.random.unit_above_zero().ln() * INTERVAL_MEAN;
+        // At least one nanosecond, so that no sensor has two events of one key.
+        let timestamp = event.timestamp.saturating_add((interval as u64).max(1));
+        self.next.push(Reverse(Event { timestamp, sensor: event.sensor }));
+        Some(event)
+    }
+}
+
+/// Fills `value` with bytes that do not compress and that depend on `seed` only.
+pub fn fill_value(seed: u64, value: &mut [u8]) {
+    let mut random = SplitMix64::new(seed);
+    for chunk in value.chunks_mut(8) {
+        chunk.copy_from_slice(random.next_u64().to_le_bytes().get(..chunk.len()).unwrap_or_default());
+    }
+}

@@ -1,0 +1,259 @@
+//! Binary files of 64-bit values: a count and as many values, all little-endian.
+//!
+//! ```text
+//! offset 0   u64 count
+//! offset 8   u64 value 0
+//! offset 16  u64 value 1 ...
+//! ```
+//!
+//! Key files (`.keys`) hold distinct values ascending; query files (`.q`, `.s`) hold `left, right` pairs. Readers
+//! refuse cut files, bytes after the last value, and values out of order, and name the offset. Nothing is allocated
+//! by an unchecked count.
+
+use std::io::{self, BufReader, BufWriter, Read, Write};
+
+use crate::{keys::KeySet, queries::Range};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a value and of the count.
+const VALUE_BYTES: u64 = 8;
+/// Values for which room is made before they were read.
+const RESERVED_COUNT_MAX: u64 = 1 << 20;
+
+/// Why a file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("at offset {offset}: {source}")]
+    Io {
+        /// Offset in bytes of the value.
+        offset: u64,
+        /// The operating system's own error.
+        source: io::Error,
+    },
+    /// The file ends before its count says.
+    #[error("cut at offset {length}: the count at offset 0 promises {count} values ({} bytes)", promised(*.count))]
+    Cut {
+        /// Where the file ends.
+        length: u64,
+        /// The count at its head.
+        count: u64,
+    },
+    /// The file is too short for a count.
+    #[error("cut at offset {length}: a file of 64-bit values begins with its count in 8 bytes")]
+    NoCount {
+        /// Where the file ends.
+        length: u64,
+    },
+    /// The file goes on after its last value.
+    #[error(
+        "more bytes at offset {offset}, after the {count} values that the count at offset 0 promises; is this a file of 64-bit values?"
+    )]
+    TooLong {
+        /// Offset of the first byte too many.
+        offset: u64,
+        /// The count at its head.
+        count: u64,
+    },
+    /// Keys must ascend.
+    #[error(
+        "at offset {offset}: key {value} does not lie above the one before it ({before}); keys are distinct and ascend"
+    )]
+    NotAscending {
+        /// Offset in bytes of the value.
+        offset: u64,
+        /// The value.
+        value: u64,
+        /// The one before it.
+        before: u64,
+    },
+    /// A range must not be reversed.
+    #[error("at offset {offset}: the range [{left}, {right}] is reversed")]
+    Reversed {
+        /// Offset in bytes of the left end.
+        offset: u64,
+        /// Left end.
+        left: u64,
+        /// Right end.
+        right: u64,
+    },
+    /// Ranges are pairs.
+    #[error("at offset 0: the count {count} is odd; ranges are pairs of values")]
+    OddCount {
+        /// The count.
+        count: u64,
+    },
+}
+
+/// Length in bytes that a count promises; more than any file for a count that can't be one.
+fn promised(count: u64) -> u64 {
+    count.saturating_add(1).saturating_mul(VALUE_BYTES)
+}
+
+/// Reads a file value by value.
+#[derive(Debug)]
+pub struct ValueReader<R> {
+    source: BufReader<R>,
+    count: u64,
+    index: u64,
+    is_failed: bool,
+}
+
+impl<R: Read> ValueReader<R> {
+    /// Reads the count.
+    ///
+    /// # Errors
+    /// [`FileError::NoCount`] and [`FileError::Io`].
+    pub fn new(source: R) -> Result<Self, FileError> {
+        let mut source = BufReader::with_capacity(1 << 16, source);
+        let mut bytes = [0; 8];
+        let length = fill(&mut source, &mut bytes, 0)?;
+        if length < VALUE_BYTES {
+            return Err(FileError::NoCount { length });
+        }
+        Ok(Self { source, count: u64::from_le_bytes(bytes), index: 0, is_failed: false })
+    }
+
+    /// How many values the head of the file promises. Not to be trusted before all were read.
+    pub fn value_count(&self) -> u64 {
+        self.count
+    }
+
+    /// Offset in bytes of the next value.
+    pub fn offset(&self) -> u64 {
+        promised(self.index)
+    }
+
+    /// Refuses a file whose length is not what its count promises, before any value is read.
+    ///
+    /// # Errors
+    /// [`FileError::Cut`] and [`FileError::TooLong`].
+    pub fn check_length(&self, length: u64) -> Result<(), FileError> {
+        match length.cmp(&promised(self.count)) {
+            std::cmp::Ordering::Less => Err(FileError::Cut { length, count: self.count }),
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Greater => {
+                Err(FileError::TooLong { offset: promised(self.count), count: self.count })
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<u64>, FileError> {
+        let offset = self.offset();
+        let mut bytes = [0; 8];
+        let length = fill(&mut self.source, &mut bytes, offset)?;
+        if self.index == self.count {
+            return if length == 0 {
+                Ok(None)
+            } else {
+                Err(FileError::TooLong { offset, count: self.count })
+            };
+        }
+        if length < VALUE_BYTES {
+            return Err(FileError::Cut { length: offset + length, count: self.count });
+        }
+        self.index += 1;
+        Ok(Some(u64::from_le_bytes(bytes)))
+    }
+}
+
+impl<R: Read> Iterator for ValueReader<R> {
+    type Item = Result<u64, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_failed {
+            return None;
+        }
+        let value = self.read().transpose();
+        self.is_failed = !matches!(value, Some(Ok(_)));
+        value
+    }
+}
+
+/// Reads up to 8 bytes; fewer only at the end of the file. Returns how many.
+fn fill(source: &mut impl Read, bytes: &mut [u8; 8], offset: u64) -> Result<u64, FileError> {
+    let mut length = 0;
+    while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match source.read(rest) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(FileError::Io { offset: offset + length as u64, source }),
+        }
+    }
+    Ok(length as u64)
+}
+
+/// Reads a key file: distinct values, ascending.
+///
+/// # Errors
+/// [`FileError`] for whatever is wrong with the file, with the offset.
+pub fn read_keys(source: impl Read) -> Result<Vec<u64>, FileError> {
+    let mut reader = ValueReader::new(source)?;
+    let mut keys = Vec::with_capacity(reader.value_count().min(RESERVED_COUNT_MAX) as usize);
+    loop {
+        let offset = reader.offset();
+        let Some(value) = reader.read()? else { return Ok(keys) };
+        if let Some(&before) = keys.last().filter(|&&before| before >= value) {
+            return Err(FileError::NotAscending { offset, value, before });
+        }
+        keys.push(value);
+    }
+}
+
+/// Reads a query file: pairs of inclusive bounds.
+///
+/// # Errors
+/// [`FileError`] for whatever is wrong with the file, with the offset.
+pub fn read_ranges(source: impl Read) -> Result<Vec<Range>, FileError> {
+    let mut reader = ValueReader::new(source)?;
+    let count = reader.value_count();
+    if count % 2 != 0 {
+        return Err(FileError::OddCount { count });
+    }
+    let mut ranges = Vec::with_capacity((count / 2).min(RESERVED_COUNT_MAX) as usize);
+    loop {
+        let offset = reader.offset();
+        let Some(left) = reader.read()? else { return Ok(ranges) };
+        let Some(right) = reader.read()? else { return Err(FileError::OddCount { count }) };
+        if left > right {
+            return Err(FileError::Reversed { offset, left, right });
+        }
+        ranges.push((left, right));
+    }
+}
+
+/// Writes a key file.
+///
+/// # Errors
+/// The operating system's.
+pub fn write_keys(target: impl Write, keys: &[u64]) -> io::Result<()> {
+    write_values(target, keys.len() as u64, keys.iter().copied())
+}
+
+/// Writes a query file.
+///
+/// # Errors
+/// The operating system's.
+pub fn write_ranges(target: impl Write, ranges: &[Range]) -> io::Result<()> {
+    write_values(target, ranges.len() as u64 * 2, ranges.iter().flat_map(|&(left, right)| [left, right]))
+}
+
+fn write_values(target: impl Write, count: u64, values: impl Iterator<Item = u64>) -> io::Result<()> {
+    let mut target = BufWriter::with_capacity(1 << 16, target);
+    target.write_all(&count.to_le_bytes())?;
+    for value in values {
+        target.write_all(&value.to_le_bytes())?;
+    }
+    target.flush()
+}
+
+/// `uniform_n1m_s42`: the stem of all file names of a key set. Counts that are no whole millions are written out.
+pub fn key_set_name(set: KeySet, count: u64, seed: u64) -> String {
+    match count % 1_000_000 {
+        0 if count > 0 => format!("{set}_n{}m_s{seed}", count / 1_000_000),
+        _ => format!("{set}_n{count}_s{seed}"),
+    }
+}

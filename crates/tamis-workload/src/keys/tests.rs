@@ -1,0 +1,46 @@
+//! The published figures of each set, and what holds for every count.
+
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use super::KeySet;
+
+const COUNT: usize = 1_000_000;
+
+#[test]
+fn first_and_last_keys_are_the_published_ones() {
+    for (set, first, last) in [
+        (
+            KeySet::Uniform,
+            [19_650_993_293_534, 33_108_058_284_884, 49_028_750_291_622],
+            18_446_724_461_148_163_808,
+        ),
+        (
+            KeySet::Normal,
+            [8_377_999_959_907_895_296, 8_400_222_778_791_489_536, 8_408_497_487_294_013_440],
+            10_224_653_788_824_614_912,
+        ),
+        (KeySet::Gaps, [1_000_000_000_000, 1_000_000_001_686, 1_000_000_001_946], 1_001_024_179_665),
+    ] {
+        let keys = set.generate(COUNT, 42);
+        assert_eq!(keys.len(), COUNT, "{set}");
+        assert_eq!(keys[..3], first, "{set}");
+        assert_eq!(keys[COUNT - 1], last, "{set}");
+        assert!(keys.is_sorted_by(|left, right| left < right), "{set}");
+    }
+}
+
+#[test]
+fn any_count_is_given() {
+    for set in KeySet::ALL {
+        for count in [0, 1, 2, 1000] {
+            assert_eq!(set.generate(count, 7).len(), count, "{set}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_name_lists_what_there_is() {
+    assert_eq!("gaps".parse(), Ok(KeySet::Gaps));
+    let message = "zipf".parse::<KeySet>().map_err(|error| error.contains("uniform, normal, gaps"));
+    assert_eq!(message, Err(true));
+}

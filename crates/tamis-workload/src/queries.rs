@@ -1,0 +1,219 @@
+//! Sets of ranges over a key set: ranges that hold no key, and ranges that hold one for certain.
+//!
+//! All ranges are closed: `[left, right]`, both inclusive. Each draw makes its calls of the generator in a fixed
+//! order, and a rejected draw keeps its calls consumed: that makes a set a function of keys, count and seed.
+//! Cost: one binary search in the keys per draw.
+
+use std::{fmt, str::FromStr};
+
+use crate::{keys::KeySet, prng::SplitMix64};
+
+#[cfg(test)]
+mod tests;
+
+/// The seed of the published query files.
+pub const QUERY_SEED: u64 = 43;
+/// The seed of the published sample files.
+pub const SAMPLE_SEED: u64 = 44;
+/// The seed of the published sets of non-empty ranges.
+pub const NON_EMPTY_SEED: u64 = 45;
+
+/// Farthest distance of a correlated range from its key.
+const CORRELATED_DISTANCE_MAX: u64 = 1024;
+/// Longest uniform half of a split set.
+const SPLIT_LENGTH_MAX: u64 = 1 << 30;
+/// Longest uniform half of a split set over [`KeySet::Gaps`], whose gaps are short.
+const SPLIT_LENGTH_MAX_GAPS: u64 = 1024;
+/// Draws that may fail one after the other before the keys are taken to leave no room.
+const REJECTED_MAX: u32 = 1_000_000;
+
+/// A closed range: `left <= right`, both inclusive.
+pub type Range = (u64, u64);
+
+/// How long ranges are at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RangeMax {
+    /// Points: `right == left`.
+    Point,
+    /// `right - left` from 2 to 32.
+    R32,
+    /// `right - left` from 2 to 1024.
+    R1024,
+    /// `right - left` from 2 to 2^20.
+    R1m,
+}
+
+impl RangeMax {
+    /// All lengths.
+    pub const ALL: [Self; 4] = [Self::Point, Self::R32, Self::R1024, Self::R1m];
+
+    /// The largest `right - left`.
+    pub fn length_max(self) -> u64 {
+        match self {
+            Self::Point => 0,
+            Self::R32 => 32,
+            Self::R1024 => 1024,
+            Self::R1m => 1 << 20,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Point => "r0",
+            Self::R32 => "r32",
+            Self::R1024 => "r1024",
+            Self::R1m => "r1m",
+        }
+    }
+}
+
+/// A distribution of empty ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuerySet {
+    /// Anywhere in the key space (for [`KeySet::Gaps`]: between the least and the greatest key).
+    Uniform(RangeMax),
+    /// From 1 to 1024 above a key.
+    Correlated(RangeMax),
+    /// In turn: correlated of length 32 at most, and uniform and long.
+    Split,
+}
+
+/// The keys lie so close together that no empty range of the wanted kind was found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no empty range of kind {set} was found among {key_count} keys in {REJECTED_MAX} draws: take shorter ranges, sparser keys, or at least one key"
+)]
+pub struct NoEmptyRange {
+    /// The wanted set.
+    pub set: QuerySet,
+    /// How many keys there are.
+    pub key_count: usize,
+}
+
+impl QuerySet {
+    /// All sets, in the order in which they are listed to users.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let uniform = RangeMax::ALL.into_iter().map(Self::Uniform);
+        let correlated = RangeMax::ALL.into_iter().map(Self::Correlated);
+        uniform.chain(correlated).chain([Self::Split])
+    }
+
+    /// `count` ranges that hold none of `keys` (ascending, of kind `key_set`), in the order of their drawing.
+    ///
+    /// # Errors
+    /// [`NoEmptyRange`] when there are no keys, or they leave no room for such ranges.
+    pub fn generate(
+        self,
+        key_set: KeySet,
+        keys: &[u64],
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Range>, NoEmptyRange> {
+        let fail = NoEmptyRange { set: self, key_count: keys.len() };
+        let (Some(&least), Some(&greatest)) = (keys.first(), keys.last()) else { return Err(fail) };
+        let bounds = (key_set == KeySet::Gaps).then_some((least, greatest));
+        let mut draws = Draws { random: SplitMix64::new(seed), keys, bounds };
+        let split_length_max = if bounds.is_some() { SPLIT_LENGTH_MAX_GAPS } else { SPLIT_LENGTH_MAX };
+        let mut ranges = Vec::with_capacity(count);
+        let mut rejected = 0;
+        while ranges.len() < count {
+            let drawn = match self {
+                Self::Uniform(length) => draws.uniform(length.length_max()),
+                Self::Correlated(length) => draws.correlated(length.length_max()),
+                Self::Split if ranges.len() % 2 == 0 => draws.correlated(RangeMax::R32.length_max()),
+                Self::Split => draws.uniform(split_length_max),
+            };
+            if let Some(range) = drawn {
+                ranges.push(range);
+                rejected = 0;
+            } else if rejected == REJECTED_MAX {
+                return Err(fail);
+            } else {
+                rejected += 1;
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// One draw at a time; `None` is a rejected one.
+struct Draws<'keys> {
+    random: SplitMix64,
+    keys: &'keys [u64],
+    /// The least and the greatest left end of uniform ranges; `None`: the whole key space.
+    bounds: Option<(u64, u64)>,
+}
+
+impl Draws<'_> {
+    fn uniform(&mut self, length_max: u64) -> Option<Range> {
+        let left = match self.bounds {
+            // A span of all 2^64 numbers wraps to 0, which `below` takes as 2^64.
+            Some((least, greatest)) => least + self.random.below((greatest - least).wrapping_add(1)),
+            None => self.random.below(0_u64.wrapping_sub(length_max)),
+        };
+        let offset = self.offset(length_max);
+        self.empty(left, left.checked_add(offset))
+    }
+
+    fn correlated(&mut self, length_max: u64) -> Option<Range> {
+        let index = self.random.below(self.keys.len() as u64);
+        let distance = 1 + self.random.below(CORRELATED_DISTANCE_MAX);
+        let offset = self.offset(length_max);
+        let left = self.keys.get(index as usize)?.checked_add(distance)?;
+        self.empty(left, left.checked_add(offset))
+    }
+
+    /// `right - left`: none for points, otherwise uniform in `[2, length_max]`.
+    fn offset(&mut self, length_max: u64) -> u64 {
+        if length_max == 0 { 0 } else { 2 + self.random.below(length_max - 1) }
+    }
+
+    fn empty(&self, left: u64, right: Option<u64>) -> Option<Range> {
+        let right = right?;
+        let next = self.keys.partition_point(|&key| key < left);
+        let is_empty = self.keys.get(next).is_none_or(|&key| key > right);
+        is_empty.then_some((left, right))
+    }
+}
+
+/// `count` ranges that each hold at least one of `keys`: every filter must answer `true`. Points and ranges of at most
+/// 32, 1024 and 2^20 in turn. No keys: no ranges.
+pub fn non_empty_ranges(keys: &[u64], count: usize, seed: u64) -> Vec<Range> {
+    let mut random = SplitMix64::new(seed);
+    let mut ranges = Vec::with_capacity(count);
+    for length in RangeMax::ALL.into_iter().cycle().take(count) {
+        let index = random.below(keys.len() as u64);
+        let (offset, back) = match length.length_max() {
+            0 => (0, 0),
+            length_max => {
+                let offset = 2 + random.below(length_max - 1);
+                (offset, random.below(offset + 1))
+            }
+        };
+        let Some(key) = keys.get(index as usize) else { break };
+        let left = key.saturating_sub(back);
+        ranges.push((left, left.saturating_add(offset)));
+    }
+    ranges
+}
+
+impl fmt::Display for QuerySet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform(length) => write!(formatter, "uniform_{}", length.name()),
+            Self::Correlated(length) => write!(formatter, "correlated_{}", length.name()),
+            Self::Split => formatter.write_str("split"),
+        }
+    }
+}
+
+impl FromStr for QuerySet {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::all().find(|set| set.to_string() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::all().map(|set| set.to_string()).collect();
+            format!("no query set named {name:?}; there are {}", names.join(", "))
+        })
+    }
+}
