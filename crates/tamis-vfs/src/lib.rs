@@ -12,11 +12,26 @@
 //! 3. A rename within one folder is atomic: a crash leaves the old state or the new one, never both names or none.
 //! 4. A failed sync is final for that file: what was appended since the last good sync may or may not be there, and a
 //!    later sync that succeeds proves nothing about it.
+//! 5. Folders made by [`Vfs::create_dir_all`] survive the machine when it returned `Ok`.
 //!
-//! Implementations: the operating system, memory with a crash clone, and two wrappers over any other
-//! (fault injection, recording).
+//! Implementations: the operating system ([`OsVfs`]), memory with a crash clone ([`MemVfs`]), and two wrappers over
+//! any other: fault injection ([`FaultVfs`]) and recording ([`RecordVfs`]).
 
 use std::{fmt::Debug, io, path::Path, sync::Arc};
+
+mod fault;
+mod mem;
+mod operation;
+mod os;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, FaultVfs, Rule, RuleId};
+pub use mem::MemVfs;
+pub use operation::{Operation, OperationKind};
+pub use os::OsVfs;
+pub use record::{RecordVfs, Tally};
 
 /// How a file is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +59,16 @@ pub struct DirEntry {
 
 /// An open file. All calls are thread-safe; appends come from one thread at a time.
 pub trait File: Debug + Send + Sync {
-    /// Fills `buffer` from `offset`. Past the end: [`io::ErrorKind::UnexpectedEof`].
+    /// Fills `buffer` from `offset`. Past the end: [`io::ErrorKind::UnexpectedEof`], and the buffer holds anything.
+    /// An empty buffer is filled anywhere.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Writes `bytes` at the end. After an error any prefix of them may be in the file.
+    /// Writes `bytes` at the end. After an error any prefix of them may be in the file and counts to its length;
+    /// [`File::truncate`] takes it away. A handle from [`Vfs::open`]: [`io::ErrorKind::PermissionDenied`].
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
     /// Makes all appended bytes and the length survive the machine.
     fn sync(&self) -> io::Result<()>;
-    /// Cuts the file to `length` bytes; the next append goes there.
+    /// Cuts the file to `length` bytes; the next append goes there. A greater length than the file's:
+    /// [`io::ErrorKind::InvalidInput`]. A handle from [`Vfs::open`]: [`io::ErrorKind::PermissionDenied`].
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// The length in bytes now.
     fn length(&self) -> io::Result<u64>;
@@ -97,4 +115,32 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
     /// Bytes that can still be written below `path`, where the file system tells.
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>>;
+}
+
+/// The alignment of offset, length and buffer address of reads through [`Access::Direct`].
+pub const DIRECT_ALIGNMENT_BYTES: usize = 4096;
+
+/// Refuses what direct I/O does not allow, the same way on every file system.
+fn check_direct(offset: u64, buffer: &[u8]) -> io::Result<()> {
+    let is_aligned = offset.is_multiple_of(DIRECT_ALIGNMENT_BYTES as u64)
+        && buffer.len().is_multiple_of(DIRECT_ALIGNMENT_BYTES)
+        && buffer.as_ptr().addr().is_multiple_of(DIRECT_ALIGNMENT_BYTES);
+    if is_aligned {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "direct I/O needs offset, length and buffer address at multiples of 4096",
+    ))
+}
+
+/// Fills `buffer` from `offset` of a file that is in memory.
+fn read_slice(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    if buffer.is_empty() {
+        return Ok(());
+    }
+    let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+    let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+    buffer.copy_from_slice(bytes.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
+    Ok(())
 }

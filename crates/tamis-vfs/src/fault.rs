@@ -1,0 +1,468 @@
+//! A file system that fails where a test says so.
+//!
+//! 1. Every [`Rule`] counts the operations that it matches, from the moment it was added and whether or not another
+//!    rule fails them; so the same operations meet the same faults. The oldest rule that is due decides; hooks of
+//!    slow rules run all, before the operation and outside of any lock.
+//! 2. After a sync of a handle failed, later syncs of that handle answer `Ok` and do nothing: contract, point 4. Over a
+//!    [`crate::MemVfs`] a crash then shows who trusted the second answer.
+//! 3. Reads through a mapping and the length of a file cannot fail.
+
+use std::{
+    fmt,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::{Access, DirEntry, File, Lock, Operation, OperationKind, Vfs};
+
+#[cfg(test)]
+mod tests;
+
+/// Called by a slow rule before the operation is done.
+type Hook = Arc<dyn Fn(&Operation) + Send + Sync>;
+
+/// What happens to an operation.
+#[derive(Clone)]
+pub enum Fault {
+    /// It is not done and gives this error.
+    Error(ErrorKind),
+    /// It is done, and gives this error all the same: the caller cannot know.
+    ErrorAfter(ErrorKind),
+    /// An append writes at most this many bytes and gives the error; any other operation is not done.
+    Short {
+        /// Bytes that are written before the error.
+        written_bytes: u64,
+        /// The error.
+        error: ErrorKind,
+    },
+    /// Appends take from this budget; one that exceeds it writes what fits and gives
+    /// [`io::ErrorKind::StorageFull`]. Other operations pass. Truncating and removing give nothing back:
+    /// [`FaultVfs::remove_rule`] does.
+    DiskFull {
+        /// Bytes that can still be written.
+        free_bytes: u64,
+    },
+    /// The hook is called, then the operation is done. It may block on what the test controls.
+    Slow(Hook),
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => write!(formatter, "Error({error:?})"),
+            Self::ErrorAfter(error) => write!(formatter, "ErrorAfter({error:?})"),
+            Self::Short { written_bytes, error } => write!(formatter, "Short({written_bytes}, {error:?})"),
+            Self::DiskFull { free_bytes } => write!(formatter, "DiskFull({free_bytes})"),
+            Self::Slow(_) => formatter.write_str("Slow"),
+        }
+    }
+}
+
+/// Which operations meet a fault: those of the given kinds and path, from the `nth` match on, `times` times.
+///
+/// Without further calls a rule is about the first operation of any kind on any path, once; [`Rule::disk_full`] and
+/// [`Rule::slow`] are about all.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    fault: Fault,
+    kinds: Vec<OperationKind>,
+    path_part: String,
+    first: u64,
+    count: u64,
+}
+
+impl Rule {
+    /// A rule with this fault.
+    pub fn new(fault: Fault) -> Self {
+        let count = if matches!(fault, Fault::DiskFull { .. } | Fault::Slow(_)) { u64::MAX } else { 1 };
+        Self { fault, kinds: Vec::new(), path_part: String::new(), first: 1, count }
+    }
+
+    /// [`Fault::Error`].
+    pub fn error(error: ErrorKind) -> Self {
+        Self::new(Fault::Error(error))
+    }
+
+    /// [`Fault::ErrorAfter`].
+    pub fn error_after(error: ErrorKind) -> Self {
+        Self::new(Fault::ErrorAfter(error))
+    }
+
+    /// [`Fault::Short`] with [`io::ErrorKind::WriteZero`], for appends only.
+    pub fn short_append(written_bytes: u64) -> Self {
+        Self::new(Fault::Short { written_bytes, error: ErrorKind::WriteZero }).on(&[OperationKind::Append])
+    }
+
+    /// [`Fault::DiskFull`].
+    pub fn disk_full(free_bytes: u64) -> Self {
+        Self::new(Fault::DiskFull { free_bytes }).on(&[OperationKind::Append])
+    }
+
+    /// [`Fault::Slow`].
+    pub fn slow(hook: impl Fn(&Operation) + Send + Sync + 'static) -> Self {
+        Self::new(Fault::Slow(Arc::new(hook)))
+    }
+
+    /// Only operations of these kinds; none given means all.
+    #[must_use]
+    pub fn on(mut self, kinds: &[OperationKind]) -> Self {
+        self.kinds = kinds.to_vec();
+        self
+    }
+
+    /// Only where the path, or the target of a rename or link, contains `part`.
+    #[must_use]
+    pub fn path(mut self, part: &str) -> Self {
+        part.clone_into(&mut self.path_part);
+        self
+    }
+
+    /// From the `nth` match on; the first is 1.
+    #[must_use]
+    pub fn nth(mut self, nth: u64) -> Self {
+        self.first = nth;
+        self
+    }
+
+    /// So many matches in a row.
+    #[must_use]
+    pub fn times(mut self, count: u64) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Every match from the first one on.
+    #[must_use]
+    pub fn forever(self) -> Self {
+        self.times(u64::MAX)
+    }
+
+    fn matches(&self, operation: &Operation) -> bool {
+        let has_part = |path: &Path| path.to_string_lossy().contains(&self.path_part);
+        (self.kinds.is_empty() || self.kinds.contains(&operation.kind))
+            && (has_part(&operation.path) || operation.target.as_deref().is_some_and(has_part))
+    }
+}
+
+/// Names a rule that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleId(u64);
+
+/// A wrapper over any file system that injects faults; clones share rules and counters.
+///
+/// ```
+/// use std::{io::ErrorKind, path::Path, sync::Arc};
+/// use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+///
+/// let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+/// let log = vfs.create(Path::new("/000001.log"))?;
+///
+/// // The second sync of a log fails, once.
+/// vfs.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Sync]).path(".log").nth(2));
+/// assert!(log.sync().is_ok());
+/// assert!(log.sync().is_err());
+///
+/// // The disk has room for three more bytes.
+/// vfs.add_rule(Rule::disk_full(3));
+/// assert_eq!(log.append(b"12345").unwrap_err().kind(), ErrorKind::StorageFull);
+/// assert_eq!(vfs.read(Path::new("/000001.log"))?, b"123");
+///
+/// // A sweep: fail the n-th operation of any kind until a run meets no fault.
+/// vfs.clear_rules();
+/// for n in 1.. {
+///     let rule = vfs.add_rule(Rule::error(ErrorKind::Other).nth(n));
+///     let _ = vfs.read(Path::new("/000001.log")); // the scenario: an open and a read
+///     if vfs.hit_count(rule) == 0 {
+///         assert_eq!(n, 3);
+///         break;
+///     }
+///     vfs.remove_rule(rule);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FaultVfs {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inner: Arc<dyn Vfs>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Vec<ActiveRule>,
+    rule_count: u64,
+    operation_count: u64,
+    fault_count: u64,
+}
+
+#[derive(Debug)]
+struct ActiveRule {
+    id: RuleId,
+    rule: Rule,
+    match_count: u64,
+    hit_count: u64,
+}
+
+/// What is decided about one operation.
+enum Verdict {
+    Pass,
+    Fail(ErrorKind),
+    FailAfter(ErrorKind),
+    Short(u64, ErrorKind),
+}
+
+impl FaultVfs {
+    /// Passes everything on to `inner` until a rule is added.
+    pub fn new(inner: Arc<dyn Vfs>) -> Self {
+        Self { shared: Arc::new(Shared { inner, state: Mutex::default() }) }
+    }
+
+    /// Adds a rule; it counts from now on.
+    pub fn add_rule(&self, rule: Rule) -> RuleId {
+        let mut state = self.shared.state.lock();
+        state.rule_count += 1;
+        let id = RuleId(state.rule_count);
+        state.rules.push(ActiveRule { id, rule, match_count: 0, hit_count: 0 });
+        id
+    }
+
+    /// Takes a rule away; one that is gone already is no error.
+    pub fn remove_rule(&self, id: RuleId) {
+        self.shared.state.lock().rules.retain(|active| active.id != id);
+    }
+
+    /// Takes all rules away.
+    pub fn clear_rules(&self) {
+        self.shared.state.lock().rules.clear();
+    }
+
+    /// How many operations this rule has failed, cut or slowed; 0 when it is gone.
+    pub fn hit_count(&self, id: RuleId) -> u64 {
+        let state = self.shared.state.lock();
+        state.rules.iter().find(|active| active.id == id).map_or(0, |active| active.hit_count)
+    }
+
+    /// How many operations were asked for so far, of all kinds.
+    pub fn operation_count(&self) -> u64 {
+        self.shared.state.lock().operation_count
+    }
+
+    /// How many operations gave an injected error so far.
+    pub fn fault_count(&self) -> u64 {
+        self.shared.state.lock().fault_count
+    }
+
+    fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(FaultFile {
+            shared,
+            inner,
+            path: path.to_path_buf(),
+            is_sync_failed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Shared {
+    /// Counts the operation and asks all rules about it.
+    fn decide(&self, operation: &Operation) -> Verdict {
+        let mut hooks = Vec::new();
+        let mut verdict = Verdict::Pass;
+        let mut state = self.state.lock();
+        state.operation_count += 1;
+        for active in &mut state.rules {
+            if !active.rule.matches(operation) {
+                continue;
+            }
+            active.match_count += 1;
+            let since = active.match_count.checked_sub(active.rule.first);
+            if since.is_none_or(|since| since >= active.rule.count) {
+                continue;
+            }
+            if let Fault::Slow(hook) = &active.rule.fault {
+                active.hit_count += 1;
+                hooks.push(Arc::clone(hook));
+            } else if matches!(verdict, Verdict::Pass) {
+                verdict = active.rule.fault.judge(operation);
+                active.hit_count += u64::from(!matches!(verdict, Verdict::Pass));
+            }
+        }
+        state.fault_count += u64::from(!matches!(verdict, Verdict::Pass));
+        drop(state);
+        for hook in hooks {
+            hook(operation);
+        }
+        verdict
+    }
+
+    fn run<T>(&self, operation: Operation, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.decide(&operation) {
+            Verdict::Pass => act(),
+            Verdict::Fail(error) | Verdict::Short(_, error) => Err(injected(error, &operation)),
+            Verdict::FailAfter(error) => {
+                act()?;
+                Err(injected(error, &operation))
+            }
+        }
+    }
+}
+
+impl Fault {
+    /// What this fault, being due, does to `operation`.
+    fn judge(&mut self, operation: &Operation) -> Verdict {
+        match self {
+            Self::Error(error) => Verdict::Fail(*error),
+            Self::ErrorAfter(error) => Verdict::FailAfter(*error),
+            Self::Short { written_bytes, error } => Verdict::Short(*written_bytes, *error),
+            Self::DiskFull { free_bytes } => {
+                if operation.kind != OperationKind::Append {
+                    return Verdict::Pass;
+                }
+                let fitting = operation.length_bytes.min(*free_bytes);
+                *free_bytes -= fitting;
+                if fitting == operation.length_bytes {
+                    Verdict::Pass
+                } else {
+                    Verdict::Short(fitting, ErrorKind::StorageFull)
+                }
+            }
+            Self::Slow(_) => Verdict::Pass,
+        }
+    }
+}
+
+fn injected(error: ErrorKind, operation: &Operation) -> io::Error {
+    io::Error::new(error, format!("injected fault: {:?} of {}", operation.kind, operation.path.display()))
+}
+
+impl Vfs for FaultVfs {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let operation = Operation::new(OperationKind::Create, path);
+        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create(path))?))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let operation = Operation::new(OperationKind::Open, path);
+        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.open(path, access))?))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Rename, source).with_target(target);
+        self.shared.run(operation, || self.shared.inner.rename(source, target))
+    }
+
+    fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::HardLink, source).with_target(target);
+        self.shared.run(operation, || self.shared.inner.hard_link(source, target))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Remove, path);
+        self.shared.run(operation, || self.shared.inner.remove(path))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::CreateDir, path);
+        self.shared.run(operation, || self.shared.inner.create_dir_all(path))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let operation = Operation::new(OperationKind::List, path);
+        self.shared.run(operation, || self.shared.inner.list(path))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let operation = Operation::new(OperationKind::Exists, path);
+        self.shared.run(operation, || self.shared.inner.exists(path))
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::SyncDir, path);
+        self.shared.run(operation, || self.shared.inner.sync_dir(path))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let operation = Operation::new(OperationKind::Lock, path);
+        self.shared.run(operation, || self.shared.inner.lock(path))
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
+        let inner = self.shared.inner.free_space(path)?;
+        let state = self.shared.state.lock();
+        let budgets = state.rules.iter().filter_map(|active| match active.rule.fault {
+            Fault::DiskFull { free_bytes } => Some(free_bytes),
+            _ => None,
+        });
+        Ok(budgets.chain(inner).min())
+    }
+}
+
+#[derive(Debug)]
+struct FaultFile {
+    shared: Arc<Shared>,
+    inner: Arc<dyn File>,
+    path: PathBuf,
+    is_sync_failed: AtomicBool,
+}
+
+impl File for FaultFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Read, &self.path).with_extent(offset, buffer.len());
+        self.shared.run(operation, || self.inner.read_at(offset, buffer))
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let offset = self.inner.length()?;
+        let operation = Operation::new(OperationKind::Append, &self.path).with_extent(offset, bytes.len());
+        match self.shared.decide(&operation) {
+            Verdict::Pass => self.inner.append(bytes),
+            Verdict::Fail(error) => Err(injected(error, &operation)),
+            Verdict::FailAfter(error) => {
+                self.inner.append(bytes)?;
+                Err(injected(error, &operation))
+            }
+            Verdict::Short(written, error) => {
+                let written = usize::try_from(written).unwrap_or(usize::MAX).min(bytes.len());
+                self.inner.append(bytes.get(..written).unwrap_or_default())?;
+                Err(injected(error, &operation))
+            }
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Sync, &self.path);
+        let is_lost = self.is_sync_failed.load(Ordering::Acquire);
+        let result = self.shared.run(operation, || if is_lost { Ok(()) } else { self.inner.sync() });
+        if result.is_err() {
+            self.is_sync_failed.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Truncate, &self.path).with_extent(length, 0);
+        self.shared.run(operation, || self.inner.truncate(length))
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.inner.length()
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        self.inner.mapping()
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        self.inner.will_need(offset, length);
+    }
+}

@@ -1,0 +1,279 @@
+//! Files in memory behave as files do, and a crash takes what it may take and no more.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
+
+use proptest::prelude::*;
+
+use crate::{Access, File, MemVfs, Vfs, tests::proptest_config};
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+fn file_with(vfs: &MemVfs, name: &str, bytes: &[u8]) -> Arc<dyn File> {
+    let file = vfs.create(path(name)).unwrap();
+    file.append(bytes).unwrap();
+    file
+}
+
+#[test]
+fn open_handles_and_mappings_survive_remove() {
+    let vfs = MemVfs::new();
+    file_with(&vfs, "/a", b"abc");
+    let handle = vfs.open(path("/a"), Access::Buffered).unwrap();
+    let mapped = vfs.open(path("/a"), Access::Mapped).unwrap();
+    vfs.remove(path("/a")).unwrap();
+    let mut buffer = [0; 2];
+    handle.read_at(1, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"bc");
+    assert_eq!(mapped.mapping().unwrap(), b"abc");
+    assert!(!vfs.exists(path("/a")).unwrap());
+}
+
+#[test]
+fn a_mapping_shows_the_file_as_it_was_at_open() {
+    let vfs = MemVfs::new();
+    let writer = file_with(&vfs, "/a", b"abc");
+    let mapped = vfs.open(path("/a"), Access::Mapped).unwrap();
+    writer.append(b"def").unwrap();
+    assert_eq!(mapped.mapping().unwrap(), b"abc");
+    assert_eq!(mapped.length().unwrap(), 3);
+    assert_eq!(vfs.read(path("/a")).unwrap(), b"abcdef");
+}
+
+#[test]
+fn clones_share_files_and_locks_and_a_crash_clone_shares_neither() {
+    let vfs = MemVfs::new();
+    let other = vfs.clone();
+    file_with(&vfs, "/a", b"abc").sync().unwrap();
+    vfs.sync_dir(path("/")).unwrap();
+    assert_eq!(other.read(path("/a")).unwrap(), b"abc");
+    let _lock = vfs.lock(path("/LOCK")).unwrap();
+    assert_eq!(other.lock(path("/LOCK")).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let after = vfs.crash_clone(1);
+    let _free = after.lock(path("/LOCK")).unwrap();
+    after.remove(path("/a")).unwrap();
+    assert!(vfs.exists(path("/a")).unwrap());
+}
+
+#[test]
+fn one_seed_is_one_crash() {
+    let vfs = MemVfs::new();
+    for name in ["/a", "/b", "/c"] {
+        file_with(&vfs, name, &[7; 2000]);
+    }
+    let contents = |seed| {
+        let after = vfs.crash_clone(seed);
+        let names = after.list(path("/")).unwrap();
+        names.into_iter().map(|entry| after.read(&path("/").join(entry.name)).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(contents(5), contents(5));
+    assert!((0..20).any(|seed| contents(seed) != contents(5)));
+}
+
+/// Every outcome that the module head draws is met, and nothing else.
+#[test]
+fn unsynced_bytes_are_kept_lost_cut_or_spoiled() {
+    let vfs = MemVfs::new();
+    let file = file_with(&vfs, "/a", &[1; 700]);
+    vfs.sync_dir(path("/")).unwrap();
+    file.sync().unwrap();
+    file.append(&[2; 900]).unwrap();
+    file.append(&[3; 900]).unwrap();
+    let whole = vfs.read(path("/a")).unwrap();
+    let (mut all, mut none, mut first, mut torn, mut zeroed, mut garbage) = (0, 0, 0, 0, 0, 0);
+    for seed in 0..400 {
+        let found = vfs.crash_clone(seed).read(path("/a")).unwrap();
+        assert_eq!(found[..700], whole[..700], "synced bytes changed at seed {seed}");
+        assert!(found.len() <= whole.len());
+        let is_prefix = whole.starts_with(&found);
+        all += usize::from(found == whole);
+        none += usize::from(found.len() == 700);
+        first += usize::from(is_prefix && found.len() == 1600);
+        torn += usize::from(is_prefix && found.len() > 1600 && found.len() < whole.len());
+        zeroed += usize::from(found[700..].contains(&0));
+        garbage += usize::from(found[700..].iter().any(|byte| *byte > 3));
+    }
+    assert!([all, none, first, torn, zeroed, garbage].iter().all(|count| *count > 10));
+}
+
+#[test]
+fn an_unsynced_truncation_may_come_back() {
+    let vfs = MemVfs::new();
+    let file = file_with(&vfs, "/a", b"abcdef");
+    vfs.sync_dir(path("/")).unwrap();
+    file.sync().unwrap();
+    file.truncate(3).unwrap();
+    let found: Vec<Vec<u8>> = (0..50).map(|seed| vfs.crash_clone(seed).read(path("/a")).unwrap()).collect();
+    assert!(found.iter().any(|bytes| bytes == b"abcdef") && found.iter().any(|bytes| bytes == b"abc"));
+    file.sync().unwrap();
+    assert!((0..50).all(|seed| vfs.crash_clone(seed).read(path("/a")).unwrap() == b"abc"));
+}
+
+#[test]
+fn a_rename_is_kept_or_lost_as_a_whole() {
+    let vfs = MemVfs::new();
+    file_with(&vfs, "/CURRENT", b"old").sync().unwrap();
+    file_with(&vfs, "/CURRENT.tmp", b"new").sync().unwrap();
+    vfs.sync_dir(path("/")).unwrap();
+    vfs.rename(path("/CURRENT.tmp"), path("/CURRENT")).unwrap();
+    // A second file under the first one's old name must not cost the first its only name.
+    file_with(&vfs, "/CURRENT.tmp", b"next").sync().unwrap();
+    let (mut old, mut new) = (0, 0);
+    for seed in 0..60 {
+        let after = vfs.crash_clone(seed);
+        match after.read(path("/CURRENT")).unwrap().as_slice() {
+            b"old" => {
+                old += 1;
+                assert_eq!(after.read(path("/CURRENT.tmp")).unwrap(), b"new");
+            }
+            b"new" => new += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(old > 0 && new > 0);
+}
+
+#[test]
+fn two_names_of_one_file_stay_one_file() {
+    let vfs = MemVfs::new();
+    let file = file_with(&vfs, "/a", b"abc");
+    vfs.hard_link(path("/a"), path("/b")).unwrap();
+    vfs.sync_dir(path("/")).unwrap();
+    file.append(&[9; 3000]).unwrap();
+    for seed in 0..20 {
+        let after = vfs.crash_clone(seed);
+        assert_eq!(after.read(path("/a")).unwrap(), after.read(path("/b")).unwrap());
+    }
+}
+
+#[test]
+fn direct_reads_must_be_aligned() {
+    let vfs = MemVfs::new();
+    file_with(&vfs, "/a", &[1; 8192]);
+    let file = vfs.open(path("/a"), Access::Direct).unwrap();
+    assert_eq!(file.read_at(1, &mut [0; 10]).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// One step of a life with power loss at its end.
+#[derive(Debug, Clone)]
+enum Step {
+    Create(u8),
+    Append(u8, u16),
+    Sync(u8),
+    Rename(u8, u8),
+    Link(u8, u8),
+    Remove(u8),
+    SyncDir,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..5_u8).prop_map(Step::Create),
+        (0..5_u8, 0..2000_u16).prop_map(|(name, count)| Step::Append(name, count)),
+        (0..5_u8).prop_map(Step::Sync),
+        (0..5_u8, 0..5_u8).prop_map(|(source, target)| Step::Rename(source, target)),
+        (0..5_u8, 0..5_u8).prop_map(|(source, target)| Step::Link(source, target)),
+        (0..5_u8).prop_map(Step::Remove),
+        Just(Step::SyncDir),
+    ]
+}
+
+/// A file of the model: handle, all bytes, synced length.
+struct Life {
+    file: Arc<dyn File>,
+    bytes: Vec<u8>,
+    synced: usize,
+}
+
+proptest! {
+    #![proptest_config(proptest_config(2000))]
+
+    /// Whatever happened: after a crash every name holds a file that had this name since (or at) the last sync of
+    /// the folder, with all its synced bytes; and a name untouched since then is there.
+    #[test]
+    fn a_crash_loses_nothing_that_was_synced(steps in prop::collection::vec(step(), 1..40), seed: u64) {
+        let vfs = MemVfs::new();
+        let mut lives: Vec<Life> = Vec::new();
+        let mut names: BTreeMap<u8, usize> = BTreeMap::new();
+        let mut durable: BTreeMap<u8, usize> = BTreeMap::new();
+        let mut held: Vec<(u8, usize)> = Vec::new();
+        let mut touched: Vec<u8> = Vec::new();
+        let mut dropped: Vec<usize> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Create(name) if !names.contains_key(&name) => {
+                    let file = vfs.create(path(&format!("/{name}"))).unwrap();
+                    let mark = [lives.len() as u8 + 1; 16].to_vec();
+                    file.append(&mark).unwrap();
+                    file.sync().unwrap();
+                    names.insert(name, lives.len());
+                    lives.push(Life { file, bytes: mark, synced: 16 });
+                    touched.push(name);
+                }
+                Step::Append(name, count) if names.contains_key(&name) => {
+                    let life = &mut lives[names[&name]];
+                    let bytes = vec![count as u8; usize::from(count)];
+                    life.file.append(&bytes).unwrap();
+                    life.bytes.extend_from_slice(&bytes);
+                }
+                Step::Sync(name) if names.contains_key(&name) => {
+                    let life = &mut lives[names[&name]];
+                    life.file.sync().unwrap();
+                    life.synced = life.bytes.len();
+                }
+                Step::Rename(source, target) if names.contains_key(&source) => {
+                    vfs.rename(path(&format!("/{source}")), path(&format!("/{target}"))).unwrap();
+                    if names.get(&target) != names.get(&source) {
+                        let life = names.remove(&source).unwrap();
+                        dropped.extend(names.get(&target));
+                        names.insert(target, life);
+                        touched.extend([source, target]);
+                    }
+                }
+                Step::Link(source, target) if names.contains_key(&source) && !names.contains_key(&target) => {
+                    vfs.hard_link(path(&format!("/{source}")), path(&format!("/{target}"))).unwrap();
+                    names.insert(target, names[&source]);
+                    touched.push(target);
+                }
+                Step::Remove(name) if names.contains_key(&name) => {
+                    vfs.remove(path(&format!("/{name}"))).unwrap();
+                    dropped.extend(names.remove(&name));
+                    touched.push(name);
+                }
+                Step::SyncDir => {
+                    vfs.sync_dir(path("/")).unwrap();
+                    durable = names.clone();
+                    held.clear();
+                    touched.clear();
+                    dropped.clear();
+                }
+                _ => {}
+            }
+            held.extend(names.iter().map(|(name, life)| (*name, *life)));
+        }
+        let after = vfs.crash_clone(seed);
+        for name in 0..5_u8 {
+            let file = path(&format!("/{name}")).to_path_buf();
+            let is_there = after.exists(&file).unwrap();
+            if !touched.contains(&name) {
+                prop_assert_eq!(is_there, durable.contains_key(&name), "name {} was synced", name);
+            }
+            if is_there {
+                let found = after.read(&file).unwrap();
+                let life = usize::from(found[0]) - 1;
+                prop_assert!(held.contains(&(name, life)) || durable.get(&name) == Some(&life));
+                prop_assert!(found.len() >= lives[life].synced && found.len() <= lives[life].bytes.len());
+                prop_assert_eq!(&found[..lives[life].synced], &lives[life].bytes[..lives[life].synced]);
+            }
+        }
+        // A file that was renamed and linked, but lost no name on purpose, is found under some name.
+        for life in durable.values().filter(|life| !dropped.contains(life)) {
+            let is_found = (0..5_u8).any(|name| {
+                after.read(path(&format!("/{name}"))).is_ok_and(|found| usize::from(found[0]) - 1 == *life)
+            });
+            prop_assert!(is_found, "file {} is lost", life);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The operating system's files (Unix).
+//!
+//! 1. A created file keeps its end in an atomic and writes there (`pwrite`), so an append costs one system call and
+//!    reads never move a cursor. What a failed append did write counts to the length; `truncate` takes it away.
+//! 2. Sync is `fdatasync`: contents and length, not times. It is never tried again after an error (contract, point 4).
+//! 3. Folders that `create_dir_all` makes are synced into their parents at once, for it is rare and else forgotten.
+//! 4. A mapped file keeps its mapping only; its descriptor is closed.
+//! 5. Handles from `open` are for reading: `append` and `truncate` are `PermissionDenied` there; `sync` works (a
+//!    mapped handle has no descriptor left, so there it is `Unsupported`).
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    num::NonZeroU64,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use memmap2::{Advice, Mmap};
+use rustix::fs::OFlags;
+
+use crate::{Access, DirEntry, File, Lock, Vfs, check_direct};
+
+#[cfg(test)]
+mod tests;
+
+/// The operating system's file system.
+///
+/// ```
+/// use tamis_vfs::{Access, OsVfs, Vfs};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("000001.log");
+/// let file = OsVfs.create(&path)?;
+/// file.append(b"record")?;
+/// file.sync()?; // the bytes survive the machine
+/// OsVfs.sync_dir(folder.path())?; // and so does the name
+///
+/// assert_eq!(OsVfs.open(&path, Access::Mapped)?.mapping(), Some(&b"record"[..]));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsVfs;
+
+impl Vfs for OsVfs {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Arc::new(WriteFile { file, end: AtomicU64::new(0) }))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        if access == Access::Direct
+            && let Some(file) = open_direct(path)?
+        {
+            return Ok(Arc::new(ReadFile { file, is_direct: true }));
+        }
+        let file = fs::OpenOptions::new().read(true).open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        if access == Access::Mapped {
+            return Ok(Arc::new(MappedFile { mapping: map(&file, metadata.len())? }));
+        }
+        Ok(Arc::new(ReadFile { file, is_direct: false }))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
+        fs::rename(source, target)
+    }
+
+    fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
+        fs::hard_link(source, target)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let missing: Vec<PathBuf> = path
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+            .map(Path::to_path_buf)
+            .collect();
+        for folder in missing.iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => self.sync_dir(parent_of(folder))?,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let metadata = match fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
+                Ok(metadata) => metadata,
+                // Removed between the two calls.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let is_dir = metadata.is_dir();
+            // A name that is not UTF-8 is none of ours; it is listed so that a foreign folder is seen as one.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(DirEntry { name, length: if is_dir { 0 } else { metadata.len() }, is_dir });
+        }
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let folder =
+            fs::OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(path)?;
+        folder.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(OsLock { _file: file })),
+            Err(fs::TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
+        let status = rustix::fs::statvfs(path)?;
+        Ok(Some(status.f_bavail.saturating_mul(status.f_frsize)))
+    }
+}
+
+/// The folder that holds `path`; a bare name lies in the current one.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Opens past the page cache; `None` where the file system refuses that.
+fn open_direct(path: &Path) -> io::Result<Option<fs::File>> {
+    // The bits of an open flag fit `i32`: that is the type the system call takes.
+    let flags = OFlags::DIRECT.bits() as i32;
+    match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) if file.metadata()?.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Maps the whole file; `None` for an empty one, which cannot be mapped.
+fn map(file: &fs::File, length: u64) -> io::Result<Option<Mmap>> {
+    if length == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the mapping is private to this handle and read-only. What the compiler may not see is the file changing
+    // below it; the contract of `Access::Mapped` is that only files that never change are opened so: tables, which are
+    // complete, synced and renamed into place before anything opens them, are never written again, and keep their
+    // bytes after their name is removed. Another program that writes into the folder of a database breaks this and
+    // every other promise; a truncation then ends the process by SIGBUS, as the contract says.
+    let mapping = unsafe { Mmap::map(file) }?;
+    Ok(Some(mapping))
+}
+
+/// A file made for appending.
+#[derive(Debug)]
+struct WriteFile {
+    file: fs::File,
+    end: AtomicU64,
+}
+
+impl File for WriteFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = self.end.load(Ordering::Acquire);
+            match self.file.write_at(rest, end) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    self.end.store(end + written as u64, Ordering::Release);
+                    rest = rest.get(written..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        if length > self.end.load(Ordering::Acquire) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        self.file.set_len(length)?;
+        self.end.store(length, Ordering::Release);
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.end.load(Ordering::Acquire))
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        advise_will_need(&self.file, offset, length);
+    }
+}
+
+/// A file opened for positioned reads.
+#[derive(Debug)]
+struct ReadFile {
+    file: fs::File,
+    is_direct: bool,
+}
+
+impl File for ReadFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if !self.is_direct {
+            return self.file.read_exact_at(buffer, offset);
+        }
+        check_direct(offset, buffer)?;
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, offset + done as u64) {
+                // A direct read stops at the end of the file and nowhere else between aligned positions.
+                Ok(count) if count == 0 || (count < rest.len() && !count.is_multiple_of(512)) => {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, _bytes: &[u8]) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&self, _length: u64) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        if !self.is_direct {
+            advise_will_need(&self.file, offset, length);
+        }
+    }
+}
+
+fn advise_will_need(file: &fs::File, offset: u64, length: u64) {
+    if let Some(length) = NonZeroU64::new(length) {
+        // A hint: what the system answers changes nothing.
+        let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
+    }
+}
+
+/// A file that is only its mapping; `None` stands for the empty one.
+#[derive(Debug)]
+struct MappedFile {
+    mapping: Option<Mmap>,
+}
+
+impl MappedFile {
+    fn bytes(&self) -> &[u8] {
+        self.mapping.as_deref().unwrap_or_default()
+    }
+}
+
+impl File for MappedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        crate::read_slice(self.bytes(), offset, buffer)
+    }
+
+    fn append(&self, _bytes: &[u8]) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn truncate(&self, _length: u64) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        let Some(mapping) = &self.mapping else { return };
+        let Ok(offset) = usize::try_from(offset) else { return };
+        let Some(rest) = mapping.len().checked_sub(offset).filter(|rest| *rest > 0) else { return };
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
+        // A hint: what the system answers changes nothing.
+        let _ = mapping.advise_range(Advice::WillNeed, offset, length);
+    }
+}
+
+/// The lock lives as long as the open file.
+#[derive(Debug)]
+struct OsLock {
+    _file: fs::File,
+}
+
+impl Lock for OsLock {}

@@ -1,0 +1,221 @@
+//! The operating system's files and those in memory answer alike; what only the first has is tested alone.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::{io::ErrorKind, path::Path, sync::Arc};
+
+use proptest::prelude::*;
+
+use crate::{Access, DIRECT_ALIGNMENT_BYTES, File, MemVfs, OsVfs, Vfs, tests::proptest_config};
+
+/// A step on one of a few names; what does not apply must fail alike in both.
+#[derive(Debug, Clone)]
+enum Step {
+    Create(u8),
+    Append(u8, u8),
+    Truncate(u8, u8),
+    Sync(u8),
+    ReadAt(u8, u8, u8),
+    Open(u8),
+    OpenMapped(u8),
+    Rename(u8, u8),
+    Link(u8, u8),
+    Remove(u8),
+    Exists(u8),
+    List(u8),
+    SyncDir(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = 0..8_u8;
+    prop_oneof![
+        3 => name.clone().prop_map(Step::Create),
+        4 => (name.clone(), any::<u8>()).prop_map(|(name, count)| Step::Append(name, count)),
+        1 => (name.clone(), any::<u8>()).prop_map(|(name, length)| Step::Truncate(name, length)),
+        1 => name.clone().prop_map(Step::Sync),
+        3 => (name.clone(), any::<u8>(), any::<u8>()).prop_map(|(n, at, count)| Step::ReadAt(n, at, count)),
+        2 => name.clone().prop_map(Step::Open),
+        1 => name.clone().prop_map(Step::OpenMapped),
+        2 => (name.clone(), name.clone()).prop_map(|(source, target)| Step::Rename(source, target)),
+        2 => (name.clone(), name.clone()).prop_map(|(source, target)| Step::Link(source, target)),
+        2 => name.clone().prop_map(Step::Remove),
+        1 => name.clone().prop_map(Step::Exists),
+        1 => (0..3_u8).prop_map(Step::List),
+        1 => (0..3_u8).prop_map(Step::SyncDir),
+    ]
+}
+
+/// Names 0 to 3 lie in the folder itself, 4 to 6 in one below, 7 in a folder that is not there.
+fn name_of(name: u8) -> String {
+    match name {
+        0..4 => format!("file-{name}"),
+        4..7 => format!("below/file-{name}"),
+        _ => format!("missing/file-{name}"),
+    }
+}
+
+fn folder_of(folder: u8) -> &'static str {
+    ["", "below", "missing"][usize::from(folder)]
+}
+
+/// A file system with the last handle of each name.
+struct Side<'a> {
+    vfs: &'a dyn Vfs,
+    root: &'a Path,
+    handles: [Option<Arc<dyn File>>; 8],
+}
+
+impl Side<'_> {
+    /// Carries out a step and writes what it answered.
+    fn run(&mut self, step: &Step) -> String {
+        let file = |name: u8| self.root.join(name_of(name));
+        let folder = |folder: u8| self.root.join(folder_of(folder));
+        let vfs = self.vfs;
+        match *step {
+            Step::Create(name) => self.keep(name, vfs.create(&file(name))),
+            Step::Open(name) => self.keep(name, vfs.open(&file(name), Access::Buffered)),
+            Step::OpenMapped(name) => match vfs.open(&file(name), Access::Mapped) {
+                Ok(mapped) => format!("{:?} {:?}", mapped.length().unwrap(), mapped.mapping().unwrap()),
+                Err(error) => format!("{:?}", error.kind()),
+            },
+            Step::Append(name, count) => self.with(name, |file| file.append(&vec![count; count.into()])),
+            Step::Truncate(name, length) => self.with(name, |file| file.truncate(length.into())),
+            Step::Sync(name) => self.with(name, |file| file.sync()),
+            Step::ReadAt(name, offset, count) => self.with(name, |file| {
+                let mut buffer = vec![0; count.into()];
+                file.read_at(offset.into(), &mut buffer).map(|()| buffer)
+            }),
+            Step::Rename(source, target) => answer(vfs.rename(&file(source), &file(target))),
+            Step::Link(source, target) => answer(vfs.hard_link(&file(source), &file(target))),
+            Step::Remove(name) => answer(vfs.remove(&file(name))),
+            Step::Exists(name) => answer(vfs.exists(&file(name))),
+            Step::List(name) => answer(vfs.list(&folder(name))),
+            Step::SyncDir(name) => answer(vfs.sync_dir(&folder(name))),
+        }
+    }
+
+    fn keep(&mut self, name: u8, opened: std::io::Result<Arc<dyn File>>) -> String {
+        answer(opened.map(|file| self.handles[usize::from(name)] = Some(file)))
+    }
+
+    fn with<T: std::fmt::Debug>(
+        &self,
+        name: u8,
+        act: impl FnOnce(&dyn File) -> std::io::Result<T>,
+    ) -> String {
+        match &self.handles[usize::from(name)] {
+            Some(file) => format!("{} {}", answer(act(file.as_ref())), file.length().unwrap()),
+            None => "no handle".to_owned(),
+        }
+    }
+}
+
+fn answer<T: std::fmt::Debug>(result: std::io::Result<T>) -> String {
+    match result {
+        Ok(value) => format!("{value:?}"),
+        Err(error) => format!("{:?}", error.kind()),
+    }
+}
+
+proptest! {
+    #![proptest_config(proptest_config(300))]
+    #[test]
+    fn the_operating_system_and_memory_answer_alike(steps in prop::collection::vec(step(), 1..80)) {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = MemVfs::new();
+        let root = Path::new("/root");
+        OsVfs.create_dir_all(&folder.path().join("below")).unwrap();
+        memory.create_dir_all(&root.join("below")).unwrap();
+        let mut real = Side { vfs: &OsVfs, root: folder.path(), handles: Default::default() };
+        let mut model = Side { vfs: &memory, root, handles: Default::default() };
+        for step in &steps {
+            prop_assert_eq!(real.run(step), model.run(step), "at {:?}", step);
+        }
+        for folder in 0..2 {
+            prop_assert_eq!(real.run(&Step::List(folder)), model.run(&Step::List(folder)));
+        }
+    }
+}
+
+#[test]
+fn a_lock_is_held_by_one_handle_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("LOCK");
+    let lock = OsVfs.lock(&path).unwrap();
+    assert_eq!(OsVfs.lock(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(lock);
+    OsVfs.lock(&path).unwrap();
+}
+
+#[test]
+fn direct_reads_give_the_same_bytes_and_stop_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("1.table");
+    let bytes: Vec<u8> = (0..3 * DIRECT_ALIGNMENT_BYTES + 100).map(|i| (i % 251) as u8).collect();
+    let writer = OsVfs.create(&path).unwrap();
+    writer.append(&bytes).unwrap();
+    writer.sync().unwrap();
+
+    let file = OsVfs.open(&path, Access::Direct).unwrap();
+    let mut space = vec![0; 4 * DIRECT_ALIGNMENT_BYTES];
+    let skipped = space.as_ptr().align_offset(DIRECT_ALIGNMENT_BYTES);
+    let aligned = &mut space[skipped..skipped + 2 * DIRECT_ALIGNMENT_BYTES];
+    file.read_at(DIRECT_ALIGNMENT_BYTES as u64, aligned).unwrap();
+    assert_eq!(aligned, &bytes[DIRECT_ALIGNMENT_BYTES..3 * DIRECT_ALIGNMENT_BYTES]);
+    let past = file.read_at(2 * DIRECT_ALIGNMENT_BYTES as u64, aligned).unwrap_err();
+    assert_eq!(past.kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(file.length().unwrap(), bytes.len() as u64);
+}
+
+#[test]
+fn an_empty_file_maps_to_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty");
+    OsVfs.create(&path).unwrap();
+    let file = OsVfs.open(&path, Access::Mapped).unwrap();
+    assert_eq!(file.mapping(), Some(&[][..]));
+    assert_eq!(file.length().unwrap(), 0);
+    file.will_need(0, 10);
+}
+
+#[test]
+fn a_mapping_outlives_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("1.table");
+    OsVfs.create(&path).unwrap().append(b"abc").unwrap();
+    let file = OsVfs.open(&path, Access::Mapped).unwrap();
+    OsVfs.remove(&path).unwrap();
+    assert_eq!(file.mapping(), Some(&b"abc"[..]));
+    let mut buffer = [0; 2];
+    file.read_at(1, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"bc");
+    // Hints of any extent are taken.
+    file.will_need(0, 3);
+    file.will_need(2, u64::MAX);
+    file.will_need(u64::MAX, u64::MAX);
+}
+
+#[test]
+fn folders_cannot_be_opened_as_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for access in [Access::Buffered, Access::Direct, Access::Mapped] {
+        assert_eq!(OsVfs.open(folder.path(), access).unwrap_err().kind(), ErrorKind::IsADirectory);
+    }
+}
+
+#[test]
+fn folders_are_made_with_their_parents_and_more_than_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("a/b/c");
+    OsVfs.create_dir_all(&deep).unwrap();
+    OsVfs.create_dir_all(&deep).unwrap();
+    assert!(deep.is_dir());
+    OsVfs.create(&folder.path().join("file")).unwrap();
+    assert!(OsVfs.create_dir_all(&folder.path().join("file")).is_err());
+    assert!(OsVfs.create_dir_all(&folder.path().join("file/below")).is_err());
+}
+
+#[test]
+fn free_space_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(OsVfs.free_space(folder.path()).unwrap().unwrap() > 0);
+}
