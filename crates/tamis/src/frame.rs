@@ -71,6 +71,25 @@ pub(crate) fn put_frame_parts(
     Ok(())
 }
 
+/// Writes the frames that stand one behind the other in `bytes` anew for another place: the first at `offset` of a file
+/// with this seed of which nothing is synced. Their payloads stay as they are.
+pub(crate) fn move_frames(bytes: &mut [u8], seed: u64, mut offset: u64) {
+    let mut rest = bytes;
+    while rest.len() >= FRAME_HEADER_BYTES {
+        let (header, behind) = rest.split_at_mut(COVERED_BYTES);
+        let (field, behind) = behind.split_at_mut(FRAME_HEADER_BYTES - COVERED_BYTES);
+        let (length_field, mark) = header.split_at_mut(8);
+        mark.fill(0);
+        let mut decoder = Decoder::new(length_field);
+        let (_, length) = (decoder.take_u32(), decoder.take_u32());
+        let length = length.map_or(0, |length| length as usize).min(behind.len());
+        let (payload, next) = behind.split_at_mut(length);
+        field.copy_from_slice(&frame_checksum(seed, offset, header, payload).to_le_bytes());
+        offset += (FRAME_HEADER_BYTES + length) as u64;
+        rest = next;
+    }
+}
+
 /// The header's own checksum seeds that of the payload, so that neither has to be copied beside the other.
 fn frame_checksum(seed: u64, offset: u64, header: &[u8], payload: &[u8]) -> u64 {
     checksum(checksum(seed.wrapping_add(offset), header), payload)

@@ -24,6 +24,7 @@ mod version;
 mod wal;
 mod write;
 
+pub use batch::WriteBatch;
 pub use error::{Corruption, Error, Result};
 pub use events::{Event, EventListener};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};

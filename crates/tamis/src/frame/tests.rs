@@ -131,3 +131,15 @@ fn a_payload_that_does_not_fit_is_refused() {
     ));
     assert!(target.is_empty());
 }
+
+#[test]
+fn moved_frames_are_those_written_at_the_new_place() {
+    let (bytes, offsets) = file(1, true);
+    let mut moved = bytes[START as usize..].to_vec();
+    move_frames(&mut moved, 9, 1000);
+    let mut expected = Vec::new();
+    for (offset, payload) in offsets.iter().zip([&b"first"[..], b"", b"the third payload"]) {
+        put_frame_parts(&mut expected, 9, 1000 + offset - START, 0, &[payload]).unwrap();
+    }
+    assert_eq!(moved, expected);
+}

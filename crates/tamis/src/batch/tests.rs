@@ -1,0 +1,161 @@
+//! Batches keep what was put in, number it as told, and refuse what the format can't hold.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn decoded(payload: &[u8]) -> Result<Vec<BatchEntry<'_>>, BatchDamage> {
+    entries(payload).collect()
+}
+
+fn entry<'a>(keyspace: u32, sequence: u64, kind: Kind, key: &'a [u8], value: &'a [u8]) -> BatchEntry<'a> {
+    BatchEntry { keyspace, sequence, kind, key, value }
+}
+
+#[test]
+fn entries_come_back_in_order_with_consecutive_numbers() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(1, b"a", b"one").unwrap();
+    batch.delete_in(u32::MAX, b"b").unwrap();
+    batch.put_in(1, b"a", b"").unwrap();
+    assert_eq!((batch.len(), batch.sequence_count()), (3, 3));
+    let bytes = batch.seal(7).to_vec();
+    let expected = [
+        entry(1, 7, Kind::Put, b"a", b"one"),
+        entry(u32::MAX, 8, Kind::Tombstone, b"b", b""),
+        entry(1, 9, Kind::Put, b"a", b""),
+    ];
+    assert_eq!(decoded(&bytes).unwrap(), expected);
+    assert_eq!(batch.entries().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn carried_entries_keep_their_own_numbers() {
+    let mut batch = WriteBatch::carrying();
+    let expected = [entry(2, SEQUENCE_MAX, Kind::Put, b"k", b"v"), entry(2, 5, Kind::Tombstone, b"k", b"")];
+    for entry in expected {
+        batch.carry(entry).unwrap();
+    }
+    assert_eq!(batch.sequence_count(), 0);
+    assert_eq!(decoded(batch.seal(99)).unwrap(), expected);
+}
+
+#[test]
+fn a_record_holds_several_batches() {
+    let (mut first, mut second) = (WriteBatch::new(), WriteBatch::carrying());
+    first.put_in(1, b"a", b"1").unwrap();
+    second.carry(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
+    let mut payload = first.seal(10).to_vec();
+    payload.extend_from_slice(second.seal(11));
+    let keys: Vec<_> = decoded(&payload).unwrap().iter().map(|e| (e.key, e.sequence)).collect();
+    assert_eq!(keys, [(&b"a"[..], 10), (b"b", 3)]);
+}
+
+#[test]
+fn a_cleared_batch_starts_anew() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(1, b"a", b"1").unwrap();
+    batch.clear();
+    assert!(batch.is_empty() && batch.size_bytes() == 0 && batch.seal(1).is_empty());
+    batch.delete_in(1, b"b").unwrap();
+    assert_eq!(decoded(batch.seal(2)).unwrap(), [entry(1, 2, Kind::Tombstone, b"b", b"")]);
+}
+
+#[test]
+fn what_is_refused_leaves_the_batch_as_it_was() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(1, b"a", b"1").unwrap();
+    let before = batch.size_bytes();
+    assert!(matches!(batch.put_in(1, b"", b""), Err(Error::KeyEmpty)));
+    let long = vec![0; KEY_LENGTH_MAX + 1];
+    assert!(matches!(batch.delete_in(1, &long), Err(Error::KeyTooLong { length: 65_536 })));
+    let huge = vec![0; VALUE_LENGTH_MAX + 1];
+    assert!(matches!(batch.put_in(1, b"k", &huge), Err(Error::ValueTooLong { .. })));
+    assert_eq!((batch.size_bytes(), batch.len()), (before, 1));
+    batch.put_in(1, &long[1..], &[]).unwrap();
+}
+
+#[test]
+fn a_batch_that_does_not_fit_a_record_is_refused() {
+    let limit = FRAME_PAYLOAD_MAX as usize;
+    check_size(limit - 10, 10).unwrap();
+    assert!(
+        matches!(check_size(limit - 10, 11), Err(Error::BatchTooLarge { length, .. }) if length == 1 << 32)
+    );
+}
+
+#[test]
+fn unknown_kinds_are_told_with_file_and_offset() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(1, b"a", b"1").unwrap();
+    let mut bytes = batch.seal(1).to_vec();
+    for kind in [0, 3, 4, 5, 6, 7, 255] {
+        bytes[HEADER_BYTES + 1] = kind;
+        let damage = decoded(&bytes).unwrap_err();
+        assert_eq!(damage, BatchDamage::UnknownKind(kind));
+        assert!(matches!(
+            damage.at(Path::new("000001.log"), 64),
+            Error::UnknownEntryKind { file, offset: 64, kind: found } if found == kind && file.ends_with("000001.log")
+        ));
+    }
+}
+
+#[test]
+fn every_cut_within_a_batch_is_noticed() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(300, b"key", b"value").unwrap();
+    batch.delete_in(1, b"other").unwrap();
+    let bytes = batch.seal(1);
+    for length in 1..bytes.len() {
+        assert!(decoded(&bytes[..length]).is_err(), "{length}");
+    }
+    assert_eq!(decoded(&[]).unwrap(), []);
+}
+
+#[test]
+fn numbers_outside_their_bounds_are_refused() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(1, b"a", b"1").unwrap();
+    batch.put_in(1, b"b", b"1").unwrap();
+    assert!(decoded(batch.seal(0)).is_err());
+    assert!(decoded(batch.seal(SEQUENCE_MAX)).is_err());
+    assert!(decoded(batch.seal(SEQUENCE_MAX - 1)).is_ok());
+    let mut bytes = batch.seal(1).to_vec();
+    bytes[0] = 2;
+    assert!(decoded(&bytes).is_err());
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic_and_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let count = entries(&bytes).count();
+        prop_assert!(count <= bytes.len());
+    }
+
+    #[test]
+    fn what_goes_in_comes_out(
+        writes in proptest::collection::vec(
+            (any::<u32>(), proptest::collection::vec(any::<u8>(), 1..40),
+             proptest::option::of(proptest::collection::vec(any::<u8>(), 0..300))), 1..20),
+        first in 1..1_u64 << 40,
+    ) {
+        let mut batch = WriteBatch::new();
+        for (keyspace, key, value) in &writes {
+            match value {
+                Some(value) => batch.put_in(*keyspace, key, value).unwrap(),
+                None => batch.delete_in(*keyspace, key).unwrap(),
+            }
+        }
+        let bytes = batch.seal(first).to_vec();
+        let found = decoded(&bytes).unwrap();
+        prop_assert_eq!(found.len(), writes.len());
+        for (index, (entry, (keyspace, key, value))) in found.iter().zip(&writes).enumerate() {
+            prop_assert_eq!(entry.sequence, first + index as u64);
+            prop_assert_eq!(entry.keyspace, *keyspace);
+            prop_assert_eq!(entry.key, &key[..]);
+            prop_assert_eq!(entry.value, value.as_deref().unwrap_or_default());
+            prop_assert_eq!(entry.kind == Kind::Put, value.is_some());
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The header of a log segment (`docs/format/wal.md`, "Segment header").
+
+use std::path::Path;
+
+use crate::{
+    coding::{Decoder, checksum, put_u32, put_u64},
+    error::{Error, Result},
+};
+
+/// The first bytes of a segment: "TMwl".
+const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
+/// The newest version that this program reads, and the one that it writes.
+const VERSION: u32 = 1;
+/// Bytes of the header, in every version.
+pub(crate) const HEADER_BYTES: u64 = 64;
+/// Bytes before the checksum, in every version.
+const COVERED_BYTES: usize = 56;
+
+/// What a segment says of itself and of the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) database_id: u64,
+    pub(crate) number: u64,
+    /// The segment that the log goes on from; 0 when there is none.
+    pub(crate) previous: u64,
+    /// Where the previous segment's valid part ends; what stands behind it is not part of the log.
+    pub(crate) previous_bytes: u64,
+    /// Up to where the previous segment was known to be synced when this header was written.
+    pub(crate) previous_synced: u64,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES as usize);
+        put_u32(&mut bytes, MAGIC);
+        put_u32(&mut bytes, VERSION);
+        for field in
+            [self.database_id, self.number, self.previous, self.previous_bytes, self.previous_synced, 0]
+        {
+            put_u64(&mut bytes, field);
+        }
+        let sum = checksum(0, &bytes);
+        put_u64(&mut bytes, sum);
+        bytes
+    }
+
+    /// The header at the front of `bytes`; `None` where it is torn or damaged, which the reader tells apart.
+    ///
+    /// # Errors
+    /// A whole header that does not belong here: of a newer version, another database, or another number.
+    pub(crate) fn decode(bytes: &[u8], file: &Path, database_id: u64, number: u64) -> Result<Option<Self>> {
+        let mut decoder = Decoder::new(bytes);
+        let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
+            return Ok(None);
+        };
+        if checksum(0, covered) != sum {
+            return Ok(None);
+        }
+        let mut fields = Decoder::new(covered);
+        let (Some(MAGIC), Some(version)) = (fields.take_u32(), fields.take_u32()) else {
+            return Ok(None);
+        };
+        if version != VERSION {
+            return Err(Error::UnknownFormat { file: file.to_path_buf(), found: version, known: VERSION });
+        }
+        let mut next = || fields.take_u64().unwrap_or_default();
+        let header = Self {
+            database_id: next(),
+            number: next(),
+            previous: next(),
+            previous_bytes: next(),
+            previous_synced: next(),
+        };
+        let reserved = next();
+        let refuse = |offset, expected: String, got: u64| {
+            Err(Error::corruption(file, offset, "log segment header", expected, got.to_string()))
+        };
+        if header.database_id != database_id {
+            return refuse(8, format!("database id {database_id}"), header.database_id);
+        }
+        if header.number != number {
+            return refuse(16, format!("segment number {number}"), header.number);
+        }
+        if header.previous >= number {
+            return refuse(24, format!("a previous segment below {number}"), header.previous);
+        }
+        if header.previous != 0 && header.previous_bytes < HEADER_BYTES {
+            return refuse(32, format!("at least {HEADER_BYTES} bytes"), header.previous_bytes);
+        }
+        if header.previous_synced > header.previous_bytes {
+            return refuse(40, format!("at most {}", header.previous_bytes), header.previous_synced);
+        }
+        if reserved != 0 {
+            return refuse(48, "0 (reserved)".to_owned(), reserved);
+        }
+        Ok(Some(header))
+    }
+}
+
+/// The seed of the record checksums of a segment: a record of another segment or database is none of this one.
+pub(crate) fn segment_seed(database_id: u64, number: u64) -> u64 {
+    checksum(number, &database_id.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests;

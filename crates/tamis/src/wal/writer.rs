@@ -1,0 +1,369 @@
+//! Appends to the log. The commit leader owns the [`Log`] while it leads; nothing here is shared.
+//!
+//! 1. A record is framed where it will stand, behind what waits in the process ([`Durability::Deferred`]); one write
+//!    gives all that waits to the operating system, in order.
+//! 2. A failed append closes the segment behind its last acknowledged record: cutting the rest off is tried, and the
+//!    next segment's header says where the valid part ends in any case. The record that failed is dropped (its writer
+//!    gets the error); deferred records before it are kept, and go into the next segment. Each later append tries to
+//!    begin that segment, so writes go on as soon as space returns.
+//! 3. A failed sync (of a segment or of the folder) is final: what is on disk is not known any more. All later calls
+//!    give [`Error::WritesRefused`] with the first cause.
+//! 4. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
+//!    the synced mark of later records raised.
+//!
+//! Cost: an append copies the payload once; `Buffered` is one write, `Synced` one write and one sync.
+
+use std::{fmt, mem, path::PathBuf, sync::Arc, time::Duration};
+
+use tamis_vfs::{Access, File, Vfs};
+
+use crate::{
+    error::{Error, Result},
+    file_name::FileName,
+    frame::{FRAME_HEADER_BYTES, move_frames, put_frame_parts},
+    options::Durability,
+    wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
+};
+
+/// The buffer of a group is given back to the allocator above this size.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+/// A segment that is no longer written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentEnd {
+    pub(crate) number: u64,
+    /// Where its valid part ends.
+    pub(crate) bytes: u64,
+    /// Up to where it is known to be synced.
+    pub(crate) synced: u64,
+}
+
+/// What a log is made of.
+pub(crate) struct LogSetup {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) folder: PathBuf,
+    pub(crate) database_id: u64,
+    /// [`crate::Options::deferred_bytes_max`].
+    pub(crate) deferred_bytes_max: usize,
+    /// Gives file numbers that were never used in the folder, each greater than the one before.
+    pub(crate) next_number: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct OpenSegment {
+    number: u64,
+    seed: u64,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    /// Bytes given to the operating system.
+    length: u64,
+    synced: u64,
+}
+
+/// An earlier segment, kept until [`Log::remove_below`] takes it.
+#[derive(Debug)]
+struct OlderSegment {
+    end: SegmentEnd,
+    is_durable: bool,
+    /// Its handle, where this process wrote it and it is not durable yet.
+    file: Option<Arc<dyn File>>,
+}
+
+/// The end of the log; see the head of this file.
+pub(crate) struct Log {
+    setup: LogSetup,
+    /// `None` after a failed append, until a new segment can be begun.
+    current: Option<OpenSegment>,
+    /// In ascending order of their numbers.
+    older: Vec<OlderSegment>,
+    /// Whole frames that were not given to the operating system yet.
+    waiting: Vec<u8>,
+    /// When the first of them arrived.
+    waiting_since: Option<Duration>,
+    /// Whether the names of all segments survive the machine.
+    is_folder_durable: bool,
+    /// The first failed sync.
+    refusal: Option<Arc<str>>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Log")
+            .field("current", &self.current)
+            .field("older", &self.older)
+            .field("waiting_bytes", &self.waiting.len())
+            .field("refusal", &self.refusal)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Begins a new segment behind `previous`, the segments that replay kept (in order; none for a new database).
+    ///
+    /// # Errors
+    /// When the segment can't be made.
+    pub(crate) fn create(setup: LogSetup, previous: &[SegmentEnd]) -> Result<Self> {
+        // Replayed bytes may stand in the page cache only: all are synced again before the first sync counts.
+        let older = previous.iter().map(|end| OlderSegment { end: *end, is_durable: false, file: None });
+        let mut log = Self {
+            setup,
+            current: None,
+            older: older.collect(),
+            waiting: Vec::new(),
+            waiting_since: None,
+            is_folder_durable: false,
+            refusal: None,
+        };
+        log.begin_segment()?;
+        Ok(log)
+    }
+
+    /// Appends one record whose payload is the concatenation of `parts`, and makes it and all before it as durable as
+    /// asked. `now` is the runtime's clock.
+    ///
+    /// # Errors
+    /// The record is not in the log (it may be found by a later replay where the disk kept it in spite of the error).
+    /// After a failed sync: [`Error::WritesRefused`] for ever.
+    pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<()> {
+        self.check_refusal()?;
+        let kept = self.waiting.len();
+        let (seed, length, synced) =
+            self.current.as_ref().map_or((0, HEADER_BYTES, 0), |s| (s.seed, s.length, s.synced));
+        put_frame_parts(&mut self.waiting, seed, length + kept as u64, synced, parts)?;
+        if durability == Durability::Deferred && self.waiting.len() <= self.setup.deferred_bytes_max {
+            self.waiting_since.get_or_insert(now);
+            return Ok(());
+        }
+        if let Err(error) = self.write_waiting() {
+            self.waiting.truncate(kept);
+            return Err(error);
+        }
+        if durability == Durability::Synced { self.sync() } else { Ok(()) }
+    }
+
+    /// Makes all that was appended as durable as asked.
+    ///
+    /// # Errors
+    /// Deferred records are kept when they can't be written; a failed sync is final.
+    pub(crate) fn persist(&mut self, durability: Durability) -> Result<()> {
+        self.check_refusal()?;
+        match durability {
+            Durability::Deferred => Ok(()),
+            Durability::Buffered => self.write_waiting(),
+            Durability::Synced => {
+                self.write_waiting()?;
+                self.sync()
+            }
+        }
+    }
+
+    /// Gives deferred records to the operating system; the scheduler calls it when [`Log::deferred_since`] is 100 ms ago.
+    ///
+    /// # Errors
+    /// As [`Log::persist`].
+    pub(crate) fn flush_deferred(&mut self) -> Result<()> {
+        self.persist(Durability::Buffered)
+    }
+
+    /// When the oldest record that still waits in the process was appended.
+    pub(crate) const fn deferred_since(&self) -> Option<Duration> {
+        self.waiting_since
+    }
+
+    /// Begins a new segment, and returns its number: all records so far lie in segments below it, all later ones in it
+    /// or above. A segment without records is not left; its number is returned.
+    ///
+    /// # Errors
+    /// When records still wait and can't be written, or the segment can't be made; the log goes on as it was.
+    pub(crate) fn rotate(&mut self) -> Result<u64> {
+        self.check_refusal()?;
+        self.write_waiting()?;
+        match &self.current {
+            Some(segment) if segment.length == HEADER_BYTES => Ok(segment.number),
+            _ => self.begin_segment(),
+        }
+    }
+
+    /// Syncs all and adds an empty record that says so: from then on every flipped bit in what was written is noticed.
+    ///
+    /// # Errors
+    /// As [`Log::persist`].
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.persist(Durability::Synced)?;
+        if self.current.as_ref().is_some_and(|segment| segment.length > HEADER_BYTES) {
+            // Nothing depends on the mark: without it the last record alone is unproven.
+            let _ = self.append(&[], Durability::Buffered, Duration::ZERO);
+        }
+        Ok(())
+    }
+
+    /// The number of the segment that is written, or of the last one while a new one can't be begun.
+    pub(crate) fn number(&self) -> u64 {
+        let last = self.older.last().map_or(0, |segment| segment.end.number);
+        self.current.as_ref().map_or(last, |segment| segment.number)
+    }
+
+    /// Bytes of the segment that is written, those that wait included.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.current.as_ref().map_or(0, |segment| segment.length) + self.waiting.len() as u64
+    }
+
+    /// Bytes of the whole log.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.older.iter().map(|segment| segment.end.bytes).sum::<u64>() + self.segment_bytes()
+    }
+
+    /// Number and bytes of each segment, oldest first.
+    pub(crate) fn segments(&self) -> Vec<(u64, u64)> {
+        let older = self.older.iter().map(|segment| (segment.end.number, segment.end.bytes));
+        let current = self.current.as_ref().map(|segment| (segment.number, self.segment_bytes()));
+        older.chain(current).collect()
+    }
+
+    /// The error that every write gets since a sync failed.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refusal.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
+    }
+
+    /// Removes the segments below `number`, oldest first, after the manifest durably says that they are not needed. The
+    /// segment that is written stays.
+    ///
+    /// # Errors
+    /// A segment that can't be removed is kept in the list, with all that follow it.
+    pub(crate) fn remove_below(&mut self, number: u64) -> Result<()> {
+        while let Some(segment) = self.older.first() {
+            if segment.end.number >= number {
+                break;
+            }
+            let path = FileName::Log(segment.end.number).path(&self.setup.folder);
+            match self.setup.vfs.remove(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, error));
+                }
+                _ => drop(self.older.remove(0)),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_refusal(&self) -> Result<()> {
+        self.refusal().map_or(Ok(()), Err)
+    }
+
+    /// Makes a new segment the current one. On failure the log stays as it was.
+    fn begin_segment(&mut self) -> Result<u64> {
+        let number = (self.setup.next_number)();
+        let path = FileName::Log(number).path(&self.setup.folder);
+        let previous = match &self.current {
+            Some(segment) => Some(segment.end()),
+            None => self.older.last().map(|segment| segment.end),
+        };
+        let header = SegmentHeader {
+            database_id: self.setup.database_id,
+            number,
+            previous: previous.map_or(0, |end| end.number),
+            previous_bytes: previous.map_or(0, |end| end.bytes),
+            previous_synced: previous.map_or(0, |end| end.synced),
+        };
+        let file = self.setup.vfs.create(&path).map_err(|error| Error::io("create", &path, error))?;
+        self.is_folder_durable = false;
+        if let Err(error) = file.append(&header.encode()) {
+            // A file that stays in spite of this is passed over: no later segment names it as its previous one.
+            let _ = self.setup.vfs.remove(&path);
+            return Err(Error::io("append to", &path, error));
+        }
+        let seed = segment_seed(self.setup.database_id, number);
+        move_frames(&mut self.waiting, seed, HEADER_BYTES);
+        let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0 };
+        if let Some(left) = self.current.replace(segment) {
+            self.older.push(left.into_older());
+        }
+        Ok(number)
+    }
+
+    /// Gives what waits to the operating system, in a new segment if need be. On failure it goes on waiting.
+    fn write_waiting(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        if self.current.is_none() {
+            self.begin_segment()?;
+        }
+        let Some(segment) = &mut self.current else { return Ok(()) };
+        if let Err(error) = segment.file.append(&self.waiting) {
+            let error = Error::io("append to", &segment.path, error);
+            self.close_segment();
+            return Err(error);
+        }
+        segment.length += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.waiting.shrink_to(KEPT_BUFFER_BYTES);
+        self.waiting_since = None;
+        Ok(())
+    }
+
+    /// Leaves the current segment after a failed append.
+    fn close_segment(&mut self) {
+        let Some(segment) = self.current.take() else { return };
+        if segment.length == HEADER_BYTES && self.setup.vfs.remove(&segment.path).is_ok() {
+            // Nothing was ever acknowledged in it, and no segment names it: failing again and again leaves no files.
+            return;
+        }
+        // The next header says where the valid part ends, so that this may fail.
+        let _ = segment.file.truncate(segment.length);
+        self.older.push(segment.into_older());
+    }
+
+    /// Makes all that was written survive the machine, in the order of rule 4. A failure is final.
+    fn sync(&mut self) -> Result<()> {
+        self.try_sync().inspect_err(|error| {
+            self.refusal = Some(Arc::from(error.to_string()));
+        })
+    }
+
+    fn try_sync(&mut self) -> Result<()> {
+        for segment in self.older.iter_mut().filter(|segment| !segment.is_durable) {
+            let path = FileName::Log(segment.end.number).path(&self.setup.folder);
+            let file = match mem::take(&mut segment.file) {
+                Some(file) => Ok(file),
+                None => self.setup.vfs.open(&path, Access::Buffered),
+            };
+            file.and_then(|file| file.sync()).map_err(|error| Error::io("sync", &path, error))?;
+            segment.is_durable = true;
+        }
+        if let Some(segment) = self.current.as_ref().filter(|segment| segment.synced < segment.length) {
+            segment.file.sync().map_err(|error| Error::io("sync", &segment.path, error))?;
+        }
+        if !self.is_folder_durable {
+            let folder = &self.setup.folder;
+            self.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+            self.is_folder_durable = true;
+        }
+        for segment in &mut self.older {
+            segment.end.synced = segment.end.bytes;
+        }
+        if let Some(segment) = &mut self.current {
+            segment.synced = segment.length;
+        }
+        Ok(())
+    }
+}
+
+impl OpenSegment {
+    const fn end(&self) -> SegmentEnd {
+        SegmentEnd { number: self.number, bytes: self.length, synced: self.synced }
+    }
+
+    fn into_older(self) -> OlderSegment {
+        let end = self.end();
+        OlderSegment { end, is_durable: false, file: Some(self.file) }
+    }
+}
+
+/// Bytes that a record takes besides its payload, for estimates of a log's growth.
+pub(crate) const RECORD_OVERHEAD_BYTES: usize = FRAME_HEADER_BYTES;
+
+#[cfg(test)]
+mod tests;
