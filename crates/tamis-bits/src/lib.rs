@@ -1,1 +1,5 @@
 //! Bit vectors, rank, select, packed integers and vector kernels of Tamis.
+
+mod key_head;
+
+pub use key_head::key_head;

@@ -1,1 +1,121 @@
 //! The newest data, sorted, in memory.
+//!
+//! A memtable is a skip list (`skip_list.rs`) over nodes (`node.rs`) in an arena (`arena.rs`). Any number of threads
+//! may insert and read at once; nothing takes a lock but the growth of the arena.
+//!
+//! Invariants: (1) entries are never changed or removed: the bytes of an entry live as long as the memtable; (2) an
+//! entry whose `insert` returned before a search began is found by it; (3) no entry is inserted twice: sequence numbers
+//! are used once. (An entry inserted twice would be in the list twice, and do no harm.)
+//!
+//! Cost: a search makes about four comparisons per level, 40 for a million entries, nearly all of them of the first
+//! eight key bytes; an insert next to the one before it makes a handful. An entry takes its key and value and 35 bytes
+//! on average.
+//!
+//! Why our own: the map has to be insert only, with versions, with bytes held in place and counted exactly, and
+//! iterated in both directions while writers go on; the crates for it keep an allocation and a reference count per
+//! entry.
+
+mod arena;
+mod cursor;
+mod node;
+mod skip_list;
+mod sync;
+
+use std::sync::Arc;
+
+pub(crate) use self::cursor::MemtableCursor;
+use self::{
+    node::HEIGHT_MAX,
+    skip_list::{Place, SkipList},
+    sync::{AtomicU64, Ordering},
+};
+use crate::key::{Kind, Sequence};
+
+/// The odd constant of SplitMix64; multiples of it, mixed, are the random numbers of the levels.
+const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// See the head of this file.
+pub(crate) struct Memtable {
+    list: SkipList,
+    counters: Counters,
+}
+
+/// Written by each insert, so apart from what readers need.
+#[repr(align(128))]
+struct Counters {
+    entry_count: AtomicU64,
+    sequence_least: AtomicU64,
+    sequence_greatest: AtomicU64,
+}
+
+impl Memtable {
+    pub(crate) fn new() -> Arc<Self> {
+        let counters = Counters {
+            entry_count: AtomicU64::new(0),
+            sequence_least: AtomicU64::new(u64::MAX),
+            sequence_greatest: AtomicU64::new(0),
+        };
+        Arc::new(Self { list: SkipList::new(), counters })
+    }
+
+    /// Adds an entry. Key and value have been checked ([`crate::key::check_key`], [`crate::key::check_value`]).
+    pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        let counters = &self.counters;
+        let ordinal = counters.entry_count.fetch_add(1, Ordering::Relaxed);
+        if sequence < counters.sequence_least.load(Ordering::Relaxed) {
+            counters.sequence_least.fetch_min(sequence, Ordering::Relaxed);
+        }
+        if sequence > counters.sequence_greatest.load(Ordering::Relaxed) {
+            counters.sequence_greatest.fetch_max(sequence, Ordering::Relaxed);
+        }
+        self.list.insert(height_of(ordinal), key, sequence, kind, value);
+    }
+
+    /// The newest version of `key` with at most this sequence number, tombstones included.
+    pub(crate) fn get(&self, key: &[u8], sequence: Sequence) -> Option<(Kind, Sequence, &[u8])> {
+        let node = self.list.find(&Place::before_entry(key, sequence))?;
+        (node.key() == key).then(|| (node.kind(), node.sequence(), node.value()))
+    }
+
+    /// A cursor over all versions. It sees what was inserted before its last seek, and may see later entries.
+    pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(self))
+    }
+
+    /// Memory in bytes that the entries take, those being inserted included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.bytes()
+    }
+
+    /// Entries, those being inserted included.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.counters.entry_count.load(Ordering::Relaxed)
+    }
+
+    /// The least and the greatest sequence number, of entries being inserted too; `None` when empty.
+    pub(crate) fn sequence_range(&self) -> Option<(Sequence, Sequence)> {
+        let least = self.counters.sequence_least.load(Ordering::Relaxed);
+        let greatest = self.counters.sequence_greatest.load(Ordering::Relaxed);
+        (least <= greatest).then_some((least, greatest))
+    }
+
+    /// Whether no insert has begun.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entry_count() == 0
+    }
+}
+
+/// The number of levels of the n-th node: one more with a chance of a quarter, again and again. A function of the
+/// insert's ordinal alone, so that the same inserts make the same list.
+fn height_of(ordinal: u64) -> usize {
+    let mut mixed = ordinal.wrapping_add(1).wrapping_mul(SPLIT_MIX_INCREMENT);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^= mixed >> 31;
+    HEIGHT_MAX.min(1 + mixed.trailing_zeros() as usize / 2)
+}
+
+#[cfg(all(test, loom))]
+mod loom;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,29 @@
+//! The order of heads never contradicts the order of keys.
+
+use super::key_head;
+
+#[test]
+fn heads_never_contradict_the_order_of_keys() {
+    let parts: [&[u8]; 6] = [b"", b"\0", b"a", b"abcdefg", b"\xFF", b"\0\0\0\0\0\0\0\0"];
+    let mut keys = Vec::new();
+    for left in parts {
+        for middle in parts {
+            for right in parts {
+                keys.push([left, middle, right].concat());
+            }
+        }
+    }
+    for left in &keys {
+        for right in &keys {
+            if key_head(left) < key_head(right) {
+                assert!(left < right, "{left:?} {right:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_byte_weighs_most_and_the_ninth_nothing() {
+    assert_eq!(key_head(&[1]), 1 << 56);
+    assert_eq!(key_head(&[0, 0, 0, 0, 0, 0, 0, 7, 9]), 7);
+}

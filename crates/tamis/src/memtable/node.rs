@@ -1,0 +1,168 @@
+//! A node of the skip list: its links, the head of its key, and the entry's bytes, in one piece of the arena.
+//!
+//! ```text
+//! | link height-1 | ... | link 1 | link 0 | head | sequence | lengths, kind | key | value |
+//!                                ^ the address of the node
+//! ```
+//!
+//! The tower stands below the node's address and grows downwards, so that the links a search uses most often and the
+//! head it compares with lie side by side: a step of a search touches one cache line, rarely two.
+//!
+//! Invariants: (1) all but the links is written before the node is published and never again; (2) a node that is
+//! reached by a link of level `n`, or handed out as predecessor of level `n`, has more than `n` levels.
+
+use std::{marker::PhantomData, ptr, slice};
+
+use tamis_bits::key_head;
+
+use super::{
+    arena::{ALLOCATION_ALIGNMENT, Arena},
+    sync::{AtomicPtr, Ordering, Published},
+};
+use crate::key::{Kind, Sequence};
+
+/// The most levels of a node: at a quarter of the nodes per level enough for 16 million entries and more.
+pub(super) const HEIGHT_MAX: usize = 12;
+
+pub(super) type Link = AtomicPtr<Node>;
+
+/// See the head of this file; key and value follow in the same allocation, the upper links precede.
+#[repr(C)]
+pub(super) struct Node {
+    link: Link,
+    fields: Published<Fields>,
+}
+
+const _: () = assert!(align_of::<Node>() <= ALLOCATION_ALIGNMENT);
+
+#[derive(Debug, Clone, Copy)]
+struct Fields {
+    head: u64,
+    sequence: Sequence,
+    value_length: u32,
+    key_length: u16,
+    kind: Kind,
+}
+
+/// A node of an arena that lives for `'a`.
+#[derive(Clone, Copy)]
+pub(super) struct NodeRef<'a> {
+    node: *mut Node,
+    arena: PhantomData<&'a Arena>,
+}
+
+impl<'a> NodeRef<'a> {
+    /// A new node that no one else knows, its links unset.
+    pub(super) fn allocate(
+        arena: &'a Arena,
+        height: usize,
+        key: &[u8],
+        sequence: Sequence,
+        kind: Kind,
+        value: &[u8],
+    ) -> Self {
+        let tower_size = (height - 1) * size_of::<Link>();
+        let base = arena.allocate(tower_size + size_of::<Node>() + key.len() + value.len());
+        let fields = Fields {
+            head: key_head(key),
+            sequence,
+            value_length: u32::try_from(value.len()).expect("values have at most 256 MiB"),
+            key_length: u16::try_from(key.len()).expect("keys have at most 65,535 bytes"),
+            kind,
+        };
+        // SAFETY: the allocation holds tower, node, key and value in this order, nothing else refers to it yet, and
+        // it is aligned for the links and the node. `key` and `value` are no part of it.
+        unsafe {
+            let node = base.as_ptr().add(tower_size).cast::<Node>();
+            for level in 1..height {
+                node.cast::<Link>().sub(level).write(Link::new(ptr::null_mut()));
+            }
+            node.write(Node { link: Link::new(ptr::null_mut()), fields: Published::new(fields) });
+            let bytes = node.add(1).cast::<u8>();
+            ptr::copy_nonoverlapping(key.as_ptr(), bytes, key.len());
+            ptr::copy_nonoverlapping(value.as_ptr(), bytes.add(key.len()), value.len());
+            Self { node, arena: PhantomData }
+        }
+    }
+
+    /// The node at an address read from a link, a hint or a cursor; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `node` is null or came from [`NodeRef::as_ptr`] of a node of an arena that lives for `'a`, by an acquiring load.
+    #[inline]
+    pub(super) unsafe fn from_ptr(node: *mut Node) -> Option<Self> {
+        (!node.is_null()).then_some(Self { node, arena: PhantomData })
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(self) -> *mut Node {
+        self.node
+    }
+
+    /// The link of a level.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels.
+    #[inline]
+    pub(super) unsafe fn link(self, level: usize) -> &'a Link {
+        // SAFETY: by the caller's promise the link is part of the node's allocation, which lives for 'a; the pointer
+        // is derived from the whole chunk.
+        unsafe { &*self.node.cast::<Link>().sub(level) }
+    }
+
+    /// The node that follows in a level.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels.
+    #[inline]
+    pub(super) unsafe fn next(self, level: usize) -> Option<Self> {
+        // SAFETY: the caller's promise; links hold only null and nodes of the same arena, stored with release.
+        unsafe { Self::from_ptr(self.link(level).load(Ordering::Acquire)) }
+    }
+
+    #[inline]
+    fn fields(self) -> Fields {
+        // SAFETY: the node was written before it was published and lives for 'a.
+        unsafe { (*self.node).fields.get() }
+    }
+
+    #[inline]
+    pub(super) fn head(self) -> u64 {
+        self.fields().head
+    }
+
+    #[inline]
+    pub(super) fn sequence(self) -> Sequence {
+        self.fields().sequence
+    }
+
+    #[inline]
+    pub(super) fn kind(self) -> Kind {
+        self.fields().kind
+    }
+
+    #[inline]
+    pub(super) fn key(self) -> &'a [u8] {
+        // SAFETY: `key_length` bytes were written right behind the node, in the same allocation, which lives for 'a.
+        unsafe { slice::from_raw_parts(self.node.add(1).cast::<u8>(), self.fields().key_length.into()) }
+    }
+
+    #[inline]
+    pub(super) fn value(self) -> &'a [u8] {
+        let fields = self.fields();
+        // SAFETY: `value_length` bytes were written right behind the key, in the same allocation, which lives for 'a.
+        unsafe {
+            let value = self.node.add(1).cast::<u8>().add(fields.key_length.into());
+            slice::from_raw_parts(value, fields.value_length as usize)
+        }
+    }
+}
+
+impl PartialEq for NodeRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.node, other.node)
+    }
+}

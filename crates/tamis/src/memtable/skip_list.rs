@@ -1,0 +1,294 @@
+//! A sorted list with express lanes: concurrent inserts, readers without locks, no removal.
+//!
+//! A node has one to [`HEIGHT_MAX`] levels, each level with a quarter of the nodes of the one below. A search walks
+//! the highest level while the next node lies before the target, then goes one level down; about four comparisons of
+//! key heads per level, and the keys themselves only where heads are equal.
+//!
+//! An insert links its node from the lowest level up, each with one compare-and-swap on the predecessor's link. Once
+//! the lowest link stands the entry is in the list; upper links only make it faster to find. Where the swap fails
+//! another insert came between, and the walk goes on from the predecessor, which is never removed.
+//!
+//! The list remembers the predecessors of its last insert (`hint`). An insert next to it (ascending loads, sorted
+//! batches) starts there instead of at the top. A hint is checked before use and can be any node of its level, so that
+//! threads may overwrite each other's.
+//!
+//! Invariants: (1) each level is sorted and a part of the level below; (2) a node's fields are published by the release
+//! of the swap that links it and seen by the acquire of the load that finds it; (3) `hint[n]` and predecessors of level
+//! `n` have more than `n` levels.
+
+use std::{array, cmp::Ordering, ptr};
+
+use tamis_bits::key_head;
+
+use super::{
+    arena::Arena,
+    node::{HEIGHT_MAX, Link, Node, NodeRef},
+    sync::{self, AtomicUsize},
+};
+use crate::key::{Kind, Sequence};
+
+/// Levels in which an insert looks for its place next to the hint before it starts at the top.
+const HINT_LEVEL_COUNT: usize = 4;
+
+/// A place between entries: behind all entries of smaller keys, and of `key` behind those with a sequence number of at
+/// least `sequence_limit`.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    head: u64,
+    key: &'a [u8],
+    sequence_limit: u64,
+}
+
+impl<'a> Place<'a> {
+    /// Right before the entry (`key`, `sequence`), be it there or not.
+    pub(super) fn before_entry(key: &'a [u8], sequence: Sequence) -> Self {
+        Self { head: key_head(key), key, sequence_limit: sequence.saturating_add(1) }
+    }
+
+    /// Before all entries of `key`.
+    pub(super) fn before_key(key: &'a [u8]) -> Self {
+        Self { head: key_head(key), key, sequence_limit: u64::MAX }
+    }
+
+    /// Behind all entries of `key`.
+    pub(super) fn behind_key(key: &'a [u8]) -> Self {
+        Self { head: key_head(key), key, sequence_limit: 0 }
+    }
+
+    #[inline]
+    fn is_behind(&self, node: NodeRef<'_>) -> bool {
+        let head = node.head();
+        if head != self.head {
+            return head < self.head;
+        }
+        self.is_behind_by_key(node)
+    }
+
+    fn is_behind_by_key(&self, node: NodeRef<'_>) -> bool {
+        match node.key().cmp(self.key) {
+            Ordering::Less => true,
+            Ordering::Equal => node.sequence() >= self.sequence_limit,
+            Ordering::Greater => false,
+        }
+    }
+}
+
+pub(super) struct SkipList {
+    arena: Arena,
+    /// The node before all others, with all levels; its key is never looked at.
+    root: *mut Node,
+    /// Levels in use.
+    height: AtomicUsize,
+    hint: Hint,
+}
+
+/// On cache lines of its own: written by each insert, while readers need what stands before.
+#[repr(align(128))]
+struct Hint([Link; HEIGHT_MAX]);
+
+// SAFETY: `root` points into the arena that the list owns; nodes are shared by atomics and immutable otherwise.
+unsafe impl Send for SkipList {}
+// SAFETY: as above.
+unsafe impl Sync for SkipList {}
+
+impl SkipList {
+    pub(super) fn new() -> Self {
+        let arena = Arena::new();
+        let root = NodeRef::allocate(&arena, HEIGHT_MAX, &[], 0, Kind::Tombstone, &[]).as_ptr();
+        let hint = Hint(array::from_fn(|_| Link::new(root)));
+        Self { arena, root, height: AtomicUsize::new(1), hint }
+    }
+
+    /// Bytes taken by entries and their nodes.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+
+    fn root(&self) -> NodeRef<'_> {
+        // SAFETY: `root` was allocated in the list's own arena.
+        unsafe { NodeRef::from_ptr(self.root) }.expect("the root is allocated with the list")
+    }
+
+    pub(super) fn first(&self) -> Option<NodeRef<'_>> {
+        // SAFETY: every node has level 0.
+        unsafe { self.root().next(0) }
+    }
+
+    pub(super) fn last(&self) -> Option<NodeRef<'_>> {
+        let mut node = self.root();
+        for level in (0..self.height.load(sync::Ordering::Relaxed)).rev() {
+            // SAFETY: the root has all levels, and a node reached in a level has it.
+            while let Some(next) = unsafe { node.next(level) } {
+                node = next;
+            }
+        }
+        self.unless_root(node)
+    }
+
+    /// The first node behind a place.
+    pub(super) fn find(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
+        let mut node = self.root();
+        let mut passed = None;
+        let mut level = self.height.load(sync::Ordering::Relaxed) - 1;
+        loop {
+            // SAFETY: the root has all levels, and a node reached in a level has it and those below.
+            let next = unsafe { node.next(level) };
+            match next {
+                // The node that ended the walk one level above is not compared again.
+                Some(next) if passed != Some(next) && place.is_behind(next) => node = next,
+                _ if level == 0 => return next,
+                _ => {
+                    passed = next;
+                    level -= 1;
+                }
+            }
+        }
+    }
+
+    /// The last node before a place.
+    pub(super) fn find_back(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
+        self.unless_root(self.find_predecessor(place, 0))
+    }
+
+    /// The nodes before a place, in order, from the last one with more than `level` levels on; none at the beginning.
+    pub(super) fn collect_back(&self, place: &Place<'_>, level: usize, nodes: &mut Vec<*mut Node>) {
+        let mut node = self.find_predecessor(place, level);
+        if node != self.root() {
+            nodes.push(node.as_ptr());
+        }
+        // SAFETY: every node has level 0.
+        while let Some(next) = unsafe { node.next(0) }.filter(|&next| place.is_behind(next)) {
+            node = next;
+            nodes.push(node.as_ptr());
+        }
+    }
+
+    fn unless_root<'a>(&'a self, node: NodeRef<'a>) -> Option<NodeRef<'a>> {
+        (node != self.root()).then_some(node)
+    }
+
+    fn find_predecessor(&self, place: &Place<'_>, level_lowest: usize) -> NodeRef<'_> {
+        let mut node = self.root();
+        for level in (level_lowest..self.height.load(sync::Ordering::Relaxed).max(level_lowest + 1)).rev() {
+            // SAFETY: the root has all levels, and a node reached in a level has it and those below.
+            node = unsafe { Self::walk(node, level, place) }.0;
+        }
+        node
+    }
+
+    /// Walks a level from a node before the place: the last node before it, and the first behind it.
+    ///
+    /// # Safety
+    ///
+    /// `node` has more than `level` levels.
+    #[inline]
+    unsafe fn walk<'a>(
+        mut node: NodeRef<'a>,
+        level: usize,
+        place: &Place<'_>,
+    ) -> (NodeRef<'a>, Option<NodeRef<'a>>) {
+        loop {
+            // SAFETY: the caller's promise; a node reached in a level has it.
+            match unsafe { node.next(level) } {
+                Some(next) if place.is_behind(next) => node = next,
+                next => return (node, next),
+            }
+        }
+    }
+
+    /// Adds an entry, its node of `height` levels (1 to [`HEIGHT_MAX`]).
+    pub(super) fn insert(&self, height: usize, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        let node = NodeRef::allocate(&self.arena, height, key, sequence, kind, value);
+        let list_height = self.height.load(sync::Ordering::Relaxed);
+        if height > list_height {
+            self.height.fetch_max(height, sync::Ordering::Relaxed);
+        }
+        let place = Place::before_entry(key, sequence);
+        let mut predecessors = [self.root(); HEIGHT_MAX];
+        let level_count = match self.search_from_hint(&place, height, &mut predecessors) {
+            Some(level_count) => level_count,
+            None => self.search(&place, list_height.max(height), &mut predecessors),
+        };
+        for (level, predecessor) in predecessors.iter_mut().enumerate().take(height) {
+            // SAFETY: the predecessor of a level has that level, and the new node has `height` levels.
+            unsafe { Self::link(node, level, *predecessor, &place) };
+            *predecessor = node;
+        }
+        for (hint, predecessor) in self.hint.0.iter().zip(predecessors).take(level_count) {
+            hint.store(predecessor.as_ptr(), sync::Ordering::Release);
+        }
+    }
+
+    /// Links `node` into a level at its place, which is not before `predecessor`.
+    ///
+    /// # Safety
+    ///
+    /// Both nodes have more than `level` levels.
+    unsafe fn link(node: NodeRef<'_>, level: usize, mut predecessor: NodeRef<'_>, place: &Place<'_>) {
+        loop {
+            // SAFETY: the caller's promise; `walk` stays in the level.
+            let (link, next) = unsafe {
+                let (before, next) = Self::walk(predecessor, level, place);
+                predecessor = before;
+                (before.link(level), next.map_or(ptr::null_mut(), NodeRef::as_ptr))
+            };
+            // SAFETY: the caller's promise. No one else stores to this link before it is published below.
+            unsafe { node.link(level) }.store(next, sync::Ordering::Relaxed);
+            if link
+                .compare_exchange(next, node.as_ptr(), sync::Ordering::Release, sync::Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Finds the predecessors of a place in all levels below `level_count`.
+    fn search<'a>(
+        &'a self,
+        place: &Place<'_>,
+        level_count: usize,
+        predecessors: &mut [NodeRef<'a>; HEIGHT_MAX],
+    ) -> usize {
+        let mut node = self.root();
+        for (level, predecessor) in predecessors.iter_mut().enumerate().take(level_count).rev() {
+            // SAFETY: the root has all levels, and a node reached in a level has it and those below.
+            node = unsafe { Self::walk(node, level, place) }.0;
+            *predecessor = node;
+        }
+        level_count
+    }
+
+    /// As `search`, from the last insert's place: at least the levels below `height` and those where it found the
+    /// place; `None` where the place is not near.
+    fn search_from_hint<'a>(
+        &'a self,
+        place: &Place<'_>,
+        height: usize,
+        predecessors: &mut [NodeRef<'a>; HEIGHT_MAX],
+    ) -> Option<usize> {
+        let found = (0..HINT_LEVEL_COUNT).find_map(|level| Some((level, self.hint_around(place, level)?)));
+        let (level_found, mut node) = found?;
+        for (level, predecessor) in predecessors.iter_mut().enumerate().take(height).skip(level_found + 1) {
+            *predecessor = self.hint_around(place, level)?;
+        }
+        for (level, predecessor) in predecessors.iter_mut().enumerate().take(level_found + 1).rev() {
+            // SAFETY: a hint of a level has it and those below, and so have the nodes reached in it.
+            node = unsafe { Self::walk(node, level, place) }.0;
+            *predecessor = node;
+        }
+        Some(height.max(level_found + 1))
+    }
+
+    /// The hint of a level, where the place lies between it and the node that follows it.
+    fn hint_around(&self, place: &Place<'_>, level: usize) -> Option<NodeRef<'_>> {
+        // SAFETY: hints are nodes of this list, stored with release.
+        let node = unsafe { NodeRef::from_ptr(self.hint.0.get(level)?.load(sync::Ordering::Acquire)) }?;
+        if node != self.root() && !place.is_behind(node) {
+            return None;
+        }
+        // SAFETY: the hint of a level has that level.
+        let next = unsafe { node.next(level) };
+        next.is_none_or(|next| !place.is_behind(next)).then_some(node)
+    }
+}

@@ -1,0 +1,284 @@
+//! A memtable against a sorted map; levels, hints, memory, threads.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use super::{Memtable, height_of, node::HEIGHT_MAX};
+use crate::{
+    cursor::Cursor,
+    key::{Kind, SEQUENCE_MAX, Sequence},
+};
+
+type Position = (Vec<u8>, Reverse<Sequence>);
+type Content = (Kind, Vec<u8>);
+type Owned = (Position, Content);
+type Model = BTreeMap<Position, Content>;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// Keys that share heads, are prefixes of each other, and hold zero bytes.
+    fn key(&mut self) -> Vec<u8> {
+        let length = 1 + self.below(12) as usize;
+        (0..length).map(|_| *[0, 1, b'a', 0xFF].get(self.below(4) as usize).unwrap_or(&0)).collect()
+    }
+}
+
+fn fill(seed: u64, entry_count: u64) -> (Arc<Memtable>, Model) {
+    let (memtable, mut model, mut random) = (Memtable::new(), Model::new(), Random(seed));
+    for sequence in 1..=entry_count {
+        let key = random.key();
+        let kind = if random.below(4) == 0 { Kind::Tombstone } else { Kind::Put };
+        let value = vec![sequence as u8; random.below(40) as usize];
+        memtable.insert(&key, sequence, kind, &value);
+        model.insert((key, Reverse(sequence)), (kind, value));
+    }
+    (memtable, model)
+}
+
+fn at(cursor: &impl Cursor) -> Option<Owned> {
+    cursor.is_valid().then(|| {
+        ((cursor.key().to_vec(), Reverse(cursor.sequence())), (cursor.kind(), cursor.value().to_vec()))
+    })
+}
+
+fn owned((position, content): (&Position, &Content)) -> Owned {
+    (position.clone(), content.clone())
+}
+
+#[test]
+fn an_empty_memtable_has_nothing() {
+    let memtable = Memtable::new();
+    assert!(memtable.is_empty());
+    assert_eq!(memtable.entry_count(), 0);
+    assert_eq!(memtable.sequence_range(), None);
+    assert_eq!(memtable.get(b"a", SEQUENCE_MAX), None);
+    let mut cursor = memtable.cursor();
+    assert!(!cursor.is_valid());
+    cursor.seek_first().expect("memory");
+    assert!(!cursor.is_valid());
+    cursor.seek_last().expect("memory");
+    assert!(!cursor.is_valid());
+    cursor.seek(b"a", SEQUENCE_MAX).expect("memory");
+    assert!(!cursor.is_valid());
+    cursor.seek_back(b"a", true).expect("memory");
+    assert!(!cursor.is_valid());
+}
+
+#[test]
+fn get_finds_the_newest_version_not_above_the_sequence() {
+    let memtable = Memtable::new();
+    memtable.insert(b"key", 5, Kind::Put, b"five");
+    memtable.insert(b"key", 9, Kind::Tombstone, b"");
+    memtable.insert(b"key", 3, Kind::Put, b"three");
+    memtable.insert(b"key\0", 4, Kind::Put, b"other");
+    assert_eq!(memtable.get(b"key", 2), None);
+    assert_eq!(memtable.get(b"key", 3), Some((Kind::Put, 3, b"three".as_slice())));
+    assert_eq!(memtable.get(b"key", 8), Some((Kind::Put, 5, b"five".as_slice())));
+    assert_eq!(memtable.get(b"key", SEQUENCE_MAX), Some((Kind::Tombstone, 9, b"".as_slice())));
+    assert_eq!(memtable.get(b"ke", SEQUENCE_MAX), None);
+    assert_eq!(memtable.sequence_range(), Some((3, 9)));
+    assert_eq!(memtable.entry_count(), 4);
+}
+
+#[test]
+fn entries_and_seeks_agree_with_a_sorted_map() {
+    for seed in 0..if cfg!(miri) { 2 } else { 20 } {
+        let (memtable, model) = fill(seed, if cfg!(miri) { 100 } else { 2_000 });
+        let mut cursor = memtable.cursor();
+        cursor.seek_first().expect("memory");
+        for entry in &model {
+            assert_eq!(at(&cursor), Some(owned(entry)), "seed {seed}");
+            cursor.next().expect("memory");
+        }
+        assert!(!cursor.is_valid());
+        cursor.seek_last().expect("memory");
+        for entry in model.iter().rev() {
+            assert_eq!(at(&cursor), Some(owned(entry)), "seed {seed}");
+            cursor.prev().expect("memory");
+        }
+        assert!(!cursor.is_valid());
+
+        let mut random = Random(!seed);
+        for _ in 0..if cfg!(miri) { 50 } else { 2_000 } {
+            let (key, sequence) = (random.key(), random.below(2_100));
+            let from = (key.clone(), Reverse(sequence));
+            let expected = model.range(&from..).next().map(owned);
+            cursor.seek(&key, sequence).expect("memory");
+            assert_eq!(at(&cursor), expected, "seed {seed} seek {key:?} {sequence}");
+            let found = expected.filter(|((found, _), _)| *found == key);
+            let got = memtable.get(&key, sequence).map(|(kind, _, value)| (kind, value.to_vec()));
+            assert_eq!(got, found.map(|(_, value)| value), "seed {seed} get {key:?} {sequence}");
+
+            let is_inclusive = random.below(2) == 0;
+            let limit =
+                if is_inclusive { (key.clone(), Reverse(0)) } else { (key.clone(), Reverse(u64::MAX)) };
+            cursor.seek_back(&key, is_inclusive).expect("memory");
+            assert_eq!(at(&cursor), model.range(..=limit).next_back().map(owned), "seed {seed} back {key:?}");
+        }
+    }
+}
+
+#[test]
+fn mixed_steps_agree_with_a_sorted_map() {
+    let (memtable, model) = fill(7, if cfg!(miri) { 60 } else { 500 });
+    let entries: Vec<Owned> = model.iter().map(owned).collect();
+    let mut cursor = memtable.cursor();
+    let (mut position, mut random) = (0, Random(77));
+    cursor.seek_first().expect("memory");
+    for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
+        // Runs of steps in one direction, so that the nodes kept by `prev` are used up, and dropped half used.
+        let is_forward = random.below(2) == 0;
+        for _ in 0..random.below(40) {
+            if is_forward && position + 1 < entries.len() {
+                cursor.next().expect("memory");
+                position += 1;
+            } else if !is_forward && position > 0 {
+                cursor.prev().expect("memory");
+                position -= 1;
+            }
+            assert_eq!(at(&cursor).as_ref(), entries.get(position));
+        }
+    }
+}
+
+#[test]
+fn a_live_cursor_sees_later_inserts_before_and_behind_it() {
+    let memtable = Memtable::new();
+    memtable.insert(b"m", 1, Kind::Put, b"");
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().expect("memory");
+    memtable.insert(b"n", 2, Kind::Put, b"");
+    memtable.insert(b"l", 3, Kind::Put, b"");
+    cursor.next().expect("memory");
+    assert_eq!(cursor.key(), b"n");
+    cursor.prev().expect("memory");
+    cursor.prev().expect("memory");
+    assert_eq!(cursor.key(), b"l");
+}
+
+#[test]
+fn large_entries_do_not_waste_the_chunk_and_bytes_are_counted() {
+    let memtable = Memtable::new();
+    let empty_bytes = memtable.bytes();
+    assert!(empty_bytes < 512, "{empty_bytes}");
+    let key = vec![7; 65_535];
+    let value = vec![9; 3 << 20];
+    memtable.insert(&key, 1, Kind::Put, &value);
+    memtable.insert(b"small", 2, Kind::Put, b"value");
+    assert_eq!(memtable.get(&key, 1), Some((Kind::Put, 1, value.as_slice())));
+    assert_eq!(memtable.get(b"small", 2), Some((Kind::Put, 2, b"value".as_slice())));
+    let bytes = memtable.bytes() - empty_bytes;
+    let net = key.len() + value.len() + 10;
+    assert!(bytes > net && bytes < net + 256, "{bytes}");
+}
+
+#[test]
+fn a_quarter_of_the_nodes_reaches_each_next_level() {
+    let count = 1 << 16;
+    let mut counts = [0_u64; HEIGHT_MAX + 1];
+    for ordinal in 0..count {
+        counts.iter_mut().take(height_of(ordinal) + 1).skip(1).for_each(|count| *count += 1);
+    }
+    for (level, &got) in counts.iter().enumerate().skip(1).take(6) {
+        let expected = count >> (2 * (level - 1));
+        assert!(got.abs_diff(expected) < expected / 4 + 16, "level {level}: {got} of {expected}");
+    }
+    assert!((0..1 << 20).all(|ordinal| (1..=HEIGHT_MAX).contains(&height_of(ordinal))));
+}
+
+#[test]
+fn ascending_descending_and_interleaved_inserts_are_sorted() {
+    let count = if cfg!(miri) { 50 } else { 5_000 };
+    let orders: [fn(u64, u64) -> u64; 3] = [
+        |index, _| index,
+        |index, count| count - index,
+        |index, count| if index % 2 == 0 { index } else { count * 4 - index },
+    ];
+    for order in orders {
+        let memtable = Memtable::new();
+        let mut keys: Vec<u64> = (0..count).map(|index| order(index, count)).collect();
+        for (key, sequence) in keys.iter().zip(1..) {
+            memtable.insert(&key.to_be_bytes(), sequence, Kind::Put, b"");
+        }
+        keys.sort_unstable();
+        let mut cursor = memtable.cursor();
+        cursor.seek_first().expect("memory");
+        for key in keys {
+            assert_eq!(cursor.key(), key.to_be_bytes());
+            cursor.next().expect("memory");
+        }
+    }
+}
+
+#[test]
+fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
+    let (thread_count, per_thread) = if cfg!(miri) { (3_u64, 40) } else { (4, 20_000) };
+    let memtable = Memtable::new();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut cursor = memtable.cursor();
+            loop {
+                let is_last = is_done.load(Ordering::Acquire);
+                cursor.seek_first().expect("memory");
+                let (mut count, mut last) = (0, None);
+                while cursor.is_valid() {
+                    let entry = (cursor.key().to_vec(), Reverse(cursor.sequence()));
+                    assert_eq!(cursor.value(), cursor.sequence().to_be_bytes());
+                    assert!(last.is_none_or(|last| last < entry), "out of order at {entry:?}");
+                    last = Some(entry);
+                    count += 1;
+                    cursor.next().expect("memory");
+                }
+                if is_last {
+                    return count;
+                }
+            }
+        });
+        let writers: Vec<_> = (0..thread_count)
+            .map(|thread| {
+                let memtable = &memtable;
+                scope.spawn(move || {
+                    let mut random = Random(thread);
+                    for index in 0..per_thread {
+                        let sequence = 1 + index * thread_count + thread;
+                        // Every second key ascends, so that hints are used and fought over.
+                        let key = if index % 2 == 0 { index } else { random.below(per_thread) };
+                        memtable.insert(&key.to_be_bytes(), sequence, Kind::Put, &sequence.to_be_bytes());
+                        assert!(
+                            memtable
+                                .get(&key.to_be_bytes(), sequence)
+                                .is_some_and(|found| found.1 == sequence)
+                        );
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("writer");
+        }
+        is_done.store(true, Ordering::Release);
+        assert_eq!(reader.join().expect("reader"), thread_count * per_thread);
+    });
+    assert_eq!(memtable.entry_count(), thread_count * per_thread);
+    assert_eq!(memtable.sequence_range(), Some((1, thread_count * per_thread)));
+}
