@@ -1,1 +1,16 @@
-//! Which tables make up the database, and the manifest that says so.
+//! Versions: which tables make up each keyspace, how that changes, and how the changes are kept (`docs/format/manifest.md`).
+//!
+//! A version is immutable and shared by `Arc`; readers hold one, writers install another. Every change is a
+//! [`edit::VersionEdit`]: checked against the state in force, appended to the manifest and synced, and only then
+//! visible. Files that no version names any more are deleted when the last version that named them is dropped.
+
+pub(crate) mod edit;
+pub(crate) mod handle;
+pub(crate) mod level;
+mod options_format;
+pub(crate) mod state;
+#[expect(clippy::module_inception, reason = "the folder's main noun")]
+pub(crate) mod version;
+
+#[cfg(test)]
+pub(crate) mod test_support;

@@ -1,0 +1,363 @@
+//! One change of the database's shape, as a list of small steps, and its bytes (`docs/format/manifest.md`, "Edits").
+//!
+//! Steps are applied in order, all or none. A moved table is taken out of one level and put into another by the same
+//! edit, in this order, and keeps its handle.
+
+use super::{options_format, state::Counters};
+use crate::{
+    coding::{Decoder, put_bytes, put_varint},
+    key::Sequence,
+    options::KeyspaceOptions,
+    table::properties::TableSummary,
+};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunPlace {
+    pub(crate) keyspace: u64,
+    pub(crate) partition: u64,
+    pub(crate) level: u8,
+    pub(crate) run_age: u64,
+}
+
+/// One step of an edit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    /// A new keyspace, without partitions yet.
+    CreateKeyspace {
+        keyspace: u64,
+        name: String,
+        options: KeyspaceOptions,
+    },
+    /// Options for tables written from now on.
+    SetOptions {
+        keyspace: u64,
+        options: KeyspaceOptions,
+    },
+    /// The keyspace goes with all its partitions and tables.
+    DropKeyspace {
+        keyspace: u64,
+    },
+    AddPartition {
+        keyspace: u64,
+        partition: u64,
+        lower: Vec<u8>,
+        flushed_sequence: Sequence,
+    },
+    /// The partition goes with its tables; others must cover its range at the end of the edit.
+    RemovePartition {
+        keyspace: u64,
+        partition: u64,
+    },
+    AddTable {
+        place: RunPlace,
+        summary: TableSummary,
+        filter_file: Option<u64>,
+    },
+    RemoveTable {
+        place: RunPlace,
+        number: u64,
+    },
+    /// Another filter file for a table, or none.
+    SetTableFilter {
+        place: RunPlace,
+        number: u64,
+        filter_file: Option<u64>,
+    },
+    /// A filter file over a whole partition, or none.
+    SetPartitionFilter {
+        keyspace: u64,
+        partition: u64,
+        filter_file: Option<u64>,
+    },
+    /// A sorted view over runs (level and age), or none (reserved).
+    SetView {
+        keyspace: u64,
+        partition: u64,
+        view: Option<(u64, Vec<(u8, u64)>)>,
+    },
+    /// Every entry of the partition up to this sequence number is in tables.
+    SetFlushedSequence {
+        keyspace: u64,
+        partition: u64,
+        sequence: Sequence,
+    },
+    /// Counters that only grow; each is raised to the value given.
+    Raise(Counters),
+    /// The database's own: stands in the first edit of every manifest.
+    SetDatabase {
+        id: u64,
+        seed: u64,
+    },
+}
+
+/// Bit 0 of a step's flags: a reader that does not know the step may pass over it.
+const MAY_BE_PASSED_OVER: u8 = 1;
+
+const CREATE_KEYSPACE: u64 = 1;
+const SET_OPTIONS: u64 = 2;
+const DROP_KEYSPACE: u64 = 3;
+const ADD_PARTITION: u64 = 4;
+const REMOVE_PARTITION: u64 = 5;
+const ADD_TABLE: u64 = 6;
+const REMOVE_TABLE: u64 = 7;
+const SET_TABLE_FILTER: u64 = 8;
+const SET_PARTITION_FILTER: u64 = 9;
+const SET_VIEW: u64 = 10;
+const SET_FLUSHED_SEQUENCE: u64 = 11;
+const RAISE: u64 = 12;
+const SET_DATABASE: u64 = 13;
+
+/// See the head of this file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct VersionEdit {
+    pub(crate) changes: Vec<Change>,
+}
+
+impl VersionEdit {
+    pub(crate) fn push(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut target = Vec::new();
+        let mut body = Vec::new();
+        for change in &self.changes {
+            body.clear();
+            let tag = encode_change(change, &mut body);
+            put_framed(&mut target, tag, flags_of(tag), &body);
+        }
+        target
+    }
+
+    /// # Errors
+    /// What was expected and what was there, for bytes that no [`VersionEdit::encode`] can have written, and for
+    /// unknown steps that may not be passed over.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, (String, String)> {
+        let mut decoder = Decoder::new(bytes);
+        let mut edit = Self::default();
+        while !decoder.is_empty() {
+            let (tag, flags, body) = take_framed(&mut decoder)
+                .ok_or_else(|| ("a framed change".to_owned(), format!("{} bytes", decoder.rest().len())))?;
+            if !(CREATE_KEYSPACE..=SET_DATABASE).contains(&tag) {
+                if flags & MAY_BE_PASSED_OVER != 0 {
+                    continue;
+                }
+                return Err((
+                    "a change this program knows (use a newer one)".to_owned(),
+                    format!("tag {tag}"),
+                ));
+            }
+            let mut source = Decoder::new(body);
+            match decode_change(tag, &mut source) {
+                Some(change) if source.is_empty() && flags == flags_of(tag) => edit.push(change),
+                _ => return Err((format!("a valid change of tag {tag}"), format!("{} bytes", body.len()))),
+            }
+        }
+        Ok(edit)
+    }
+}
+
+/// Filters and views are derived data: without them every answer stays the same.
+const fn flags_of(tag: u64) -> u8 {
+    match tag {
+        SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => MAY_BE_PASSED_OVER,
+        _ => 0,
+    }
+}
+
+/// Tag, flags, length and body.
+pub(super) fn put_framed(target: &mut Vec<u8>, tag: u64, flags: u8, body: &[u8]) {
+    put_varint(target, tag);
+    target.push(flags);
+    put_bytes(target, body);
+}
+
+pub(super) fn take_framed<'a>(source: &mut Decoder<'a>) -> Option<(u64, u8, &'a [u8])> {
+    Some((source.take_varint()?, source.take_u8()?, source.take_bytes()?))
+}
+
+fn put_place(target: &mut Vec<u8>, place: &RunPlace) {
+    put_varint(target, place.keyspace);
+    put_varint(target, place.partition);
+    target.push(place.level);
+    put_varint(target, place.run_age);
+}
+
+fn take_place(source: &mut Decoder<'_>) -> Option<RunPlace> {
+    Some(RunPlace {
+        keyspace: source.take_varint()?,
+        partition: source.take_varint()?,
+        level: source.take_u8()?,
+        run_age: source.take_varint()?,
+    })
+}
+
+/// File numbers begin at 1, so 0 stands for none.
+fn put_file(target: &mut Vec<u8>, number: Option<u64>) {
+    put_varint(target, number.unwrap_or(0));
+}
+
+fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
+    let number = source.take_varint()?;
+    Some((number != 0).then_some(number))
+}
+
+fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
+    for &number in numbers {
+        put_varint(target, number);
+    }
+}
+
+/// Writes the body of a change and gives its tag.
+fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
+    match change {
+        Change::CreateKeyspace { keyspace, name, options } => {
+            put_varint(body, *keyspace);
+            put_bytes(body, name.as_bytes());
+            options_format::encode(options, body);
+            CREATE_KEYSPACE
+        }
+        Change::SetOptions { keyspace, options } => {
+            put_varint(body, *keyspace);
+            options_format::encode(options, body);
+            SET_OPTIONS
+        }
+        Change::DropKeyspace { keyspace } => {
+            put_varint(body, *keyspace);
+            DROP_KEYSPACE
+        }
+        Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
+            put_numbers(body, &[*keyspace, *partition, *flushed_sequence]);
+            put_bytes(body, lower);
+            ADD_PARTITION
+        }
+        Change::RemovePartition { keyspace, partition } => {
+            put_numbers(body, &[*keyspace, *partition]);
+            REMOVE_PARTITION
+        }
+        Change::AddTable { place, summary, filter_file } => {
+            put_place(body, place);
+            put_file(body, *filter_file);
+            summary.encode(body);
+            ADD_TABLE
+        }
+        Change::RemoveTable { place, number } => {
+            put_place(body, place);
+            put_varint(body, *number);
+            REMOVE_TABLE
+        }
+        _ => encode_other_change(change, body),
+    }
+}
+
+fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
+    match change {
+        Change::SetTableFilter { place, number, filter_file } => {
+            put_place(body, place);
+            put_varint(body, *number);
+            put_file(body, *filter_file);
+            SET_TABLE_FILTER
+        }
+        Change::SetPartitionFilter { keyspace, partition, filter_file } => {
+            put_numbers(body, &[*keyspace, *partition]);
+            put_file(body, *filter_file);
+            SET_PARTITION_FILTER
+        }
+        Change::SetView { keyspace, partition, view } => {
+            put_numbers(body, &[*keyspace, *partition]);
+            put_file(body, view.as_ref().map(|(number, _)| *number));
+            for (level, age) in view.iter().flat_map(|(_, runs)| runs) {
+                body.push(*level);
+                put_varint(body, *age);
+            }
+            SET_VIEW
+        }
+        Change::SetFlushedSequence { keyspace, partition, sequence } => {
+            put_numbers(body, &[*keyspace, *partition, *sequence]);
+            SET_FLUSHED_SEQUENCE
+        }
+        Change::Raise(counters) => {
+            put_numbers(body, &counters.to_fields());
+            RAISE
+        }
+        Change::SetDatabase { id, seed } => {
+            put_numbers(body, &[*id, *seed]);
+            SET_DATABASE
+        }
+        _ => unreachable!("the other changes are encoded by the caller"),
+    }
+}
+
+/// `None` for a body that [`encode_change`] can't have written under a tag that it knows.
+fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
+    Some(match tag {
+        CREATE_KEYSPACE => Change::CreateKeyspace {
+            keyspace: source.take_varint()?,
+            name: String::from_utf8(source.take_bytes()?.to_vec()).ok()?,
+            options: options_format::decode(source)?,
+        },
+        SET_OPTIONS => {
+            Change::SetOptions { keyspace: source.take_varint()?, options: options_format::decode(source)? }
+        }
+        DROP_KEYSPACE => Change::DropKeyspace { keyspace: source.take_varint()? },
+        ADD_PARTITION => Change::AddPartition {
+            keyspace: source.take_varint()?,
+            partition: source.take_varint()?,
+            flushed_sequence: source.take_varint()?,
+            lower: source.take_bytes()?.to_vec(),
+        },
+        REMOVE_PARTITION => {
+            Change::RemovePartition { keyspace: source.take_varint()?, partition: source.take_varint()? }
+        }
+        ADD_TABLE => Change::AddTable {
+            place: take_place(source)?,
+            filter_file: take_file(source)?,
+            summary: TableSummary::decode(source)?,
+        },
+        REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },
+        SET_TABLE_FILTER => Change::SetTableFilter {
+            place: take_place(source)?,
+            number: source.take_varint()?,
+            filter_file: take_file(source)?,
+        },
+        SET_PARTITION_FILTER => Change::SetPartitionFilter {
+            keyspace: source.take_varint()?,
+            partition: source.take_varint()?,
+            filter_file: take_file(source)?,
+        },
+        SET_VIEW => Change::SetView {
+            keyspace: source.take_varint()?,
+            partition: source.take_varint()?,
+            view: take_view(source)?,
+        },
+        SET_FLUSHED_SEQUENCE => Change::SetFlushedSequence {
+            keyspace: source.take_varint()?,
+            partition: source.take_varint()?,
+            sequence: source.take_varint()?,
+        },
+        RAISE => Change::Raise(Counters::take(source)?),
+        SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
+        _ => return None,
+    })
+}
+
+type ViewFields = Option<(u64, Vec<(u8, u64)>)>;
+
+fn take_view(source: &mut Decoder<'_>) -> Option<ViewFields> {
+    let Some(number) = take_file(source)? else {
+        return Some(None);
+    };
+    let mut runs = Vec::new();
+    while !source.is_empty() {
+        runs.push((source.take_u8()?, source.take_varint()?));
+    }
+    Some(Some((number, runs)))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

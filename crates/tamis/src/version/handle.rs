@@ -1,0 +1,156 @@
+//! Handles of files that versions name: a file lives as long as something may read it.
+//!
+//! 1. A [`FileHandle`] is shared by all versions (and readers) that name the file. When an edit takes the file out of
+//!    the version in force, the handle is marked obsolete; when the last holder then drops it, the file's name goes to
+//!    the [`Garbage`] queue, from which `VersionSet::sweep_garbage` deletes it. Dropping never touches a file.
+//! 2. A [`Table`] is one table with one filter file in force. Replacing the filter makes another `Table` over the same
+//!    [`FileHandle`], so that readers of an older version keep the older filter.
+
+use std::{
+    fmt, mem,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::{file_name::FileName, table::properties::TableSummary};
+
+/// Files that nothing holds any more, waiting to be deleted.
+#[derive(Debug, Default)]
+pub(crate) struct Garbage {
+    names: Mutex<Vec<FileName>>,
+}
+
+impl Garbage {
+    /// Takes all names out of the queue.
+    pub(crate) fn take(&self) -> Vec<FileName> {
+        mem::take(&mut *self.names.lock())
+    }
+
+    /// Puts names (back) into the queue.
+    pub(crate) fn extend(&self, names: impl IntoIterator<Item = FileName>) {
+        self.names.lock().extend(names);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.lock().is_empty()
+    }
+}
+
+/// A file that versions name; see the head of this file.
+pub(crate) struct FileHandle {
+    name: FileName,
+    is_obsolete: AtomicBool,
+    garbage: Arc<Garbage>,
+}
+
+impl FileHandle {
+    pub(crate) fn new(name: FileName, garbage: &Arc<Garbage>) -> Arc<Self> {
+        Arc::new(Self { name, is_obsolete: AtomicBool::new(false), garbage: Arc::clone(garbage) })
+    }
+
+    pub(crate) const fn name(&self) -> FileName {
+        self.name
+    }
+
+    /// The version in force no longer names the file: it goes when the last holder does.
+    pub(crate) fn mark_obsolete(&self) {
+        self.is_obsolete.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_obsolete(&self) -> bool {
+        self.is_obsolete.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for FileHandle {
+    fn drop(&mut self) {
+        if self.is_obsolete() {
+            self.garbage.extend([self.name]);
+        }
+    }
+}
+
+impl fmt::Debug for FileHandle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name.name())
+    }
+}
+
+/// A table as versions name it.
+pub(crate) struct Table {
+    summary: Arc<TableSummary>,
+    filter: Option<Arc<FileHandle>>,
+    file: Arc<FileHandle>,
+}
+
+impl Table {
+    /// A table that was not in any version before.
+    pub(crate) fn new(summary: TableSummary, filter_file: Option<u64>, garbage: &Arc<Garbage>) -> Arc<Self> {
+        let file = FileHandle::new(FileName::Table(summary.number), garbage);
+        let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage));
+        Arc::new(Self { summary: Arc::new(summary), filter, file })
+    }
+
+    /// The same table with another filter file in force.
+    pub(crate) fn with_filter(&self, filter_file: Option<u64>) -> Arc<Self> {
+        let garbage = &self.file.garbage;
+        Arc::new(Self {
+            summary: Arc::clone(&self.summary),
+            filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage)),
+            file: Arc::clone(&self.file),
+        })
+    }
+
+    pub(crate) fn summary(&self) -> &TableSummary {
+        &self.summary
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.summary.number
+    }
+
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.summary.file_bytes
+    }
+
+    pub(crate) fn smallest_key(&self) -> &[u8] {
+        &self.summary.smallest_key
+    }
+
+    pub(crate) fn largest_key(&self) -> &[u8] {
+        &self.summary.largest_key
+    }
+
+    /// The filter file in force, where there is one beside the table.
+    pub(crate) fn filter_file(&self) -> Option<u64> {
+        self.filter.as_ref().and_then(|handle| handle.name().number())
+    }
+
+    pub(crate) const fn file(&self) -> &Arc<FileHandle> {
+        &self.file
+    }
+
+    pub(crate) const fn filter(&self) -> Option<&Arc<FileHandle>> {
+        self.filter.as_ref()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = &self.summary;
+        write!(
+            formatter,
+            "{}:[{}..{}]",
+            summary.number,
+            summary.smallest_key.escape_ascii(),
+            summary.largest_key.escape_ascii()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::*;
+use crate::version::test_support::table;
+
+fn run() -> Run {
+    let mut run = Run::new(1);
+    for (number, keys) in [(3, ("m", "p")), (1, ("b", "d")), (2, ("f", "f"))] {
+        assert!(run.insert(table(number, keys, 100, (1, 9))));
+    }
+    run
+}
+
+fn numbers(tables: &[Arc<Table>]) -> Vec<u64> {
+    tables.iter().map(|table| table.number()).collect()
+}
+
+#[test]
+fn a_key_is_in_one_table_at_most() {
+    let run = run();
+    let expected = [
+        ("a", None),
+        ("b", Some(1)),
+        ("c", Some(1)),
+        ("d", Some(1)),
+        ("e", None),
+        ("f", Some(2)),
+        ("ff", None),
+        ("m", Some(3)),
+        ("p", Some(3)),
+        ("pa", None),
+    ];
+    for (key, number) in expected {
+        assert_eq!(run.table_of(key.as_bytes()).map(|table| table.number()), number, "{key}");
+    }
+}
+
+#[test]
+fn bounds_reach_every_table_that_may_hold_a_key_within_them() {
+    use Bound::{Excluded, Included, Unbounded};
+    let run = run();
+    let within = |lower: Bound<&str>, upper: Bound<&str>| {
+        numbers(run.tables_within((lower.map(str::as_bytes), upper.map(str::as_bytes))))
+    };
+    assert_eq!(within(Unbounded, Unbounded), [1, 2, 3]);
+    assert_eq!(within(Included("d"), Included("f")), [1, 2]);
+    assert_eq!(within(Excluded("d"), Excluded("f")), [0_u64; 0]);
+    assert_eq!(within(Included("e"), Excluded("m")), [2]);
+    assert_eq!(within(Included("q"), Unbounded), [0_u64; 0]);
+    assert_eq!(within(Unbounded, Excluded("b")), [0_u64; 0]);
+    assert_eq!(within(Included("n"), Included("a")), [0_u64; 0], "reversed bounds are empty");
+}
+
+#[test]
+fn runs_stand_newest_first_and_empty_ones_go() {
+    let mut level = Level::default();
+    for age in [5, 9, 7] {
+        level.run_or_new(age).insert(table(age, ("a", "b"), 100, (age, age)));
+    }
+    assert_eq!(level.runs().iter().map(|run| run.age()).collect::<Vec<_>>(), [9, 7, 5]);
+    assert_eq!(level.run_mut(7).unwrap().remove(7).unwrap().number(), 7);
+    level.drop_empty_runs();
+    assert_eq!(level.runs().len(), 2);
+    assert_eq!(level.bytes(), 200);
+}

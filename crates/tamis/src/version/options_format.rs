@@ -1,0 +1,109 @@
+//! The bytes of keyspace options in the manifest (`docs/format/manifest.md`, "Options").
+//!
+//! Each option is framed with its tag, length and a bit that says whether a program that does not know it may pass
+//! over it; one that is not there has its default. Values outside their bounds are refused like damage.
+
+use super::edit::{put_framed, take_framed};
+use crate::{
+    coding::{Decoder, put_bytes, put_u32, put_varint},
+    options::{Compression, KeyspaceOptions},
+};
+
+const MEMTABLE_BYTES: u64 = 1;
+const BLOCK_BYTES: u64 = 2;
+const TABLE_BYTES: u64 = 3;
+const COMPRESSION: u64 = 4;
+const FILTER_BITS_PER_KEY: u64 = 5;
+const KEY_COLUMN: u64 = 6;
+const SIZE_RATIO: u64 = 7;
+const LEVEL0_RUNS: u64 = 8;
+
+/// A varint length and the framed options.
+pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
+    let numbers = [
+        (MEMTABLE_BYTES, options.memtable_bytes),
+        (BLOCK_BYTES, u64::from(options.block_bytes)),
+        (TABLE_BYTES, options.table_bytes),
+        (KEY_COLUMN, u64::from(options.key_column)),
+        (SIZE_RATIO, u64::from(options.size_ratio)),
+        (LEVEL0_RUNS, u64::from(options.level0_runs)),
+    ];
+    let mut list = Vec::new();
+    let mut body = Vec::new();
+    for (tag, number) in numbers {
+        body.clear();
+        put_varint(&mut body, number);
+        put_framed(&mut list, tag, 0, &body);
+    }
+    body.clear();
+    for compression in &options.compression {
+        let (kind, level) = match compression {
+            Compression::None => (0, 0),
+            Compression::Lz4 => (1, 0),
+            Compression::Zstd(level) => (2, *level),
+        };
+        body.extend_from_slice(&[kind, level]);
+    }
+    put_framed(&mut list, COMPRESSION, 0, &body);
+    body.clear();
+    for bits in &options.filter_bits_per_key {
+        put_u32(&mut body, bits.to_bits());
+    }
+    put_framed(&mut list, FILTER_BITS_PER_KEY, 0, &body);
+    put_bytes(target, &list);
+}
+
+/// `None` for bytes that [`encode`] can't have written.
+pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
+    let mut list = Decoder::new(source.take_bytes()?);
+    let mut options = KeyspaceOptions::default();
+    while !list.is_empty() {
+        let (tag, flags, body) = take_framed(&mut list)?;
+        let mut body = Decoder::new(body);
+        match tag {
+            MEMTABLE_BYTES => options.memtable_bytes = body.take_varint()?,
+            BLOCK_BYTES => options.block_bytes = u32::try_from(body.take_varint()?).ok()?,
+            TABLE_BYTES => options.table_bytes = body.take_varint()?,
+            COMPRESSION => options.compression = take_compression(&mut body)?,
+            FILTER_BITS_PER_KEY => options.filter_bits_per_key = take_bits(&mut body)?,
+            KEY_COLUMN => options.key_column = take_bool(&mut body)?,
+            SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
+            LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
+            _ if flags & 1 != 0 => continue,
+            _ => return None,
+        }
+        if !body.is_empty() {
+            return None;
+        }
+    }
+    options.check().is_ok().then_some(options)
+}
+
+fn take_bool(body: &mut Decoder<'_>) -> Option<bool> {
+    match body.take_varint()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
+    let mut list = Vec::new();
+    while !body.is_empty() {
+        list.push(match (body.take_u8()?, body.take_u8()?) {
+            (0, 0) => Compression::None,
+            (1, 0) => Compression::Lz4,
+            (2, level) => Compression::Zstd(level),
+            _ => return None,
+        });
+    }
+    Some(list)
+}
+
+fn take_bits(body: &mut Decoder<'_>) -> Option<Vec<f32>> {
+    let mut list = Vec::new();
+    while !body.is_empty() {
+        list.push(f32::from_bits(body.take_u32()?));
+    }
+    Some(list)
+}

@@ -1,0 +1,342 @@
+//! The whole shape of a database at one moment, and how an edit changes it: pure, without files.
+//!
+//! Applying an edit copies what it touches and shares the rest. It is all or nothing: an edit that does not fit the
+//! state leaves it as it was and says why. The caller checks the rules of `version.rs` where it installs the result.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    edit::{Change, RunPlace, VersionEdit},
+    handle::{FileHandle, Garbage, Table},
+    version::{KeyspaceVersion, Partition, View, broken_rule},
+};
+use crate::{
+    coding::Decoder,
+    file_name::FileName,
+    key::{SEQUENCE_MAX, Sequence},
+    metrics::LEVEL_COUNT_MAX,
+    table::properties::TableSummary,
+};
+
+/// Counters that only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    /// Numbers from here on were never used by a file.
+    pub(crate) next_file_number: u64,
+    /// Ids from here on were never used by a keyspace.
+    pub(crate) next_keyspace_id: u64,
+    /// Ids from here on were never used by a partition.
+    pub(crate) next_partition_id: u64,
+    /// A sequence number that was given out; those in tables are not above it.
+    pub(crate) last_sequence: Sequence,
+    /// Log segments with lower numbers hold nothing that is needed.
+    pub(crate) oldest_log: u64,
+}
+
+impl Counters {
+    pub(super) const fn to_fields(self) -> [u64; 5] {
+        [
+            self.next_file_number,
+            self.next_keyspace_id,
+            self.next_partition_id,
+            self.last_sequence,
+            self.oldest_log,
+        ]
+    }
+
+    pub(super) fn take(source: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            next_file_number: source.take_varint()?,
+            next_keyspace_id: source.take_varint()?,
+            next_partition_id: source.take_varint()?,
+            last_sequence: source.take_varint().filter(|&sequence| sequence <= SEQUENCE_MAX)?,
+            oldest_log: source.take_varint()?,
+        })
+    }
+
+    /// Each counter at its greater value.
+    pub(crate) fn raised_to(self, other: Self) -> Self {
+        Self {
+            next_file_number: self.next_file_number.max(other.next_file_number),
+            next_keyspace_id: self.next_keyspace_id.max(other.next_keyspace_id),
+            next_partition_id: self.next_partition_id.max(other.next_partition_id),
+            last_sequence: self.last_sequence.max(other.last_sequence),
+            oldest_log: self.oldest_log.max(other.oldest_log),
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    /// Id and seed of the database; `None` before the first edit.
+    pub(crate) database: Option<(u64, u64)>,
+    pub(crate) counters: Counters,
+    /// By id.
+    pub(crate) keyspaces: BTreeMap<u64, Arc<KeyspaceVersion>>,
+}
+
+/// What applying an edit gives.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) state: State,
+    /// Ids of keyspaces that were made or changed.
+    pub(crate) changed: Vec<u64>,
+    /// Files that the new state no longer names.
+    pub(crate) obsolete: Vec<Arc<FileHandle>>,
+}
+
+impl State {
+    pub(crate) fn keyspace_named(&self, name: &str) -> Option<&Arc<KeyspaceVersion>> {
+        self.keyspaces.values().find(|keyspace| &*keyspace.name == name)
+    }
+
+    /// The state after `edit`.
+    ///
+    /// # Errors
+    /// Why the edit does not fit.
+    pub(crate) fn apply(&self, edit: &VersionEdit, garbage: &Arc<Garbage>) -> Result<Applied, String> {
+        let mut work = Work {
+            state: self.clone(),
+            changed: Vec::new(),
+            removed: BTreeMap::new(),
+            obsolete: Vec::new(),
+            garbage,
+        };
+        for change in &edit.changes {
+            work.apply_change(change)?;
+        }
+        Ok(work.finish())
+    }
+
+    /// The first rule that a keyspace of the state breaks.
+    pub(crate) fn broken_rule(&self, ids: impl IntoIterator<Item = u64>) -> Option<String> {
+        ids.into_iter().filter_map(|id| self.keyspaces.get(&id)).find_map(|version| broken_rule(version))
+    }
+
+    /// The edits that make this state out of nothing, each of at most `changes_max` changes.
+    pub(crate) fn snapshot(&self, changes_max: usize) -> Vec<VersionEdit> {
+        let mut changes = Vec::new();
+        if let Some((id, seed)) = self.database {
+            changes.push(Change::SetDatabase { id, seed });
+        }
+        changes.push(Change::Raise(self.counters));
+        for version in self.keyspaces.values() {
+            snapshot_of_keyspace(version, &mut changes);
+        }
+        changes.chunks(changes_max.max(1)).map(|chunk| VersionEdit { changes: chunk.to_vec() }).collect()
+    }
+}
+
+fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
+    let keyspace = version.id;
+    let (name, options) = (version.name.to_string(), (*version.options).clone());
+    changes.push(Change::CreateKeyspace { keyspace, name, options });
+    for partition in &version.partitions {
+        let (id, lower) = (partition.id, partition.lower.clone());
+        let flushed_sequence = partition.flushed_sequence;
+        changes.push(Change::AddPartition { keyspace, partition: id, lower, flushed_sequence });
+        for (level, run) in partition.runs() {
+            let place = RunPlace { keyspace, partition: id, level: level as u8, run_age: run.age() };
+            changes.extend(run.tables().iter().map(|table| Change::AddTable {
+                place,
+                summary: table.summary().clone(),
+                filter_file: table.filter_file(),
+            }));
+        }
+        if let Some(filter) = &partition.filter {
+            let filter_file = filter.name().number();
+            changes.push(Change::SetPartitionFilter { keyspace, partition: id, filter_file });
+        }
+        if let Some(view) = &partition.view {
+            let view = view.file.name().number().map(|number| (number, view.runs.clone()));
+            changes.push(Change::SetView { keyspace, partition: id, view });
+        }
+    }
+}
+
+/// An edit half applied.
+struct Work<'a> {
+    state: State,
+    changed: Vec<u64>,
+    /// Tables taken out so far, by number: a moved table comes back under the same handle.
+    removed: BTreeMap<u64, Arc<Table>>,
+    obsolete: Vec<Arc<FileHandle>>,
+    garbage: &'a Arc<Garbage>,
+}
+
+impl Work<'_> {
+    fn finish(mut self) -> Applied {
+        for table in self.removed.values() {
+            self.obsolete.push(Arc::clone(table.file()));
+            self.obsolete.extend(table.filter().map(Arc::clone));
+        }
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        Applied { state: self.state, changed: self.changed, obsolete: self.obsolete }
+    }
+
+    fn apply_change(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::SetDatabase { id, seed } => match self.state.database.replace((*id, *seed)) {
+                Some(old) if old != (*id, *seed) => Err("a second database id".to_owned()),
+                _ => Ok(()),
+            },
+            Change::Raise(counters) => {
+                self.state.counters = self.state.counters.raised_to(*counters);
+                Ok(())
+            }
+            Change::CreateKeyspace { keyspace, name, options } => {
+                if self.state.keyspaces.contains_key(keyspace) || self.state.keyspace_named(name).is_some() {
+                    return Err(format!("keyspace {keyspace} named {name:?} exists already"));
+                }
+                let version = KeyspaceVersion {
+                    id: *keyspace,
+                    name: name.as_str().into(),
+                    options: Arc::new(options.clone()),
+                    partitions: Vec::new(),
+                };
+                self.state.keyspaces.insert(*keyspace, Arc::new(version));
+                self.changed.push(*keyspace);
+                Ok(())
+            }
+            Change::SetOptions { keyspace, options } => {
+                self.keyspace(*keyspace)?.options = Arc::new(options.clone());
+                Ok(())
+            }
+            Change::DropKeyspace { keyspace } => {
+                let version = self.state.keyspaces.remove(keyspace);
+                let version = version.ok_or_else(|| format!("no keyspace {keyspace}"))?;
+                self.obsolete.extend(version.files().map(Arc::clone));
+                self.changed.push(*keyspace);
+                Ok(())
+            }
+            Change::AddTable { place, summary, filter_file } => self.add_table(*place, summary, *filter_file),
+            Change::RemoveTable { place, number } => self.remove_table(*place, *number),
+            Change::SetTableFilter { place, number, filter_file } => {
+                self.set_table_filter(*place, *number, *filter_file)
+            }
+            _ => self.change_partition(change),
+        }
+    }
+
+    fn change_partition(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
+                let version = self.keyspace(*keyspace)?;
+                let position = version.partitions.partition_point(|other| other.lower < *lower);
+                let is_known = version.partitions.iter().any(|other| other.id == *partition);
+                if is_known || version.partitions.get(position).is_some_and(|other| other.lower == *lower) {
+                    return Err(format!("partition {partition} or its lower bound exists already"));
+                }
+                let partition = Partition::new(*partition, lower.clone(), *flushed_sequence);
+                version.partitions.insert(position, Arc::new(partition));
+            }
+            Change::RemovePartition { keyspace, partition } => {
+                let version = self.keyspace(*keyspace)?;
+                let position = version.partitions.iter().position(|other| other.id == *partition);
+                let position = position.ok_or_else(|| format!("no partition {partition}"))?;
+                let gone = version.partitions.remove(position);
+                self.obsolete.extend(gone.filter.iter().map(Arc::clone));
+                self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(&view.file)));
+                self.removed.extend(gone.tables().map(|table| (table.number(), Arc::clone(table))));
+            }
+            Change::SetPartitionFilter { keyspace, partition, filter_file } => {
+                let filter =
+                    filter_file.map(|number| FileHandle::new(FileName::Filter(number), self.garbage));
+                let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.filter, filter);
+                self.obsolete.extend(old);
+            }
+            Change::SetView { keyspace, partition, view } => {
+                let view = view.as_ref().map(|(number, runs)| {
+                    let file = FileHandle::new(FileName::View(*number), self.garbage);
+                    Arc::new(View { file, runs: runs.clone() })
+                });
+                let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.view, view);
+                self.obsolete.extend(old.map(|view| Arc::clone(&view.file)));
+            }
+            Change::SetFlushedSequence { keyspace, partition, sequence } => {
+                let flushed = &mut self.partition(*keyspace, *partition)?.flushed_sequence;
+                if *sequence < *flushed {
+                    return Err(format!("the flushed sequence number fell from {flushed} to {sequence}"));
+                }
+                *flushed = *sequence;
+            }
+            _ => unreachable!("the other changes are applied by the caller"),
+        }
+        Ok(())
+    }
+
+    fn add_table(
+        &mut self,
+        place: RunPlace,
+        summary: &TableSummary,
+        filter_file: Option<u64>,
+    ) -> Result<(), String> {
+        if usize::from(place.level) >= LEVEL_COUNT_MAX {
+            return Err(format!("level {} of table {}", place.level, summary.number));
+        }
+        let table = match self.removed.remove(&summary.number) {
+            Some(table) if table.summary() != summary => {
+                return Err(format!("table {} was moved and changed", summary.number));
+            }
+            Some(table) if table.filter_file() == filter_file => table,
+            Some(table) => {
+                self.obsolete.extend(table.filter().map(Arc::clone));
+                table.with_filter(filter_file)
+            }
+            None => Table::new(summary.clone(), filter_file, self.garbage),
+        };
+        let partition = self.partition(place.keyspace, place.partition)?;
+        // Whether it overlaps its neighbours is judged when the edit is whole: `broken_rule`.
+        partition.level_or_new(usize::from(place.level)).run_or_new(place.run_age).insert(table);
+        Ok(())
+    }
+
+    fn remove_table(&mut self, place: RunPlace, number: u64) -> Result<(), String> {
+        let partition = self.partition(place.keyspace, place.partition)?;
+        let table = partition
+            .levels
+            .get_mut(usize::from(place.level))
+            .and_then(|level| level.run_mut(place.run_age))
+            .and_then(|run| run.remove(number))
+            .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
+        partition.tidy();
+        self.removed.insert(number, table);
+        Ok(())
+    }
+
+    fn set_table_filter(
+        &mut self,
+        place: RunPlace,
+        number: u64,
+        filter_file: Option<u64>,
+    ) -> Result<(), String> {
+        let partition = self.partition(place.keyspace, place.partition)?;
+        let run =
+            partition.levels.get_mut(usize::from(place.level)).and_then(|level| level.run_mut(place.run_age));
+        let old = run.and_then(|run| {
+            let table = run.tables().iter().find(|table| table.number() == number)?;
+            run.replace(table.with_filter(filter_file))
+        });
+        let old = old.ok_or_else(|| format!("no table {number} at {place:?}"))?;
+        self.obsolete.extend(old.filter().map(Arc::clone));
+        Ok(())
+    }
+
+    fn keyspace(&mut self, id: u64) -> Result<&mut KeyspaceVersion, String> {
+        if self.changed.last() != Some(&id) {
+            self.changed.push(id);
+        }
+        self.state.keyspaces.get_mut(&id).map(Arc::make_mut).ok_or_else(|| format!("no keyspace {id}"))
+    }
+
+    fn partition(&mut self, keyspace: u64, id: u64) -> Result<&mut Partition, String> {
+        let version = self.keyspace(keyspace)?;
+        let partition = version.partitions.iter_mut().find(|partition| partition.id == id);
+        partition.map(Arc::make_mut).ok_or_else(|| format!("no partition {id} in keyspace {keyspace}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::*;
+use crate::version::{
+    level::LEVELED_RUN_AGE,
+    test_support::{add, first_edit, place, state_of, summary},
+};
+
+fn names(handles: &[Arc<FileHandle>]) -> Vec<FileName> {
+    handles.iter().map(|handle| handle.name()).collect()
+}
+
+fn edit(changes: Vec<Change>) -> VersionEdit {
+    VersionEdit { changes }
+}
+
+fn only_table(state: &State) -> Arc<Table> {
+    Arc::clone(state.keyspaces.get(&1).unwrap().tables().next().unwrap())
+}
+
+#[test]
+fn a_moved_table_keeps_its_handle_and_its_file() {
+    let garbage = Arc::default();
+    let table = summary(5, ("a", "c"), 100, (1, 9));
+    let before = state_of(vec![add(place(0, 9), table.clone())], &garbage);
+    let moved = edit(vec![
+        Change::RemoveTable { place: place(0, 9), number: 5 },
+        add(place(6, LEVELED_RUN_AGE), table),
+    ]);
+    let applied = before.apply(&moved, &garbage).unwrap();
+    assert!(Arc::ptr_eq(&only_table(&before), &only_table(&applied.state)));
+    assert!(applied.obsolete.is_empty());
+    let partition = Arc::clone(applied.state.keyspaces.get(&1).unwrap().partitions.first().unwrap());
+    assert!(partition.level(0).unwrap().is_empty());
+    assert_eq!(partition.levels.len(), 7);
+}
+
+#[test]
+fn what_an_edit_takes_out_is_obsolete_and_the_old_state_stays() {
+    let garbage = Arc::default();
+    let change = Change::AddTable {
+        place: place(0, 9),
+        summary: summary(5, ("a", "c"), 100, (1, 9)),
+        filter_file: Some(6),
+    };
+    let before = state_of(vec![change], &garbage);
+    let removed = before.apply(&edit(vec![Change::RemoveTable { place: place(0, 9), number: 5 }]), &garbage);
+    let removed = removed.unwrap();
+    assert_eq!(names(&removed.obsolete), [FileName::Table(5), FileName::Filter(6)]);
+    assert_eq!(removed.changed, [1]);
+    assert_eq!(removed.state.keyspaces.get(&1).unwrap().tables().count(), 0);
+    assert_eq!(only_table(&before).number(), 5);
+
+    let other = Change::SetTableFilter { place: place(0, 9), number: 5, filter_file: Some(8) };
+    let replaced = before.apply(&edit(vec![other]), &garbage).unwrap();
+    assert_eq!(names(&replaced.obsolete), [FileName::Filter(6)]);
+    assert_eq!(only_table(&replaced.state).filter_file(), Some(8));
+    assert_eq!(
+        only_table(&before).filter_file(),
+        Some(6),
+        "readers of the older version keep the older filter"
+    );
+
+    let dropped = before.apply(&edit(vec![Change::DropKeyspace { keyspace: 1 }]), &garbage).unwrap();
+    assert_eq!(names(&dropped.obsolete), [FileName::Table(5), FileName::Filter(6)]);
+    assert!(dropped.state.keyspaces.is_empty());
+}
+
+#[test]
+fn an_edit_that_does_not_fit_is_refused() {
+    let garbage = Arc::default();
+    let table = summary(5, ("a", "c"), 100, (1, 9));
+    let state = state_of(vec![add(place(0, 9), table)], &garbage);
+    let name = "default".to_owned();
+    let options = crate::options::KeyspaceOptions::default();
+    let refused = [
+        Change::RemoveTable { place: place(0, 9), number: 6 },
+        Change::RemoveTable { place: place(1, 9), number: 5 },
+        Change::DropKeyspace { keyspace: 2 },
+        Change::CreateKeyspace { keyspace: 2, name, options },
+        Change::AddPartition { keyspace: 1, partition: 1, lower: b"x".to_vec(), flushed_sequence: 0 },
+        Change::AddPartition { keyspace: 1, partition: 2, lower: Vec::new(), flushed_sequence: 0 },
+        Change::SetDatabase { id: 1, seed: 2 },
+        Change::SetTableFilter { place: place(0, 9), number: 9, filter_file: None },
+        add(place(16, 0), summary(9, ("a", "b"), 1, (1, 1))),
+    ];
+    for change in refused {
+        assert!(state.apply(&edit(vec![change.clone()]), &garbage).is_err(), "{change:?}");
+    }
+    let up = Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 9 };
+    let down = Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 8 };
+    assert!(state.apply(&edit(vec![up, down]), &garbage).unwrap_err().contains("fell"));
+}
+
+#[test]
+fn counters_only_grow() {
+    let garbage = Arc::default();
+    let raise = |next_file_number, last_sequence| {
+        Change::Raise(Counters { next_file_number, last_sequence, ..Counters::default() })
+    };
+    let state = state_of(vec![raise(9, 3), raise(4, 7)], &garbage);
+    assert_eq!((state.counters.next_file_number, state.counters.last_sequence), (9, 7));
+    assert_eq!(state.counters.next_keyspace_id, 2);
+}
+
+#[test]
+fn a_snapshot_makes_the_same_state_again_however_it_is_cut() {
+    let garbage = Arc::default();
+    let changes = super::super::edit::tests::every_change();
+    let kept: Vec<_> =
+        changes.into_iter().filter(|change| !matches!(change, Change::DropKeyspace { .. })).collect();
+    let mut state = State::default().apply(&edit(kept), &garbage).unwrap().state;
+    let more = vec![
+        add(place(0, 20), summary(20, ("a", "c"), 100, (11, 20))),
+        add(place(0, 10), summary(10, ("a", "c"), 100, (1, 10))),
+        add(place(15, 0), summary(3, ("a", "c"), 100, (1, 1))),
+        add(place(15, 0), summary(4, ("d", "f"), 100, (1, 1))),
+        Change::SetView { keyspace: 1, partition: 1, view: Some((30, vec![(0, 20)])) },
+    ];
+    state = state.apply(&edit(more), &garbage).unwrap().state;
+    let whole = state.snapshot(usize::MAX);
+    assert_eq!(whole.len(), 1);
+    for changes_max in [1, 2, 3, 100] {
+        let edits = state.snapshot(changes_max);
+        let mut again = State::default();
+        for edit in &edits {
+            again = again.apply(edit, &garbage).unwrap().state;
+        }
+        assert_eq!(again.snapshot(usize::MAX), whole);
+        assert_eq!(again.broken_rule([1]), None);
+    }
+    assert!(first_edit(crate::options::KeyspaceOptions::default()).changes.len() > 1);
+}

@@ -1,0 +1,64 @@
+//! What tests of versions and compactions share: tables without files, and states made from a few words.
+
+use std::sync::Arc;
+
+use super::{
+    edit::{Change, RunPlace, VersionEdit},
+    handle::{Garbage, Table},
+    state::{Counters, State},
+};
+use crate::{options::KeyspaceOptions, table::properties::TableSummary};
+
+/// A summary of a table over `smallest..=largest` of `file_bytes` bytes whose entries have these sequence numbers.
+pub(crate) fn summary(
+    number: u64,
+    keys: (&str, &str),
+    file_bytes: u64,
+    (smallest_sequence, largest_sequence): (u64, u64),
+) -> TableSummary {
+    TableSummary {
+        number,
+        file_bytes,
+        entry_count: (file_bytes / 100).max(2),
+        block_count: file_bytes.div_ceil(4096).min((file_bytes / 100).max(2)),
+        key_bytes: 16,
+        value_bytes: 64,
+        smallest_sequence,
+        largest_sequence,
+        smallest_key: keys.0.as_bytes().to_vec(),
+        largest_key: keys.1.as_bytes().to_vec(),
+        ..TableSummary::default()
+    }
+}
+
+pub(crate) fn table(number: u64, keys: (&str, &str), file_bytes: u64, sequences: (u64, u64)) -> Arc<Table> {
+    Table::new(summary(number, keys, file_bytes, sequences), None, &Arc::default())
+}
+
+/// Place of a run in keyspace 1, partition 1.
+pub(crate) fn place(level: u8, run_age: u64) -> RunPlace {
+    RunPlace { keyspace: 1, partition: 1, level, run_age }
+}
+
+pub(crate) fn add(place: RunPlace, summary: TableSummary) -> Change {
+    Change::AddTable { place, summary, filter_file: None }
+}
+
+/// The edit that makes a database with keyspace 1 ("default"), partition 1.
+pub(crate) fn first_edit(options: KeyspaceOptions) -> VersionEdit {
+    VersionEdit {
+        changes: vec![
+            Change::SetDatabase { id: 77, seed: 88 },
+            Change::CreateKeyspace { keyspace: 1, name: "default".to_owned(), options },
+            Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
+            Change::Raise(Counters { next_keyspace_id: 2, next_partition_id: 2, ..Counters::default() }),
+        ],
+    }
+}
+
+/// The state after the first edit and then `changes`; panics where they do not fit.
+pub(crate) fn state_of(changes: Vec<Change>, garbage: &Arc<Garbage>) -> State {
+    let edit = first_edit(KeyspaceOptions::default());
+    let state = State::default().apply(&edit, garbage).expect("the first edit fits").state;
+    state.apply(&VersionEdit { changes }, garbage).expect("the changes fit").state
+}
