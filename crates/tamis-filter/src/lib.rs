@@ -1,1 +1,49 @@
 //! Point and range filters over sorted byte keys.
+//!
+//! Sorted keys go in, bytes come out; bytes go in, answers come out. This crate knows nothing of files, clocks, threads or
+//! of the engine, and can be used alone.
+//!
+//! **The promise.** `false` means certainly absent. A filter that cannot tell says `true`, and so does a reader that meets a
+//! reference outside its bytes: damage costs speed, and never loses a key.
+//!
+//! **One digest.** A query hashes its key once ([`Probe`]) and asks any number of filters with it; a [`RangeProbe`] keeps
+//! the digests of prefixes likewise. All filters of a database share one seed ([`Digester`]); a filter with another seed is
+//! answered rightly at the cost of a digest of its own.
+//!
+//! ```
+//! use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
+//!
+//! let mut builder = FilterSpec::new(Family::CacheLocal).builder(42)?;
+//! for key in ["apple", "pear", "plum"] {
+//!     builder.add(key.as_bytes())?;
+//! }
+//! let bytes = builder.finish(Budget::bits_per_key(10.0)?, Samples::NONE)?;
+//!
+//! let filter = AnyFilter::open(bytes)?;
+//! let digester = Digester::new(42);
+//! assert!(filter.may_contain(&Probe::new(b"pear", &digester)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod bloom;
+mod build;
+pub mod envelope;
+mod error;
+mod filter;
+mod hash;
+mod key_range;
+mod key_set;
+mod probe;
+mod registry;
+mod spec;
+
+pub use build::{Budget, FilterBuilder, Samples};
+pub use error::{BuildError, DecodeError};
+pub use filter::{Candidate, Count, Direction, Filter};
+pub use hash::{DIGEST_NAME, Digester, remix};
+pub use key_range::{KeyRange, Upper};
+pub use key_set::KeySet;
+pub use probe::{Probe, RangeProbe};
+pub use registry::{AnyFilter, Family};
+pub use spec::FilterSpec;
+pub use tamis_bits::AlignedBytes;

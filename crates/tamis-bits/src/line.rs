@@ -1,0 +1,71 @@
+//! The 512-bit line of a cache-local Bloom filter: a key's bits all lie in one cache line.
+//!
+//! From a 32-bit pattern the bit addresses are drawn one after the other: the top nine bits of the pattern are an address,
+//! then the pattern is multiplied by an odd constant (2^32 divided by the golden ratio). Bit `a` is bit `a % 8` of byte
+//! `a / 8`. This is part of the filter format.
+
+#![expect(clippy::indexing_slicing, reason = "nine bits address 512 bits, six of them 64 bytes")]
+
+use crate::prefetch;
+
+/// Bytes of a line.
+pub const LINE_BYTES: usize = 64;
+
+/// Most bits that a key may set in its line.
+pub const LINE_PROBE_MAX: u32 = 16;
+
+const STEP: u32 = 0x9e37_79b9;
+
+/// Whether all bits of a pattern are set.
+#[inline]
+pub fn contains(line: &[u8; LINE_BYTES], mut pattern: u32, probe_count: u32) -> bool {
+    for _ in 0..probe_count {
+        let address = pattern >> 23;
+        if line[(address >> 3) as usize] & (1 << (address & 7)) == 0 {
+            return false;
+        }
+        pattern = pattern.wrapping_mul(STEP);
+    }
+    true
+}
+
+/// Sets all bits of a pattern.
+#[inline]
+pub fn insert(line: &mut [u8; LINE_BYTES], mut pattern: u32, probe_count: u32) {
+    for _ in 0..probe_count {
+        let address = pattern >> 23;
+        line[(address >> 3) as usize] |= 1 << (address & 7);
+        pattern = pattern.wrapping_mul(STEP);
+    }
+}
+
+/// The line of a digest among `line_count`: its high half decides, without a division.
+#[inline]
+pub fn line_index(digest: u64, line_count: u64) -> u64 {
+    ((u128::from(digest) * u128::from(line_count)) >> 64) as u64
+}
+
+/// The pattern of a digest: its low half, which the choice of the line hardly uses.
+#[inline]
+pub fn pattern(digest: u64) -> u32 {
+    digest as u32
+}
+
+/// Whether the line of a digest holds its bits. `true` where the line lies outside the bytes.
+#[inline]
+pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    let offset = (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES);
+    match lines.get(offset..).and_then(|rest| rest.first_chunk::<LINE_BYTES>()) {
+        Some(line) => contains(line, pattern(digest), probe_count),
+        None => true,
+    }
+}
+
+/// Asks for the line of a digest.
+#[inline]
+pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {
+    prefetch(lines, (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES));
+}
+
+#[cfg(test)]
+mod tests;

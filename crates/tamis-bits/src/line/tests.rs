@@ -1,0 +1,39 @@
+//! A line holds what was put in, whatever the pattern.
+
+use super::{LINE_BYTES, LINE_PROBE_MAX, contains, insert, line_index, may_contain};
+
+#[test]
+fn what_was_inserted_is_contained() {
+    for probe_count in 0..=LINE_PROBE_MAX {
+        let mut line = [0; LINE_BYTES];
+        let patterns: Vec<u32> =
+            (0..20u32).map(|index| index.wrapping_mul(0x1357_9bdf)).chain([0, u32::MAX]).collect();
+        for pattern in &patterns {
+            insert(&mut line, *pattern, probe_count);
+        }
+        assert!(patterns.iter().all(|pattern| contains(&line, *pattern, probe_count)));
+    }
+}
+
+#[test]
+fn the_first_bit_of_a_pattern_is_its_top_nine_bits() {
+    let mut line = [0; LINE_BYTES];
+    insert(&mut line, 0x8000_0000, 1);
+    assert_eq!(line.iter().position(|byte| *byte != 0), Some(32));
+    assert_eq!(line[32], 1);
+    assert!(!contains(&line, 0, 1));
+}
+
+#[test]
+fn lines_are_chosen_over_the_whole_range() {
+    assert_eq!(line_index(0, 10), 0);
+    assert_eq!(line_index(u64::MAX, 10), 9);
+    assert_eq!(line_index(u64::MAX, u64::MAX), u64::MAX - 1);
+}
+
+#[test]
+fn a_line_outside_the_bytes_cannot_deny() {
+    assert!(may_contain(&[0; 64], 1 << 40, u64::MAX, 8));
+    assert!(may_contain(&[], 1, 1, 8));
+    assert!(!may_contain(&[0; 64], 1, u64::MAX, 8));
+}

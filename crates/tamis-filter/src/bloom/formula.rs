@@ -1,0 +1,55 @@
+//! Rates of false positives, as formulas. `c` is bits per key, `k` the number of bits a key sets.
+
+/// Lines with more keys than this have every bit set.
+const KEYS_PER_LINE_MAX: f64 = 100_000.0;
+
+/// Most terms of a Poisson sum that matter: mean and ten standard deviations.
+fn poisson_terms(mean: f64) -> u32 {
+    (mean + 10.0 * mean.sqrt() + 20.0) as u32
+}
+
+/// Sum over `j` of the Poisson probability of `j` at `mean`, times `rate(j)`.
+fn poisson_mean(mean: f64, rate: impl Fn(f64) -> f64) -> f64 {
+    let first = (mean - 10.0 * mean.sqrt() - 20.0).max(0.0) as u32;
+    // In logarithms, since e^-mean underflows for crowded lines.
+    let mut log_probability = -mean;
+    let mut sum = 0.0;
+    for j in 0..=poisson_terms(mean) {
+        if j > 0 {
+            log_probability += (mean / f64::from(j)).ln();
+        }
+        if j >= first {
+            sum += log_probability.exp() * rate(f64::from(j));
+        }
+    }
+    sum
+}
+
+/// A line of `line_bits` bits that holds `keys_per_line` keys on average, each with `k` bits in it.
+pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
+    if keys_per_line == 0.0 {
+        return 0.0;
+    }
+    if keys_per_line > KEYS_PER_LINE_MAX {
+        return 1.0;
+    }
+    let k = f64::from(k);
+    let miss = (-1.0 / line_bits).ln_1p();
+    poisson_mean(keys_per_line, |j| (-(k * j * miss).exp_m1()).powf(k)).min(1.0)
+}
+
+/// Bits spread over the whole filter: `(1 - e^(-k / c))^k`.
+pub fn standard_fpr(bits_per_key: f64, k: u32) -> f64 {
+    (-(-f64::from(k) / bits_per_key).exp_m1()).powi(k as i32)
+}
+
+/// The `k` with the least rate for a standard filter, at least 1 and at most `k_max`.
+pub fn standard_best_k(bits_per_key: f64, k_max: u32) -> u32 {
+    let ideal = bits_per_key * std::f64::consts::LN_2;
+    let below = (ideal as u32).clamp(1, k_max);
+    let above = (below + 1).min(k_max);
+    if standard_fpr(bits_per_key, above) < standard_fpr(bits_per_key, below) { above } else { below }
+}
+
+#[cfg(test)]
+mod tests;

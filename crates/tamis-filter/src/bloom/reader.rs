@@ -1,0 +1,107 @@
+//! Reads cache-local Bloom filters in place: one line, one cache miss a key.
+
+use std::fmt;
+
+use tamis_bits::line;
+
+use super::formula::blocked_fpr;
+use crate::envelope::{self, Envelope};
+use crate::{DecodeError, Filter, Probe};
+
+/// Keys whose lines are fetched before the first is asked.
+const BATCH_KEYS: usize = 16;
+
+/// A filter of [`crate::Family::CacheLocal`].
+#[derive(Debug, Clone)]
+pub struct CacheLocalFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    line_count: u64,
+    probe_count: u32,
+}
+
+impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let [probe_count, reserved @ ..] = envelope.parameters;
+        if !(1..=line::LINE_PROBE_MAX).contains(&u32::from(probe_count)) {
+            return Err(DecodeError::Field { field: "probe_count", got: u64::from(probe_count) });
+        }
+        if reserved != [0; 15] {
+            return Err(DecodeError::Field { field: "reserved", got: 1 });
+        }
+        let line_count = envelope.payload_bytes / line::LINE_BYTES as u64;
+        if !envelope.payload_bytes.is_multiple_of(line::LINE_BYTES as u64)
+            || (line_count == 0) != (envelope.key_count == 0)
+        {
+            return Err(DecodeError::Field { field: "payload_bytes", got: envelope.payload_bytes });
+        }
+        Ok(Self { bytes, envelope, line_count, probe_count: u32::from(probe_count) })
+    }
+
+    #[inline]
+    fn lines(&self) -> &[u8] {
+        envelope::payload(self.bytes.as_ref())
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        if self.line_count == 0 {
+            return false;
+        }
+        probe.add_probes(1);
+        let digest = probe.digest(self.envelope.seed);
+        line::may_contain(self.lines(), self.line_count, digest, self.probe_count)
+    }
+
+    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        if self.line_count == 0 {
+            answers.iter_mut().take(probes.len()).for_each(|answer| *answer = false);
+            return;
+        }
+        let lines = self.lines();
+        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            let mut digests = [0; BATCH_KEYS];
+            for ((digest, probe), answer) in digests.iter_mut().zip(probes).zip(answers.iter()) {
+                if *answer {
+                    probe.add_probes(1);
+                    *digest = probe.digest(self.envelope.seed);
+                    line::prefetch_line(lines, self.line_count, *digest);
+                }
+            }
+            for (digest, answer) in digests.iter().zip(answers) {
+                *answer = *answer && line::may_contain(lines, self.line_count, *digest, self.probe_count);
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, probe: &Probe<'_>) {
+        line::prefetch_line(self.lines(), self.line_count, probe.digest(self.envelope.seed));
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        if self.line_count == 0 {
+            return Some(0.0);
+        }
+        let keys_per_line = self.envelope.key_count as f64 / self.line_count as f64;
+        Some(blocked_fpr((line::LINE_BYTES * 8) as f64, keys_per_line, self.probe_count))
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        write!(target, "{} lines of 512 bits, {} bits set by a key", self.line_count, self.probe_count)
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}

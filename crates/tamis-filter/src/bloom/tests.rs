@@ -1,0 +1,66 @@
+//! The cache-local filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
+
+use super::CacheLocalBuilder;
+use crate::{AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterBuilder, Probe, Samples};
+
+fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
+    let mut builder = CacheLocalBuilder::new(11);
+    for key in 0..key_count {
+        builder.add(&(key * 3).to_be_bytes()).expect("sorted");
+    }
+    assert_eq!(builder.key_count(), key_count);
+    builder.finish(Budget::bits_per_key(bits_per_key).expect("possible"), Samples::NONE).expect("fits")
+}
+
+#[test]
+fn the_rate_is_that_of_the_formula() {
+    let digester = Digester::new(11);
+    for bits_per_key in [6.0, 10.0, 14.0] {
+        let filter = AnyFilter::open(build(20_000, bits_per_key)).expect("whole");
+        let predicted = filter.predicted_fpr().expect("a Bloom filter knows its rate");
+        // Enough queries for about 10,000 false positives: one standard deviation is a hundredth.
+        let query_count = (10_000.0 / predicted) as u64;
+        let positives = (0..query_count)
+            .filter(|query| filter.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester)))
+            .count();
+        let measured = positives as f64 / query_count as f64;
+        assert!((measured / predicted - 1.0).abs() < 0.05, "{bits_per_key}: {measured} is not {predicted}");
+    }
+}
+
+#[test]
+fn batches_answer_as_single_questions_do() {
+    let filter = AnyFilter::open(AlignedBytes::from(build(1000, 8.0).as_slice())).expect("whole");
+    let digester = Digester::new(11);
+    for batch in [0usize, 1, 15, 16, 17, 100] {
+        let keys: Vec<[u8; 8]> = (0..batch as u64).map(|key| key.to_be_bytes()).collect();
+        let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, &digester)).collect();
+        let mut answers = vec![true; batch];
+        filter.may_contain_many(&probes, &mut answers);
+        let single: Vec<bool> = probes.iter().map(|probe| filter.may_contain(probe)).collect();
+        assert_eq!(answers, single);
+        assert!(probes.iter().all(|probe| probe.digest_count() == 1));
+    }
+}
+
+#[test]
+fn keys_that_were_denied_already_are_not_hashed() {
+    let filter = AnyFilter::open(build(1000, 8.0)).expect("whole");
+    let digester = Digester::new(11);
+    let probes = [Probe::new(b"a", &digester), Probe::new(b"b", &digester)];
+    let mut answers = [false, true];
+    filter.may_contain_many(&probes, &mut answers);
+    assert!(!answers[0]);
+    assert_eq!(probes.map(|probe| probe.digest_count()), [0, 1]);
+}
+
+#[test]
+fn encoding_is_deterministic_and_within_the_budget() {
+    for key_count in [0, 1, 51, 52, 1000] {
+        for bits_per_key in [0.1, 1.0, 9.7, 20.0] {
+            let bytes = build(key_count, bits_per_key);
+            assert_eq!(bytes, build(key_count, bits_per_key));
+            assert!(bytes.len() as f64 <= key_count as f64 * bits_per_key / 8.0 + 128.0);
+        }
+    }
+}

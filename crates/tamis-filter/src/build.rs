@@ -1,0 +1,102 @@
+//! How filters are built: keys one at a time, then budget and samples.
+
+use crate::{BuildError, KeyRange, KeySet};
+
+/// How large a filter may become.
+///
+/// A budget is a promise: the encoded filter has at most `bits_per_key * keys / 8` bytes plus 128 for the envelope.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget(Option<f64>);
+
+impl Budget {
+    /// Most bits per key.
+    pub const BITS_PER_KEY_MAX: f64 = 1024.0;
+
+    /// As large as the family's parameters say.
+    pub const BY_PARAMETERS: Self = Self(None);
+
+    /// So many bits for each key, above 0 and at most [`Budget::BITS_PER_KEY_MAX`].
+    pub fn bits_per_key(bits: f64) -> Result<Self, BuildError> {
+        if bits > 0.0 && bits <= Self::BITS_PER_KEY_MAX {
+            Ok(Self(Some(bits)))
+        } else {
+            Err(BuildError::Budget { given: bits, max: Self::BITS_PER_KEY_MAX })
+        }
+    }
+
+    /// The bits per key, where they were given.
+    pub const fn as_bits_per_key(self) -> Option<f64> {
+        self.0
+    }
+
+    /// The bits per key, or a refusal in the family's name.
+    pub(crate) fn require(self, family: &'static str) -> Result<f64, BuildError> {
+        self.0.ok_or(BuildError::BudgetMissing { family })
+    }
+}
+
+/// Queries that a family which designs itself may learn from, as they were asked. Families leave out those that hold a key
+/// of theirs.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples<'a> {
+    /// Ranges and points.
+    pub queries: &'a [KeyRange<'a>],
+}
+
+impl Samples<'_> {
+    /// No samples.
+    pub const NONE: Self = Self { queries: &[] };
+}
+
+/// Takes the keys of one table and makes a filter of them.
+///
+/// Call order: `add* finish*`; `finish` may be called again with other budgets.
+pub trait FilterBuilder {
+    /// Takes the next key. Keys come in ascending order; a key equal to the one before it is passed over. The builder may
+    /// keep all keys: see [`FilterBuilder::memory_bytes`].
+    fn add(&mut self, key: &[u8]) -> Result<(), BuildError>;
+
+    /// Takes all keys of a kept set that serves several families, instead of a copy of its own where the family allows.
+    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+        keys.iter().try_for_each(|key| self.add(key))
+    }
+
+    /// How many distinct keys were added.
+    fn key_count(&self) -> u64;
+
+    /// Bytes that the builder holds now. Families of one pass hold 8 bytes a key; families of two passes hold the keys and
+    /// 8 bytes for each.
+    fn memory_bytes(&self) -> usize;
+
+    /// The encoded filter, or why there is none.
+    fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;
+}
+
+/// Guards the order of keys: tells a new key from a repeated one.
+#[derive(Debug, Default)]
+pub(crate) struct KeyOrder {
+    last: Vec<u8>,
+    count: u64,
+}
+
+impl KeyOrder {
+    /// Whether the key is a new one; an error where it is smaller than the last.
+    #[inline]
+    pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
+        if self.count > 0 {
+            match key.cmp(&self.last) {
+                std::cmp::Ordering::Less => return Err(BuildError::Unsorted { index: self.count }),
+                std::cmp::Ordering::Equal => return Ok(false),
+                std::cmp::Ordering::Greater => {}
+            }
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.count += 1;
+        Ok(true)
+    }
+
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+}

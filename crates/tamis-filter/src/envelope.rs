@@ -1,0 +1,132 @@
+//! The 64 bytes in front of every encoded filter. Defined in `docs/format/filter.md`.
+//!
+//! The payload begins at byte 64, so that its lines are cache lines wherever the filter itself lies on one. Opening checks
+//! the header and its checksum and reads nothing else; [`verify`] reads the payload.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::DecodeError;
+
+/// Bytes before the payload.
+pub const ENVELOPE_BYTES: usize = 64;
+
+/// Bytes of parameters that a family has in the envelope.
+pub const PARAMETER_BYTES: usize = 16;
+
+/// `TFLT`, read as a little-endian integer.
+const MAGIC: u32 = u32::from_le_bytes(*b"TFLT");
+const VERSION: u8 = 1;
+/// Number of the digest function of `hash.rs`.
+const DIGEST: u8 = 1;
+
+/// What the envelope tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope {
+    /// Number of the family.
+    pub family: u16,
+    /// Seed of the digests that were put in.
+    pub seed: u64,
+    /// Bytes after the envelope.
+    pub payload_bytes: u64,
+    /// Distinct keys.
+    pub key_count: u64,
+    /// Checksum of the payload.
+    pub payload_checksum: u64,
+    /// Meaning by family.
+    pub parameters: [u8; PARAMETER_BYTES],
+}
+
+impl Envelope {
+    /// Reads and checks the header; `total_bytes` is the length of the whole filter.
+    pub fn parse(bytes: &[u8], total_bytes: u64) -> Result<Self, DecodeError> {
+        let too_short = DecodeError::Length { expected: ENVELOPE_BYTES as u64, got: bytes.len() as u64 };
+        let header = bytes.first_chunk::<ENVELOPE_BYTES>().ok_or(too_short)?;
+        let magic = u32::from_le_bytes(field(header, 0));
+        if magic != MAGIC {
+            return Err(DecodeError::Magic { got: magic });
+        }
+        let [version, digest] = field(header, 4);
+        if version != VERSION {
+            return Err(DecodeError::Version { got: version, max: VERSION });
+        }
+        let expected = u64::from_le_bytes(field(header, 56));
+        let got = header_checksum(header);
+        if got != expected {
+            return Err(DecodeError::Checksum { part: "header", expected, got });
+        }
+        if digest != DIGEST {
+            return Err(DecodeError::Digest { got: digest });
+        }
+        let envelope = Self {
+            family: u16::from_le_bytes(field(header, 6)),
+            seed: u64::from_le_bytes(field(header, 8)),
+            payload_bytes: u64::from_le_bytes(field(header, 16)),
+            key_count: u64::from_le_bytes(field(header, 24)),
+            payload_checksum: u64::from_le_bytes(field(header, 32)),
+            parameters: field(header, 40),
+        };
+        let expected = envelope.payload_bytes.saturating_add(ENVELOPE_BYTES as u64);
+        if expected != total_bytes {
+            return Err(DecodeError::Length { expected, got: total_bytes });
+        }
+        Ok(envelope)
+    }
+
+    /// Writes the envelope into the first bytes of a filter whose payload is complete behind them. Payload length and
+    /// checksum are computed here, whatever the fields say.
+    pub fn seal(mut self, filter: &mut [u8]) {
+        let (header, payload) = filter.split_at_mut(ENVELOPE_BYTES);
+        self.payload_bytes = payload.len() as u64;
+        self.payload_checksum = payload_checksum(self.seed, payload);
+        let fields: [&[u8]; 9] = [
+            &MAGIC.to_le_bytes(),
+            &[VERSION, DIGEST],
+            &self.family.to_le_bytes(),
+            &self.seed.to_le_bytes(),
+            &self.payload_bytes.to_le_bytes(),
+            &self.key_count.to_le_bytes(),
+            &self.payload_checksum.to_le_bytes(),
+            &self.parameters,
+            &[0; 8],
+        ];
+        for (target, source) in header.iter_mut().zip(fields.iter().flat_map(|field| field.iter())) {
+            *target = *source;
+        }
+        let checksum = header.first_chunk().map_or(0, header_checksum);
+        for (target, source) in header.iter_mut().skip(56).zip(checksum.to_le_bytes()) {
+            *target = source;
+        }
+    }
+}
+
+/// Compares the checksum of the payload of a whole filter.
+pub fn verify(envelope: &Envelope, filter: &[u8]) -> Result<(), DecodeError> {
+    let got = payload_checksum(envelope.seed, payload(filter));
+    if got == envelope.payload_checksum {
+        Ok(())
+    } else {
+        Err(DecodeError::Checksum { part: "payload", expected: envelope.payload_checksum, got })
+    }
+}
+
+/// The bytes behind the envelope.
+#[inline]
+pub fn payload(filter: &[u8]) -> &[u8] {
+    filter.get(ENVELOPE_BYTES..).unwrap_or_default()
+}
+
+fn payload_checksum(seed: u64, payload: &[u8]) -> u64 {
+    xxh3_64_with_seed(payload, seed)
+}
+
+fn header_checksum(header: &[u8; ENVELOPE_BYTES]) -> u64 {
+    xxh3_64_with_seed(header.first_chunk::<56>().expect("a header has 64 bytes"), 0)
+}
+
+fn field<const N: usize>(header: &[u8; ENVELOPE_BYTES], offset: usize) -> [u8; N] {
+    let bytes = header.get(offset..).and_then(|rest| rest.first_chunk::<N>());
+    *bytes.expect("the fields lie within the header's 64 bytes")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The bounds of a range query, kept as they were given.
+//!
+//! An excluded string bound has no included twin, and a prefix has no upper end that is a key (`b"\xff"*` has no successor):
+//! so bounds are never rewritten, and each family reads them as they are.
+
+use std::ops::Bound;
+
+/// The upper end of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upper<'a> {
+    /// No upper end.
+    Open,
+    /// Up to this key and with it.
+    Included(&'a [u8]),
+    /// Up to this key and without it.
+    Excluded(&'a [u8]),
+    /// Up to and with the last key that begins with these bytes.
+    Prefix(&'a [u8]),
+}
+
+/// A range of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyRange<'a> {
+    /// The lower end.
+    pub lower: Bound<&'a [u8]>,
+    /// The upper end.
+    pub upper: Upper<'a>,
+}
+
+impl<'a> KeyRange<'a> {
+    /// All keys.
+    pub const ALL: Self = Self { lower: Bound::Unbounded, upper: Upper::Open };
+
+    /// Between two bounds of std's kind.
+    pub fn new(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Self {
+        let upper = match upper {
+            Bound::Unbounded => Upper::Open,
+            Bound::Included(key) => Upper::Included(key),
+            Bound::Excluded(key) => Upper::Excluded(key),
+        };
+        Self { lower, upper }
+    }
+
+    /// From one key to another, both included.
+    pub const fn closed(lower: &'a [u8], upper: &'a [u8]) -> Self {
+        Self { lower: Bound::Included(lower), upper: Upper::Included(upper) }
+    }
+
+    /// One key.
+    pub const fn point(key: &'a [u8]) -> Self {
+        Self::closed(key, key)
+    }
+
+    /// All keys that begin with these bytes.
+    pub const fn prefix(prefix: &'a [u8]) -> Self {
+        Self { lower: Bound::Included(prefix), upper: Upper::Prefix(prefix) }
+    }
+
+    /// Whether a key lies in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let above_lower = match self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= lower,
+            Bound::Excluded(lower) => key > lower,
+        };
+        above_lower
+            && match self.upper {
+                Upper::Open => true,
+                Upper::Included(upper) => key <= upper,
+                Upper::Excluded(upper) => key < upper,
+                Upper::Prefix(prefix) => key < prefix || key.starts_with(prefix),
+            }
+    }
+
+    /// Whether no byte string at all lies in the range: reversed bounds, or two that leave nothing between them.
+    pub fn is_empty(&self) -> bool {
+        let (lower, excluded) = match self.lower {
+            Bound::Unbounded => (&b""[..], false),
+            Bound::Included(lower) => (lower, false),
+            Bound::Excluded(lower) => (lower, true),
+        };
+        // The least byte string of the range is `lower`, or `lower` followed by one zero byte.
+        match self.upper {
+            Upper::Open => false,
+            Upper::Included(upper) => upper < lower || (excluded && upper == lower),
+            Upper::Excluded(upper) => upper <= lower || (excluded && is_successor(lower, upper)),
+            Upper::Prefix(prefix) => prefix < lower && !lower.starts_with(prefix),
+        }
+    }
+
+    /// The only byte string that lies in the range, where there is exactly one.
+    pub fn as_point(&self) -> Option<&'a [u8]> {
+        // The least byte string of the range, if it is a part of what was given, must be the greatest too.
+        match (self.lower, self.upper) {
+            (Bound::Excluded(lower), Upper::Included(upper)) => is_successor(lower, upper).then_some(upper),
+            (Bound::Excluded(lower), Upper::Excluded(upper)) => {
+                let point = upper.strip_suffix(&[0])?;
+                is_successor(lower, point).then_some(point)
+            }
+            (_, Upper::Included(upper)) => (self.lower_bytes() == upper).then_some(upper),
+            (_, Upper::Excluded(upper)) => {
+                let point = upper.strip_suffix(&[0])?;
+                (self.lower_bytes() == point).then_some(point)
+            }
+            (_, Upper::Open | Upper::Prefix(_)) => None,
+        }
+    }
+
+    /// The bytes of the lower bound, empty where it is open.
+    pub fn lower_bytes(&self) -> &'a [u8] {
+        match self.lower {
+            Bound::Unbounded => b"",
+            Bound::Included(key) | Bound::Excluded(key) => key,
+        }
+    }
+
+    /// The bytes of the upper bound, `None` where it is open.
+    pub fn upper_bytes(&self) -> Option<&'a [u8]> {
+        match self.upper {
+            Upper::Open => None,
+            Upper::Included(key) | Upper::Excluded(key) | Upper::Prefix(key) => Some(key),
+        }
+    }
+}
+
+/// Whether `next` is the byte string right after `key`: `key` and a zero byte.
+fn is_successor(key: &[u8], next: &[u8]) -> bool {
+    next.split_last() == Some((&0, key))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! The sorted keys of a table, kept in memory for families that look at them more than once, and for scoring several
+//! families on the same keys. Memory: the bytes of the keys and 8 bytes for each.
+
+use crate::BuildError;
+
+/// Distinct keys in ascending order.
+#[derive(Debug, Clone, Default)]
+pub struct KeySet {
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl KeySet {
+    /// No keys.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Appends a key; a repeated one is passed over, a smaller one refused.
+    pub fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        if let Some(last) = self.len().checked_sub(1).and_then(|index| self.get(index)) {
+            match key.cmp(last) {
+                std::cmp::Ordering::Less => {
+                    return Err(BuildError::Unsorted { index: self.ends.len() as u64 });
+                }
+                std::cmp::Ordering::Equal => return Ok(()),
+                std::cmp::Ordering::Greater => {}
+            }
+        }
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len() as u64);
+        Ok(())
+    }
+
+    /// How many keys there are.
+    pub const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The key of a number.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)? as usize,
+            None => 0,
+        };
+        self.bytes.get(start..*self.ends.get(index)? as usize)
+    }
+
+    /// All keys in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    }
+
+    /// Whether a key lies in the range. Costs a binary search.
+    pub fn has_key_in(&self, range: &crate::KeyRange<'_>) -> bool {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let is_below = match (self.get(middle), range.lower) {
+                (Some(key), std::ops::Bound::Included(lower)) => key < lower,
+                (Some(key), std::ops::Bound::Excluded(lower)) => key <= lower,
+                _ => false,
+            };
+            if is_below { low = middle + 1 } else { high = middle }
+        }
+        self.get(low).is_some_and(|key| range.contains(key))
+    }
+
+    /// Bytes held.
+    pub const fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * 8
+    }
+}
+
+#[cfg(test)]
+mod tests;

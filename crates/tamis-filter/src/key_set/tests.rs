@@ -1,0 +1,30 @@
+//! Keys are kept as they come, and found.
+
+use crate::{BuildError, KeyRange, KeySet};
+
+#[test]
+fn keys_are_kept_in_order_and_repeats_passed_over() {
+    let mut keys = KeySet::new();
+    for key in ["", "", "a", "ab", "ab", "b"] {
+        keys.push(key.as_bytes()).expect("keys are sorted");
+    }
+    assert_eq!(keys.iter().collect::<Vec<_>>(), [&b""[..], b"a", b"ab", b"b"]);
+    assert_eq!(keys.push(b"aa"), Err(BuildError::Unsorted { index: 4 }));
+    assert_eq!(keys.get(4), None);
+}
+
+#[test]
+fn a_range_is_known_to_hold_a_key_or_not() {
+    let mut keys = KeySet::new();
+    assert!(!keys.has_key_in(&KeyRange::ALL));
+    for key in ["b", "d"] {
+        keys.push(key.as_bytes()).expect("keys are sorted");
+    }
+    assert!(keys.has_key_in(&KeyRange::ALL));
+    assert!(keys.has_key_in(&KeyRange::closed(b"a", b"b")));
+    assert!(!keys.has_key_in(&KeyRange::closed(b"ba", b"c")));
+    assert!(keys.has_key_in(&KeyRange::prefix(b"d")));
+    assert!(!keys.has_key_in(&KeyRange::prefix(b"da")));
+    assert!(!keys.has_key_in(&KeyRange::closed(b"e", b"z")));
+    assert!(!keys.has_key_in(&KeyRange::closed(b"d", b"b")));
+}

@@ -1,0 +1,199 @@
+//! What one query carries from filter to filter: its key or bounds, and the digests computed so far.
+//!
+//! A [`Probe`] computes its digest when the first filter asks for it and never again: a lookup that the memtable answers
+//! computes none, a lookup over any number of tables one. A [`RangeProbe`] remembers digests of prefixes, in a table of
+//! fixed size: forgetting one costs time only.
+//!
+//! Both belong to one query on one thread (they can be sent, not shared). Their counters are what tests and statistics read.
+
+use std::cell::{Cell, OnceCell, RefCell};
+
+use tamis_bits::key_head;
+
+use crate::{Digester, KeyRange};
+
+/// A key to be looked up, and its digest.
+#[derive(Debug, Clone)]
+pub struct Probe<'a> {
+    key: &'a [u8],
+    digester: &'a Digester,
+    digest: Cell<Option<u64>>,
+    is_shared: bool,
+    digest_count: Cell<u32>,
+    probe_count: Cell<u32>,
+}
+
+impl<'a> Probe<'a> {
+    /// A key, not hashed yet.
+    #[inline]
+    pub const fn new(key: &'a [u8], digester: &'a Digester) -> Self {
+        Self {
+            key,
+            digester,
+            digest: Cell::new(None),
+            is_shared: true,
+            digest_count: Cell::new(0),
+            probe_count: Cell::new(0),
+        }
+    }
+
+    /// A key that is hashed anew for every filter: for measuring what sharing saves, and for nothing else.
+    pub const fn unshared(key: &'a [u8], digester: &'a Digester) -> Self {
+        let mut probe = Self::new(key, digester);
+        probe.is_shared = false;
+        probe
+    }
+
+    /// The key.
+    #[inline]
+    pub const fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The digest of the key under a filter's seed; computed once for the seed of the database.
+    #[inline]
+    pub fn digest(&self, seed: u64) -> u64 {
+        if let Some(digest) = self.digest.get()
+            && seed == self.digester.seed()
+        {
+            return digest;
+        }
+        self.compute(seed)
+    }
+
+    fn compute(&self, seed: u64) -> u64 {
+        self.digest_count.set(self.digest_count.get() + 1);
+        if seed != self.digester.seed() {
+            return Digester::new(seed).digest(self.key);
+        }
+        let digest = self.digester.digest(self.key);
+        if self.is_shared {
+            self.digest.set(Some(digest));
+        }
+        digest
+    }
+
+    /// How many digests were computed for this query.
+    pub const fn digest_count(&self) -> u32 {
+        self.digest_count.get()
+    }
+
+    /// How many steps filters took for this query: a Bloom filter asked for one digest is one step.
+    pub const fn probe_count(&self) -> u32 {
+        self.probe_count.get()
+    }
+
+    /// Called by readers.
+    #[inline]
+    pub fn add_probes(&self, count: u32) {
+        self.probe_count.set(self.probe_count.get().saturating_add(count));
+    }
+}
+
+const MEMO_SLOTS: usize = 64;
+
+/// A prefix of at most 64 bits (its word and its length) and its digest.
+#[derive(Debug, Clone, Copy)]
+struct Memo {
+    seed: u64,
+    word: u64,
+    bit_count: u32,
+    digest: u64,
+}
+
+/// A range to be looked up, and the digests of prefixes that filters asked for.
+#[derive(Debug)]
+pub struct RangeProbe<'a> {
+    range: KeyRange<'a>,
+    digester: &'a Digester,
+    point: OnceCell<Option<Probe<'a>>>,
+    memo: RefCell<Vec<Option<Memo>>>,
+    digest_count: Cell<u32>,
+    probe_count: Cell<u32>,
+}
+
+impl<'a> RangeProbe<'a> {
+    /// A range, nothing hashed yet.
+    pub const fn new(range: KeyRange<'a>, digester: &'a Digester) -> Self {
+        Self {
+            range,
+            digester,
+            point: OnceCell::new(),
+            memo: RefCell::new(Vec::new()),
+            digest_count: Cell::new(0),
+            probe_count: Cell::new(0),
+        }
+    }
+
+    /// The bounds as they were given.
+    #[inline]
+    pub const fn range(&self) -> &KeyRange<'a> {
+        &self.range
+    }
+
+    /// The probe of the only key that lies in the range, where there is exactly one.
+    pub fn point(&self) -> Option<&Probe<'a>> {
+        self.point.get_or_init(|| self.range.as_point().map(|key| Probe::new(key, self.digester))).as_ref()
+    }
+
+    /// The digest of a prefix of at most 64 bits, given as the top bits of a word (big-endian key bytes, see
+    /// [`Digester::word_prefix_digest`]); remembered for the next filter.
+    pub fn word_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
+        let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
+        let mut memo = self.memo.borrow_mut();
+        if memo.is_empty() {
+            memo.resize(MEMO_SLOTS, None);
+        }
+        let mixed = (word ^ u64::from(bit_count)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = memo.get_mut((mixed >> 58) as usize);
+        if let Some(Some(known)) = &slot
+            && (known.seed, known.word, known.bit_count) == (seed, word, bit_count)
+        {
+            return known.digest;
+        }
+        self.digest_count.set(self.digest_count.get() + 1);
+        let digest = if seed == self.digester.seed() {
+            self.digester.word_prefix_digest(word, bit_count)
+        } else {
+            Digester::new(seed).word_prefix_digest(word, bit_count)
+        };
+        if let Some(slot) = slot {
+            *slot = Some(Memo { seed, word, bit_count, digest });
+        }
+        digest
+    }
+
+    /// The digest of a prefix of any length of some bytes; remembered for the next filter up to 64 bits.
+    pub fn prefix_digest(&self, seed: u64, bytes: &[u8], bit_count: u32) -> u64 {
+        if bit_count <= 64 {
+            return self.word_prefix_digest(seed, key_head(bytes), bit_count);
+        }
+        self.digest_count.set(self.digest_count.get() + 1);
+        if seed == self.digester.seed() {
+            self.digester.prefix_digest(bytes, bit_count)
+        } else {
+            Digester::new(seed).prefix_digest(bytes, bit_count)
+        }
+    }
+
+    /// How many digests were computed for this query, those of its point included.
+    pub fn digest_count(&self) -> u32 {
+        let point = self.point.get().and_then(Option::as_ref);
+        self.digest_count.get() + point.map_or(0, Probe::digest_count)
+    }
+
+    /// How many steps filters took for this query, those for its point included.
+    pub fn probe_count(&self) -> u32 {
+        let point = self.point.get().and_then(Option::as_ref);
+        self.probe_count.get().saturating_add(point.map_or(0, Probe::probe_count))
+    }
+
+    /// Called by readers.
+    #[inline]
+    pub fn add_probes(&self, count: u32) {
+        self.probe_count.set(self.probe_count.get().saturating_add(count));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! A query hashes once, however many filters ask.
+
+use super::{Probe, RangeProbe};
+use crate::{Digester, KeyRange};
+
+#[test]
+fn a_point_is_hashed_once_and_only_when_asked() {
+    let digester = Digester::new(1);
+    let probe = Probe::new(b"key", &digester);
+    assert_eq!(probe.digest_count(), 0);
+    for _ in 0..10 {
+        assert_eq!(probe.digest(1), digester.digest(b"key"));
+    }
+    assert_eq!(probe.digest_count(), 1);
+}
+
+#[test]
+fn another_seed_costs_a_digest_of_its_own() {
+    let digester = Digester::new(1);
+    let probe = Probe::new(b"key", &digester);
+    assert_eq!(probe.digest(2), Digester::new(2).digest(b"key"));
+    assert_eq!(probe.digest(1), digester.digest(b"key"));
+    assert_eq!(probe.digest(2), Digester::new(2).digest(b"key"));
+    assert_eq!(probe.digest_count(), 3);
+}
+
+#[test]
+fn without_sharing_each_filter_hashes() {
+    let digester = Digester::new(1);
+    let probe = Probe::unshared(b"key", &digester);
+    for _ in 0..10 {
+        assert_eq!(probe.digest(1), digester.digest(b"key"));
+    }
+    assert_eq!(probe.digest_count(), 10);
+}
+
+#[test]
+fn prefixes_of_a_range_are_remembered() {
+    let digester = Digester::new(1);
+    let probe = RangeProbe::new(KeyRange::closed(b"abcdefgh", b"abcdefgz"), &digester);
+    for _ in 0..3 {
+        for bits in [8, 16, 64] {
+            assert_eq!(probe.prefix_digest(1, b"abcdefgh", bits), digester.prefix_digest(b"abcdefgh", bits));
+        }
+    }
+    assert_eq!(probe.digest_count(), 3);
+    assert_eq!(probe.prefix_digest(2, b"abcdefgh", 8), Digester::new(2).prefix_digest(b"abcdefgh", 8));
+}
+
+#[test]
+fn a_range_of_one_key_shares_its_point_digest() {
+    let digester = Digester::new(1);
+    let probe = RangeProbe::new(KeyRange::point(b"key"), &digester);
+    for _ in 0..3 {
+        let point = probe.point().expect("one key");
+        assert_eq!(point.digest(1), digester.digest(b"key"));
+    }
+    assert_eq!(probe.digest_count(), 1);
+}
+
+#[test]
+fn forgotten_prefixes_are_computed_again() {
+    let digester = Digester::new(1);
+    let probe = RangeProbe::new(KeyRange::ALL, &digester);
+    for round in 0..2 {
+        for word in 0..1000u64 {
+            let digest = probe.word_prefix_digest(1, word << 40, 24);
+            assert_eq!(digest, digester.word_prefix_digest(word << 40, 24), "{round} {word}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The families, and opening a filter of whatever family it is.
+
+use std::fmt;
+
+use crate::bloom::{CacheLocalBuilder, CacheLocalFilter};
+use crate::envelope::Envelope;
+use crate::spec::Parameters;
+use crate::{
+    BuildError, Candidate, Count, DecodeError, Direction, Filter, FilterBuilder, Probe, RangeProbe, Upper,
+};
+
+/// A kind of filter. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Family {
+    /// Bloom filter with all bits of a key in one cache line; the default for points.
+    CacheLocal = 1,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 1] = [Self::CacheLocal];
+
+    /// The name on the command line and in statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CacheLocal => "cache-local",
+        }
+    }
+
+    /// The family of a name.
+    pub fn from_name(name: &str) -> Result<Self, BuildError> {
+        Self::ALL.into_iter().find(|family| family.name() == name).ok_or_else(|| BuildError::UnknownFamily {
+            name: name.to_owned(),
+            known: Self::ALL.map(Self::name).join(", "),
+        })
+    }
+
+    /// The family of a number in the format.
+    pub fn from_number(number: u16) -> Result<Self, DecodeError> {
+        let mut families = Self::ALL.into_iter();
+        families.find(|family| *family as u16 == number).ok_or(DecodeError::Family { got: number })
+    }
+
+    /// A builder whose digests have this seed.
+    pub(crate) fn builder(
+        self,
+        parameters: &mut Parameters<'_>,
+        seed: u64,
+    ) -> Result<Box<dyn FilterBuilder>, BuildError> {
+        Ok(match self {
+            Self::CacheLocal => Box::new(CacheLocalBuilder::with_parameters(parameters, seed)?),
+        })
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A filter of any family over borrowed or owned bytes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AnyFilter<D> {
+    /// [`Family::CacheLocal`]
+    CacheLocal(CacheLocalFilter<D>),
+}
+
+impl<D: AsRef<[u8]>> AnyFilter<D> {
+    /// Opens encoded bytes in place; reads the header only.
+    pub fn open(bytes: D) -> Result<Self, DecodeError> {
+        let slice = bytes.as_ref();
+        let envelope = Envelope::parse(slice, slice.len() as u64)?;
+        Ok(match Family::from_number(envelope.family)? {
+            Family::CacheLocal => Self::CacheLocal(CacheLocalFilter::open(envelope, bytes)?),
+        })
+    }
+
+    /// The family.
+    pub const fn family(&self) -> Family {
+        match self {
+            Self::CacheLocal(_) => Family::CacheLocal,
+        }
+    }
+}
+
+macro_rules! each {
+    ($any:expr, $filter:ident => $answer:expr) => {
+        match $any {
+            AnyFilter::CacheLocal($filter) => $answer,
+        }
+    };
+}
+
+impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        each!(self, filter => filter.may_contain(probe))
+    }
+
+    #[inline]
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        each!(self, filter => filter.may_contain_range(probe))
+    }
+
+    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        each!(self, filter => filter.may_contain_many(probes, answers))
+    }
+
+    #[inline]
+    fn prefetch(&self, probe: &Probe<'_>) {
+        each!(self, filter => filter.prefetch(probe))
+    }
+
+    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        each!(self, filter => filter.tighten(probe, direction))
+    }
+
+    fn least_candidate(&self, lower: std::ops::Bound<&[u8]>) -> Candidate {
+        each!(self, filter => filter.least_candidate(lower))
+    }
+
+    fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
+        each!(self, filter => filter.greatest_candidate(upper))
+    }
+
+    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
+        each!(self, filter => filter.count(probe))
+    }
+
+    fn key_count(&self) -> u64 {
+        each!(self, filter => filter.key_count())
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        each!(self, filter => filter.encoded_bytes())
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        each!(self, filter => filter.predicted_fpr())
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        each!(self, filter => filter.design(target))
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        each!(self, filter => filter.verify())
+    }
+}

@@ -1,0 +1,88 @@
+//! Damaged and invented bytes: an error at open, or answers; never a panic, a long loop or a large allocation.
+
+use tamis_filter::envelope::{ENVELOPE_BYTES, Envelope};
+use tamis_filter::{AnyFilter, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
+
+use crate::sets::{SEED, build, key_sets, next, specs};
+
+/// Asks everything that a filter can be asked.
+fn exercise(bytes: &[u8]) {
+    let Ok(filter) = AnyFilter::open(bytes) else { return };
+    let digester = Digester::new(SEED);
+    let _ = filter.verify();
+    let _ = filter.predicted_fpr();
+    let _ = filter.design(&mut String::new());
+    for key in [&b""[..], b"abc", &[0xff; 40]] {
+        let _ = filter.may_contain(&Probe::new(key, &digester));
+        let mut answers = [true; 2];
+        filter.may_contain_many(&[Probe::new(key, &digester), Probe::new(b"x", &digester)], &mut answers);
+        filter.prefetch(&Probe::new(key, &digester));
+        for range in [KeyRange::prefix(key), KeyRange::point(key), KeyRange::closed(key, b"b"), KeyRange::ALL]
+        {
+            let probe = RangeProbe::new(range, &digester);
+            let _ = filter.may_contain_range(&probe);
+            let _ = filter.tighten(&probe, Direction::Forward);
+            let _ = filter.tighten(&probe, Direction::Backward);
+            let _ = filter.count(&probe);
+        }
+        let _ = filter.least_candidate(std::ops::Bound::Excluded(key));
+        let _ = filter.greatest_candidate(Upper::Prefix(key));
+    }
+}
+
+#[test]
+fn flipped_bytes_are_survived() {
+    for spec in specs() {
+        for (_, keys) in key_sets().iter().filter(|(_, keys)| keys.len() < 100) {
+            let bytes = build(&spec, keys, 10.0).unwrap();
+            for offset in 0..bytes.len().min(400) {
+                for change in [1, 0x80, 0xff] {
+                    let mut damaged = bytes.clone();
+                    damaged[offset] ^= change;
+                    if offset < ENVELOPE_BYTES {
+                        assert!(AnyFilter::open(damaged.as_slice()).is_err(), "{spec:?} byte {offset}");
+                    }
+                    exercise(&damaged);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_filters_are_refused() {
+    for spec in specs() {
+        let bytes = build(&spec, &[b"a".to_vec(), b"b".to_vec()], 10.0).unwrap();
+        for length in 0..bytes.len() {
+            assert!(AnyFilter::open(&bytes[..length]).is_err(), "{spec:?} {length}");
+        }
+    }
+}
+
+#[test]
+fn invented_headers_with_right_checksums_are_survived() {
+    let mut state = 9;
+    for spec in specs() {
+        for round in 0..3000 {
+            let payload_bytes = [0, 1, 63, 64, 128, 1000, 1024][(next(&mut state) % 7) as usize];
+            let mut bytes: Vec<u8> =
+                (0..ENVELOPE_BYTES + payload_bytes).map(|_| next(&mut state) as u8).collect();
+            let mut parameters = [0; 16];
+            for parameter in parameters.iter_mut().take((next(&mut state) % 17) as usize) {
+                let random = next(&mut state);
+                *parameter =
+                    if random.is_multiple_of(2) { (random >> 8) as u8 % 18 } else { (random >> 8) as u8 };
+            }
+            let envelope = Envelope {
+                family: spec.family() as u16,
+                seed: next(&mut state) % 3 + SEED - 1,
+                payload_bytes: 0,
+                key_count: if round % 2 == 1 { next(&mut state) } else { next(&mut state) % 100 },
+                payload_checksum: 0,
+                parameters,
+            };
+            envelope.seal(&mut bytes);
+            exercise(&bytes);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What every family promises, asked through the public interface.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod hostile_bytes;
+mod hostile_keys;
+mod sets;
+mod sharing;

@@ -1,0 +1,30 @@
+//! One digest a query, over any number of filters.
+
+use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
+
+#[test]
+fn a_lookup_over_many_filters_computes_one_digest_and_answers_as_each_alone() {
+    let digester = Digester::new(4);
+    let filters: Vec<AnyFilter<Vec<u8>>> = (0..10u64)
+        .map(|table| {
+            let mut builder = FilterSpec::new(Family::CacheLocal).builder(4).unwrap();
+            for key in 0..100 * (table + 1) {
+                builder.add(&(key * 10 + table).to_be_bytes()).unwrap();
+            }
+            let bytes = builder.finish(Budget::bits_per_key(4.0).unwrap(), Samples::NONE).unwrap();
+            AnyFilter::open(bytes).unwrap()
+        })
+        .collect();
+    for key in 0..2000u64 {
+        let key = key.to_be_bytes();
+        let shared = Probe::new(&key, &digester);
+        let unshared = Probe::unshared(&key, &digester);
+        for filter in &filters {
+            let alone = filter.may_contain(&Probe::new(&key, &digester));
+            assert_eq!(filter.may_contain(&shared), alone);
+            assert_eq!(filter.may_contain(&unshared), alone);
+        }
+        assert_eq!((shared.digest_count(), unshared.digest_count()), (1, 10));
+        assert_eq!(shared.probe_count(), 10);
+    }
+}
