@@ -1,0 +1,187 @@
+//! Promises that need a witness: format pages have golden files, options have docs and tests, dependencies have
+//! reasons and users.
+
+use crate::{Finding, SourceFile, Tree};
+
+/// What every page of a format says, as words that stand in it.
+const FORMAT_TOPICS: &[(&str, &str)] = &[
+    ("```", "a picture of the bytes in a code block"),
+    ("checksum", "what each checksum covers"),
+    ("limit", "the limits"),
+    ("refuse", "what readers must refuse"),
+    ("history", "the history by version"),
+];
+
+/// Pages of what is no bytes of its own, so that no golden file can be frozen.
+const WITHOUT_GOLDEN: &[(&str, &str)] = &[("directory", "names of files, held by the tests of file_name.rs")];
+
+fn format_pages(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
+    tree.files().filter(|file| file.path.starts_with("docs/format/") && file.path.ends_with(".md"))
+}
+
+/// Every page of a format says all that it has to.
+pub fn format_pages_are_whole(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for page in format_pages(tree) {
+        let text = page.text.to_lowercase();
+        for (word, topic) in FORMAT_TOPICS.iter().filter(|(word, _)| !text.contains(word)) {
+            let message = format!("the page does not give {topic} (no `{word}` in it)");
+            findings.push(Finding::new(&page.path, 0, message));
+        }
+    }
+    findings
+}
+
+/// Every page of a format has frozen bytes: a file below a `golden` folder with its name, or a golden test that names it.
+pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for page in format_pages(tree) {
+        let name = page.stem();
+        let has_file = tree.paths().any(|path| {
+            path.split_once("/golden/").is_some_and(|(_, file)| file.contains(name) && !file.ends_with(".rs"))
+        });
+        let is_named = tree
+            .rust_files()
+            .any(|file| file.is_test() && file.path.contains("golden") && file.text.contains(name));
+        let is_excepted = WITHOUT_GOLDEN.iter().any(|(excepted, _)| *excepted == name);
+        if !(has_file || is_named || is_excepted) {
+            let advice =
+                format!("freeze its bytes as `tests/golden/v1/{name}...` and compare them in a test");
+            findings.push(Finding::new(&page.path, 0, advice));
+        }
+    }
+    findings
+}
+
+/// The most options that programs may choose from, all structs together.
+const OPTION_COUNT_MAX: usize = 20;
+
+/// A field of an options struct.
+struct OptionField<'a> {
+    name: &'a str,
+    line: usize,
+    docs: String,
+}
+
+/// Every option says its unit or values and its default, and a test names it; there are fewer than twenty.
+pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
+    for file in files {
+        let fields = option_fields(&file.text);
+        if fields.len() >= OPTION_COUNT_MAX {
+            let message = format!(
+                "{} options, fewer than {OPTION_COUNT_MAX} are allowed: make some constants",
+                fields.len()
+            );
+            findings.push(Finding::new(&file.path, 0, message));
+        }
+        for field in fields {
+            if !field.docs.contains("Default:") {
+                let message = format!("`{}`: document unit, effect and `Default:`", field.name);
+                findings.push(Finding::new(&file.path, field.line, message));
+            }
+            let is_tested = tree.rust_files().any(|test| {
+                test.is_test() && test.path.starts_with("crates/tamis/") && test.names(field.name)
+            });
+            if !is_tested {
+                let message =
+                    format!("`{}`: no test of crates/tamis names it; show that it matters", field.name);
+                findings.push(Finding::new(&file.path, field.line, message));
+            }
+        }
+    }
+    findings
+}
+
+/// Public fields of structs whose names end with `Options`, with the doc comment above each.
+fn option_fields(text: &str) -> Vec<OptionField<'_>> {
+    let mut fields = Vec::new();
+    let mut is_inside = false;
+    let mut docs = String::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with("pub struct ") {
+            is_inside = line.contains("Options ");
+        } else if line.starts_with('}') {
+            is_inside = false;
+        }
+        let line = line.trim_start();
+        if let Some(doc) = line.strip_prefix("///") {
+            docs.push_str(doc);
+        } else if let Some((name, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
+            if is_inside {
+                fields.push(OptionField { name, line: index + 1, docs: docs.clone() });
+            }
+            docs.clear();
+        } else {
+            docs.clear();
+        }
+    }
+    fields
+}
+
+/// The lines of a `[...dependencies]` part of a manifest: line, name, whole text.
+fn dependencies<'a>(manifest: &'a SourceFile, heading: &str) -> Vec<(usize, &'a str, &'a str)> {
+    let mut is_inside = false;
+    let mut found = Vec::new();
+    for (index, line) in manifest.text.lines().enumerate() {
+        if line.starts_with('[') {
+            is_inside = line.ends_with(heading);
+        } else if is_inside && line.contains('=') && !line.trim_start().starts_with('#') {
+            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            found.push((index + 1, name, line));
+        }
+    }
+    found
+}
+
+/// Every outside library has its reason beside it in the workspace's manifest, and each crate uses what it names.
+pub fn dependencies_have_reasons_and_users(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(root) = tree.get("Cargo.toml") {
+        for (line, name, text) in dependencies(root, "[workspace.dependencies]") {
+            if !text.contains("path =") && !text.contains("# ") {
+                let message = format!("`{name}`: say at the end of the line why it is here");
+                findings.push(Finding::new(&root.path, line, message));
+            }
+        }
+    }
+    for manifest in tree.files().filter(|file| file.path.ends_with("/Cargo.toml")) {
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        for (line, name, _) in dependencies(manifest, "dependencies]") {
+            let word = name.replace('-', "_");
+            let mut users = tree.rust_files().filter(|file| file.path.starts_with(folder));
+            if !users.any(|file| file.text.contains(&word)) {
+                let message = format!("no file of this crate names `{word}`: take the dependency out");
+                findings.push(Finding::new(&manifest.path, line, message));
+            }
+        }
+    }
+    findings
+}
+
+/// The files that every reader expects at the root.
+const EXPECTED: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    ".ci/run",
+    "Cargo.lock",
+    "deny.toml",
+    "docs/format/directory.md",
+    "docs/format/filter.md",
+    "docs/format/manifest.md",
+    "docs/format/table.md",
+    "docs/format/wal.md",
+];
+
+/// The house is complete.
+pub fn expected_files(tree: &Tree) -> Vec<Finding> {
+    let missing = EXPECTED.iter().filter(|path| !tree.contains(path));
+    missing.map(|path| Finding::new(path, 0, "missing: every reader expects it")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! What no text of the tree holds: things left unfinished, back doors, and traces of the place where it was written.
+//!
+//! The patterns are written in two parts, so that this file keeps its own rule.
+
+use crate::{Finding, Tree};
+
+/// Refused in Rust, with what to do instead.
+const UNFINISHED: &[(&str, &str)] = &[
+    (concat!("todo", "!("), "finish it, or leave it out and say so in the docs"),
+    (concat!("unimplemented", "!("), "finish it, or return a typed error"),
+    (concat!("TO", "DO"), "finish it, or describe the limit as it stands"),
+    (concat!("FIX", "ME"), "mend it, or describe the limit as it stands"),
+    (concat!("XX", "X"), "mend it, or describe the limit as it stands"),
+    (concat!("#[", "ignore"), "make the test quick enough to run, or delete it"),
+    (concat!("doc(", "hidden)"), "make it `pub(crate)`, or document it"),
+    (concat!("dbg", "!("), "delete it, or count it in the statistics"),
+    (concat!("allow(", "dead_code)"), "delete what is dead"),
+];
+
+/// Refused in every text, with what to do instead.
+const TRACES: &[(&str, &str)] = &[
+    (concat!("/wo", "rk/"), "name files from the root of the tree"),
+    (concat!("/ro", "ot/"), "name files from the root of the tree"),
+    (concat!("/ho", "me/"), "name files from the root of the tree"),
+    (concat!("../", "shared"), "say it here, or link a page of this tree"),
+    (concat!("BRI", "EF"), "say what a reader of this tree needs to know"),
+    (concat!("the bri", "ef"), "say what a reader of this tree needs to know"),
+    (concat!("this ses", "sion"), "say what a reader of this tree needs to know"),
+    (concat!("sub", "agent"), "say what a reader of this tree needs to know"),
+    (concat!("issues", " show"), "say what a reader of this tree needs to know"),
+];
+
+/// Sources hold nothing unfinished.
+pub fn nothing_unfinished(tree: &Tree) -> Vec<Finding> {
+    tree.rust_files().flat_map(|file| find(&file.path, &file.text, UNFINISHED)).collect()
+}
+
+/// No text tells where, or by whose means, it was written.
+pub fn no_traces(tree: &Tree) -> Vec<Finding> {
+    tree.files().flat_map(|file| find(&file.path, &file.text, TRACES)).collect()
+}
+
+fn find(path: &str, text: &str, patterns: &[(&str, &str)]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for (pattern, instead) in patterns.iter().filter(|(pattern, _)| contains_word(line, pattern)) {
+            findings.push(Finding::new(path, index + 1, format!("`{pattern}`: {instead}")));
+        }
+    }
+    findings
+}
+
+/// Whether a pattern stands in a line with no letter or digit just before or after it where it begins or ends with one.
+fn contains_word(line: &str, pattern: &str) -> bool {
+    line.match_indices(pattern).any(|(offset, _)| {
+        let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+        let before = line.get(..offset).and_then(|text| text.chars().next_back());
+        let after = line.get(offset + pattern.len()..).and_then(|text| text.chars().next());
+        let begins_inside = is_word(before) && is_word(pattern.chars().next());
+        let ends_inside = is_word(after) && is_word(pattern.chars().next_back());
+        !begins_inside && !ends_inside
+    })
+}
+
+/// Files, time, threads and randomness enter the engine through seams: what is refused, where it may stand, and what
+/// to use.
+const SEAMS: &[(&str, &[&str], &str)] = &[
+    ("std::fs", &[], "use a `tamis_vfs::Vfs`"),
+    ("File::open", &[], "use a `tamis_vfs::Vfs`"),
+    ("std::thread", &["crates/tamis/src/runtime.rs"], "start threads through `runtime::Spawner`"),
+    ("std::time::Instant", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
+    ("Instant::now", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
+    ("SystemTime", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
+    ("RandomState", &["crates/tamis/src/runtime.rs"], "take a seed from `runtime::Runtime`"),
+    ("println!", &[], "tell an `events::EventListener`, or count it in the statistics"),
+    ("eprintln!", &[], "tell an `events::EventListener`, or count it in the statistics"),
+];
+
+/// The crates without files, time, threads and randomness of their own.
+const SEALED_CRATES: &[&str] = &["tamis", "tamis-filter", "tamis-bits"];
+
+/// The engine and the filters reach the world only through seams.
+pub fn world_enters_through_seams(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in SEALED_CRATES.iter().flat_map(|name| tree.sources_of(name)) {
+        for (pattern, places, instead) in SEAMS {
+            if places.contains(&file.path.as_str()) {
+                continue;
+            }
+            let offsets = file.code.match_indices(pattern).map(|(offset, _)| offset);
+            findings.extend(offsets.map(|offset| {
+                Finding::new(&file.path, file.line_of(offset), format!("`{pattern}`: {instead}"))
+            }));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! Each pattern is found as a word and not inside another.
+
+use super::{SEAMS, TRACES, UNFINISHED, no_traces, nothing_unfinished, world_enters_through_seams};
+use crate::Tree;
+
+#[test]
+fn each_pattern_is_found() {
+    for (pattern, _) in UNFINISHED {
+        let tree = Tree::of_samples(&[("a.rs", &format!("\n {pattern} "))]);
+        assert!(nothing_unfinished(&tree).iter().any(|finding| finding.line == 2), "{pattern}");
+    }
+    for (pattern, _) in TRACES {
+        let tree = Tree::of_samples(&[("a.md", &format!("\n {pattern} "))]);
+        assert!(no_traces(&tree).iter().any(|finding| finding.line == 2), "{pattern}");
+    }
+    for (pattern, _, _) in SEAMS {
+        let tree = Tree::of_samples(&[("crates/tamis/src/a.rs", &format!("\n {pattern} "))]);
+        assert!(world_enters_through_seams(&tree).iter().any(|finding| finding.line == 2), "{pattern}");
+    }
+}
+
+#[test]
+fn ordinary_text_is_left_alone() {
+    let tree = Tree::of_samples(&[
+        ("crates/tamis/src/a.rs", "// mastodon, XXXL, briefly, `std::fs` is not used\nlet s = \"println!\";"),
+        ("crates/tamis-cli/src/main.rs", "std::fs::read(path); println!();"),
+        ("crates/tamis/src/runtime.rs", "use std::thread;"),
+        ("a.md", "networks of work and shared things"),
+    ]);
+    assert_eq!(nothing_unfinished(&tree), []);
+    assert_eq!(no_traces(&tree), []);
+    assert_eq!(world_enters_through_seams(&tree), []);
+}
