@@ -12,7 +12,8 @@ use crate::{
 /// longest entry that fits a module counts.
 pub const ROWS: &[&str] = &[
     "error coding file_name key slice options runtime metrics events",
-    "frame batch cursor",
+    "frame cursor",
+    "batch",
     "memtable wal cache/block cache/account",
     "table",
     "cache cache/table version view",

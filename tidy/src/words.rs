@@ -37,7 +37,7 @@ const REFUSED: &[(&str, Scope, &str)] = &[
     ("imm", Scope::Everywhere, "`sealed`"),
     ("cksum", Scope::Everywhere, "`checksum`"),
     ("overlay", Scope::Everywhere, "`view`"),
-    ("remix", Scope::Everywhere, "`view`"),
+    ("remix", Scope::Engine(&[]), "`view`"),
     ("timestamp", Scope::Engine(&[]), "`sequence` (users' times are parts of their keys)"),
     ("backup", Scope::Engine(&[]), "`checkpoint`"),
     ("tier", Scope::Engine(&[]), "`level`, or `run`"),

@@ -29,6 +29,7 @@ fn a_file_begins_with_its_purpose() {
         ("a.rs", "//! Says what it is for.\n"),
         ("b.rs", "use std::io;\n//! Too late to say it.\n"),
         ("c.rs", "//! x\n"),
+        ("c/tests.rs", "use super::x;\n"),
     ]);
     let paths: Vec<_> = head_comment(&tree).into_iter().map(|finding| finding.path).collect();
     assert_eq!(paths, ["b.rs", "c.rs"]);
