@@ -147,7 +147,14 @@ impl State {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let name = name.to_str().ok_or(ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().ok_or(ErrorKind::InvalidInput)?;
-        Ok((self.folders.get_mut(parent).ok_or(ErrorKind::NotFound)?, name))
+        Ok((self.folder(parent)?, name))
+    }
+
+    fn folder(&mut self, path: &Path) -> io::Result<&mut Folder> {
+        if !self.folders.contains_key(path) && self.find(path).is_ok() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        Ok(self.folders.get_mut(path).ok_or(ErrorKind::NotFound)?)
     }
 
     fn find(&mut self, path: &Path) -> io::Result<Arc<Inode>> {
@@ -200,6 +207,9 @@ impl Vfs for MemVfs {
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
         let (source, target) = (normal(source), normal(target));
         let mut state = self.state.write();
+        // As the system does: both folders are looked up before the file.
+        state.locate(&source)?;
+        state.locate(&target)?;
         let inode = state.find(&source)?;
         let (folder, target_name) = state.locate(&target)?;
         // As in POSIX: two names of one file stay as they are.
@@ -252,20 +262,20 @@ impl Vfs for MemVfs {
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         let path = normal(path);
-        let state = self.state.read();
-        let folder = state.folders.get(&path).ok_or(ErrorKind::NotFound)?;
+        let mut state = self.state.write();
+        let folder = state.folder(&path)?;
         let files = folder.names.iter().map(|(name, inode)| DirEntry {
             name: name.clone(),
             length: inode.contents.read().bytes.len() as u64,
             is_dir: false,
         });
+        let mut entries: Vec<DirEntry> = files.collect();
         let folders = state.folders.keys().filter(|child| child.parent() == Some(&path));
-        let folders = folders.filter_map(|child| child.file_name()).map(|name| DirEntry {
+        entries.extend(folders.filter_map(|child| child.file_name()).map(|name| DirEntry {
             name: name.to_string_lossy().into_owned(),
             length: 0,
             is_dir: true,
-        });
-        let mut entries: Vec<DirEntry> = files.chain(folders).collect();
+        }));
         entries.sort_unstable();
         Ok(entries)
     }
@@ -278,7 +288,7 @@ impl Vfs for MemVfs {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let folder = state.folders.get_mut(&normal(path)).ok_or(ErrorKind::NotFound)?;
+        let folder = state.folder(&normal(path))?;
         folder.durable = folder.names.clone();
         folder.pending.clear();
         Ok(())

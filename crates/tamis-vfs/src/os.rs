@@ -16,14 +16,14 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use memmap2::{Advice, Mmap};
 use rustix::fs::OFlags;
 
-use crate::{Access, DirEntry, File, Lock, Vfs, check_direct};
+use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, Vfs, check_direct};
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +56,7 @@ impl Vfs for OsVfs {
         if access == Access::Direct
             && let Some(file) = open_direct(path)?
         {
-            return Ok(Arc::new(ReadFile { file, is_direct: true }));
+            return Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(true) }));
         }
         let file = fs::OpenOptions::new().read(true).open(path)?;
         let metadata = file.metadata()?;
@@ -66,7 +66,7 @@ impl Vfs for OsVfs {
         if access == Access::Mapped {
             return Ok(Arc::new(MappedFile { mapping: map(&file, metadata.len())? }));
         }
-        Ok(Arc::new(ReadFile { file, is_direct: false }))
+        Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(false) }))
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]
@@ -119,7 +119,10 @@ impl Vfs for OsVfs {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        path.try_exists()
+        match path.try_exists() {
+            Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
+            other => other,
+        }
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
@@ -236,24 +239,38 @@ impl File for WriteFile {
 #[derive(Debug)]
 struct ReadFile {
     file: fs::File,
-    is_direct: bool,
+    is_direct: AtomicBool,
+}
+
+impl ReadFile {
+    /// Goes on through the page cache, for a file system that allows to open directly and then refuses to read so.
+    fn leave_direct(&self) -> io::Result<()> {
+        let flags = rustix::fs::fcntl_getfl(&self.file)?;
+        rustix::fs::fcntl_setfl(&self.file, flags - OFlags::DIRECT)?;
+        self.is_direct.store(false, Ordering::Release);
+        Ok(())
+    }
 }
 
 impl File for ReadFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if !self.is_direct {
+        if !self.is_direct.load(Ordering::Acquire) {
             return self.file.read_exact_at(buffer, offset);
         }
         check_direct(offset, buffer)?;
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, offset + done as u64) {
-                // A direct read stops at the end of the file and nowhere else between aligned positions.
-                Ok(count) if count == 0 || (count < rest.len() && !count.is_multiple_of(512)) => {
+                // A direct read stops between aligned positions only at the end of the file.
+                Ok(count) if count == 0 || !count.is_multiple_of(DIRECT_ALIGNMENT_BYTES) => {
                     return Err(ErrorKind::UnexpectedEof.into());
                 }
                 Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                    self.leave_direct()?;
+                    return self.file.read_exact_at(buffer, offset);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -281,7 +298,7 @@ impl File for ReadFile {
     }
 
     fn will_need(&self, offset: u64, length: u64) {
-        if !self.is_direct {
+        if !self.is_direct.load(Ordering::Acquire) {
             advise_will_need(&self.file, offset, length);
         }
     }

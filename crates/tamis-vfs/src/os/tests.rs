@@ -26,7 +26,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let name = 0..8_u8;
+    let name = 0..9_u8;
     prop_oneof![
         3 => name.clone().prop_map(Step::Create),
         4 => (name.clone(), any::<u8>()).prop_map(|(name, count)| Step::Append(name, count)),
@@ -39,29 +39,30 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (name.clone(), name.clone()).prop_map(|(source, target)| Step::Link(source, target)),
         2 => name.clone().prop_map(Step::Remove),
         1 => name.clone().prop_map(Step::Exists),
-        1 => (0..3_u8).prop_map(Step::List),
-        1 => (0..3_u8).prop_map(Step::SyncDir),
+        1 => (0..4_u8).prop_map(Step::List),
+        1 => (0..4_u8).prop_map(Step::SyncDir),
     ]
 }
 
-/// Names 0 to 3 lie in the folder itself, 4 to 6 in one below, 7 in a folder that is not there.
+/// Names 0 to 3 lie in the folder itself, 4 to 6 in one below, 7 in a folder that is not there, 8 below a file.
 fn name_of(name: u8) -> String {
     match name {
         0..4 => format!("file-{name}"),
         4..7 => format!("below/file-{name}"),
-        _ => format!("missing/file-{name}"),
+        7 => "missing/file".to_owned(),
+        _ => "file-0/file".to_owned(),
     }
 }
 
 fn folder_of(folder: u8) -> &'static str {
-    ["", "below", "missing"][usize::from(folder)]
+    ["", "below", "missing", "file-0"][usize::from(folder)]
 }
 
 /// A file system with the last handle of each name.
 struct Side<'a> {
     vfs: &'a dyn Vfs,
     root: &'a Path,
-    handles: [Option<Arc<dyn File>>; 8],
+    handles: [Option<Arc<dyn File>>; 9],
 }
 
 impl Side<'_> {
