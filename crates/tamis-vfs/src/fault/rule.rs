@@ -23,7 +23,7 @@ pub enum Fault {
     },
     /// Appends take from this budget; one that exceeds it writes what fits and gives
     /// [`ErrorKind::StorageFull`]. Other operations pass. Truncating and removing give nothing back:
-    /// [`FaultVfs::remove_rule`] does.
+    /// [`crate::FaultVfs::remove_rule`] does.
     DiskFull {
         /// Bytes that can still be written.
         free_bytes: u64,
