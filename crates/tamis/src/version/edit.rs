@@ -91,6 +91,26 @@ pub(crate) enum Change {
     },
 }
 
+impl Change {
+    /// The keyspace that it changes.
+    const fn keyspace(&self) -> Option<u64> {
+        match self {
+            Self::CreateKeyspace { keyspace, .. }
+            | Self::SetOptions { keyspace, .. }
+            | Self::DropKeyspace { keyspace }
+            | Self::AddPartition { keyspace, .. }
+            | Self::RemovePartition { keyspace, .. }
+            | Self::SetPartitionFilter { keyspace, .. }
+            | Self::SetView { keyspace, .. }
+            | Self::SetFlushedSequence { keyspace, .. } => Some(*keyspace),
+            Self::AddTable { place, .. }
+            | Self::RemoveTable { place, .. }
+            | Self::SetTableFilter { place, .. } => Some(place.keyspace),
+            Self::Raise(_) | Self::SetDatabase { .. } => None,
+        }
+    }
+}
+
 /// Bit 0 of a step's flags: a reader that does not know the step may pass over it.
 const MAY_BE_PASSED_OVER: u8 = 1;
 
@@ -121,6 +141,16 @@ impl VersionEdit {
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Keyspaces that must exist before the edit is applied (one may be named more than once).
+    pub(crate) fn keyspaces(&self) -> impl Iterator<Item = u64> {
+        let is_made_here = |id: &u64| {
+            let made =
+                |change: &Change| matches!(change, Change::CreateKeyspace { keyspace, .. } if keyspace == id);
+            self.changes.iter().any(made)
+        };
+        self.changes.iter().filter_map(Change::keyspace).filter(move |id| !is_made_here(id))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

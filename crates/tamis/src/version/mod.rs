@@ -4,10 +4,14 @@
 //! [`edit::VersionEdit`]: checked against the state in force, appended to the manifest and synced, and only then
 //! visible. Files that no version names any more are deleted when the last version that named them is dropped.
 
+pub(crate) mod current;
 pub(crate) mod edit;
+pub(crate) mod folder;
 pub(crate) mod handle;
 pub(crate) mod level;
+pub(crate) mod manifest;
 mod options_format;
+pub(crate) mod set;
 pub(crate) mod state;
 #[expect(clippy::module_inception, reason = "the folder's main noun")]
 pub(crate) mod version;

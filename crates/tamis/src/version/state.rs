@@ -96,8 +96,13 @@ impl State {
     /// # Errors
     /// Why the edit does not fit.
     pub(crate) fn apply(&self, edit: &VersionEdit, garbage: &Arc<Garbage>) -> Result<Applied, String> {
+        self.clone().apply_owned(edit, garbage)
+    }
+
+    /// As [`State::apply`], without copying what this state alone holds.
+    pub(crate) fn apply_owned(self, edit: &VersionEdit, garbage: &Arc<Garbage>) -> Result<Applied, String> {
         let mut work = Work {
-            state: self.clone(),
+            state: self,
             changed: Vec::new(),
             removed: BTreeMap::new(),
             obsolete: Vec::new(),

@@ -1,0 +1,116 @@
+//! `CURRENT`: the small file that says which manifest is in force (`docs/format/manifest.md`, "CURRENT").
+//!
+//! It appears by write, sync, rename and sync of the folder, so that a crash leaves the old one or the new one. It
+//! also says how long the manifest was (and synced) at the switch: a manifest cut below that is damaged, not torn.
+
+use std::path::Path;
+
+use tamis_vfs::Vfs;
+
+use super::manifest::Failure;
+use crate::{
+    coding::{Decoder, checksum, put_u32, put_u64},
+    error::{Error, Result},
+    file_name::FileName,
+};
+
+/// The first bytes: "TMcu".
+const MAGIC: u32 = u32::from_le_bytes(*b"TMcu");
+const VERSION: u32 = 1;
+/// Bytes before the checksum.
+const COVERED_BYTES: usize = 24;
+/// Bytes of the whole file.
+const FILE_BYTES: usize = 32;
+
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Current {
+    /// The manifest in force.
+    pub(crate) manifest: u64,
+    /// Its length in bytes when it came into force; all of that was synced.
+    pub(crate) manifest_bytes: u64,
+}
+
+impl Current {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(FILE_BYTES);
+        put_u32(&mut bytes, MAGIC);
+        put_u32(&mut bytes, VERSION);
+        put_u64(&mut bytes, self.manifest);
+        put_u64(&mut bytes, self.manifest_bytes);
+        let sum = checksum(0, &bytes);
+        put_u64(&mut bytes, sum);
+        bytes
+    }
+
+    fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
+        let damage = |offset, expected: String, got: String| {
+            Err(Error::corruption(file, offset, "name of the manifest", expected, got))
+        };
+        let mut decoder = Decoder::new(bytes);
+        let (Some(covered), Some(sum), true) =
+            (decoder.take(COVERED_BYTES), decoder.take_u64(), bytes.len() == FILE_BYTES)
+        else {
+            return damage(0, format!("{FILE_BYTES} bytes"), format!("{} bytes", bytes.len()));
+        };
+        let expected = checksum(0, covered);
+        if sum != expected {
+            return damage(
+                COVERED_BYTES as u64,
+                format!("checksum {expected:#018x}"),
+                format!("{sum:#018x}"),
+            );
+        }
+        let mut fields = Decoder::new(covered);
+        match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
+            (Some(MAGIC), Some(VERSION), Some(manifest), Some(manifest_bytes)) => {
+                Ok(Self { manifest, manifest_bytes })
+            }
+            (Some(MAGIC), Some(found), ..) => {
+                Err(Error::UnknownFormat { file: file.to_path_buf(), found, known: VERSION })
+            }
+            (magic, ..) => damage(0, format!("magic {MAGIC:#010x}"), format!("{:#010x}", magic.unwrap_or(0))),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::MissingFile`] where there is none, [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
+    pub(crate) fn read(vfs: &dyn Vfs, folder: &Path) -> Result<Self> {
+        let path = FileName::Current.path(folder);
+        match vfs.read(&path) {
+            Ok(bytes) => Self::decode(&bytes, &path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::MissingFile {
+                path,
+                advice: "restore it from a copy; it names the manifest in force",
+            }),
+            Err(error) => Err(Error::io("read", &path, error)),
+        }
+    }
+
+    /// Brings a written and synced manifest into force.
+    ///
+    /// # Errors
+    /// The system's. Up to the rename the old file stays in force for certain; afterwards, and after a failed
+    /// sync, it is not known which is: final.
+    pub(crate) fn switch(self, vfs: &dyn Vfs, folder: &Path) -> Result<(), Failure> {
+        let temporary = FileName::Temporary(self.manifest).path(folder);
+        let written = self.write_temporary(vfs, folder, &temporary);
+        if let Err(failure) = written {
+            let _ = vfs.remove(&temporary);
+            return Err(failure);
+        }
+        let path = FileName::Current.path(folder);
+        vfs.rename(&temporary, &path).map_err(|error| Failure::last(Error::io("rename", &path, error)))?;
+        vfs.sync_dir(folder).map_err(|error| Failure::last(Error::io("sync", folder, error)))
+    }
+
+    fn write_temporary(self, vfs: &dyn Vfs, folder: &Path, temporary: &Path) -> Result<(), Failure> {
+        let file =
+            vfs.create(temporary).map_err(|error| Failure::again(Error::io("create", temporary, error)))?;
+        file.append(&self.encode())
+            .map_err(|error| Failure::again(Error::io("append to", temporary, error)))?;
+        file.sync().map_err(|error| Failure::last(Error::io("sync", temporary, error)))?;
+        // The manifest's own name must be safe before anything points to it.
+        vfs.sync_dir(folder).map_err(|error| Failure::last(Error::io("sync", folder, error)))
+    }
+}

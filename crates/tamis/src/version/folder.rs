@@ -1,0 +1,137 @@
+//! What lies in a database's folder: is it one, are all files there, and what can go.
+//!
+//! Foreign files are never touched, only reported.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+    path::Path,
+};
+
+use tamis_vfs::{DirEntry, Vfs};
+
+use super::state::State;
+use crate::{
+    error::{Error, Result},
+    file_name::FileName,
+};
+
+/// What a folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FolderKind {
+    /// Nothing, or what an interrupted creation left: a database can be made here.
+    Vacant,
+    /// A database.
+    Database,
+}
+
+/// Looks at a folder, which may be missing.
+///
+/// # Errors
+/// [`Error::NotADatabase`] where it holds foreign files only, [`Error::MissingFile`] for a database without its
+/// `CURRENT`, or the system's.
+pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
+    let entries = match vfs.list(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FolderKind::Vacant),
+        Err(error) => return Err(Error::io("list", folder, error)),
+    };
+    let mut has_data = false;
+    let mut foreign = None;
+    for entry in &entries {
+        match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
+            Some(FileName::Current) => return Ok(FolderKind::Database),
+            // These are made before the first `CURRENT` is.
+            Some(FileName::Lock | FileName::Manifest(_) | FileName::Temporary(_)) => {}
+            Some(_) => has_data = true,
+            None => foreign = foreign.or(Some(&entry.name)),
+        }
+    }
+    match (has_data, foreign) {
+        (true, _) => Err(Error::MissingFile {
+            path: FileName::Current.path(folder),
+            advice: "restore it from a copy; it names the manifest in force",
+        }),
+        (false, Some(name)) => {
+            Err(Error::NotADatabase { path: folder.to_path_buf(), found: format!("it holds {name:?}") })
+        }
+        (false, None) => Ok(FolderKind::Vacant),
+    }
+}
+
+/// The entries of the folder.
+pub(super) fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
+    vfs.list(folder).map_err(|error| Error::io("list", folder, error))
+}
+
+/// A number above those of all files in the folder.
+pub(super) fn number_above(entries: &[DirEntry]) -> u64 {
+    let numbers = entries.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
+    numbers.max().map_or(1, |number| number.saturating_add(1))
+}
+
+/// Checks that every table of the state is in the folder once, with its length. A missing filter or view is no error:
+/// they are derived data.
+///
+/// # Errors
+/// [`Error::MissingFile`], or [`Error::Corruption`] of the manifest or of a table.
+pub(super) fn check_tables(
+    entries: &[DirEntry],
+    folder: &Path,
+    state: &State,
+    manifest: &Path,
+) -> Result<()> {
+    let lengths: BTreeMap<&str, u64> =
+        entries.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
+    let mut seen = BTreeSet::new();
+    for table in state.keyspaces.values().flat_map(|version| version.tables()) {
+        let name = table.file().name();
+        if !seen.insert(name) {
+            let got = format!("{} twice", name.name());
+            return Err(Error::corruption(manifest, 0, "list of tables", "each table once", got));
+        }
+        match lengths.get(name.name().as_str()) {
+            Some(&length) if length == table.file_bytes() => {}
+            Some(length) => {
+                let expected = format!("{} bytes", table.file_bytes());
+                let got = format!("{length} bytes");
+                return Err(Error::corruption(&name.path(folder), 0, "table length", expected, got));
+            }
+            None => {
+                let advice = "the manifest names this table: restore it from a copy";
+                return Err(Error::MissingFile { path: name.path(folder), advice });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder besides the files of a state.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leftovers {
+    /// Our files that nothing names.
+    pub(crate) orphans: Vec<FileName>,
+    /// Files on their way out, by their full names.
+    pub(crate) obsolete: Vec<String>,
+    /// Files and folders of others.
+    pub(crate) foreign: Vec<String>,
+}
+
+/// Sorts out what the state and its manifest do not need. Log segments below the oldest that is needed are orphans.
+pub(super) fn leftovers(entries: &[DirEntry], state: &State, manifest: u64) -> Leftovers {
+    let live: BTreeSet<FileName> =
+        state.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()).collect();
+    let mut found = Leftovers::default();
+    for entry in entries {
+        match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
+            None => found.foreign.push(entry.name.clone()),
+            Some(FileName::Current | FileName::Lock) => {}
+            Some(FileName::Obsolete(_)) => found.obsolete.push(entry.name.clone()),
+            Some(FileName::Manifest(number)) if number == manifest => {}
+            Some(FileName::Log(number)) if number >= state.counters.oldest_log => {}
+            Some(name) if live.contains(&name) => {}
+            Some(name) => found.orphans.push(name),
+        }
+    }
+    found
+}

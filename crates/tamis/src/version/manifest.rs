@@ -1,0 +1,203 @@
+//! The manifest: a log of version edits (`docs/format/manifest.md`), one writer, and one reader of the whole file.
+//!
+//! 1. A manifest begins with edits that make the whole state at its birth; it comes into force when `CURRENT` names it.
+//! 2. An edit counts once its record is appended and synced. After each sync an empty record follows, not synced,
+//!    whose mark covers the edit: a bad bit in the last edit is then damage and not a torn tail.
+//! 3. After a failed append nothing more is written to the file (another manifest is begun); after a failed sync
+//!    nothing is written at all.
+
+use std::{path::Path, path::PathBuf, sync::Arc};
+
+use tamis_vfs::{File, Vfs};
+
+use super::{current::Current, edit::VersionEdit};
+use crate::{
+    coding::{Decoder, checksum, put_u32, put_u64},
+    error::{Error, Result},
+    file_name::FileName,
+    frame::{FrameReader, TornTail, put_frame},
+};
+
+/// The first bytes: "TMmf".
+const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
+const VERSION: u32 = 1;
+/// Bytes of the header before its checksum.
+const COVERED_BYTES: usize = 24;
+/// Bytes of the header; the first record follows.
+const HEADER_BYTES: usize = 32;
+
+/// Why a manifest could not be written.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// What is on disk is not known: nothing may be written any more.
+    pub(crate) is_final: bool,
+}
+
+impl Failure {
+    /// Nothing of it is in force; another manifest can be tried.
+    pub(crate) const fn again(error: Error) -> Self {
+        Self { error, is_final: false }
+    }
+
+    pub(crate) const fn last(error: Error) -> Self {
+        Self { error, is_final: true }
+    }
+}
+
+/// Appends edits to a manifest.
+#[derive(Debug)]
+pub(crate) struct ManifestWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    number: u64,
+    length: u64,
+    synced: u64,
+    /// Length when it came into force.
+    first_bytes: u64,
+}
+
+impl ManifestWriter {
+    /// Writes a manifest that begins with `edits` and brings it into force.
+    pub(crate) fn create(
+        vfs: &dyn Vfs,
+        folder: &Path,
+        number: u64,
+        edits: &[VersionEdit],
+    ) -> Result<Self, Failure> {
+        let path = FileName::Manifest(number).path(folder);
+        let written = Self::write_first(vfs, path.clone(), number, edits);
+        let written = written.and_then(|writer| {
+            Current { manifest: number, manifest_bytes: writer.length }.switch(vfs, folder)?;
+            Ok(writer)
+        });
+        if written.as_ref().is_err_and(|failure| !failure.is_final) {
+            let _ = vfs.remove(&path);
+        }
+        written
+    }
+
+    fn write_first(
+        vfs: &dyn Vfs,
+        path: PathBuf,
+        number: u64,
+        edits: &[VersionEdit],
+    ) -> Result<Self, Failure> {
+        let mut bytes = encode_header(number);
+        for edit in edits {
+            let offset = bytes.len() as u64;
+            put_frame(&mut bytes, offset, 0, &edit.encode()).map_err(Failure::again)?;
+        }
+        let file = vfs.create(&path).map_err(|error| Failure::again(Error::io("create", &path, error)))?;
+        file.append(&bytes).map_err(|error| Failure::again(Error::io("append to", &path, error)))?;
+        file.sync().map_err(|error| Failure::last(Error::io("sync", &path, error)))?;
+        let length = bytes.len() as u64;
+        Ok(Self { file, path, number, length, synced: length, first_bytes: length })
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes of the edits since it came into force.
+    pub(crate) const fn appended_bytes(&self) -> u64 {
+        self.length - self.first_bytes
+    }
+
+    /// Bytes that it had when it came into force.
+    pub(crate) const fn first_bytes(&self) -> u64 {
+        self.first_bytes
+    }
+
+    /// Appends an edit and syncs it; says whether more edits can follow in this file.
+    pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<bool, Failure> {
+        self.append_record(&edit.encode()).map_err(Failure::again)?;
+        self.file.sync().map_err(|error| Failure::last(Error::io("sync", &self.path, error)))?;
+        self.synced = self.length;
+        Ok(self.append_record(&[]).is_ok())
+    }
+
+    fn append_record(&mut self, payload: &[u8]) -> Result<()> {
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, self.length, self.synced, payload)?;
+        self.file.append(&bytes).map_err(|error| Error::io("append to", &self.path, error))?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn encode_header(number: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    put_u32(&mut bytes, MAGIC);
+    put_u32(&mut bytes, VERSION);
+    put_u64(&mut bytes, number);
+    put_u64(&mut bytes, 0);
+    let sum = checksum(0, &bytes);
+    put_u64(&mut bytes, sum);
+    bytes
+}
+
+fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
+    let damage = |offset, expected: String, got: String| {
+        Err(Error::corruption(file, offset, "manifest header", expected, got))
+    };
+    let mut decoder = Decoder::new(bytes);
+    let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
+        return damage(0, format!("{HEADER_BYTES} bytes"), format!("{} bytes", bytes.len()));
+    };
+    let expected = checksum(0, covered);
+    if sum != expected {
+        return damage(COVERED_BYTES as u64, format!("checksum {expected:#018x}"), format!("{sum:#018x}"));
+    }
+    let mut fields = Decoder::new(covered);
+    match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
+        (Some(MAGIC), Some(VERSION), Some(found), Some(0)) if found == number => Ok(()),
+        (Some(MAGIC), Some(VERSION), found, _) => {
+            damage(8, format!("manifest number {number}"), format!("{}", found.unwrap_or(0)))
+        }
+        (Some(MAGIC), Some(found), ..) => {
+            Err(Error::UnknownFormat { file: file.to_path_buf(), found, known: VERSION })
+        }
+        (magic, ..) => damage(0, format!("magic {MAGIC:#010x}"), format!("{:#010x}", magic.unwrap_or(0))),
+    }
+}
+
+/// The edits of the manifest in force, each with its offset.
+#[derive(Debug)]
+pub(crate) struct ManifestContents {
+    pub(crate) path: PathBuf,
+    pub(crate) edits: Vec<(u64, VersionEdit)>,
+    /// The torn end that was left out: an edit that was never acknowledged.
+    pub(crate) torn: Option<TornTail>,
+}
+
+/// Reads the whole manifest that `current` names.
+///
+/// # Errors
+/// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
+pub(crate) fn read(vfs: &dyn Vfs, folder: &Path, current: Current) -> Result<ManifestContents> {
+    let path = FileName::Manifest(current.manifest).path(folder);
+    let bytes = match vfs.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::MissingFile { path, advice: "restore it from a copy; CURRENT names it" });
+        }
+        Err(error) => return Err(Error::io("read", &path, error)),
+    };
+    check_header(&bytes, &path, current.manifest)?;
+    let mut reader = FrameReader::new(&path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
+    let mut edits = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        let edit = VersionEdit::decode(record.payload).map_err(|(expected, got)| {
+            Error::corruption(&path, record.offset, "version edit", expected, got)
+        })?;
+        if !edit.is_empty() {
+            edits.push((record.offset, edit));
+        }
+    }
+    let torn = reader.torn_tail();
+    Ok(ManifestContents { path, edits, torn })
+}
+
+#[cfg(test)]
+mod tests;

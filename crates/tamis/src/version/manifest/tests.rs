@@ -1,0 +1,138 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use tamis_vfs::MemVfs;
+
+use super::*;
+use crate::version::edit::Change;
+
+const FOLDER: &str = "/db";
+
+fn edit(keyspace: u64) -> VersionEdit {
+    VersionEdit { changes: vec![Change::DropKeyspace { keyspace }] }
+}
+
+/// A manifest of one first edit and three more, and its bytes.
+fn written() -> (MemVfs, Vec<u8>) {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new(FOLDER)).unwrap();
+    let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 3, &[edit(1)]).unwrap();
+    for keyspace in 2..=4 {
+        assert!(writer.append(&edit(keyspace)).unwrap());
+    }
+    let bytes = vfs.read(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
+    (vfs, bytes)
+}
+
+fn with_file(name: FileName, bytes: &[u8]) -> MemVfs {
+    let (vfs, _) = written();
+    let path = name.path(Path::new(FOLDER));
+    vfs.remove(&path).unwrap();
+    vfs.create(&path).unwrap().append(bytes).unwrap();
+    vfs
+}
+
+fn read_all(vfs: &MemVfs) -> Result<(Vec<VersionEdit>, Option<TornTail>)> {
+    let current = Current::read(vfs, Path::new(FOLDER))?;
+    let contents = read(vfs, Path::new(FOLDER), current)?;
+    Ok((contents.edits.into_iter().map(|(_, edit)| edit).collect(), contents.torn))
+}
+
+fn all_edits() -> Vec<VersionEdit> {
+    (1..=4).map(edit).collect()
+}
+
+#[test]
+fn edits_come_back_in_order() {
+    let (vfs, _) = written();
+    assert_eq!(read_all(&vfs).unwrap(), (all_edits(), None));
+}
+
+#[test]
+fn every_flipped_bit_is_an_error_or_changes_nothing() {
+    let (_, bytes) = written();
+    for position in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            *flipped.get_mut(position).unwrap() ^= 1 << bit;
+            if let Ok((edits, _)) = read_all(&with_file(FileName::Manifest(3), &flipped)) {
+                assert_eq!(edits, all_edits(), "bit {bit} of byte {position}: an acknowledged edit was lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_manifest_loses_only_what_nobody_was_told_of() {
+    let (_, bytes) = written();
+    let header = HEADER_BYTES + crate::frame::FRAME_HEADER_BYTES;
+    let first = header + edit(1).encode().len();
+    for length in 0..bytes.len() {
+        let result = read_all(&with_file(FileName::Manifest(3), bytes.get(..length).unwrap()));
+        match result {
+            Ok((edits, _)) => {
+                assert!(length >= first, "CURRENT knows {first} bytes to be synced");
+                assert_eq!(edits.as_slice(), all_edits().get(..edits.len()).unwrap());
+            }
+            Err(error) => assert!(length < first, "cut at {length}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_current_is_an_error() {
+    let (vfs, _) = written();
+    let bytes = vfs.read(&FileName::Current.path(Path::new(FOLDER))).unwrap();
+    for position in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            *flipped.get_mut(position).unwrap() ^= 1 << bit;
+            assert!(read_all(&with_file(FileName::Current, &flipped)).is_err());
+        }
+    }
+    assert!(read_all(&with_file(FileName::Current, bytes.get(..20).unwrap())).is_err());
+}
+
+#[test]
+fn a_missing_or_exchanged_manifest_and_a_newer_format_are_told_apart() {
+    let (vfs, bytes) = written();
+    vfs.remove(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
+    assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
+    let mut other = encode_header(4);
+    other.extend_from_slice(bytes.get(HEADER_BYTES..).unwrap());
+    assert!(matches!(read_all(&with_file(FileName::Manifest(3), &other)), Err(Error::Corruption(_))));
+    let mut newer = Vec::new();
+    put_u32(&mut newer, MAGIC);
+    put_u32(&mut newer, 2);
+    put_u64(&mut newer, 3);
+    put_u64(&mut newer, 0);
+    let sum = checksum(0, &newer);
+    put_u64(&mut newer, sum);
+    let error = read_all(&with_file(FileName::Manifest(3), &newer)).unwrap_err();
+    assert!(matches!(error, Error::UnknownFormat { found: 2, known: 1, .. }), "{error}");
+    vfs.remove(&FileName::Current.path(Path::new(FOLDER))).unwrap();
+    assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
+}
+
+/// The bytes of version 1 are frozen: a manifest with every kind of change, as a new one is written.
+#[test]
+fn a_manifest_is_written_and_read_as_its_golden_file() {
+    let mut changes = crate::version::edit::tests::every_change();
+    changes.retain(|change| !matches!(change, Change::DropKeyspace { .. }));
+    let first = VersionEdit { changes };
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new(FOLDER)).unwrap();
+    let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 14, &[first]).unwrap();
+    assert!(writer.append(&edit(1)).unwrap());
+    for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
+        let written = vfs.read(&file.path(Path::new(FOLDER))).unwrap();
+        let path = format!("{}/tests/golden/v1/{name}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("TAMIS_REWRITE").is_some() {
+            std::fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+            std::fs::write(&path, &written).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap();
+        assert_eq!(written, golden, "{name} is written otherwise than version 1 was frozen");
+    }
+    let (edits, _) = read_all(&vfs).unwrap();
+    assert_eq!(edits.len(), 2);
+}

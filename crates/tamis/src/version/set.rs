@@ -1,0 +1,418 @@
+//! The set of versions in force, and the only place where they change.
+//!
+//! 1. [`VersionSet::apply`] checks an edit, appends it to the manifest, syncs it, and only then installs the new
+//!    state; edits are applied one at a time, and installed in the order of the manifest.
+//! 2. After a failed append the edit is not in force; the next edit begins another manifest. After a failed sync, or
+//!    a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
+//!    [`Error::WritesRefused`]. In both cases the files that the edit would have added must stay where they are: the
+//!    next open keeps those that turn out to be in force and sweeps the others.
+//! 3. File numbers and ids are given out here and never twice; what was given out is recorded with every edit.
+//! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
+//!    `.obsolete` and the folder synced; then they are removed.
+//!
+//! Cost of an edit: one append and one sync; copying what it touches, and checking the rules of the keyspaces it touches.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tamis_vfs::Vfs;
+
+use super::{
+    current::Current,
+    edit::{Change, VersionEdit},
+    folder::{self, Leftovers},
+    handle::Garbage,
+    manifest::{self, Failure, ManifestWriter},
+    state::{Applied, Counters, State},
+    version::KeyspaceVersion,
+};
+use crate::{
+    error::{Error, Result},
+    file_name::FileName,
+    frame::TornTail,
+    key::SEQUENCE_MAX,
+};
+
+/// Changes per record of a new manifest.
+const SNAPSHOT_CHANGES_MAX: usize = 1000;
+/// A manifest is replaced when its edits exceed this and four times what it began with.
+const APPENDED_BYTES_MAX: u64 = 4 << 20;
+
+/// No file number or id comes near this.
+const NUMBER_MAX: u64 = 1 << 62;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct VersionSet {
+    vfs: Arc<dyn Vfs>,
+    folder: PathBuf,
+    garbage: Arc<Garbage>,
+    next_file_number: AtomicU64,
+    next_keyspace_id: AtomicU64,
+    next_partition_id: AtomicU64,
+    state: ArcSwap<State>,
+    log: Mutex<Log>,
+}
+
+/// The manifest in force, as far as it can be written.
+#[derive(Debug)]
+enum Log {
+    Ready(ManifestWriter),
+    /// Nothing may follow in the manifest with this number: another is begun first.
+    Ended(u64),
+    ReadOnly,
+    /// What is on disk is not known since this failure.
+    Refused(Arc<str>),
+}
+
+/// What an edit did, given to the installer of [`VersionSet::apply`].
+#[derive(Debug)]
+pub(crate) struct Installed {
+    /// Keyspaces that were made or changed, in their new versions.
+    pub(crate) changed: Vec<Arc<KeyspaceVersion>>,
+    /// Ids of keyspaces that were dropped.
+    pub(crate) dropped: Vec<u64>,
+    pub(crate) state: Arc<State>,
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Another manifest is begun.
+    ReadWrite,
+    /// No file is written.
+    ReadOnly,
+}
+
+impl VersionSet {
+    /// Makes a database without keyspaces in an existing, vacant folder.
+    ///
+    /// # Errors
+    /// The system's; nothing is in force then.
+    pub(crate) fn create(vfs: Arc<dyn Vfs>, folder: &Path, id: u64, seed: u64) -> Result<Self> {
+        let entries = folder::list(&*vfs, folder)?;
+        let number = folder::number_above(&entries);
+        check_numbers(&Counters { next_file_number: number, ..Counters::default() }, folder)?;
+        let counters = Counters {
+            next_file_number: number + 1,
+            next_keyspace_id: 1,
+            next_partition_id: 1,
+            ..Counters::default()
+        };
+        let state = State { database: Some((id, seed)), counters, ..State::default() };
+        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+        let writer =
+            ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
+        Ok(Self::new(vfs, folder, state, Log::Ready(writer), Arc::default()))
+    }
+
+    /// Opens the database of a folder: reads its manifest, checks that its tables are there, and begins another
+    /// manifest unless it is opened read-only. Also gives the torn end of the manifest that was left out.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
+    pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, mode: Mode) -> Result<(Self, Option<TornTail>)> {
+        let garbage = Arc::default();
+        let current = Current::read(&*vfs, folder)?;
+        let contents = manifest::read(&*vfs, folder, current)?;
+        let mut state = replay(&contents, &garbage)?;
+        let entries = folder::list(&*vfs, folder)?;
+        folder::check_tables(&entries, folder, &state, &contents.path)?;
+        state.counters = state.counters.raised_to(floor_of(&state, folder::number_above(&entries)));
+        check_numbers(&state.counters, &contents.path)?;
+        let log = match mode {
+            Mode::ReadOnly => Log::ReadOnly,
+            Mode::ReadWrite => {
+                let number = state.counters.next_file_number;
+                state.counters.next_file_number += 1;
+                let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+                let writer =
+                    ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
+                Log::Ready(writer)
+            }
+        };
+        Ok((Self::new(vfs, folder, state, log, garbage), contents.torn))
+    }
+
+    fn new(vfs: Arc<dyn Vfs>, folder: &Path, state: State, log: Log, garbage: Arc<Garbage>) -> Self {
+        let counters = state.counters;
+        Self {
+            vfs,
+            folder: folder.to_path_buf(),
+            garbage,
+            next_file_number: AtomicU64::new(counters.next_file_number),
+            next_keyspace_id: AtomicU64::new(counters.next_keyspace_id),
+            next_partition_id: AtomicU64::new(counters.next_partition_id),
+            state: ArcSwap::from_pointee(state),
+            log: Mutex::new(log),
+        }
+    }
+
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    pub(crate) const fn garbage(&self) -> &Arc<Garbage> {
+        &self.garbage
+    }
+
+    /// Id and seed of the database.
+    pub(crate) fn database(&self) -> (u64, u64) {
+        self.state.load().database.unwrap_or_default()
+    }
+
+    /// A file number that was never used.
+    pub(crate) fn new_file_number(&self) -> u64 {
+        self.next_file_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A keyspace id that was never used.
+    pub(crate) fn new_keyspace_id(&self) -> u64 {
+        self.next_keyspace_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A partition id that was never used.
+    pub(crate) fn new_partition_id(&self) -> u64 {
+        self.next_partition_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Why edits are refused, once a sync failed.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        match &*self.log.lock() {
+            Log::Refused(cause) => Some(Error::WritesRefused { cause: Arc::clone(cause) }),
+            _ => None,
+        }
+    }
+
+    /// Makes an edit durable and installs what it gives. `install` is called with the new versions while no other edit
+    /// can pass; it must not call `apply`. Readers that it hands an older version to keep that version's files.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceDropped`] for an edit of a keyspace that is gone; an I/O error after which the edit is not in
+    /// force for this handle (rule 2 at the head of this file); [`Error::WritesRefused`] after an earlier final failure;
+    /// [`Error::ReadOnly`].
+    pub(crate) fn apply(
+        &self,
+        mut edit: VersionEdit,
+        install: impl FnOnce(&Installed),
+    ) -> Result<Arc<State>> {
+        let mut log = self.log.lock();
+        self.check_writable(&log)?;
+        edit.push(Change::Raise(self.numbers_given_out()));
+        let applied = self.checked(&edit)?;
+        self.make_durable(&mut log, &edit)?;
+        let Applied { state, changed, obsolete } = applied;
+        let state = Arc::new(state);
+        let versions = changed.iter().filter_map(|id| state.keyspaces.get(id)).map(Arc::clone).collect();
+        let dropped = changed.into_iter().filter(|id| !state.keyspaces.contains_key(id)).collect();
+        self.state.store(Arc::clone(&state));
+        install(&Installed { changed: versions, dropped, state: Arc::clone(&state) });
+        for file in obsolete {
+            file.mark_obsolete();
+        }
+        Ok(state)
+    }
+
+    fn check_writable(&self, log: &Log) -> Result<()> {
+        match log {
+            Log::Ready(_) | Log::Ended(_) => Ok(()),
+            Log::ReadOnly => Err(Error::ReadOnly { path: self.folder.clone() }),
+            Log::Refused(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
+        }
+    }
+
+    fn numbers_given_out(&self) -> Counters {
+        Counters {
+            next_file_number: self.next_file_number.load(Ordering::Relaxed),
+            next_keyspace_id: self.next_keyspace_id.load(Ordering::Relaxed),
+            next_partition_id: self.next_partition_id.load(Ordering::Relaxed),
+            ..Counters::default()
+        }
+    }
+
+    /// The state after `edit`, with its rules checked.
+    fn checked(&self, edit: &VersionEdit) -> Result<Applied> {
+        let state = self.state.load();
+        if edit.keyspaces().any(|id| !state.keyspaces.contains_key(&id)) {
+            return Err(Error::KeyspaceDropped);
+        }
+        let refuse = |reason: String| Error::InvalidArgument {
+            what: "version edit",
+            got: reason,
+            expected: "an edit that fits the version in force (this is a defect of the program)".to_owned(),
+        };
+        let applied = state.apply(edit, &self.garbage).map_err(refuse)?;
+        match applied.state.broken_rule(applied.changed.iter().copied()) {
+            Some(rule) => Err(refuse(rule)),
+            None => Ok(applied),
+        }
+    }
+
+    fn make_durable(&self, log: &mut Log, edit: &VersionEdit) -> Result<()> {
+        self.begin_another_where_due(log)?;
+        let Log::Ready(writer) = log else {
+            unreachable!("the log was writable, and an ended manifest was just replaced");
+        };
+        let number = writer.number();
+        match writer.append(edit) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                *log = Log::Ended(number);
+                Ok(())
+            }
+            Err(failure) => Err(give_up(log, number, failure)),
+        }
+    }
+
+    /// Begins another manifest where this one ended or has grown long.
+    fn begin_another_where_due(&self, log: &mut Log) -> Result<()> {
+        let (old, is_ended) = match log {
+            Log::Ended(number) => (*number, true),
+            Log::Ready(writer) if is_long(writer) => (writer.number(), false),
+            _ => return Ok(()),
+        };
+        let number = self.new_file_number();
+        let mut state = State::clone(&self.state.load());
+        state.counters = state.counters.raised_to(self.numbers_given_out());
+        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+        match ManifestWriter::create(&*self.vfs, &self.folder, number, &edits) {
+            Ok(writer) => {
+                *log = Log::Ready(writer);
+                self.garbage.extend([FileName::Manifest(old)]);
+                Ok(())
+            }
+            // The old one is whole and in force: it can grow a little more.
+            Err(failure) if !failure.is_final && !is_ended => Ok(()),
+            Err(failure) => Err(give_up(log, old, failure)),
+        }
+    }
+
+    /// Deletes files that nothing names or reads any more; gives the names of those that went.
+    ///
+    /// # Errors
+    /// The system's; what is left is deleted by a later call or at the next open.
+    pub(crate) fn sweep_garbage(&self) -> Result<Vec<FileName>> {
+        let names = self.garbage.take();
+        if names.is_empty() {
+            return Ok(names);
+        }
+        self.delete(&names, &[])?;
+        Ok(names)
+    }
+
+    /// Deletes what interrupted work left in the folder; gives what it found. To be called once at open, after the log
+    /// was replayed and before new files are made.
+    ///
+    /// # Errors
+    /// The system's; what is left is deleted at the next open.
+    pub(crate) fn sweep_orphans(&self) -> Result<Leftovers> {
+        let manifest = match &*self.log.lock() {
+            Log::Ready(writer) => writer.number(),
+            Log::Ended(number) => *number,
+            Log::ReadOnly | Log::Refused(_) => return Ok(Leftovers::default()),
+        };
+        let entries = folder::list(&*self.vfs, &self.folder)?;
+        let found = folder::leftovers(&entries, &self.state.load(), manifest);
+        self.delete(&found.orphans, &found.obsolete)?;
+        Ok(found)
+    }
+
+    /// Tables, filters and views are renamed first, so that a crash leaves no half of them under a live name.
+    fn delete(&self, names: &[FileName], obsolete: &[String]) -> Result<()> {
+        let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.join(name)).collect();
+        let first_new = doomed.len();
+        for name in names {
+            let path = name.path(&self.folder);
+            if !matches!(name, FileName::Table(_) | FileName::Filter(_) | FileName::View(_)) {
+                doomed.push(path);
+                continue;
+            }
+            let target = self.folder.join(format!("{}.obsolete", name.name()));
+            match self.vfs.rename(&path, &target) {
+                Ok(()) => doomed.push(target),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.garbage.extend(names.iter().copied());
+                    return Err(Error::io("rename", &path, error));
+                }
+            }
+        }
+        if doomed.len() > first_new {
+            self.vfs.sync_dir(&self.folder).map_err(|error| Error::io("sync", &self.folder, error))?;
+        }
+        for path in doomed {
+            match self.vfs.remove(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_long(writer: &ManifestWriter) -> bool {
+    writer.appended_bytes() > APPENDED_BYTES_MAX.max(4 * writer.first_bytes())
+}
+
+fn give_up(log: &mut Log, number: u64, failure: Failure) -> Error {
+    *log = if failure.is_final { Log::Refused(failure.error.to_string().into()) } else { Log::Ended(number) };
+    failure.error
+}
+
+/// The state that the edits of a manifest make.
+fn replay(contents: &manifest::ManifestContents, garbage: &Arc<Garbage>) -> Result<State> {
+    let mut state = State::default();
+    let damage = |offset, reason: String| {
+        Error::corruption(&contents.path, offset, "version edit", "an edit that fits those before it", reason)
+    };
+    for (offset, edit) in &contents.edits {
+        // By value: what only this state holds is changed in place.
+        state = state.apply_owned(edit, garbage).map_err(|reason| damage(*offset, reason))?.state;
+    }
+    let last = contents.edits.last().map_or(0, |(offset, _)| *offset);
+    if state.database.is_none() {
+        return Err(damage(last, "no database id".to_owned()));
+    }
+    match state.broken_rule(state.keyspaces.keys().copied()) {
+        Some(rule) => Err(damage(last, rule)),
+        None => Ok(state),
+    }
+}
+
+/// Refuses counters so near their ends that counting on could overflow.
+fn check_numbers(counters: &Counters, path: &Path) -> Result<()> {
+    let greatest = counters.next_file_number.max(counters.next_keyspace_id).max(counters.next_partition_id);
+    if greatest > NUMBER_MAX || counters.last_sequence > SEQUENCE_MAX {
+        let expected = format!("numbers up to {NUMBER_MAX} and sequence numbers up to {SEQUENCE_MAX}");
+        return Err(Error::corruption(path, 0, "counters", expected, format!("{counters:?}")));
+    }
+    Ok(())
+}
+
+/// What the counters must at least be, by what is there.
+fn floor_of(state: &State, next_file_number: u64) -> Counters {
+    let versions = || state.keyspaces.values();
+    let tables = versions().flat_map(|version| version.tables());
+    let files = versions().flat_map(|version| version.files()).filter_map(|file| file.name().number());
+    let partitions = versions().flat_map(|version| version.partitions.iter());
+    Counters {
+        next_file_number: files.max().unwrap_or(0).saturating_add(1).max(next_file_number),
+        next_keyspace_id: state.keyspaces.keys().max().unwrap_or(&0).saturating_add(1),
+        next_partition_id: partitions.map(|partition| partition.id).max().unwrap_or(0).saturating_add(1),
+        last_sequence: tables.map(|table| table.summary().largest_sequence).max().unwrap_or(0),
+        oldest_log: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

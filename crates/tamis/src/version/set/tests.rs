@@ -1,0 +1,335 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::io::ErrorKind as IoErrorKind;
+
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
+
+use super::*;
+use crate::{
+    options::KeyspaceOptions,
+    version::{
+        folder::{FolderKind, inspect},
+        test_support::{add, place, summary},
+    },
+};
+
+const FOLDER: &str = "/db";
+
+fn folder_path() -> &'static Path {
+    Path::new(FOLDER)
+}
+
+fn memory() -> MemVfs {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(folder_path()).unwrap();
+    vfs
+}
+
+fn write_file(vfs: &dyn Vfs, name: &str, length: usize) {
+    let file = vfs.create(&folder_path().join(name)).unwrap();
+    file.append(&vec![7; length]).unwrap();
+    file.sync().unwrap();
+    vfs.sync_dir(folder_path()).unwrap();
+}
+
+fn names(vfs: &dyn Vfs) -> Vec<String> {
+    vfs.list(folder_path()).unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+fn edit(changes: Vec<Change>) -> VersionEdit {
+    VersionEdit { changes }
+}
+
+fn keyspace_edit() -> VersionEdit {
+    edit(vec![
+        Change::CreateKeyspace {
+            keyspace: 1,
+            name: "default".to_owned(),
+            options: KeyspaceOptions::default(),
+        },
+        Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
+    ])
+}
+
+/// Makes a table file of 10 bytes and the edit that puts it at L0.
+fn flush_edit(set: &VersionSet, vfs: &dyn Vfs, round: u64) -> Result<VersionEdit> {
+    let number = set.new_file_number();
+    let path = FileName::Table(number).path(folder_path());
+    let file = vfs.create(&path).map_err(|error| Error::io("create", &path, error))?;
+    file.append(&[1; 10]).map_err(|error| Error::io("append to", &path, error))?;
+    file.sync().map_err(|error| Error::io("sync", &path, error))?;
+    vfs.sync_dir(folder_path()).map_err(|error| Error::io("sync", &path, error))?;
+    Ok(edit(vec![
+        add(place(0, round), summary(number, ("a", "z"), 10, (round, round))),
+        Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: round },
+    ]))
+}
+
+fn flushed(set: &VersionSet) -> u64 {
+    set.state().keyspaces.get(&1).map_or(0, |version| version.flushed_sequence())
+}
+
+fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
+    let set = VersionSet::create(Arc::clone(vfs), folder_path(), 77, 88)?;
+    set.apply(keyspace_edit(), |_| {})?;
+    Ok(set)
+}
+
+#[test]
+fn what_was_applied_is_there_after_reopening() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
+    let set = created(&vfs).unwrap();
+    for round in 1..=3 {
+        let flush = flush_edit(&set, &*vfs, round).unwrap();
+        let mut installed = 0;
+        set.apply(flush, |new| installed = new.changed.len()).unwrap();
+        assert_eq!(installed, 1);
+    }
+    let next = set.new_file_number();
+    drop(set);
+    assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Database);
+    for _ in 0..2 {
+        let (set, torn) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+        assert_eq!(torn, None);
+        assert_eq!((set.database(), flushed(&set)), ((77, 88), 3));
+        assert_eq!(set.state().counters.last_sequence, 3);
+        assert!(set.new_file_number() > next, "a number given out before is never given out again");
+        assert_eq!(set.new_keyspace_id(), 2);
+        assert_eq!(set.state().keyspace_named("default").unwrap().tables().count(), 3);
+    }
+}
+
+#[test]
+fn a_read_only_open_writes_nothing() {
+    let memory = memory();
+    let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
+    drop(created(&vfs).unwrap());
+    let before = names(&*vfs);
+    let fault = FaultVfs::new(Arc::clone(&vfs));
+    let writes = [OperationKind::Create, OperationKind::Append, OperationKind::Rename, OperationKind::Remove];
+    fault.add_rule(Rule::error(IoErrorKind::PermissionDenied).on(&writes).forever());
+    let (set, _) = VersionSet::open(Arc::new(fault), folder_path(), Mode::ReadOnly).unwrap();
+    assert!(matches!(set.apply(keyspace_edit(), |_| {}), Err(Error::ReadOnly { .. })));
+    set.sweep_orphans().unwrap();
+    assert_eq!(names(&*vfs), before);
+}
+
+#[test]
+fn files_go_only_after_their_last_reader_and_through_a_rename() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    let set = created(&vfs).unwrap();
+    let flush = flush_edit(&set, &*vfs, 1).unwrap();
+    set.apply(flush, |_| {}).unwrap();
+    let reader = set.state();
+    let table = reader.keyspaces.get(&1).unwrap().tables().next().unwrap().number();
+    let name = FileName::Table(table).name();
+    set.apply(edit(vec![Change::RemoveTable { place: place(0, 1), number: table }]), |_| {}).unwrap();
+    assert_eq!(set.sweep_garbage().unwrap(), []);
+    assert!(names(&*vfs).contains(&name));
+    drop(reader);
+    assert_eq!(set.sweep_garbage().unwrap(), [FileName::Table(table)]);
+    assert!(!names(&*vfs).iter().any(|other| other.starts_with(&name)));
+}
+
+#[test]
+fn orphans_go_at_open_and_foreign_files_stay() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    let set = created(&vfs).unwrap();
+    let flush = flush_edit(&set, &*vfs, 1).unwrap();
+    set.apply(flush, |_| {}).unwrap();
+    let raise = Change::Raise(Counters { oldest_log: 50, ..Counters::default() });
+    set.apply(edit(vec![raise]), |_| {}).unwrap();
+    drop(set);
+    for name in ["000060.table", "000061.filter", "000062.tmp", "000010.table.obsolete", "000049.log"] {
+        write_file(&*vfs, name, 3);
+    }
+    for name in ["000050.log", "notes.txt", "000060.tables", "60.table"] {
+        write_file(&*vfs, name, 3);
+    }
+    let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+    assert!(set.new_file_number() > 62, "numbers of orphans are not used again");
+    let found = set.sweep_orphans().unwrap();
+    assert_eq!(found.foreign, ["000060.tables", "60.table", "notes.txt"]);
+    assert_eq!(found.obsolete, ["000010.table.obsolete"]);
+    assert_eq!(found.orphans.len(), 5, "three files, the old log, the old manifest: {found:?}");
+    let left = names(&*vfs);
+    assert_eq!(left.len(), 7, "{left:?}");
+    assert_eq!(set.sweep_orphans().unwrap().orphans, []);
+}
+
+#[test]
+fn a_missing_or_cut_table_is_named_at_open() {
+    for length in [None, Some(9)] {
+        let vfs: Arc<dyn Vfs> = Arc::new(memory());
+        let set = created(&vfs).unwrap();
+        let flush = flush_edit(&set, &*vfs, 1).unwrap();
+        set.apply(flush, |_| {}).unwrap();
+        let number = set.state().keyspaces.get(&1).unwrap().tables().next().unwrap().number();
+        drop(set);
+        let name = FileName::Table(number).name();
+        vfs.remove(&folder_path().join(&name)).unwrap();
+        if let Some(length) = length {
+            write_file(&*vfs, &name, length);
+        }
+        let error = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap_err();
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+}
+
+#[test]
+fn folders_of_others_and_databases_without_current_are_refused() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    drop(created(&vfs).unwrap());
+    vfs.remove(&FileName::Current.path(folder_path())).unwrap();
+    assert_eq!(
+        inspect(&*vfs, folder_path()).unwrap(),
+        FolderKind::Vacant,
+        "as after an interrupted creation"
+    );
+    write_file(&*vfs, "000009.log", 3);
+    assert!(matches!(inspect(&*vfs, folder_path()), Err(Error::MissingFile { .. })));
+    let other = memory();
+    write_file(&other, "photo.jpg", 3);
+    assert!(matches!(inspect(&other, folder_path()), Err(Error::NotADatabase { .. })));
+    assert_eq!(inspect(&other, Path::new("/missing")).unwrap(), FolderKind::Vacant);
+}
+
+#[test]
+fn an_edit_of_a_dropped_keyspace_is_told_so_and_changes_nothing() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    let set = created(&vfs).unwrap();
+    let mut dropped = Vec::new();
+    set.apply(edit(vec![Change::DropKeyspace { keyspace: 1 }]), |new| dropped.clone_from(&new.dropped))
+        .unwrap();
+    assert_eq!(dropped, [1]);
+    let late = flush_edit(&set, &*vfs, 1).unwrap();
+    assert!(matches!(set.apply(late, |_| {}), Err(Error::KeyspaceDropped)));
+    let broken = edit(vec![Change::DropKeyspace { keyspace: 1 }]);
+    assert!(matches!(set.apply(broken, |_| {}), Err(Error::KeyspaceDropped)));
+    assert!(set.refusal().is_none());
+}
+
+#[test]
+fn a_failed_sync_is_final_and_a_failed_append_is_not() {
+    let memory = memory();
+    let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
+    let vfs: Arc<dyn Vfs> = fault.clone();
+    let set = created(&vfs).unwrap();
+    let rule = fault.add_rule(Rule::short_append(5).on(&[OperationKind::Append]).path(".manifest"));
+    let flush = flush_edit(&set, &*vfs, 1).unwrap();
+    assert!(set.apply(flush.clone(), |_| panic!("nothing was installed")).is_err());
+    fault.remove_rule(rule);
+    assert_eq!(flushed(&set), 0);
+    assert!(set.refusal().is_none());
+    set.apply(flush, |_| {}).unwrap();
+    assert_eq!(flushed(&set), 1);
+    let (again, torn) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
+    assert_eq!((flushed(&again), torn), (1, None), "the edit went to another manifest");
+
+    fault.add_rule(Rule::error(IoErrorKind::StorageFull).on(&[OperationKind::Sync]).path(".manifest"));
+    let flush = flush_edit(&set, &*vfs, 2).unwrap();
+    assert!(matches!(set.apply(flush.clone(), |_| {}), Err(Error::DiskFull { .. })));
+    assert!(matches!(set.apply(flush, |_| {}), Err(Error::WritesRefused { .. })));
+    assert!(set.refusal().is_some());
+    assert_eq!(flushed(&set), 1, "reads go on with the last version");
+}
+
+#[test]
+fn a_long_manifest_is_replaced_by_a_short_one() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    let set = created(&vfs).unwrap();
+    let options = KeyspaceOptions { filter_bits_per_key: vec![9.5; 20_000], ..KeyspaceOptions::default() };
+    let mut manifests = std::collections::BTreeSet::new();
+    for _ in 0..80 {
+        set.apply(edit(vec![Change::SetOptions { keyspace: 1, options: options.clone() }]), |_| {}).unwrap();
+        set.sweep_garbage().unwrap();
+        let present: Vec<_> = names(&*vfs).into_iter().filter(|name| name.ends_with(".manifest")).collect();
+        assert_eq!(present.len(), 1);
+        manifests.extend(present);
+    }
+    assert!(manifests.len() > 1);
+    drop(set);
+    let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
+    assert_eq!(set.state().keyspaces.get(&1).unwrap().options.filter_bits_per_key.len(), 20_000);
+}
+
+/// Rounds of flush edits and reopening; gives the last acknowledged round, 0 where not even the creation was.
+fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
+    let mut set = created(vfs)?;
+    for round in 1..=4 {
+        let flush = flush_edit(&set, &**vfs, round)?;
+        set.apply(flush, |_| {})?;
+        *acknowledged = round;
+        if round == 2 {
+            drop(set);
+            set = VersionSet::open(Arc::clone(vfs), folder_path(), Mode::ReadWrite)?.0;
+            set.sweep_orphans()?;
+        }
+        if round == 3 {
+            let number = set.state().keyspaces.get(&1).unwrap().tables().last().unwrap().number();
+            set.apply(edit(vec![Change::RemoveTable { place: place(0, 1), number }]), |_| {})?;
+            set.sweep_garbage()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_crash_at_any_operation_loses_no_acknowledged_edit() {
+    let count = {
+        let fault = Arc::new(FaultVfs::new(Arc::new(memory())));
+        scenario(&(fault.clone() as Arc<dyn Vfs>), &mut 0).unwrap();
+        fault.operation_count()
+    };
+    assert!(count > 50);
+    for nth in 1..=count {
+        for seed in 0..6 {
+            let memory = memory();
+            let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
+            fault.add_rule(Rule::error(IoErrorKind::Other).nth(nth).forever());
+            let mut acknowledged = 0;
+            let _ = scenario(&(fault as Arc<dyn Vfs>), &mut acknowledged);
+            let after: Arc<dyn Vfs> = Arc::new(memory.crash_clone(seed));
+            if inspect(&*after, folder_path()).unwrap() == FolderKind::Vacant {
+                assert_eq!(acknowledged, 0, "operation {nth}, seed {seed}");
+                created(&after).unwrap();
+                continue;
+            }
+            let (set, _) = VersionSet::open(Arc::clone(&after), folder_path(), Mode::ReadWrite)
+                .unwrap_or_else(|error| panic!("operation {nth}, seed {seed}: {error}"));
+            let found = flushed(&set);
+            assert!(
+                (acknowledged..=acknowledged + 1).contains(&found),
+                "operation {nth}, seed {seed}: {acknowledged} was acknowledged, {found} is there"
+            );
+            set.sweep_orphans().unwrap();
+            drop(set);
+            VersionSet::open(after, folder_path(), Mode::ReadOnly).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_single_fault_at_any_operation_leaves_a_database_that_opens() {
+    let mut nth = 0;
+    loop {
+        nth += 1;
+        let memory = memory();
+        let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
+        fault.add_rule(Rule::error_after(IoErrorKind::Other).nth(nth));
+        let mut acknowledged = 0;
+        let result = scenario(&(fault.clone() as Arc<dyn Vfs>), &mut acknowledged);
+        if result.is_ok() && fault.fault_count() == 0 {
+            break;
+        }
+        let vfs: Arc<dyn Vfs> = Arc::new(memory);
+        if inspect(&*vfs, folder_path()).unwrap() == FolderKind::Database {
+            let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
+            assert!(flushed(&set) >= acknowledged, "operation {nth}");
+        } else {
+            assert_eq!(acknowledged, 0, "operation {nth}");
+        }
+    }
+    assert!(nth > 50);
+}
