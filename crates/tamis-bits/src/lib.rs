@@ -1,14 +1,23 @@
 //! Bit vectors, rank, select, packed integers and vector kernels of Tamis.
 //!
-//! Everything here works in place over borrowed bytes: a constructor checks lengths once, and what it gives out can be
-//! indexed behind that check. Formats are little-endian; only keys are read big-endian ([`key_head`]), so that the order of
-//! the integers is the order of the keys.
+//! Everything here works in place over borrowed bytes: a constructor checks lengths once, and what lies outside is answered
+//! with zeros or `None`. Formats are little-endian; only keys are read big-endian ([`key_head`]), so that the order of the
+//! integers is the order of the keys.
 
 mod aligned;
+mod bits;
+pub mod elias_fano;
+pub mod kernel;
 mod key_head;
 pub mod line;
+pub mod packed;
 mod prefetch;
+pub mod rank;
 
 pub use aligned::AlignedBytes;
+pub use bits::{BitBuilder, Bits};
+pub use elias_fano::EliasFano;
 pub use key_head::key_head;
+pub use packed::PackedInts;
 pub use prefetch::prefetch;
+pub use rank::{RankBits, Select};

@@ -14,7 +14,8 @@ pub const LINE_BYTES: usize = 64;
 /// Most bits that a key may set in its line.
 pub const LINE_PROBE_MAX: u32 = 16;
 
-const STEP: u32 = 0x9e37_79b9;
+/// Factor from one bit's pattern to the next.
+pub(crate) const STEP: u32 = 0x9e37_79b9;
 
 /// Whether all bits of a pattern are set.
 #[inline]
@@ -51,20 +52,33 @@ pub fn pattern(digest: u64) -> u32 {
     digest as u32
 }
 
+/// The line of a digest; `None` where it lies outside the bytes.
+#[inline]
+pub fn line_at(lines: &[u8], line_count: u64, digest: u64) -> Option<&[u8; LINE_BYTES]> {
+    lines.get(line_offset(digest, line_count)..)?.first_chunk()
+}
+
+/// [`line_at`], to be changed.
+#[inline]
+pub fn line_at_mut(lines: &mut [u8], line_count: u64, digest: u64) -> Option<&mut [u8; LINE_BYTES]> {
+    lines.get_mut(line_offset(digest, line_count)..)?.first_chunk_mut()
+}
+
 /// Whether the line of a digest holds its bits. `true` where the line lies outside the bytes.
 #[inline]
 pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    let offset = (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES);
-    match lines.get(offset..).and_then(|rest| rest.first_chunk::<LINE_BYTES>()) {
-        Some(line) => contains(line, pattern(digest), probe_count),
-        None => true,
-    }
+    line_at(lines, line_count, digest).is_none_or(|line| contains(line, pattern(digest), probe_count))
 }
 
 /// Asks for the line of a digest.
 #[inline]
 pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {
-    prefetch(lines, (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES));
+    prefetch(lines, line_offset(digest, line_count));
+}
+
+#[inline]
+fn line_offset(digest: u64, line_count: u64) -> usize {
+    (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES)
 }
 
 #[cfg(test)]

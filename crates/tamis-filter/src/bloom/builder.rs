@@ -1,6 +1,6 @@
 //! Builds cache-local Bloom filters: keeps the digests (8 bytes a key), sets the bits when the budget is known.
 
-use tamis_bits::line;
+use tamis_bits::{kernel, line};
 
 use super::formula::blocked_fpr;
 use crate::build::KeyOrder;
@@ -16,9 +16,6 @@ const PROBE_GAIN: f64 = 0.99;
 
 /// A second round must lower the rate to this share of the best of one round.
 const SECOND_ROUND_GAIN: f64 = 0.9;
-
-/// How many keys ahead lines are fetched.
-const PREFETCH_KEYS: usize = 16;
 
 /// Builder of [`Family::CacheLocal`].
 #[derive(Debug)]
@@ -81,7 +78,7 @@ impl FilterBuilder for CacheLocalBuilder {
         let keys_per_line = self.digests.len() as f64 / (line_count as f64).max(1.0);
         let probe_count = self.probe_count.unwrap_or_else(|| best_probe_count(keys_per_line));
         if let Some(lines) = filter.get_mut(ENVELOPE_BYTES..) {
-            insert_all(lines, line_count, &self.digests, probe_count);
+            kernel::lines_insert(lines, line_count, &self.digests, probe_count);
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
@@ -114,19 +111,6 @@ pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
     }
     let two_rounds = climb(ROUND_PROBES, line::LINE_PROBE_MAX);
     if fpr(two_rounds) < fpr(one_round) * SECOND_ROUND_GAIN { two_rounds } else { one_round }
-}
-
-fn insert_all(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let ahead = digests.iter().skip(PREFETCH_KEYS).map(Some).chain(std::iter::repeat(None));
-    for (digest, next) in digests.iter().zip(ahead) {
-        if let Some(next) = next {
-            line::prefetch_line(lines, line_count, *next);
-        }
-        let offset = line::line_index(*digest, line_count) as usize * line::LINE_BYTES;
-        if let Some(line) = lines.get_mut(offset..).and_then(|rest| rest.first_chunk_mut()) {
-            line::insert(line, line::pattern(*digest), probe_count);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use tamis_bits::line;
+use tamis_bits::{kernel, line};
 
 use super::formula::blocked_fpr;
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Filter, Probe};
 
-/// Keys whose lines are fetched before the first is asked.
-const BATCH_KEYS: usize = 16;
+/// Keys that are hashed before the first of them is asked for.
+const BATCH_KEYS: usize = 64;
 
 /// A filter of [`crate::Family::CacheLocal`].
 #[derive(Debug, Clone)]
@@ -39,6 +39,12 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     }
 
     #[inline]
+    fn digest(&self, probe: &Probe<'_>) -> u64 {
+        probe.add_probes(1);
+        probe.digest(self.envelope.seed)
+    }
+
+    #[inline]
     fn lines(&self) -> &[u8] {
         envelope::payload(self.bytes.as_ref())
     }
@@ -50,9 +56,7 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
         if self.line_count == 0 {
             return false;
         }
-        probe.add_probes(1);
-        let digest = probe.digest(self.envelope.seed);
-        line::may_contain(self.lines(), self.line_count, digest, self.probe_count)
+        line::may_contain(self.lines(), self.line_count, self.digest(probe), self.probe_count)
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
@@ -60,18 +64,19 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
             answers.iter_mut().take(probes.len()).for_each(|answer| *answer = false);
             return;
         }
-        let lines = self.lines();
+        let mut digests = [0; BATCH_KEYS];
+        let mut held = [false; BATCH_KEYS];
         for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let mut digests = [0; BATCH_KEYS];
-            for ((digest, probe), answer) in digests.iter_mut().zip(probes).zip(answers.iter()) {
-                if *answer {
-                    probe.add_probes(1);
-                    *digest = probe.digest(self.envelope.seed);
-                    line::prefetch_line(lines, self.line_count, *digest);
-                }
+            let mut count = 0;
+            for ((slot, probe), answer) in digests.iter_mut().zip(probes).zip(answers.iter()) {
+                // A key that is denied already is not hashed; any line will do for it.
+                *slot = if *answer { self.digest(probe) } else { 0 };
+                count += 1;
             }
-            for (digest, answer) in digests.iter().zip(answers) {
-                *answer = *answer && line::may_contain(lines, self.line_count, *digest, self.probe_count);
+            let asked = digests.get(..count).unwrap_or_default();
+            kernel::lines_contain(self.lines(), self.line_count, asked, self.probe_count, &mut held);
+            for (answer, held) in answers.iter_mut().zip(held) {
+                *answer &= held;
             }
         }
     }

@@ -14,3 +14,8 @@
 pub(crate) mod format;
 pub(crate) mod reader;
 pub(crate) mod writer;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

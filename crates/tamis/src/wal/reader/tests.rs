@@ -1,1 +1,225 @@
+//! Chains with gaps, strangers and leftovers; and that reading writes nothing.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+use std::sync::Arc;
+
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule};
+
+use super::*;
+use crate::{
+    frame::put_frame_parts,
+    options::Durability,
+    wal::testing::{
+        DATABASE_ID, Numbers, append, folder, log_files, new_vfs, open_log, path, payload, replayed, vfs_of,
+        write,
+    },
+};
+
+/// One record in each of `count` segments.
+fn chain(count: u64, durability: Durability) -> MemVfs {
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    for id in 1..=count {
+        append(&mut log, id, durability).unwrap();
+        if id < count {
+            log.rotate().unwrap();
+        }
+    }
+    vfs
+}
+
+/// A segment with one record.
+fn segment(number: u64, previous: SegmentEnd, id: u64) -> Vec<u8> {
+    let header = SegmentHeader {
+        database_id: DATABASE_ID,
+        number,
+        previous: previous.number,
+        previous_bytes: previous.bytes,
+        previous_synced: previous.synced,
+    };
+    let mut bytes = header.encode();
+    let seed = segment_seed(DATABASE_ID, number);
+    put_frame_parts(&mut bytes, seed, HEADER_BYTES, 0, &[&payload(id)]).unwrap();
+    bytes
+}
+
+#[test]
+fn a_missing_segment_is_told_where_the_log_was_synced() {
+    for gone in [1, 2] {
+        let vfs = chain(3, Durability::Synced);
+        vfs.remove(&path(gone)).unwrap();
+        assert!(matches!(replayed(&vfs, 0), Err(Error::MissingFile { path: p, .. }) if p == path(gone)));
+        assert!(matches!(replayed(&vfs, gone), Err(Error::MissingFile { .. })));
+        let (ids, report) = replayed(&vfs, gone + 1).unwrap();
+        assert_eq!(ids, (gone + 1..=3).collect::<Vec<_>>());
+        assert_eq!(report.obsolete, (1..gone).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn behind_a_gap_that_was_never_synced_replay_ends_and_reports() {
+    let vfs = chain(4, Durability::Buffered);
+    vfs.remove(&path(2)).unwrap();
+    let lengths: Vec<u64> = log_files(&vfs).values().map(|bytes| bytes.len() as u64).collect();
+    let (ids, report) = replayed(&vfs, 0).unwrap();
+    assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3, 4][..]));
+    let cuts = [(3, lengths[1]), (4, lengths[2])].map(|(n, bytes)| Cut { file: path(n), offset: 0, bytes });
+    assert_eq!(report.cuts, cuts);
+}
+
+#[test]
+fn a_torn_unsynced_segment_ends_replay_and_drops_the_later_ones() {
+    let mut files = log_files(&chain(3, Durability::Buffered));
+    files.get_mut("000002.log").unwrap()[80] ^= 1;
+    let length = files["000002.log"].len() as u64;
+    let (ids, report) = replayed(&vfs_of(&files), 0).unwrap();
+    assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3][..]));
+    assert_eq!(report.cuts[0], Cut { file: path(2), offset: HEADER_BYTES, bytes: length - HEADER_BYTES });
+    assert_eq!(report.cuts[1].file, path(3));
+    assert_eq!(report.segments[1], SegmentEnd { number: 2, bytes: HEADER_BYTES, synced: 0 });
+}
+
+#[test]
+fn the_next_header_proves_what_was_synced() {
+    let end = |synced| SegmentEnd { number: 1, bytes: segment(1, NONE, 1).len() as u64, synced };
+    for synced in [0, end(0).bytes] {
+        let mut files = [
+            ("000001.log".to_owned(), segment(1, NONE, 1)),
+            ("000002.log".to_owned(), segment(2, end(synced), 2)),
+        ];
+        files[0].1[90] ^= 1;
+        let result = replayed(&vfs_of(&files.into()), 0);
+        assert_eq!(matches!(result, Err(Error::Corruption(found)) if found.file == path(1)), synced > 0);
+    }
+}
+
+const NONE: SegmentEnd = SegmentEnd { number: 0, bytes: 0, synced: 0 };
+
+#[test]
+fn what_stands_behind_the_valid_part_is_no_part_of_the_log() {
+    let mut first = segment(1, NONE, 1);
+    let end = SegmentEnd { number: 1, bytes: first.len() as u64, synced: first.len() as u64 };
+    let (seed, offset) = (segment_seed(DATABASE_ID, 1), first.len() as u64);
+    put_frame_parts(&mut first, seed, offset, 0, &[&payload(2)]).unwrap();
+    let files = [("000001.log".to_owned(), first), ("000002.log".to_owned(), segment(2, end, 3))];
+    let (ids, report) = replayed(&vfs_of(&files.into()), 0).unwrap();
+    assert_eq!((ids, report.cuts), (vec![1, 3], vec![]));
+}
+
+#[test]
+fn abandoned_segments_are_passed_over() {
+    let vfs = chain(2, Durability::Synced);
+    let last = replayed(&vfs, 0).unwrap().1.segments[1];
+    write(&vfs, &path(5), &segment(9, NONE, 9)[..20]); // a header that was cut off
+    write(&vfs, &path(6), &segment(6, last, 9)); // whole, but no later segment names it
+    write(&vfs, &path(7), &segment(7, last, 3));
+    let (ids, report) = replayed(&vfs, 0).unwrap();
+    assert_eq!((ids, &report.obsolete[..], report.cuts.len()), (vec![1, 2, 3], &[5, 6][..], 0));
+}
+
+#[test]
+fn an_empty_last_segment_is_no_cut_and_a_torn_header_is() {
+    let vfs = chain(1, Durability::Synced);
+    write(&vfs, &path(2), b"");
+    let (ids, report) = replayed(&vfs, 0).unwrap();
+    assert_eq!((ids, report.cuts, report.obsolete), (vec![1], vec![], vec![2]));
+    write(&vfs, &path(3), &[0; 64]);
+    let (ids, report) = replayed(&vfs, 0).unwrap();
+    assert_eq!((ids, report.obsolete), (vec![1], vec![2, 3]));
+    assert_eq!(report.cuts, [Cut { file: path(3), offset: 0, bytes: 64 }]);
+}
+
+#[test]
+fn a_log_of_another_database_is_refused() {
+    let vfs = chain(1, Durability::Synced);
+    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID + 1, first_needed: 0, numbers: &[1] };
+    let result = replay(&vfs, files, &mut |_, _| panic!("no entry of it is given"));
+    assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 8 && found.file == path(1)));
+}
+
+#[test]
+fn an_unknown_kind_is_told_with_its_record() {
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    let mut strange = payload(1);
+    strange[14] = 3;
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    let offset = log.segment_bytes();
+    log.append(&[&strange], Durability::Buffered, std::time::Duration::ZERO).unwrap();
+    match replayed(&vfs, 0) {
+        Err(Error::UnknownEntryKind { file, offset: found, kind: 3 }) => {
+            assert_eq!((file, found), (path(1), offset))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn reading_writes_nothing() {
+    let mut files = log_files(&chain(3, Durability::Buffered));
+    files.get_mut("000003.log").unwrap().pop();
+    let vfs = RecordVfs::new(Arc::new(vfs_of(&files)));
+    vfs.reset();
+    let (_, report) = replayed(&vfs, 0).unwrap();
+    assert_eq!(report.cuts.len(), 1);
+    let reads = [OperationKind::Open, OperationKind::Read, OperationKind::List];
+    assert!(vfs.operations().iter().all(|operation| reads.contains(&operation.kind)));
+}
+
+#[test]
+fn errors_of_the_taker_end_replay() {
+    let vfs = chain(2, Durability::Buffered);
+    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID, first_needed: 0, numbers: &[2, 1] };
+    let mut segments = Vec::new();
+    let result = replay(&vfs, files, &mut |_, segment| {
+        segments.push(segment);
+        if segment == 2 { Err(Error::Closed) } else { Ok(()) }
+    });
+    assert!(matches!(result, Err(Error::Closed)));
+    assert_eq!(segments, [1, 1, 2], "record 1 has two entries");
+}
+
+/// Flips a bit of the first record of segment 1, then takes the segment away: both had been synced.
+fn expect_proven(vfs: &MemVfs, context: &str) {
+    let mut files = log_files(vfs);
+    files.get_mut("000001.log").unwrap()[100] ^= 1;
+    let result = replayed(&vfs_of(&files), 0);
+    assert!(matches!(result, Err(Error::Corruption(found)) if found.file == path(1)), "{context}");
+    files.get_mut("000001.log").unwrap()[20] ^= 1;
+    let result = replayed(&vfs_of(&files), 0);
+    assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 0), "{context}");
+    files.remove("000001.log");
+    assert!(matches!(replayed(&vfs_of(&files), 0), Err(Error::MissingFile { .. })), "{context}");
+}
+
+#[test]
+fn a_sync_of_a_later_segment_proves_the_earlier_ones() {
+    let vfs = chain(1, Durability::Buffered);
+    let previous = replayed(&vfs, 0).unwrap().1.segments;
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::starting_at(2), &previous).unwrap();
+    append(&mut log, 2, Durability::Synced).unwrap();
+    append(&mut log, 3, Durability::Buffered).unwrap();
+    expect_proven(&vfs, "by the mark of record 3");
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    log.rotate().unwrap();
+    append(&mut log, 2, Durability::Synced).unwrap();
+    log.rotate().unwrap();
+    expect_proven(&vfs, "by the header of segment 3");
+}
+
+#[test]
+fn a_sync_after_a_failed_append_is_told_by_the_next_header() {
+    let inner = new_vfs();
+    let vfs = Arc::new(FaultVfs::new(Arc::new(inner.clone())));
+    let mut log = open_log(Arc::clone(&vfs) as Arc<dyn Vfs>, &Numbers::default(), &[]).unwrap();
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    let length = log.segment_bytes();
+    vfs.add_rule(Rule::short_append(10));
+    append(&mut log, 2, Durability::Buffered).unwrap_err();
+    assert_eq!(log_files(&inner)["000001.log"].len() as u64, length, "the torn record is cut off");
+    log.persist(Durability::Synced).unwrap();
+    append(&mut log, 3, Durability::Buffered).unwrap();
+    expect_proven(&inner, "by the header of segment 2");
+}

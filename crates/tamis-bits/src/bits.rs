@@ -1,0 +1,167 @@
+//! Bits in bytes: bit `i` is bit `i % 8` of byte `i / 8`, which is also bit `i % 64` of the little-endian word `i / 64`.
+
+use crate::line::LINE_BYTES;
+
+/// A borrowed bit vector. Bits beyond the bytes read as zero.
+#[derive(Debug, Clone, Copy)]
+pub struct Bits<'a> {
+    bytes: &'a [u8],
+    bit_count: u64,
+}
+
+impl<'a> Bits<'a> {
+    /// The first `bit_count` bits of `bytes`; `None` where there are fewer.
+    pub fn new(bytes: &'a [u8], bit_count: u64) -> Option<Self> {
+        let byte_count = usize::try_from(bit_count.div_ceil(8)).ok()?;
+        Some(Self { bytes: bytes.get(..byte_count)?, bit_count })
+    }
+
+    /// How many bits there are.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.bit_count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.bit_count == 0
+    }
+
+    /// Whether a bit is set; `false` beyond the end.
+    #[inline]
+    pub fn get(&self, index: u64) -> bool {
+        let byte = self.bytes.get((index / 8) as usize).copied().unwrap_or(0);
+        index < self.bit_count && byte >> (index % 8) & 1 == 1
+    }
+
+    /// `width` bits (at most 64) from `index` on, least first; zeros beyond the bytes.
+    #[inline]
+    pub fn get_bits(&self, index: u64, width: u32) -> u64 {
+        get_bits(self.bytes, index, width)
+    }
+
+    /// The 512 bits from `line_index * 512` on; zeros beyond the bytes.
+    #[inline]
+    pub fn line(&self, line_index: u64) -> [u8; LINE_BYTES] {
+        let start = (line_index as usize).saturating_mul(LINE_BYTES);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut line = [0; LINE_BYTES];
+            for (target, source) in line.iter_mut().zip(rest) {
+                *target = *source;
+            }
+            line
+        })
+    }
+
+    /// Position of the next set bit at or after `index`.
+    pub fn next_one(&self, index: u64) -> Option<u64> {
+        let mut position = index;
+        while position < self.bit_count {
+            let word = self.get_bits(position, 64);
+            if word != 0 {
+                let found = position + u64::from(word.trailing_zeros());
+                return (found < self.bit_count).then_some(found);
+            }
+            position += 64;
+        }
+        None
+    }
+}
+
+/// `width` bits (at most 64) of bytes from bit `index` on, least first; zeros beyond the bytes.
+#[inline]
+pub(crate) fn get_bits(bytes: &[u8], index: u64, width: u32) -> u64 {
+    let shift = (index % 8) as u32;
+    let rest = bytes.get((index / 8) as usize..).unwrap_or_default();
+    let mut bits = word_of(rest) >> shift;
+    if shift + width > 64 {
+        bits |= u64::from(rest.get(8).copied().unwrap_or(0)) << (64 - shift);
+    }
+    bits & low_mask(width)
+}
+
+/// The lowest `width` bits set; all from 64 on.
+#[inline]
+pub(crate) fn low_mask(width: u32) -> u64 {
+    u64::MAX.checked_shr(64_u32.saturating_sub(width)).unwrap_or(0)
+}
+
+#[inline]
+fn word_of(bytes: &[u8]) -> u64 {
+    if let Some(word) = bytes.first_chunk::<8>() {
+        return u64::from_le_bytes(*word);
+    }
+    let mut word = [0; 8];
+    for (target, source) in word.iter_mut().zip(bytes) {
+        *target = *source;
+    }
+    u64::from_le_bytes(word)
+}
+
+/// Appends bits.
+#[derive(Debug, Clone, Default)]
+pub struct BitBuilder {
+    bytes: Vec<u8>,
+    pending: u64,
+    pending_count: u32,
+}
+
+impl BitBuilder {
+    /// No bits.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), pending: 0, pending_count: 0 }
+    }
+
+    /// How many bits were appended.
+    pub const fn len(&self) -> u64 {
+        self.bytes.len() as u64 * 8 + self.pending_count as u64
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends one bit.
+    #[inline]
+    pub fn push(&mut self, bit: bool) {
+        self.push_bits(u64::from(bit), 1);
+    }
+
+    /// Appends the lowest `width` bits (at most 64) of a word, least first.
+    pub fn push_bits(&mut self, word: u64, width: u32) {
+        let word = word & low_mask(width);
+        self.pending |= word << self.pending_count;
+        if self.pending_count + width < 64 {
+            self.pending_count += width;
+            return;
+        }
+        self.bytes.extend_from_slice(&self.pending.to_le_bytes());
+        let taken = 64 - self.pending_count;
+        self.pending = word.checked_shr(taken).unwrap_or(0);
+        self.pending_count = self.pending_count + width - 64;
+    }
+
+    /// Appends so many equal bits.
+    pub fn push_many(&mut self, bit: bool, count: u64) {
+        let word = if bit { u64::MAX } else { 0 };
+        let mut rest = count;
+        while rest > 0 {
+            let width = rest.min(64);
+            self.push_bits(word, width as u32);
+            rest -= width;
+        }
+    }
+
+    /// The bits in whole bytes, the rest of the last one zero.
+    pub fn finish(mut self) -> Vec<u8> {
+        let rest = self.pending.to_le_bytes();
+        self.bytes.extend(rest.iter().take(self.pending_count.div_ceil(8) as usize));
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Ascending integers in about `2 + log2(universe / count)` bits each, with access by number and by value.
+//!
+//! ```text
+//! low   the lowest `width` bits of each integer, packed
+//! high  for each integer i: bit (integer >> width) + i is set; with directory, both kinds of bits selectable
+//! ```
+//!
+//! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
+
+use crate::bits::BitBuilder;
+use crate::packed::{self, PackedInts};
+use crate::rank::{self, RankBits, Select};
+
+/// Borrowed ascending integers.
+#[derive(Debug, Clone, Copy)]
+pub struct EliasFano<'a> {
+    low: PackedInts<'a>,
+    high: RankBits<'a>,
+    width: u32,
+    count: u64,
+}
+
+const fn low_width(count: u64, last: u64) -> u32 {
+    match (last / if count == 0 { 1 } else { count }).checked_ilog2() {
+        Some(width) => width,
+        None => 0,
+    }
+}
+
+/// Bits of the high part; `None` beyond 64 bits.
+const fn high_bit_count(count: u64, last: u64) -> Option<u64> {
+    (last >> low_width(count, last)).checked_add(count)
+}
+
+impl<'a> EliasFano<'a> {
+    /// The `count` integers, the greatest of them `last`, at the front of `bytes`, and their length in bytes; `None` where the
+    /// bytes are too few.
+    pub fn open(bytes: &'a [u8], count: u64, last: u64) -> Option<(Self, usize)> {
+        let width = low_width(count, last);
+        let (low, low_length) = PackedInts::open(bytes, width, count)?;
+        let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
+        let (high, high_length) = RankBits::open(bytes.get(low_length..)?, bit_count, Select::Both)?;
+        (high.one_count() == count).then_some((Self { low, high, width, count }, low_length + high_length))
+    }
+
+    /// How many integers there are.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// An integer by its number.
+    #[inline]
+    pub fn get(&self, index: u64) -> Option<u64> {
+        let position = self.high.select(index)?;
+        Some(self.join(position.saturating_sub(index), index))
+    }
+
+    /// Number and value of the least integer that is at least `value`.
+    pub fn successor(&self, value: u64) -> Option<(u64, u64)> {
+        let high = value >> self.width;
+        // The integers with this high part lie behind its zero: `high` zeros come before them.
+        let start = match high.checked_sub(1) {
+            None => 0,
+            Some(rank) => self.high.select_zero(rank)? + 1,
+        };
+        let (mut low, mut end) = (start - high.min(start), 0);
+        let limit = self.high.select_zero(high).unwrap_or(self.high.bits().len());
+        if limit > start {
+            end = limit - high.min(limit);
+        }
+        let group_end = end.max(low).min(self.count);
+        end = group_end;
+        while low < end {
+            let middle = u64::midpoint(low, end);
+            if self.join(high, middle) < value { low = middle + 1 } else { end = middle }
+        }
+        if low < group_end {
+            return Some((low, self.join(high, low)));
+        }
+        // The next integer has a greater high part.
+        let position = self.high.bits().next_one(limit)?;
+        let index = position.checked_sub(self.high.rank_zeros(position))?;
+        (index < self.count).then(|| (index, self.join(position.saturating_sub(index), index)))
+    }
+
+    /// How many integers are smaller than `value`.
+    pub fn rank(&self, value: u64) -> u64 {
+        self.successor(value).map_or(self.count, |(index, _)| index)
+    }
+
+    #[inline]
+    fn join(&self, high: u64, index: u64) -> u64 {
+        high.checked_shl(self.width).unwrap_or(0) | self.low.get(index)
+    }
+}
+
+/// Appends ascending integers (repeats allowed). They are read twice.
+pub fn encode(target: &mut Vec<u8>, integers: impl Iterator<Item = u64> + Clone) {
+    let (mut count, mut last) = (0_u64, 0);
+    for integer in integers.clone() {
+        debug_assert!(integer >= last, "integers ascend");
+        (count, last) = (count + 1, integer);
+    }
+    let width = low_width(count, last);
+    packed::encode(target, width, integers.clone());
+    let mut high = BitBuilder::new();
+    for (index, integer) in integers.enumerate() {
+        let position = (integer >> width) + index as u64;
+        high.push_many(false, position.saturating_sub(high.len()));
+        high.push(true);
+    }
+    let bit_count = high.len();
+    rank::encode(target, &high.finish(), bit_count, Select::Both);
+}
+
+/// Bytes that [`encode`] appends for so many integers, the greatest of them `last`; `None` beyond 64 bits.
+pub fn encoded_bytes(count: u64, last: u64) -> Option<u64> {
+    let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
+    let low = packed::encoded_bytes(low_width(count, last), count)?;
+    low.checked_add(rank::encoded_bytes(bit_count, count, Select::Both))
+}
+
+#[cfg(test)]
+mod tests;

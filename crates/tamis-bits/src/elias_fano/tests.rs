@@ -1,0 +1,68 @@
+//! Integers by number and by value against a sorted vector.
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use super::{EliasFano, encode, encoded_bytes};
+use proptest::prelude::*;
+
+fn check(integers: &[u64]) {
+    let mut bytes = Vec::new();
+    encode(&mut bytes, integers.iter().copied());
+    let count = integers.len() as u64;
+    let last = integers.last().copied().unwrap_or(0);
+    assert_eq!(encoded_bytes(count, last), Some(bytes.len() as u64));
+    let (encoded, length) = EliasFano::open(&bytes, count, last).expect("whole");
+    assert_eq!(length, bytes.len());
+    for (index, integer) in integers.iter().enumerate() {
+        assert_eq!(encoded.get(index as u64), Some(*integer));
+    }
+    assert_eq!(encoded.get(count), None);
+    let around =
+        integers.iter().flat_map(|integer| [integer.wrapping_sub(1), *integer, integer.wrapping_add(1)]);
+    for value in around.chain([0, 1, u64::MAX / 2, u64::MAX]) {
+        let index = integers.partition_point(|integer| *integer < value);
+        let expected = integers.get(index).map(|integer| (index as u64, *integer));
+        assert_eq!(encoded.successor(value), expected, "{value} in {integers:?}");
+        assert_eq!(encoded.rank(value), index as u64);
+    }
+}
+
+proptest! {
+    #[test]
+    fn integers_are_found(mut integers in prop::collection::vec(any::<u64>(), 0..300), shift in 0u32..64) {
+        integers.iter_mut().for_each(|integer| *integer >>= shift);
+        integers.sort_unstable();
+        check(&integers);
+    }
+}
+
+#[test]
+fn edges() {
+    check(&[]);
+    check(&[0]);
+    check(&[u64::MAX]);
+    check(&[0, u64::MAX]);
+    check(&[5; 1000]);
+    check(&[u64::MAX; 3]);
+    check(&(0..5000).collect::<Vec<_>>());
+    check(&(0..5000).map(|index| index * index * 1_000_000_007).collect::<Vec<_>>());
+}
+
+#[test]
+fn damage_is_survived() {
+    let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
+    let mut bytes = Vec::new();
+    encode(&mut bytes, integers.iter().copied());
+    for offset in (0..bytes.len()).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[offset] ^= 0xff;
+        for (count, last) in [(3000, 2_999_000), (2999, 2_999_000), (3000, 1 << 40), (1 << 40, 1 << 50)] {
+            let Some((encoded, _)) = EliasFano::open(&damaged, count, last) else { continue };
+            for value in (0..3_100_000).step_by(99_991) {
+                let _ = encoded.successor(value);
+                let _ = encoded.get(value);
+            }
+        }
+    }
+    assert!(EliasFano::open(&[0; 8], 1 << 60, 1 << 62).is_none());
+    assert!(EliasFano::open(&[], u64::MAX, u64::MAX).is_none());
+}

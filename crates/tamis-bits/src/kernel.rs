@@ -1,0 +1,86 @@
+//! Small loops over bytes in a portable form and, where the processor has them, with vector instructions.
+//!
+//! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
+//! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks.
+
+mod portable;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86_64;
+
+use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
+
+/// Calls the vector twin where the processor has the named features, the portable one otherwise.
+macro_rules! dispatch {
+    ($feature:tt $(, $more:tt)* => $function:ident($($argument:expr),*)) => {{
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if std::arch::is_x86_feature_detected!($feature) $(&& std::arch::is_x86_feature_detected!($more))* {
+            // SAFETY: the functions of `x86_64` are safe but for the features that they are compiled for; the
+            // processor has just been found to have them.
+            return unsafe { x86_64::$function($($argument),*) };
+        }
+        portable::$function($($argument),*)
+    }};
+}
+
+/// Whether all bits of a pattern are set in a line; see [`crate::line`]. Any `probe_count` up to [`LINE_PROBE_MAX`].
+#[inline]
+pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
+    dispatch!("avx2" => line_contains(line, pattern, probe_count))
+}
+
+/// Asks for many digests at once: `answers[i]` becomes whether the line of `digests[i]` holds its bits, and `true` where that
+/// line lies outside `lines`. Lines are fetched some digests ahead.
+#[inline]
+pub fn lines_contain(lines: &[u8], line_count: u64, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
+    let probe_count = probe_count.min(LINE_PROBE_MAX);
+    dispatch!("avx2" => lines_contain(lines, line_count, digests, probe_count, answers));
+}
+
+/// Sets the bits of many digests; those whose line lies outside `lines` are passed over.
+#[inline]
+pub fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+    let probe_count = probe_count.min(LINE_PROBE_MAX);
+    dispatch!("avx2" => lines_insert(lines, line_count, digests, probe_count));
+}
+
+/// Position of the first `byte` in `bytes[start..start + length]`, counted from `start`. Bytes outside are not found; a range
+/// that ends outside is cut.
+#[inline]
+pub fn find_byte(bytes: &[u8], start: usize, length: usize, byte: u8) -> Option<usize> {
+    let window = window(bytes, start, length);
+    dispatch!("avx2" => find_byte(window, byte))
+}
+
+/// How many of `bytes[start..start + length]` are smaller than `byte`: the lower bound where they are sorted.
+#[inline]
+pub fn count_smaller(bytes: &[u8], start: usize, length: usize, byte: u8) -> usize {
+    let window = window(bytes, start, length);
+    dispatch!("avx2" => count_smaller(window, byte))
+}
+
+/// How many of the bytes equal `byte`.
+#[inline]
+pub fn count_byte(bytes: &[u8], byte: u8) -> usize {
+    dispatch!("avx2" => count_byte(bytes, byte))
+}
+
+/// How many of the first `bit_count` bits of a line are set; all of them from 512 on.
+#[inline]
+pub fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
+    dispatch!("popcnt" => rank_in_line(line, bit_count))
+}
+
+/// Position of the set bit that `rank` set bits of the line precede; 512 where there are no more.
+#[inline]
+pub fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
+    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank))
+}
+
+#[inline]
+fn window(bytes: &[u8], start: usize, length: usize) -> &[u8] {
+    let rest = bytes.get(start..).unwrap_or_default();
+    rest.get(..length).unwrap_or(rest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The kernels in plain Rust: what they mean, and what runs where there are no vector instructions.
+
+use crate::line::{self, LINE_BYTES};
+
+/// How many digests ahead lines are fetched.
+const PREFETCH_DIGESTS: usize = 16;
+
+pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
+    line::contains(line, pattern, probe_count)
+}
+
+pub(super) fn lines_contain(
+    lines: &[u8],
+    line_count: u64,
+    digests: &[u64],
+    probe_count: u32,
+    answers: &mut [bool],
+) {
+    for digest in digests.iter().take(PREFETCH_DIGESTS) {
+        line::prefetch_line(lines, line_count, *digest);
+    }
+    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
+    for ((digest, answer), next) in digests.iter().zip(answers).zip(ahead) {
+        if let Some(next) = next {
+            line::prefetch_line(lines, line_count, *next);
+        }
+        *answer = match line::line_at(lines, line_count, *digest) {
+            Some(line) => line::contains(line, line::pattern(*digest), probe_count),
+            None => true,
+        };
+    }
+}
+
+pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
+    for (digest, next) in digests.iter().zip(ahead) {
+        if let Some(next) = next {
+            line::prefetch_line(lines, line_count, *next);
+        }
+        if let Some(line) = line::line_at_mut(lines, line_count, *digest) {
+            line::insert(line, line::pattern(*digest), probe_count);
+        }
+    }
+}
+
+pub(super) fn find_byte(window: &[u8], byte: u8) -> Option<usize> {
+    window.iter().position(|candidate| *candidate == byte)
+}
+
+pub(super) fn count_smaller(window: &[u8], byte: u8) -> usize {
+    window.iter().filter(|candidate| **candidate < byte).count()
+}
+
+pub(super) fn count_byte(bytes: &[u8], byte: u8) -> usize {
+    bytes.iter().filter(|candidate| **candidate == byte).count()
+}
+
+pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
+    let mut rank = 0;
+    let mut rest = bit_count;
+    for word in line.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*word);
+        if rest < 64 {
+            return rank + (word & ((1 << rest) - 1)).count_ones();
+        }
+        rank += word.count_ones();
+        rest -= 64;
+    }
+    rank
+}
+
+pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
+    let mut rest = rank;
+    for (index, word) in line.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ones = word.count_ones();
+        if rest < ones {
+            return index as u32 * 64 + select_in_word(word, rest);
+        }
+        rest -= ones;
+    }
+    512
+}
+
+/// Byte by byte, then bit by bit.
+fn select_in_word(word: u64, rank: u32) -> u32 {
+    let mut rest = rank;
+    let mut position = 0;
+    let mut bits = word;
+    loop {
+        let ones = (bits & 0xff).count_ones();
+        if rest < ones {
+            break;
+        }
+        rest -= ones;
+        bits >>= 8;
+        position += 8;
+    }
+    for _ in 0..rest {
+        bits &= bits - 1;
+    }
+    position + bits.trailing_zeros()
+}

@@ -1,0 +1,127 @@
+//! Both twins of every kernel give the same answers, and those of the plain definition.
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use super::portable;
+use crate::line::LINE_BYTES;
+
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state ^ (*state >> 29)
+}
+
+fn random_bytes(state: &mut u64, length: usize, symbol_count: u64) -> Vec<u8> {
+    (0..length).map(|_| ((next(state) >> 20) % symbol_count) as u8).collect()
+}
+
+#[test]
+fn lines_answer_alike() {
+    let mut state = 1;
+    for probe_count in 1..=16 {
+        let digests: Vec<u64> = (0..300).map(|_| next(&mut state)).collect();
+        let strangers: Vec<u64> = (0..300).map(|_| next(&mut state)).collect();
+        for line_count in [1_usize, 2, 7] {
+            let mut portable_lines = vec![0; line_count * LINE_BYTES];
+            portable::lines_insert(&mut portable_lines, line_count as u64, &digests[..20], probe_count);
+            let mut lines = vec![0; line_count * LINE_BYTES];
+            super::lines_insert(&mut lines, line_count as u64, &digests[..20], probe_count);
+            assert_eq!(lines, portable_lines);
+            for asked in [&digests, &strangers] {
+                let mut answers = vec![false; asked.len()];
+                super::lines_contain(&lines, line_count as u64, asked, probe_count, &mut answers);
+                let mut expected = vec![true; asked.len()];
+                portable::lines_contain(&lines, line_count as u64, asked, probe_count, &mut expected);
+                assert_eq!(answers, expected);
+                for (digest, answer) in asked.iter().zip(&answers) {
+                    let line = crate::line::line_at(&lines, line_count as u64, *digest).expect("inside");
+                    assert_eq!(super::line_contains(line, *digest as u32, probe_count), *answer);
+                }
+            }
+            let mut answers = vec![false; 20];
+            super::lines_contain(&lines, line_count as u64, &digests[..20], probe_count, &mut answers);
+            assert!(answers.iter().all(|answer| *answer));
+        }
+    }
+}
+
+#[test]
+fn digests_beyond_the_lines_cannot_be_denied() {
+    let mut answers = [false; 40];
+    super::lines_contain(&[0; 64], 1 << 50, &[u64::MAX; 40], 8, &mut answers);
+    assert_eq!(answers, [true; 40]);
+    super::lines_insert(&mut [0; 64], 1 << 50, &[u64::MAX; 40], 8);
+    let mut none: [bool; 0] = [];
+    super::lines_contain(&[], 0, &[], 8, &mut none);
+}
+
+#[test]
+fn fewer_answers_than_digests_are_filled() {
+    let mut answers = [true; 5];
+    super::lines_contain(&[0; 64], 1, &[7; 40], 8, &mut answers);
+    assert_eq!(answers, [false; 5]);
+}
+
+#[test]
+fn bytes_are_found_and_counted_alike() {
+    let mut state = 2;
+    for length in (0..100).chain([255, 256, 257, 9000]) {
+        for symbol_count in [2, 3, 256] {
+            let bytes = random_bytes(&mut state, length, symbol_count);
+            for byte in [0, 1, 2, 127, 128, 255] {
+                assert_eq!(super::count_byte(&bytes, byte), portable::count_byte(&bytes, byte));
+                for start in [0, 1, length / 2, length, length + 1] {
+                    for window_length in [0, 1, 15, 16, 17, 33, length, usize::MAX] {
+                        let window = super::window(&bytes, start, window_length);
+                        assert_eq!(
+                            super::find_byte(&bytes, start, window_length, byte),
+                            portable::find_byte(window, byte)
+                        );
+                        assert_eq!(
+                            super::count_smaller(&bytes, start, window_length, byte),
+                            portable::count_smaller(window, byte)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_equal_bytes_do_not_run_over() {
+    let bytes = vec![7; 100_000];
+    assert_eq!(super::count_byte(&bytes, 7), 100_000);
+}
+
+#[test]
+fn ranks_and_positions_in_a_line_are_inverse() {
+    let mut state = 3;
+    for round in 0..50 {
+        let mut line = [0; LINE_BYTES];
+        for byte in &mut line {
+            *byte = match round % 4 {
+                0 => next(&mut state) as u8,
+                1 => (next(&mut state) & next(&mut state) & next(&mut state)) as u8,
+                2 => 0xff,
+                _ => 0,
+            };
+        }
+        let mut rank = 0;
+        for position in 0..512u32 {
+            assert_eq!(super::rank_in_line(&line, position), rank);
+            assert_eq!(portable::rank_in_line(&line, position), rank);
+            if line[position as usize / 8] >> (position % 8) & 1 == 1 {
+                assert_eq!(super::select_in_line(&line, rank), position);
+                assert_eq!(portable::select_in_line(&line, rank), position);
+                rank += 1;
+            }
+        }
+        for beyond in [rank, 513, u32::MAX] {
+            assert_eq!(super::select_in_line(&line, beyond), 512);
+            assert_eq!(portable::select_in_line(&line, beyond), 512);
+        }
+        for all in [512, 513, u32::MAX] {
+            assert_eq!(super::rank_in_line(&line, all), rank);
+            assert_eq!(portable::rank_in_line(&line, all), rank);
+        }
+    }
+}

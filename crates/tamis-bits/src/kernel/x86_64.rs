@@ -1,0 +1,272 @@
+//! The kernels with AVX2, POPCNT and BMI instructions.
+//!
+//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
+//! The only unsafe operations inside are loads from slices whose length was checked.
+
+#![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are masked or constant")]
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
+    _mm256_add_epi64, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi32, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_mullo_epi32,
+    _mm256_permutevar8x32_epi32, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi32,
+    _mm256_setzero_si256, _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
+    _mm256_sub_epi8, _mm256_testc_si256, _pdep_u64,
+};
+
+use crate::line::{self, LINE_BYTES};
+
+/// How many digests ahead lines are fetched.
+const PREFETCH_DIGESTS: usize = 16;
+
+/// The step of [`crate::line`] to the powers 0 to 7.
+const POWERS: [u32; 8] = powers();
+/// The step to the power 8: from one round of eight bits to the next.
+const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
+
+const fn powers() -> [u32; 8] {
+    let mut powers = [1_u32; 8];
+    let mut index = 1;
+    while index < 8 {
+        powers[index] = powers[index - 1].wrapping_mul(line::STEP);
+        index += 1;
+    }
+    powers
+}
+
+#[target_feature(enable = "avx2")]
+fn load(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: the reference covers the 32 bytes that are read; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+fn load_half(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: the reference covers the 16 bytes that are read; the load needs no alignment.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+fn halves(line: &[u8; LINE_BYTES]) -> (__m256i, __m256i) {
+    let (halves, _) = line.as_chunks::<32>();
+    (load(&halves[0]), load(&halves[1]))
+}
+
+#[target_feature(enable = "avx2")]
+fn power_lanes() -> __m256i {
+    let [a, b, c, d, e, f, g, h] = POWERS.map(u32::cast_signed);
+    _mm256_setr_epi32(a, b, c, d, e, f, g, h)
+}
+
+/// Ones in the lanes of the first `count` bits of a round, zeros in the others.
+#[target_feature(enable = "avx2")]
+fn lane_ones(count: u32) -> __m256i {
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(count.cast_signed()), lanes);
+    _mm256_srli_epi32::<31>(used)
+}
+
+/// Whether the bits of one round are set: lane by lane the word that the top four bits of the pattern name, and in it the
+/// bit that the next five name.
+#[target_feature(enable = "avx2")]
+fn round_contains(low: __m256i, high: __m256i, patterns: __m256i, ones: __m256i) -> bool {
+    let words = _mm256_srli_epi32::<28>(patterns);
+    let low_words = _mm256_permutevar8x32_epi32(low, words);
+    let high_words = _mm256_permutevar8x32_epi32(high, words);
+    // The top bit of the pattern says which half; the blend looks at the top bit of each lane.
+    let held = _mm256_castps_si256(_mm256_blendv_ps(
+        _mm256_castsi256_ps(low_words),
+        _mm256_castsi256_ps(high_words),
+        _mm256_castsi256_ps(patterns),
+    ));
+    let bits = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(patterns));
+    let wanted = _mm256_sllv_epi32(ones, bits);
+    _mm256_testc_si256(held, wanted) != 0
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
+    let (low, high) = halves(line);
+    let mut pattern = pattern;
+    let mut rest = probe_count;
+    loop {
+        let patterns = _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), power_lanes());
+        if !round_contains(low, high, patterns, lane_ones(rest)) {
+            return false;
+        }
+        if rest <= 8 {
+            return true;
+        }
+        rest -= 8;
+        pattern = pattern.wrapping_mul(ROUND);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn lines_contain(
+    lines: &[u8],
+    line_count: u64,
+    digests: &[u64],
+    probe_count: u32,
+    answers: &mut [bool],
+) {
+    for digest in digests.iter().take(PREFETCH_DIGESTS) {
+        line::prefetch_line(lines, line_count, *digest);
+    }
+    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
+    let head_count = ahead.len().min(answers.len());
+    let (head_answers, tail_answers) = answers.split_at_mut(head_count);
+    for ((digest, answer), next) in digests.iter().zip(head_answers).zip(ahead) {
+        line::prefetch_line(lines, line_count, *next);
+        *answer = digest_contained(lines, line_count, *digest, probe_count);
+    }
+    for (digest, answer) in digests.iter().skip(head_count).zip(tail_answers) {
+        *answer = digest_contained(lines, line_count, *digest, probe_count);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn digest_contained(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    match line::line_at(lines, line_count, digest) {
+        Some(line) => line_contains(line, line::pattern(digest), probe_count),
+        None => true,
+    }
+}
+
+/// The addresses come from one multiplication of eight lanes; bits are set one by one.
+#[target_feature(enable = "avx2")]
+pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+    let powers = power_lanes();
+    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
+    for (digest, next) in digests.iter().zip(ahead) {
+        if let Some(next) = next {
+            line::prefetch_line(lines, line_count, *next);
+        }
+        let Some(line) = line::line_at_mut(lines, line_count, *digest) else { continue };
+        let mut pattern = line::pattern(*digest);
+        let mut rest = probe_count as usize;
+        while rest > 0 {
+            let patterns = _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), powers);
+            let mut addresses = [0_u32; 8];
+            // SAFETY: the array has the 32 bytes that are written; the store needs no alignment.
+            unsafe { _mm256_storeu_si256(addresses.as_mut_ptr().cast(), _mm256_srli_epi32::<23>(patterns)) };
+            for address in addresses.iter().take(rest) {
+                line[(address >> 3) as usize & (LINE_BYTES - 1)] |= 1 << (address & 7);
+            }
+            rest = rest.saturating_sub(8);
+            pattern = pattern.wrapping_mul(ROUND);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn find_byte(window: &[u8], byte: u8) -> Option<usize> {
+    let (chunks, rest) = window.as_chunks::<32>();
+    let wanted = _mm256_set1_epi8(byte.cast_signed());
+    for (index, chunk) in chunks.iter().enumerate() {
+        let found = _mm256_movemask_epi8(_mm256_cmpeq_epi8(load(chunk), wanted)).cast_unsigned();
+        if found != 0 {
+            return Some(index * 32 + found.trailing_zeros() as usize);
+        }
+    }
+    let base = chunks.len() * 32;
+    let (halves, tail) = rest.as_chunks::<16>();
+    for half in halves {
+        let found = equal_half(half, byte);
+        if found != 0 {
+            return Some(base + found.trailing_zeros() as usize);
+        }
+    }
+    let base = base + halves.len() * 16;
+    let found = equal_half(&padded(tail), byte) & tail_mask(tail);
+    (found != 0).then(|| base + found.trailing_zeros() as usize)
+}
+
+#[target_feature(enable = "avx2")]
+fn equal_half(half: &[u8; 16], byte: u8) -> u32 {
+    _mm_movemask_epi8(_mm_cmpeq_epi8(load_half(half), _mm_set1_epi8(byte.cast_signed()))).cast_unsigned()
+}
+
+fn padded(tail: &[u8]) -> [u8; 16] {
+    let mut half = [0; 16];
+    for (target, source) in half.iter_mut().zip(tail) {
+        *target = *source;
+    }
+    half
+}
+
+fn tail_mask(tail: &[u8]) -> u32 {
+    (1 << tail.len()) - 1
+}
+
+/// Bytes at least `byte` are those that the greater of the two leaves as they are.
+#[target_feature(enable = "avx2")]
+pub(super) fn count_smaller(window: &[u8], byte: u8) -> usize {
+    let (chunks, rest) = window.as_chunks::<32>();
+    let bound = _mm256_set1_epi8(byte.cast_signed());
+    let mut count = 0;
+    for chunk in chunks {
+        let bytes = load(chunk);
+        let not_smaller = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, bound), bytes);
+        count += _mm256_movemask_epi8(not_smaller).cast_unsigned().count_zeros() as usize;
+    }
+    let bound = _mm_set1_epi8(byte.cast_signed());
+    let (halves, tail) = rest.as_chunks::<16>();
+    for half in halves {
+        let bytes = load_half(half);
+        let not_smaller =
+            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned();
+        count += (!not_smaller & 0xffff).count_ones() as usize;
+    }
+    let bytes = load_half(&padded(tail));
+    let not_smaller = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned();
+    count + (!not_smaller & tail_mask(tail)).count_ones() as usize
+}
+
+/// Equal bytes are minus one in each byte lane: 255 chunks are added up before a lane could run over.
+#[target_feature(enable = "avx2")]
+pub(super) fn count_byte(bytes: &[u8], byte: u8) -> usize {
+    let (chunks, rest) = bytes.as_chunks::<32>();
+    let wanted = _mm256_set1_epi8(byte.cast_signed());
+    let zero = _mm256_setzero_si256();
+    let mut sums = zero;
+    for group in chunks.chunks(255) {
+        let mut lanes = zero;
+        for chunk in group {
+            lanes = _mm256_sub_epi8(lanes, _mm256_cmpeq_epi8(load(chunk), wanted));
+        }
+        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(lanes, zero));
+    }
+    let mut parts = [0_u64; 4];
+    // SAFETY: the array has the 32 bytes that are written; the store needs no alignment.
+    unsafe { _mm256_storeu_si256(parts.as_mut_ptr().cast(), sums) };
+    let count: u64 = parts.iter().sum();
+    count as usize + rest.iter().filter(|candidate| **candidate == byte).count()
+}
+
+#[target_feature(enable = "popcnt")]
+pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
+    let mut rank = 0;
+    // Without a branch on the position: each word is masked to the bits that count.
+    for (index, word) in line.as_chunks::<8>().0.iter().enumerate() {
+        let bits = bit_count.saturating_sub(index as u32 * 64).min(64);
+        let mask = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+        rank += (u64::from_le_bytes(*word) & mask).count_ones();
+    }
+    rank
+}
+
+#[target_feature(enable = "popcnt,bmi1,bmi2")]
+pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
+    let mut rest = rank;
+    for (index, word) in line.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ones = word.count_ones();
+        if rest < ones {
+            return index as u32 * 64 + _pdep_u64(1 << rest, word).trailing_zeros();
+        }
+        rest -= ones;
+    }
+    512
+}

@@ -1,0 +1,61 @@
+//! Integers of equal width, bit after bit.
+
+use crate::bits::{BitBuilder, get_bits};
+
+/// Borrowed integers of `width` bits each (0 to 64).
+#[derive(Debug, Clone, Copy)]
+pub struct PackedInts<'a> {
+    bytes: &'a [u8],
+    width: u32,
+    count: u64,
+}
+
+impl<'a> PackedInts<'a> {
+    /// The `count` integers at the front of `bytes`, and their length in bytes (a multiple of 8); `None` where the bytes are
+    /// too few or the width is above 64.
+    pub fn open(bytes: &'a [u8], width: u32, count: u64) -> Option<(Self, usize)> {
+        if width > 64 {
+            return None;
+        }
+        let length = usize::try_from(encoded_bytes(width, count)?).ok()?;
+        Some((Self { bytes: bytes.get(..length)?, width, count }, length))
+    }
+
+    /// How many integers there are.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// An integer; 0 beyond the end.
+    #[inline]
+    pub fn get(&self, index: u64) -> u64 {
+        if index >= self.count {
+            return 0;
+        }
+        get_bits(self.bytes, index * u64::from(self.width), self.width)
+    }
+}
+
+/// Bytes of `count` integers; `None` beyond 64 bits.
+pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
+    Some(count.checked_mul(u64::from(width))?.div_ceil(64) * 8)
+}
+
+/// Appends the lowest `width` bits of each integer, filled up to a multiple of 8 bytes.
+pub fn encode(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = u64>) {
+    let mut builder = BitBuilder::new();
+    integers.for_each(|integer| builder.push_bits(integer, width));
+    let bytes = builder.finish();
+    target.extend_from_slice(&bytes);
+    target.resize(target.len() + bytes.len().next_multiple_of(8) - bytes.len(), 0);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Rank and select over borrowed bits with a directory of 3.2 %.
+//!
+//! ```text
+//! bits         ceil(bit_count / 8) bytes, filled up with zero bytes to a multiple of 8
+//! superblocks  for each 65,536 bits begun, and once more at the end: ones before it, u64
+//! blocks       for each 512 bits begun: ones before it within its superblock, u16; filled up with zeros to a multiple of 8
+//! ones         for the 0th, 2,048th, ... set bit: number of its 512-bit block, u32
+//! zeros        the same for unset bits
+//! ```
+//!
+//! The lists of ones and zeros are there where select was asked for. All integers are little-endian. A directory that is
+//! not that of its bits gives wrong answers, but none beyond `bit_count`, no panic and no long loop.
+
+use crate::bits::Bits;
+use crate::kernel;
+
+const SUPERBLOCK_BITS: u64 = 65_536;
+const BLOCK_BITS: u64 = 512;
+const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
+const SAMPLE_RATE: u64 = 2_048;
+
+/// Which bits can be selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Select {
+    /// None: rank only.
+    None,
+    /// Set bits.
+    Ones,
+    /// Set and unset bits.
+    Both,
+}
+
+/// Bits with a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct RankBits<'a> {
+    bits: Bits<'a>,
+    superblocks: &'a [u8],
+    blocks: &'a [u8],
+    ones: &'a [u8],
+    zeros: &'a [u8],
+    one_count: u64,
+}
+
+/// Takes parts off the front of bytes.
+fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Option<&'a [u8]> {
+    let (front, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+    *bytes = rest;
+    Some(front)
+}
+
+const fn sample_count(count: u64) -> u64 {
+    count.div_ceil(SAMPLE_RATE)
+}
+
+/// The lengths of the parts but the samples.
+fn fixed_lengths(bit_count: u64) -> [u64; 3] {
+    [
+        bit_count.div_ceil(64).saturating_mul(8),
+        (bit_count.div_ceil(SUPERBLOCK_BITS) + 1) * 8,
+        (bit_count.div_ceil(BLOCK_BITS) * 2).next_multiple_of(8),
+    ]
+}
+
+impl<'a> RankBits<'a> {
+    /// The structure that lies at the front of `bytes`, and its length in bytes; `None` where the bytes are too few.
+    pub fn open(bytes: &'a [u8], bit_count: u64, select: Select) -> Option<(Self, usize)> {
+        let mut rest = bytes;
+        let [bit_bytes, superblock_bytes, block_bytes] = fixed_lengths(bit_count);
+        let bits = Bits::new(take(&mut rest, bit_bytes)?, bit_count)?;
+        let superblocks = take(&mut rest, superblock_bytes)?;
+        let blocks = take(&mut rest, block_bytes)?;
+        let one_count = u64::from_le_bytes(*superblocks.last_chunk()?);
+        let zero_count = bit_count.checked_sub(one_count)?;
+        let ones = take(&mut rest, if select == Select::None { 0 } else { sample_count(one_count) * 4 })?;
+        let zeros = take(&mut rest, if select == Select::Both { sample_count(zero_count) * 4 } else { 0 })?;
+        Some((Self { bits, superblocks, blocks, ones, zeros, one_count }, bytes.len() - rest.len()))
+    }
+
+    /// The bits themselves.
+    #[inline]
+    pub const fn bits(&self) -> Bits<'a> {
+        self.bits
+    }
+
+    /// How many bits are set.
+    #[inline]
+    pub const fn one_count(&self) -> u64 {
+        self.one_count
+    }
+
+    /// How many of the bits before `index` are set; of all bits from the end on.
+    #[inline]
+    pub fn rank(&self, index: u64) -> u64 {
+        if index >= self.bits.len() {
+            return self.one_count;
+        }
+        let block = index / BLOCK_BITS;
+        let line = self.bits.line(block);
+        self.block_rank(block) + u64::from(kernel::rank_in_line(&line, (index % BLOCK_BITS) as u32))
+    }
+
+    /// How many of the bits before `index` are not set.
+    #[inline]
+    pub fn rank_zeros(&self, index: u64) -> u64 {
+        let index = index.min(self.bits.len());
+        index - self.rank(index).min(index)
+    }
+
+    /// Position of the set bit that `rank` set bits precede. Needs [`Select::Ones`] to be fast.
+    pub fn select(&self, rank: u64) -> Option<u64> {
+        if rank >= self.one_count {
+            return None;
+        }
+        let block = self.find_block(self.ones, rank, |block| self.block_rank(block));
+        let inside = rank.checked_sub(self.block_rank(block))?;
+        self.position(block, kernel::select_in_line(&self.bits.line(block), u32::try_from(inside).ok()?))
+    }
+
+    /// Position of the unset bit that `rank` unset bits precede. Needs [`Select::Both`] to be fast.
+    pub fn select_zero(&self, rank: u64) -> Option<u64> {
+        if rank >= self.bits.len() - self.one_count {
+            return None;
+        }
+        let zeros_before = |block: u64| (block * BLOCK_BITS).saturating_sub(self.block_rank(block));
+        let block = self.find_block(self.zeros, rank, zeros_before);
+        let inside = rank.checked_sub(zeros_before(block))?;
+        let line = self.bits.line(block).map(|byte| !byte);
+        self.position(block, kernel::select_in_line(&line, u32::try_from(inside).ok()?))
+    }
+
+    fn position(&self, block: u64, inside: u32) -> Option<u64> {
+        let position = block * BLOCK_BITS + u64::from(inside);
+        (u64::from(inside) < BLOCK_BITS && position < self.bits.len()).then_some(position)
+    }
+
+    /// Set bits before a block.
+    #[inline]
+    fn block_rank(&self, block: u64) -> u64 {
+        let superblock = (block / BLOCKS_PER_SUPERBLOCK) as usize * 8;
+        let before = self.superblocks.get(superblock..).and_then(|rest| rest.first_chunk());
+        let inside = self.blocks.get(block as usize * 2..).and_then(|rest| rest.first_chunk());
+        let inside = inside.map_or(0, |inside| u16::from_le_bytes(*inside));
+        before.map_or(0, |before| u64::from_le_bytes(*before)).saturating_add(u64::from(inside))
+    }
+
+    /// The last block that at most `rank` bits precede: binary search between two samples.
+    fn find_block(&self, samples: &[u8], rank: u64, bits_before: impl Fn(u64) -> u64) -> u64 {
+        let block_count = self.bits.len().div_ceil(BLOCK_BITS);
+        let sample = |index: u64| {
+            let block = samples.get(index as usize * 4..).and_then(|rest| rest.first_chunk());
+            block.map(|block| u64::from(u32::from_le_bytes(*block)))
+        };
+        let mut low = sample(rank / SAMPLE_RATE).unwrap_or(0).min(block_count);
+        let mut high =
+            sample(rank / SAMPLE_RATE + 1).map_or(block_count, |block| (block + 1).min(block_count));
+        while low + 1 < high {
+            let middle = u64::midpoint(low, high);
+            if bits_before(middle) <= rank { low = middle } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Appends bits (as [`crate::BitBuilder::finish`] gives them) and their directory. At most 2^41 bits can be selected.
+pub fn encode(target: &mut Vec<u8>, bytes: &[u8], bit_count: u64, select: Select) {
+    let bits = Bits::new(bytes, bit_count).expect("the caller counts the bits it gives");
+    let start = target.len();
+    target.extend_from_slice(bytes.get(..bit_count.div_ceil(8) as usize).unwrap_or_default());
+    target.resize(start + fixed_lengths(bit_count)[0] as usize, 0);
+
+    let mut superblocks = Vec::new();
+    let mut blocks = Vec::new();
+    let mut samples = [Vec::new(), Vec::new()];
+    let mut ranks = [0_u64; 2];
+    let mut superblock_rank = 0;
+    for block in 0..bit_count.div_ceil(BLOCK_BITS) {
+        if block % BLOCKS_PER_SUPERBLOCK == 0 {
+            superblock_rank = ranks[0];
+            superblocks.extend_from_slice(&superblock_rank.to_le_bytes());
+        }
+        blocks.extend_from_slice(&((ranks[0] - superblock_rank) as u16).to_le_bytes());
+        let ones = u64::from(kernel::rank_in_line(&bits.line(block), 512));
+        let zeros = (bit_count - block * BLOCK_BITS).min(BLOCK_BITS) - ones;
+        for ((rank, samples), inside) in ranks.iter_mut().zip(&mut samples).zip([ones, zeros]) {
+            let end = *rank + inside;
+            while samples.len() as u64 / 4 * SAMPLE_RATE < end {
+                samples.extend_from_slice(&(block as u32).to_le_bytes());
+            }
+            *rank = end;
+        }
+    }
+    superblocks.extend_from_slice(&ranks[0].to_le_bytes());
+    blocks.resize(blocks.len().next_multiple_of(8), 0);
+    target.extend_from_slice(&superblocks);
+    target.extend_from_slice(&blocks);
+    if select != Select::None {
+        target.extend_from_slice(&samples[0]);
+    }
+    if select == Select::Both {
+        target.extend_from_slice(&samples[1]);
+    }
+}
+
+/// Bytes that [`encode`] appends.
+pub fn encoded_bytes(bit_count: u64, one_count: u64, select: Select) -> u64 {
+    let fixed: u64 = fixed_lengths(bit_count).iter().sum();
+    let ones = if select == Select::None { 0 } else { sample_count(one_count) };
+    let zeros = if select == Select::Both { sample_count(bit_count - one_count) } else { 0 };
+    fixed + (ones + zeros) * 4
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What the tests of the log share: numbered records, a log in any file system, and replay as a list of numbers.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tamis_vfs::{MemVfs, Vfs};
+
+use crate::{
+    batch::WriteBatch,
+    error::Result,
+    file_name::FileName,
+    options::Durability,
+    wal::{
+        reader::{LogFiles, ReplayReport, replay},
+        writer::{Log, LogSetup, SegmentEnd},
+    },
+};
+
+pub(crate) const DATABASE_ID: u64 = 0x0123_4567_89AB_CDEF;
+pub(crate) const DEFERRED_BYTES_MAX: usize = 400;
+
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from("/db")
+}
+
+pub(crate) fn path(number: u64) -> PathBuf {
+    FileName::Log(number).path(&folder())
+}
+
+pub(crate) fn new_vfs() -> MemVfs {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(&folder()).unwrap();
+    vfs
+}
+
+/// File numbers that go on over reopens.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    pub(crate) fn starting_at(first: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(first)))
+    }
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self::starting_at(1)
+    }
+}
+
+pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[SegmentEnd]) -> Result<Log> {
+    let numbers = numbers.clone();
+    let setup = LogSetup {
+        vfs,
+        folder: folder(),
+        database_id: DATABASE_ID,
+        deferred_bytes_max: DEFERRED_BYTES_MAX,
+        next_number: Box::new(move || numbers.0.fetch_add(1, Ordering::SeqCst)),
+    };
+    Log::create(setup, previous)
+}
+
+/// The payload of record `id`: one to three entries with the sequence numbers 4 `id`, 4 `id` + 1, ...
+pub(crate) fn payload(id: u64) -> Vec<u8> {
+    let mut batch = WriteBatch::new();
+    for index in 0..=id % 3 {
+        let value = vec![id as u8; (id * 7 % 40) as usize];
+        batch.put_in(index as u32, format!("key {id}").as_bytes(), &value).unwrap();
+    }
+    batch.seal(4 * id).to_vec()
+}
+
+pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<()> {
+    log.append(&[&payload(id)], durability, Duration::ZERO)
+}
+
+/// The numbers of the records that a replay gives, in order; fails on half a record or wrong entries.
+pub(crate) fn replayed(vfs: &dyn Vfs, first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
+    let numbers: Vec<u64> =
+        log_files(vfs).keys().filter_map(|name| FileName::parse(name)?.number()).collect();
+    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID, first_needed, numbers: &numbers };
+    let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut ids = Vec::new();
+    let report = replay(vfs, files, &mut |entry, _segment| {
+        let id = entry.sequence / 4;
+        assert_eq!(entry.key, format!("key {id}").as_bytes());
+        assert_eq!(entry.value, vec![id as u8; (id * 7 % 40) as usize]);
+        let count = found.entry(id).or_default();
+        assert_eq!(
+            (entry.sequence % 4, u64::from(entry.keyspace)),
+            (*count, *count),
+            "order within record {id}"
+        );
+        if *count == 0 {
+            ids.push(id);
+        }
+        *count += 1;
+        Ok(())
+    })?;
+    assert!(found.iter().all(|(id, count)| *count == id % 3 + 1), "half a record: {found:?}");
+    assert_eq!(report.entries, found.values().sum::<u64>());
+    Ok((ids, report))
+}
+
+/// The logs of the folder: name and bytes.
+pub(crate) fn log_files(vfs: &dyn Vfs) -> BTreeMap<String, Vec<u8>> {
+    let entries = vfs.list(&folder()).unwrap().into_iter();
+    let logs = entries.filter(|entry| matches!(FileName::parse(&entry.name), Some(FileName::Log(_))));
+    logs.map(|entry| (entry.name.clone(), vfs.read(&folder().join(&entry.name)).unwrap())).collect()
+}
+
+/// A file system with these logs.
+pub(crate) fn vfs_of(files: &BTreeMap<String, Vec<u8>>) -> MemVfs {
+    let vfs = new_vfs();
+    for (name, bytes) in files {
+        write(&vfs, &folder().join(name), bytes);
+    }
+    vfs
+}
+
+pub(crate) fn write(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) {
+    vfs.create(path).unwrap().append(bytes).unwrap();
+}
