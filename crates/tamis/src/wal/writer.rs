@@ -20,7 +20,7 @@ use tamis_vfs::{Access, File, Vfs};
 use crate::{
     error::{Error, Result},
     file_name::FileName,
-    frame::{FRAME_HEADER_BYTES, move_frames, put_frame_parts},
+    frame::{move_frames, put_frame_parts},
     options::Durability,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };
@@ -361,9 +361,6 @@ impl OpenSegment {
         OlderSegment { end, is_durable: false, file: Some(self.file) }
     }
 }
-
-/// Bytes that a record takes besides its payload, for estimates of a log's growth.
-pub(crate) const RECORD_OVERHEAD_BYTES: usize = FRAME_HEADER_BYTES;
 
 #[cfg(test)]
 mod tests;
