@@ -1,1 +1,3 @@
-//! One byte budget for blocks, indexes and filters.
+//! What is kept in memory of tables, within one byte budget.
+
+pub(crate) mod block;

@@ -1,6 +1,20 @@
 //! Tables: immutable sorted files of entries (`docs/format/table.md`).
 //!
-//! A table knows nothing of levels, versions or memtables: entries in order go in, and come out by key, by
-//! number or in order. Every byte is checksummed; nothing is believed before it was verified.
+//! A table knows nothing of levels, versions or memtables: entries in order go in ([`writer`]), and come out by key, by
+//! number or in order ([`reader`], [`cursor`]). Every byte is checksummed; nothing is believed before it was verified.
 
+mod block;
+mod block_builder;
+pub(crate) mod cursor;
+mod data;
+pub(crate) mod environment;
+pub(crate) mod filter_block;
+mod format;
+mod index;
 pub(crate) mod properties;
+pub(crate) mod reader;
+mod section;
+pub(crate) mod writer;
+
+#[cfg(test)]
+mod tests;

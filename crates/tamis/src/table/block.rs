@@ -1,0 +1,250 @@
+//! Reads the content of a data block in place (`docs/format/table.md`, "Content of a data block").
+//!
+//! [`Layout`] is what a reader keeps of a block; [`Layout::over`] lays it over the content. A search looks at the
+//! contiguous key heads first (a branch-free count that the compiler turns into vector code) and compares whole keys only
+//! where heads are equal: header, heads and offsets lie in the block's first cache lines, the entry in another.
+//!
+//! Every access is checked: `None` means that the bytes are not what a writer can have written, though their checksum
+//! is right; callers make a [`crate::Corruption`] of it.
+
+use std::cmp::Ordering;
+
+use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
+use crate::{coding::Decoder, key::Sequence};
+
+/// Below this many heads counting is faster than halving.
+const COUNTED_HEADS_MAX: usize = 64;
+
+/// Where the parts of a content lie. Small, copied, valid for the content that it was parsed from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    entry_count: u32,
+    prefix_length: u32,
+    sequence_width: u8,
+    is_wide: bool,
+    sequence_base: Sequence,
+}
+
+impl Layout {
+    /// Parses and checks the header, and that heads, offsets and prefix lie within the content.
+    pub(super) fn parse(content: &[u8]) -> Option<Self> {
+        let mut source = Decoder::new(content);
+        let (entry_count, prefix_length) = (source.take_u16()?, source.take_u16()?);
+        let (sequence_width, flags, zero) = (source.take_u8()?, source.take_u8()?, source.take_u16()?);
+        let sequence_base = source.take_u64()?;
+        let layout = Self {
+            entry_count: entry_count.into(),
+            prefix_length: prefix_length.into(),
+            sequence_width,
+            is_wide: flags & CONTENT_WIDE_OFFSETS != 0,
+            sequence_base,
+        };
+        let is_possible =
+            entry_count > 0 && sequence_width <= 8 && flags <= CONTENT_WIDE_OFFSETS && zero == 0;
+        let fits = layout.entries_start() <= content.len();
+        (is_possible && fits).then_some(layout)
+    }
+
+    pub(super) const fn entry_count(&self) -> usize {
+        self.entry_count as usize
+    }
+
+    pub(super) const fn prefix_length(&self) -> usize {
+        self.prefix_length as usize
+    }
+
+    const fn offset_width(&self) -> usize {
+        if self.is_wide { 4 } else { 2 }
+    }
+
+    const fn offsets_start(&self) -> usize {
+        CONTENT_HEADER_LENGTH + HEAD_LENGTH * self.entry_count()
+    }
+
+    const fn prefix_start(&self) -> usize {
+        self.offsets_start() + self.offset_width() * (self.entry_count() + 1)
+    }
+
+    const fn entries_start(&self) -> usize {
+        self.prefix_start() + self.prefix_length()
+    }
+
+    /// The reader of `content`, from which this layout was parsed.
+    pub(super) const fn over<'a>(&self, content: &'a [u8]) -> Block<'a> {
+        Block { layout: *self, content }
+    }
+}
+
+/// One entry as it lies in the block: the key is prefix + head + rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawEntry<'a> {
+    pub(super) kind: u8,
+    pub(super) sequence: Sequence,
+    pub(super) suffix_length: usize,
+    pub(super) rest: &'a [u8],
+    /// Where the value begins and ends in the content.
+    pub(super) value: (usize, usize),
+}
+
+/// How a key stands to the prefix of a block.
+enum Place<'k> {
+    BelowAll,
+    AboveAll,
+    Within(&'k [u8]),
+}
+
+/// A block's content with its layout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<'a> {
+    layout: Layout,
+    content: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    fn heads(&self) -> &'a [[u8; HEAD_LENGTH]] {
+        let bytes = self.content.get(CONTENT_HEADER_LENGTH..self.layout.offsets_start());
+        bytes.unwrap_or_default().as_chunks().0
+    }
+
+    pub(super) fn prefix(&self) -> &'a [u8] {
+        self.content.get(self.layout.prefix_start()..self.layout.entries_start()).unwrap_or_default()
+    }
+
+    pub(super) fn content(&self) -> &'a [u8] {
+        self.content
+    }
+
+    /// The head of an entry as a number whose big-endian bytes are those of the key.
+    pub(super) fn head(&self, entry_index: usize) -> Option<u32> {
+        self.heads().get(entry_index).map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn offset(&self, entry_index: usize) -> Option<usize> {
+        let width = self.layout.offset_width();
+        let bytes = self.content.get(self.layout.offsets_start() + width * entry_index..)?;
+        Some(if self.layout.is_wide {
+            u32::from_le_bytes(*bytes.first_chunk()?) as usize
+        } else {
+            u16::from_le_bytes(*bytes.first_chunk()?).into()
+        })
+    }
+
+    /// The entry of this number; `None` past the last one too.
+    #[inline]
+    pub(super) fn entry(&self, entry_index: usize) -> Option<RawEntry<'a>> {
+        if entry_index >= self.layout.entry_count() {
+            return None;
+        }
+        let (start, end) = (self.offset(entry_index)?, self.offset(entry_index + 1)?);
+        let bytes = self.content.get(start..end)?;
+        let (&kind, bytes) = bytes.split_first()?;
+        let (delta, bytes) = bytes.split_at_checked(self.layout.sequence_width.into())?;
+        let mut word = [0; 8];
+        word.get_mut(..delta.len())?.copy_from_slice(delta);
+        let sequence = self.layout.sequence_base.checked_add(u64::from_le_bytes(word))?;
+        let (suffix_length, bytes) = match bytes.split_first()? {
+            (&short, rest) if short < 0x80 => (usize::from(short), rest),
+            _ => {
+                let mut source = Decoder::new(bytes);
+                (usize::try_from(source.take_varint()?).ok()?, source.rest())
+            }
+        };
+        let (rest, value) = bytes.split_at_checked(suffix_length.saturating_sub(HEAD_LENGTH))?;
+        Some(RawEntry { kind, sequence, suffix_length, rest, value: (end - value.len(), end) })
+    }
+
+    fn place<'k>(&self, key: &'k [u8]) -> Place<'k> {
+        let prefix = self.prefix();
+        match key.strip_prefix(prefix) {
+            Some(suffix) => Place::Within(suffix),
+            None if key < prefix => Place::BelowAll,
+            None => Place::AboveAll,
+        }
+    }
+
+    /// How many entries lie before (`key`, `sequence`); with `None` for the sequence, how many lie before or at `key`.
+    pub(super) fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Option<usize> {
+        let suffix = match self.place(key) {
+            Place::BelowAll => return Some(0),
+            Place::AboveAll => return Some(self.layout.entry_count()),
+            Place::Within(suffix) => suffix,
+        };
+        let head = head_of(suffix);
+        let heads = self.heads();
+        let mut low = count_below(heads, head);
+        if self.head(low) != Some(head) {
+            return Some(low);
+        }
+        let equal = heads.get(low..)?.partition_point(|bytes| u32::from_le_bytes(*bytes) == head);
+        let mut high = low + equal;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let entry = self.entry(middle)?;
+            let order = compare_suffixes(&entry, suffix).then_with(|| match sequence {
+                Some(sequence) => sequence.cmp(&entry.sequence),
+                None => Ordering::Less,
+            });
+            if order == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+
+    /// The entry of this number, if its key is `key`.
+    pub(super) fn entry_with_key(&self, entry_index: usize, key: &[u8]) -> Option<RawEntry<'a>> {
+        let Place::Within(suffix) = self.place(key) else { return None };
+        if self.head(entry_index)? != head_of(suffix) {
+            return None;
+        }
+        self.entry(entry_index).filter(|entry| compare_suffixes(entry, suffix) == Ordering::Equal)
+    }
+
+    /// Replaces what follows the prefix in `target`, which begins with this block's prefix, by the entry's key.
+    #[inline]
+    pub(super) fn assemble_key(
+        &self,
+        entry_index: usize,
+        entry: &RawEntry<'_>,
+        target: &mut Vec<u8>,
+    ) -> Option<()> {
+        let head = self.head(entry_index)?.to_be_bytes();
+        target.truncate(self.layout.prefix_length());
+        if entry.suffix_length >= HEAD_LENGTH {
+            target.extend_from_slice(&head);
+            target.extend_from_slice(entry.rest);
+        } else {
+            target.extend_from_slice(head.get(..entry.suffix_length)?);
+        }
+        Some(())
+    }
+}
+
+/// The first 4 bytes as a number, filled with zeros.
+pub(super) fn head_of(suffix: &[u8]) -> u32 {
+    match suffix.first_chunk() {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => {
+            suffix.iter().fold(0, |head, &byte| head << 8 | u32::from(byte))
+                << (8 * (HEAD_LENGTH - suffix.len()).min(3))
+        }
+    }
+}
+
+/// How many heads are below `head`.
+fn count_below(heads: &[[u8; HEAD_LENGTH]], head: u32) -> usize {
+    if heads.len() > COUNTED_HEADS_MAX {
+        return heads.partition_point(|bytes| u32::from_le_bytes(*bytes) < head);
+    }
+    heads.iter().map(|bytes| u32::from(u32::from_le_bytes(*bytes) < head)).sum::<u32>() as usize
+}
+
+/// The order of an entry's suffix and another one with an equal head.
+fn compare_suffixes(entry: &RawEntry<'_>, suffix: &[u8]) -> Ordering {
+    match suffix.get(HEAD_LENGTH..) {
+        Some(rest) if entry.suffix_length >= HEAD_LENGTH => entry.rest.cmp(rest),
+        _ => entry.suffix_length.cmp(&suffix.len()),
+    }
+}

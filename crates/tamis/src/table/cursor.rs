@@ -1,0 +1,252 @@
+//! A cursor over a table.
+//!
+//! The cursor holds its block (an `Arc` of the mapped file, or of the block in memory) and its layout; a step within a
+//! block decodes one entry: two offsets, one head, the rest of the key copied behind the block's prefix, which stays in
+//! the key buffer. The value is not copied. A step looks at the index only when it leaves the block.
+
+use std::sync::Arc;
+
+use tamis_vfs::File;
+
+use super::{
+    block::{Block, Layout},
+    data::BlockRef,
+    environment::ReadCost,
+    reader::TableReader,
+};
+use crate::{
+    cache::block::CachedBlock,
+    cursor::Cursor,
+    error::Result,
+    key::{Kind, Sequence},
+    slice::Slice,
+};
+
+/// The block that a cursor stands in, with its own hold on the bytes.
+#[derive(Debug)]
+enum HeldBlock {
+    None,
+    Mapped { file: Arc<dyn File>, start: usize, length: usize },
+    Memory(CachedBlock),
+}
+
+impl HeldBlock {
+    fn content(&self) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Mapped { file, start, length } => {
+                file.mapping().and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
+            }
+            Self::Memory(block) => block.content(),
+        }
+    }
+
+    fn slice(&self, (start, end): (usize, usize)) -> Slice {
+        match self {
+            Self::None => Slice::from([].as_slice()),
+            Self::Mapped { file, start: base, .. } => Slice::mapped(file, base + start, end - start),
+            Self::Memory(block) => Slice::shared(&block.bytes, block.start as usize + start, end - start),
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct TableCursor {
+    table: Arc<TableReader>,
+    fills_cache: bool,
+    cost: ReadCost,
+    held: HeldBlock,
+    /// Number of the block held; meaningless while none is held.
+    block: usize,
+    offset: u64,
+    layout: Layout,
+    entry: usize,
+    is_valid: bool,
+    key: Vec<u8>,
+    sequence: Sequence,
+    kind: Kind,
+    value: (usize, usize),
+}
+
+impl TableCursor {
+    pub(super) fn new(table: Arc<TableReader>, fills_cache: bool) -> Self {
+        Self {
+            table,
+            fills_cache,
+            cost: ReadCost::default(),
+            held: HeldBlock::None,
+            block: 0,
+            offset: 0,
+            layout: Layout::default(),
+            entry: 0,
+            is_valid: false,
+            key: Vec::new(),
+            sequence: 0,
+            kind: Kind::Put,
+            value: (0, 0),
+        }
+    }
+
+    /// What reads cost since the cursor was made.
+    pub(crate) fn cost(&self) -> ReadCost {
+        self.cost
+    }
+
+    fn entries(&self) -> Block<'_> {
+        self.layout.over(self.held.content())
+    }
+
+    /// Holds a block; one that is held already is kept.
+    fn hold(&mut self, block: usize) -> Result<()> {
+        if self.block == block && !matches!(self.held, HeldBlock::None) {
+            return Ok(());
+        }
+        self.held = HeldBlock::None;
+        let extent = self.table.extent(self.table.index()?, block)?;
+        let data = self.table.data();
+        let loaded = data.load(self.table.environment(), block, extent, self.fills_cache, &mut self.cost)?;
+        let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
+        self.key.clear();
+        self.key.extend_from_slice(layout.over(loaded.content()).prefix());
+        self.held = match loaded {
+            BlockRef::Mapped { content, start } => {
+                HeldBlock::Mapped { file: Arc::clone(&data.source.file), start, length: content.len() }
+            }
+            BlockRef::Memory(block) => HeldBlock::Memory(block),
+        };
+        (self.block, self.offset, self.layout) = (block, extent.0, layout);
+        Ok(())
+    }
+
+    /// Stands at an entry of the block held.
+    #[inline]
+    fn stand(&mut self, entry_index: usize) -> Result<()> {
+        let block = self.layout.over(self.held.content());
+        let Some(entry) = block.entry(entry_index) else { return Err(self.table.malformed(self.offset)) };
+        if block.assemble_key(entry_index, &entry, &mut self.key).is_none() {
+            return Err(self.table.malformed(self.offset));
+        }
+        self.kind = match Kind::from_byte(entry.kind) {
+            Some(kind) => kind,
+            None => return self.table.kind(entry.kind, self.offset).map(|_| ()),
+        };
+        self.sequence = entry.sequence;
+        self.value = entry.value;
+        self.entry = entry_index;
+        self.is_valid = true;
+        Ok(())
+    }
+
+    fn block_count(&self) -> Result<usize> {
+        self.table.index().map(|index| index.block_count())
+    }
+
+    /// To an entry of `block`; past its end to the first one of the next block, if there is one.
+    fn stand_at_or_after(&mut self, block: usize, entry_index: usize) -> Result<()> {
+        if entry_index < self.layout.entry_count() {
+            return self.stand(entry_index);
+        }
+        if block + 1 < self.block_count()? {
+            self.hold(block + 1)?;
+            return self.stand(0);
+        }
+        Ok(())
+    }
+
+    /// To the entry before `entry_index` of `block`; before its begin to the last one of the block before.
+    fn stand_before(&mut self, block: usize, entry_index: usize) -> Result<()> {
+        if let Some(before) = entry_index.checked_sub(1) {
+            return self.stand(before);
+        }
+        match block.checked_sub(1) {
+            Some(previous) => {
+                self.hold(previous)?;
+                self.stand(self.layout.entry_count() - 1)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// To the n-th entry of the table, counted from 0; not valid past the last one.
+    pub(crate) fn seek_number(&mut self, number: u64) -> Result<()> {
+        self.is_valid = false;
+        let Some((block, entry_index)) = self.table.index()?.block_of_entry(number) else { return Ok(()) };
+        self.hold(block)?;
+        self.stand(entry_index)
+    }
+
+    fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Result<usize> {
+        self.entries().rank(key, sequence).ok_or_else(|| self.table.malformed(self.offset))
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.hold(0)?;
+        self.stand(0)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.hold(self.block_count()?.saturating_sub(1))?;
+        self.stand(self.layout.entry_count().saturating_sub(1))
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        self.is_valid = false;
+        let block = self.table.index()?.block_of(key, sequence);
+        self.hold(block)?;
+        let rank = self.rank(key, Some(sequence))?;
+        self.stand_at_or_after(block, rank)
+    }
+
+    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        self.is_valid = false;
+        let block = self.table.index()?.block_back_of(key, is_inclusive);
+        self.hold(block)?;
+        let rank = self.rank(key, if is_inclusive { None } else { Some(Sequence::MAX) })?;
+        self.stand_before(block, rank)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.stand_at_or_after(self.block, self.entry + 1)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.stand_before(self.block, self.entry)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn value(&self) -> &[u8] {
+        self.held.content().get(self.value.0..self.value.1).unwrap_or_default()
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.held.slice(self.value)
+    }
+}
+
+impl Drop for TableCursor {
+    fn drop(&mut self) {
+        self.cost.add_to(&self.table.environment().metrics);
+    }
+}

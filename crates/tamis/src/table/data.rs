@@ -1,0 +1,216 @@
+//! Loads data blocks: from the mapping or through the block cache, verified once, decompressed where needed.
+//!
+//! A mapped block of an uncompressed table is used where it lies; a bit per block remembers that its checksum was right,
+//! so it is computed once per opened table and not once per read. Two threads may both find the bit unset and both
+//! verify: that costs time once and nothing else. Everything else is read or decompressed into memory, verified then, and
+//! kept in the cache.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tamis_vfs::File;
+
+use super::{
+    environment::{ReadCost, TableEnvironment},
+    format::{
+        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
+        CONTENT_LENGTH_MAX,
+    },
+    section::Source,
+};
+use crate::{
+    cache::block::CachedBlock,
+    coding::{Decoder, checksum},
+    error::{Error, Result},
+    slice::Slice,
+};
+
+/// Content of a verified block, borrowed from a mapping or held in memory.
+#[derive(Debug)]
+pub(super) enum BlockRef<'a> {
+    Mapped { content: &'a [u8], start: usize },
+    Memory(CachedBlock),
+}
+
+impl BlockRef<'_> {
+    pub(super) fn content(&self) -> &[u8] {
+        match self {
+            Self::Mapped { content, .. } => content,
+            Self::Memory(block) => block.content(),
+        }
+    }
+
+    /// A part of the content with its own hold on the bytes.
+    pub(super) fn slice(&self, file: &Arc<dyn File>, (start, end): (usize, usize)) -> Slice {
+        match self {
+            Self::Mapped { start: base, .. } => Slice::mapped(file, base + start, end - start),
+            Self::Memory(block) => Slice::shared(&block.bytes, block.start as usize + start, end - start),
+        }
+    }
+}
+
+/// The data section of an open table.
+#[derive(Debug)]
+pub(super) struct DataBlocks {
+    pub(super) source: Source,
+    pub(super) file_number: u64,
+    /// One bit per block of a mapped table: its checksum was found right.
+    verified: Box<[AtomicU64]>,
+}
+
+impl DataBlocks {
+    pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
+        let words = if source.file.mapping().is_some() { block_count.div_ceil(64) } else { 0 };
+        let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self { source, file_number, verified }
+    }
+
+    /// The content of a block that lies at `extent`. `fills_cache` is false for jobs that read a table once.
+    pub(super) fn load(
+        &self,
+        environment: &TableEnvironment,
+        block: usize,
+        extent: (u64, u64),
+        fills_cache: bool,
+        cost: &mut ReadCost,
+    ) -> Result<BlockRef<'_>> {
+        let (start, end) = extent;
+        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
+        if let Some(bytes) = self.source.mapped(start, length) {
+            if let Some(content) = self.mapped_content(block, start, bytes, cost)? {
+                return Ok(BlockRef::Mapped { content, start: start as usize + BLOCK_HEADER_LENGTH });
+            }
+        } else if end > self.source.length {
+            let got = format!("a block of {length} bytes");
+            return Err(self.source.damaged(start, "block index", "positions within the file", got));
+        }
+        if let Some(block) = environment.cache.get(self.file_number, start) {
+            cost.cache_hits += 1;
+            return Ok(BlockRef::Memory(block));
+        }
+        let mut load = || {
+            cost.blocks_read += 1;
+            cost.bytes_read += length as u64;
+            self.load_into_memory(start, length)
+        };
+        let block =
+            if fills_cache { environment.cache.get_or_load(self.file_number, start, load)? } else { load()? };
+        Ok(BlockRef::Memory(block))
+    }
+
+    /// The content in place; `None` for a compressed block, which is not verified here.
+    fn mapped_content<'a>(
+        &self,
+        block: usize,
+        offset: u64,
+        bytes: &'a [u8],
+        cost: &mut ReadCost,
+    ) -> Result<Option<&'a [u8]>> {
+        let word = self.verified.get(block / 64);
+        let bit = 1 << (block % 64);
+        if word.is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0) {
+            cost.cache_hits += 1;
+        } else {
+            if bytes.get(13).is_none_or(|&compression| compression != COMPRESSION_NONE) {
+                return Ok(None);
+            }
+            verify_block(&self.source, offset, bytes)?;
+            cost.blocks_read += 1;
+            cost.bytes_read += bytes.len() as u64;
+            if let Some(word) = word {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        // The length was found right when the block was verified.
+        let length = bytes
+            .get(8..12)
+            .and_then(|field| field.first_chunk())
+            .map_or(0, |field| u32::from_le_bytes(*field));
+        Ok(bytes.get(BLOCK_HEADER_LENGTH..).and_then(|rest| rest.get(..length as usize)))
+    }
+
+    /// Reads and verifies a block anew, past mapping bits and cache.
+    pub(super) fn load_and_verify(&self, (start, end): (u64, u64)) -> Result<CachedBlock> {
+        if end > self.source.length {
+            return Err(self.source.damaged(
+                start,
+                "block index",
+                "positions within the file",
+                end.to_string(),
+            ));
+        }
+        self.load_into_memory(start, (end - start) as usize)
+    }
+
+    fn load_into_memory(&self, offset: u64, length: usize) -> Result<CachedBlock> {
+        let mut raw: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+        match Arc::get_mut(&mut raw) {
+            Some(target) => self.source.read(offset, target)?,
+            None => return Err(self.source.damaged(offset, "block", "a buffer of its own", "a shared one")),
+        }
+        let header = verify_block(&self.source, offset, &raw)?;
+        let stored = raw.get(BLOCK_HEADER_LENGTH..).unwrap_or_default();
+        let content_length = header.length as usize;
+        let mut content: Arc<[u8]> = match header.compression {
+            COMPRESSION_NONE => {
+                return Ok(CachedBlock {
+                    bytes: raw,
+                    start: BLOCK_HEADER_LENGTH as u32,
+                    length: header.length,
+                });
+            }
+            _ => std::iter::repeat_n(0, content_length).collect(),
+        };
+        let target = Arc::get_mut(&mut content).unwrap_or_default();
+        let written = match header.compression {
+            COMPRESSION_LZ4 => {
+                lz4_flex::block::decompress_into(stored, target).map_err(|error| error.to_string())
+            }
+            _ => zstd::bulk::decompress_to_buffer(stored, target).map_err(|error| error.to_string()),
+        };
+        if written != Ok(content_length) {
+            let expected = format!("{content_length} bytes after decompression");
+            return Err(self.source.damaged(offset, "compressed block", expected, format!("{written:?}")));
+        }
+        Ok(CachedBlock { bytes: content, start: 0, length: header.length })
+    }
+}
+
+struct BlockHeader {
+    length: u32,
+    compression: u8,
+}
+
+/// Checks checksum, kind, compression, length and padding of a block's bytes at `offset`.
+fn verify_block(source: &Source, offset: u64, bytes: &[u8]) -> Result<BlockHeader> {
+    let damaged = |expected: &str, got: String| -> Error { source.damaged(offset, "block", expected, got) };
+    let mut fields = Decoder::new(bytes);
+    let stored = fields.take_u64().ok_or_else(|| damaged("16 bytes", bytes.len().to_string()))?;
+    let computed = checksum(offset, fields.rest());
+    if stored != computed {
+        return Err(damaged(&format!("checksum {stored:#018x}"), format!("{computed:#018x}")));
+    }
+    let (Some(length), Some(kind), Some(compression), Some(zero)) =
+        (fields.take_u32(), fields.take_u8(), fields.take_u8(), fields.take_u16())
+    else {
+        return Err(damaged("16 bytes", bytes.len().to_string()));
+    };
+    if kind != BLOCK_KIND_ENTRIES || compression > COMPRESSION_ZSTD || zero != 0 {
+        return Err(damaged(
+            "entries, compression 0 to 2",
+            format!("kind {kind}, compression {compression}"),
+        ));
+    }
+    if length as usize > CONTENT_LENGTH_MAX {
+        return Err(damaged("content of at most 268,566,528 bytes", length.to_string()));
+    }
+    if compression == COMPRESSION_NONE {
+        let padding = fields.rest().get(length as usize..);
+        if padding.is_none_or(|padding| padding.iter().any(|&byte| byte != 0)) {
+            return Err(damaged("content and zero padding", format!("content of {length} bytes")));
+        }
+    }
+    Ok(BlockHeader { length, compression })
+}

@@ -1,0 +1,54 @@
+//! What all tables of a database share, and what one read cost.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis_vfs::{Access, Vfs};
+
+use crate::{
+    cache::block::BlockCache,
+    events::{Event, EventListener},
+    metrics::Metrics,
+};
+
+/// The surroundings of tables: where files are, how they are read, where blocks are kept, whom to tell.
+#[derive(Debug)]
+pub(crate) struct TableEnvironment {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) folder: PathBuf,
+    pub(crate) access: Access,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
+}
+
+impl TableEnvironment {
+    /// Counts and reports a filter that can't be used. Reads go on without it.
+    pub(crate) fn report_filter(&self, file: &Path, reason: String) {
+        self.metrics.filters_ignored.add(1);
+        if let Some(listener) = &self.listener {
+            listener.on_event(&Event::FilterIgnored { file: file.to_path_buf(), reason });
+        }
+    }
+}
+
+/// What reads cost, counted without atomics; added to the database's counters at the end of each read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ReadCost {
+    /// Blocks loaded from the file, and first touches of mapped blocks.
+    pub(crate) blocks_read: u64,
+    /// Bytes of those blocks in the file.
+    pub(crate) bytes_read: u64,
+    /// Blocks found in the cache, or mapped and verified before.
+    pub(crate) cache_hits: u64,
+}
+
+impl ReadCost {
+    pub(crate) fn add_to(&self, metrics: &Metrics) {
+        metrics.blocks_read.add(self.blocks_read);
+        metrics.bytes_read.add(self.bytes_read);
+        metrics.cache_hits.add(self.cache_hits);
+    }
+}

@@ -1,0 +1,355 @@
+//! The block index of a table: built while blocks are written, read whole at open and used in place.
+//!
+//! A search compares 8-byte heads of the separators as integers: first among every 64th head, copied into memory of its own
+//! at open so that it stays in the nearest cache, then within 64 neighbours (eight cache lines). Whole separators are
+//! compared only among equal heads. Positions and counts are arrays beside the heads, read once per search.
+//!
+//! Invariant: separators ascend; equal ones are the blocks over which one key's versions go on ("continued").
+
+use super::{
+    format::{INDEX_CONTINUED_LENGTH, INDEX_HEAD_LENGTH, INDEX_HEADER_LENGTH, INDEX_PACKED},
+    section::SectionBytes,
+};
+use crate::{
+    coding::{Decoder, put_u32, put_u64},
+    key::Sequence,
+};
+
+/// Every how many heads one is copied into the sample.
+const SAMPLE_INTERVAL: usize = 64;
+
+/// Collects one record per block.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    separators: Vec<u8>,
+    separator_ends: Vec<usize>,
+    positions: Vec<u64>,
+    entries_before: Vec<u32>,
+    continued: Vec<(u32, Sequence)>,
+}
+
+impl IndexBuilder {
+    pub(super) fn block_count(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Bytes of the section so far, roughly.
+    pub(super) fn estimated_bytes(&self) -> usize {
+        INDEX_HEADER_LENGTH + self.positions.len() * 24 + self.separators.len()
+    }
+
+    /// A block begins at `position` with this entry; `last_key` is the last key of the block before.
+    pub(super) fn add_block(
+        &mut self,
+        last_key: Option<&[u8]>,
+        first: (&[u8], Sequence),
+        position: u64,
+        entries_before: u32,
+    ) {
+        let (key, sequence) = first;
+        if let Some(last) = last_key {
+            let shared = last.iter().zip(key).take_while(|(left, right)| left == right).count();
+            self.separators.extend_from_slice(key.get(..=shared).unwrap_or(key));
+            if last == key {
+                self.continued.push((self.positions.len() as u32, sequence));
+            }
+        }
+        self.separator_ends.push(self.separators.len());
+        self.positions.push(position);
+        self.entries_before.push(entries_before);
+    }
+
+    /// The section's body. `prefix_length` bytes of `smallest_key` begin all keys of the table.
+    pub(super) fn finish(
+        &self,
+        smallest_key: &[u8],
+        prefix_length: usize,
+        block_bytes: u32,
+        is_packed: bool,
+        end: (u64, u32),
+    ) -> Vec<u8> {
+        let (data_end, entry_count) = end;
+        let mut heads = Vec::new();
+        let mut ends = vec![0_u32];
+        let mut suffixes = Vec::new();
+        let mut start = 0;
+        for &separator_end in &self.separator_ends {
+            let separator = self.separators.get(start..separator_end).unwrap_or_default();
+            let suffix = separator.get(prefix_length..).unwrap_or_default();
+            put_u64(&mut heads, head_of(suffix));
+            suffixes.extend_from_slice(suffix);
+            ends.push(suffixes.len() as u32);
+            start = separator_end;
+        }
+        let mut body = Vec::with_capacity(self.estimated_bytes());
+        put_u32(&mut body, self.positions.len() as u32);
+        put_u32(&mut body, prefix_length as u32);
+        put_u32(&mut body, if is_packed { INDEX_PACKED } else { 0 });
+        put_u32(&mut body, block_bytes);
+        put_u32(&mut body, self.continued.len() as u32);
+        body.resize(INDEX_HEADER_LENGTH, 0);
+        body.extend_from_slice(&heads);
+        for &position in self.positions.iter().chain([&data_end]) {
+            if is_packed {
+                put_u64(&mut body, position);
+            } else {
+                put_u32(&mut body, (position / u64::from(block_bytes)) as u32);
+            }
+        }
+        self.entries_before.iter().chain([&entry_count]).for_each(|&count| put_u32(&mut body, count));
+        ends.iter().for_each(|&end| put_u32(&mut body, end));
+        for &(block, sequence) in &self.continued {
+            put_u32(&mut body, block);
+            put_u64(&mut body, sequence);
+        }
+        body.extend_from_slice(smallest_key.get(..prefix_length).unwrap_or_default());
+        body.extend_from_slice(&suffixes);
+        body
+    }
+}
+
+/// An index over verified bytes.
+#[derive(Debug)]
+pub(crate) struct Index {
+    bytes: SectionBytes,
+    block_count: usize,
+    is_packed: bool,
+    block_bytes: u32,
+    continued_count: usize,
+    prefix: Box<[u8]>,
+    positions_start: usize,
+    counts_start: usize,
+    ends_start: usize,
+    continued_start: usize,
+    separators_start: usize,
+    sample: Box<[u64]>,
+}
+
+impl Index {
+    /// Checks that all parts lie within the bytes; `None` otherwise.
+    pub(super) fn open(bytes: SectionBytes) -> Option<Self> {
+        let body = bytes.as_ref();
+        let mut source = Decoder::new(body);
+        let (block_count, prefix_length) = (source.take_u32()? as usize, source.take_u32()? as usize);
+        let (flags, block_bytes) = (source.take_u32()?, source.take_u32()?);
+        let continued_count = source.take_u32()? as usize;
+        let is_packed = flags & INDEX_PACKED != 0;
+        if block_count == 0 || flags > INDEX_PACKED || !block_bytes.is_power_of_two() {
+            return None;
+        }
+        let positions_start = INDEX_HEADER_LENGTH.checked_add(block_count.checked_mul(INDEX_HEAD_LENGTH)?)?;
+        let position_width = if is_packed { 8 } else { 4 };
+        let counts_start = positions_start + position_width * (block_count + 1);
+        let ends_start = counts_start + 4 * (block_count + 1);
+        let continued_start = ends_start + 4 * (block_count + 1);
+        let prefix_start = continued_start + INDEX_CONTINUED_LENGTH * continued_count;
+        let separators_start = prefix_start + prefix_length;
+        let prefix = body.get(prefix_start..separators_start)?.into();
+        let heads = body.get(INDEX_HEADER_LENGTH..positions_start)?.as_chunks::<INDEX_HEAD_LENGTH>().0;
+        let sample = heads.iter().step_by(SAMPLE_INTERVAL).map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let index = Self {
+            block_count,
+            is_packed,
+            block_bytes,
+            continued_count,
+            prefix,
+            positions_start,
+            counts_start,
+            ends_start,
+            continued_start,
+            separators_start,
+            sample,
+            bytes,
+        };
+        (index.separator_end(block_count)? == index.bytes.as_ref().len()).then_some(index)
+    }
+
+    pub(crate) const fn block_count(&self) -> usize {
+        self.block_count
+    }
+
+    pub(super) const fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
+    pub(super) const fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.bytes.memory_bytes() + (self.sample.len() * 8 + self.prefix.len()) as u64
+    }
+
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        self.bytes.as_ref().get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64_at(&self, offset: usize) -> Option<u64> {
+        self.bytes.as_ref().get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn heads(&self) -> &[[u8; INDEX_HEAD_LENGTH]] {
+        let bytes = self.bytes.as_ref().get(INDEX_HEADER_LENGTH..self.positions_start);
+        bytes.unwrap_or_default().as_chunks().0
+    }
+
+    fn separator_end(&self, number: usize) -> Option<usize> {
+        Some(self.separators_start + self.u32_at(self.ends_start + 4 * number)? as usize)
+    }
+
+    /// The separator of a block, without the prefix.
+    fn suffix(&self, block: usize) -> &[u8] {
+        let range = self.separator_end(block).zip(self.separator_end(block + 1));
+        range.and_then(|(start, end)| self.bytes.as_ref().get(start..end)).unwrap_or_default()
+    }
+
+    /// Where a block begins and ends in the file; `None` past the last block, and for an extent that goes backward.
+    pub(super) fn extent(&self, block: usize) -> Option<(u64, u64)> {
+        if block >= self.block_count {
+            return None;
+        }
+        let (start, end) = if self.is_packed {
+            let offset = self.positions_start + 8 * block;
+            (self.u64_at(offset)?, self.u64_at(offset + 8)?)
+        } else {
+            let offset = self.positions_start + 4 * block;
+            let unit = u64::from(self.block_bytes);
+            (u64::from(self.u32_at(offset)?) * unit, u64::from(self.u32_at(offset + 4)?) * unit)
+        };
+        (start < end).then_some((start, end))
+    }
+
+    /// Entries in all blocks before this one; at the block count: all entries.
+    pub(crate) fn entries_before(&self, block: usize) -> u64 {
+        self.u32_at(self.counts_start + 4 * block).unwrap_or_default().into()
+    }
+
+    /// The block of the n-th entry of the table and its number in the block.
+    pub(super) fn block_of_entry(&self, number: u64) -> Option<(usize, usize)> {
+        if number >= self.entries_before(self.block_count) {
+            return None;
+        }
+        let (mut low, mut high) = (0, self.block_count);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.entries_before(middle) <= number { low = middle } else { high = middle }
+        }
+        let within = number.checked_sub(self.entries_before(low))?;
+        Some((low, usize::try_from(within).ok()?))
+    }
+
+    /// How many separators are below `key`, or at most `key` where `is_inclusive`.
+    fn rank(&self, key: &[u8], is_inclusive: bool) -> usize {
+        let Some(suffix) = key.strip_prefix(&*self.prefix) else {
+            return if *key < *self.prefix { 0 } else { self.block_count };
+        };
+        let head = head_of(suffix);
+        // Heads at or below `head` end within one sample interval.
+        let samples = self.sample.partition_point(|&sample| sample <= head);
+        let start = samples.saturating_sub(1) * SAMPLE_INTERVAL;
+        let heads = self.heads();
+        let window = heads.get(start..(start + SAMPLE_INTERVAL).min(heads.len())).unwrap_or_default();
+        let upper = start + window.partition_point(|bytes| u64::from_le_bytes(*bytes) <= head);
+        let is_equal =
+            |block: usize| heads.get(block).is_some_and(|bytes| u64::from_le_bytes(*bytes) == head);
+        if upper == 0 || !is_equal(upper - 1) {
+            return upper;
+        }
+        let mut low = start + window.partition_point(|bytes| u64::from_le_bytes(*bytes) < head);
+        if low == start {
+            // Equal heads may begin before the window.
+            low = heads.partition_point(|bytes| u64::from_le_bytes(*bytes) < head);
+        }
+        let mut high = upper;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let separator = self.suffix(middle);
+            if separator < suffix || is_inclusive && separator == suffix {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        low
+    }
+
+    /// The block in which (`key`, `sequence`) lies or would lie. When it lies after all entries of that block, the first
+    /// entry of the next block is the first one after it.
+    pub(super) fn block_of(&self, key: &[u8], sequence: Sequence) -> usize {
+        let block = self.rank(key, true).saturating_sub(1);
+        if self.continued_count == 0 || key.strip_prefix(&*self.prefix) != Some(self.suffix(block)) {
+            return block;
+        }
+        self.first_continued(block, sequence)
+    }
+
+    /// Of the blocks over which the key goes on that is the separator of `block`, the last one of them: the last one that
+    /// does not begin below `sequence`.
+    fn first_continued(&self, block: usize, sequence: Sequence) -> usize {
+        let mut block = block;
+        // A key's continued blocks are neighbours, so the records of the last one lead back to the others.
+        let Some(mut record) = self.continued_record(block) else { return block };
+        while let Some((number, first)) = self.continued_at(record) {
+            if number != block || first >= sequence {
+                break;
+            }
+            block -= 1;
+            match record.checked_sub(1) {
+                Some(before) if self.suffix(block) == self.suffix(block + 1) => record = before,
+                _ => break,
+            }
+        }
+        block
+    }
+
+    fn continued_at(&self, record: usize) -> Option<(usize, Sequence)> {
+        let offset = self.continued_start + INDEX_CONTINUED_LENGTH * record;
+        Some((self.u32_at(offset)? as usize, self.u64_at(offset + 4)?))
+    }
+
+    /// The record of a block that goes on with the key of the block before it.
+    fn continued_record(&self, block: usize) -> Option<usize> {
+        let (mut low, mut high) = (0, self.continued_count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.continued_at(middle)?.0 < block { low = middle + 1 } else { high = middle }
+        }
+        (low < self.continued_count && self.continued_at(low)?.0 == block).then_some(low)
+    }
+
+    /// Whether a block begins with the key that the block before it ends with.
+    pub(super) fn is_continued(&self, block: usize) -> bool {
+        self.continued_count > 0 && self.continued_record(block).is_some()
+    }
+
+    /// The last block that may hold a key below `key` (or at it, where `is_inclusive`). When it holds none, the last
+    /// entry of the block before is the one.
+    pub(super) fn block_back_of(&self, key: &[u8], is_inclusive: bool) -> usize {
+        self.rank(key, is_inclusive).saturating_sub(1)
+    }
+
+    /// Whether the first separator is not above the key and the last not below it, as `verify` asks for each block.
+    pub(super) fn separates(&self, block: usize, last_key_before: Option<&[u8]>, first_key: &[u8]) -> bool {
+        let Some(first) = first_key.strip_prefix(&*self.prefix) else { return false };
+        let separator = self.suffix(block);
+        let before = last_key_before.and_then(|key| key.strip_prefix(&*self.prefix));
+        let is_above = match before {
+            None => block == 0,
+            Some(before) if self.is_continued(block) => before == separator,
+            Some(before) => before < separator,
+        };
+        is_above && separator <= first
+    }
+}
+
+/// The first 8 bytes as a number, filled with zeros.
+fn head_of(suffix: &[u8]) -> u64 {
+    match suffix.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            suffix.iter().fold(0, |head, &byte| head << 8 | u64::from(byte))
+                << (8 * (INDEX_HEAD_LENGTH - suffix.len()).min(7))
+        }
+    }
+}

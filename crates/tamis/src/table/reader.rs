@@ -1,0 +1,282 @@
+//! An open table: point reads, the n-th entry, cursors, verification.
+//!
+//! Opening reads footer, directory, index and properties and verifies them; data blocks are verified when they are first
+//! used. A point read looks at the index, one block (two where a key's versions go on in the next block) and copies
+//! nothing but short values.
+
+use std::sync::Arc;
+
+use super::{
+    block::{Layout, RawEntry},
+    cursor::TableCursor,
+    data::{BlockRef, DataBlocks},
+    environment::{ReadCost, TableEnvironment},
+    filter_block::FilterBlock,
+    format::{KIND_FILTER, KIND_INDEX, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
+    index::Index,
+    properties::TableProperties,
+    section::{SectionRecord, Source},
+};
+use tamis_filter::Probe;
+
+use crate::{
+    coding::Decoder,
+    error::{Error, Result},
+    file_name::FileName,
+    key::{Kind, Sequence, compare_entries},
+    slice::Slice,
+};
+
+/// The newest visible version of a key in a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    pub(crate) sequence: Sequence,
+    pub(crate) value: Slice,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct TableReader {
+    environment: Arc<TableEnvironment>,
+    data: DataBlocks,
+    index: Index,
+    properties: TableProperties,
+    filter: Option<FilterBlock>,
+    records: Vec<SectionRecord>,
+}
+
+impl TableReader {
+    /// Opens table `number` of the environment's folder.
+    pub(crate) fn open(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
+        let source = open_source(environment, FileName::Table(number))?;
+        let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
+        let find = |kind| {
+            records.iter().find(|record| record.kind == kind).ok_or_else(|| {
+                source.damaged(
+                    source.length,
+                    "section directory",
+                    format!("a section of kind {kind}"),
+                    "none",
+                )
+            })
+        };
+        let (index_record, properties_record) = (find(KIND_INDEX)?, find(KIND_PROPERTIES)?);
+        let body = source.section(properties_record)?;
+        let properties = TableProperties::decode(&mut Decoder::new(body.as_ref()));
+        let mut properties = properties.ok_or_else(|| {
+            source.damaged(properties_record.offset, "properties", "possible properties", "others")
+        })?;
+        properties.summary.file_bytes = source.length;
+        let index = Index::open(source.section(index_record)?).ok_or_else(|| {
+            source.damaged(index_record.offset, "block index", "a possible index", "another")
+        })?;
+        let summary = &properties.summary;
+        let counted = (index.block_count() as u64, index.entries_before(index.block_count()));
+        if summary.number != number || counted != (summary.block_count, summary.entry_count) {
+            let expected = format!("table {number} of {counted:?} blocks and entries");
+            let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
+            return Err(source.damaged(properties_record.offset, "properties", expected, got));
+        }
+        let filter = open_filter(environment, &source, &records);
+        let data = DataBlocks::new(source, number, index.block_count());
+        Ok(Arc::new(Self { environment: Arc::clone(environment), data, index, properties, filter, records }))
+    }
+
+    pub(crate) fn properties(&self) -> &TableProperties {
+        &self.properties
+    }
+
+    pub(super) fn environment(&self) -> &TableEnvironment {
+        &self.environment
+    }
+
+    pub(super) fn data(&self) -> &DataBlocks {
+        &self.data
+    }
+
+    pub(super) fn index(&self) -> Result<&Index> {
+        Ok(&self.index)
+    }
+
+    /// A cursor whose blocks are kept in the cache.
+    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), true)
+    }
+
+    /// A cursor for a job that reads the table once: blocks are not kept in the cache.
+    pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), false)
+    }
+
+    /// Whether a filter is in force.
+    pub(crate) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
+    #[inline]
+    pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(probe))
+    }
+
+    pub(super) fn extent(&self, index: &Index, block: usize) -> Result<(u64, u64)> {
+        index.extent(block).ok_or_else(|| {
+            self.data.source.damaged(0, "block index", "ascending positions", format!("block {block}"))
+        })
+    }
+
+    pub(super) fn malformed(&self, offset: u64) -> Error {
+        self.data.source.damaged(
+            offset,
+            "block",
+            "entries within the block",
+            "others, under a right checksum",
+        )
+    }
+
+    pub(super) fn kind(&self, byte: u8, offset: u64) -> Result<Kind> {
+        Kind::from_byte(byte).ok_or_else(|| Error::UnknownEntryKind {
+            file: self.data.source.path.to_path_buf(),
+            offset,
+            kind: byte,
+        })
+    }
+
+    /// The newest version of `key` at or below `sequence`. Filters are not asked: see [`TableReader::may_contain`].
+    pub(crate) fn get(&self, key: &[u8], sequence: Sequence, cost: &mut ReadCost) -> Result<Option<Found>> {
+        let index = self.index()?;
+        let mut block = index.block_of(key, sequence);
+        loop {
+            let extent = self.extent(index, block)?;
+            let data = self.data.load(&self.environment, block, extent, true, cost)?;
+            let content = data.content();
+            let layout = Layout::parse(content).ok_or_else(|| self.malformed(extent.0))?;
+            let entries = layout.over(content);
+            let rank = entries.rank(key, Some(sequence)).ok_or_else(|| self.malformed(extent.0))?;
+            if rank < layout.entry_count() {
+                return match entries.entry_with_key(rank, key) {
+                    Some(entry) => self.found(&data, &entry, extent.0).map(Some),
+                    None => Ok(None),
+                };
+            }
+            // All entries lie before: only a key whose versions go on in the next block can be there.
+            block += 1;
+            if !index.is_continued(block) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn found(&self, data: &BlockRef<'_>, entry: &RawEntry<'_>, offset: u64) -> Result<Found> {
+        Ok(Found {
+            kind: self.kind(entry.kind, offset)?,
+            sequence: entry.sequence,
+            value: data.slice(&self.data.source.file, entry.value),
+        })
+    }
+
+    /// The n-th entry of the table, as a cursor positioned at it; not valid past the last one.
+    pub(crate) fn cursor_at(self: &Arc<Self>, number: u64) -> Result<TableCursor> {
+        let mut cursor = self.cursor();
+        cursor.seek_number(number)?;
+        Ok(cursor)
+    }
+
+    /// Reads every byte of the table and checks all that can be checked. The first damage found is the error.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let mut last: Option<(Vec<u8>, Sequence)> = None;
+        let index = self.index()?;
+        let mut position = 0;
+        for block in 0..index.block_count() {
+            let (start, end) = self.extent(index, block)?;
+            if start != position {
+                return Err(self.data.source.damaged(
+                    start,
+                    "block index",
+                    position.to_string(),
+                    start.to_string(),
+                ));
+            }
+            position = end;
+            self.verify_block(index, block, (start, end), &mut last)?;
+        }
+        let summary = &self.properties.summary;
+        let is_last = last.as_ref().is_some_and(|(key, _)| *key == summary.largest_key);
+        if !is_last {
+            return Err(self.data.source.damaged(position, "properties", "the largest key", "another"));
+        }
+        for record in &self.records {
+            self.data.source.section(record)?;
+        }
+        Ok(())
+    }
+
+    fn verify_block(
+        &self,
+        index: &Index,
+        block: usize,
+        extent: (u64, u64),
+        last: &mut Option<(Vec<u8>, Sequence)>,
+    ) -> Result<()> {
+        let malformed = || self.malformed(extent.0);
+        let data = self.data.load_and_verify(extent)?;
+        let layout = Layout::parse(data.content()).ok_or_else(malformed)?;
+        let entries = layout.over(data.content());
+        let counted = index.entries_before(block + 1).checked_sub(index.entries_before(block));
+        if counted != Some(layout.entry_count() as u64) {
+            return Err(malformed());
+        }
+        for number in 0..layout.entry_count() {
+            let mut key = entries.prefix().to_vec();
+            let entry = entries.entry(number).ok_or_else(malformed)?;
+            entries.assemble_key(number, &entry, &mut key).ok_or_else(malformed)?;
+            self.kind(entry.kind, extent.0)?;
+            let is_after = match &*last {
+                Some((last_key, sequence)) => {
+                    compare_entries((last_key, *sequence), (&key, entry.sequence)).is_lt()
+                }
+                None => key == self.properties.summary.smallest_key,
+            };
+            let is_separated =
+                number > 0 || index.separates(block, last.as_ref().map(|(key, _)| key.as_slice()), &key);
+            if !is_after || !is_separated {
+                return Err(malformed());
+            }
+            *last = Some((key, entry.sequence));
+        }
+        Ok(())
+    }
+}
+
+/// Opens the first filter of a table; one that can't be used is reported and passed over.
+fn open_filter(
+    environment: &TableEnvironment,
+    source: &Source,
+    records: &[SectionRecord],
+) -> Option<FilterBlock> {
+    let record = records.iter().find(|record| record.kind == KIND_FILTER)?;
+    let opened = source.section(record).map_err(|error| error.to_string()).and_then(FilterBlock::open);
+    match opened {
+        Ok(filter) => Some(filter),
+        Err(reason) => {
+            environment.report_filter(&source.path, reason);
+            None
+        }
+    }
+}
+
+/// Opens a file of the environment's folder as it says.
+pub(super) fn open_source(environment: &TableEnvironment, name: FileName) -> Result<Source> {
+    let path = name.path(&environment.folder);
+    let failed = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => Error::MissingFile {
+            path: path.clone(),
+            advice: "the manifest names it: restore it from a copy, or run `tamis verify` to see all damage",
+        },
+        _ => Error::io("open", &path, source),
+    };
+    let file = environment.vfs.open(&path, environment.access).map_err(failed)?;
+    let length = file.length().map_err(failed)?;
+    Ok(Source { file, path: path.as_path().into(), access: environment.access, length })
+}

@@ -1,0 +1,335 @@
+//! Sections, their directory and the footer: the frame of tables and filter files (`docs/format/table.md`).
+//!
+//! A section is read whole and verified before it is used, and is then used in place: in the mapping, or in memory of its
+//! own aligned to cache lines ([`SectionBytes`]).
+
+use std::{path::Path, sync::Arc};
+
+use tamis_bits::AlignedBytes;
+use tamis_vfs::{Access, File};
+
+use super::format::{
+    DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, KIND_DIRECTORY, SECTION_ALIGNMENT,
+    SECTION_HEADER_LENGTH, SECTION_PASSABLE, VERSION,
+};
+use crate::{
+    coding::{Decoder, checksum, put_u32, put_u64},
+    error::{Error, Result},
+};
+
+/// Memory for direct reads: begins at a multiple of the alignment that they need, found inside a larger buffer.
+#[derive(Debug)]
+struct DirectBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl DirectBuffer {
+    fn zeroed(length: usize) -> Self {
+        let length = length.next_multiple_of(FILE_ALIGNMENT);
+        let bytes = vec![0; length + FILE_ALIGNMENT];
+        let start = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
+        Self { bytes, start, length }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..self.start + self.length).unwrap_or_default()
+    }
+}
+
+/// Verified bytes of a section's body, in the mapping or in memory.
+#[derive(Debug, Clone)]
+pub(crate) enum SectionBytes {
+    Mapped { file: Arc<dyn File>, start: usize, length: usize },
+    Memory { bytes: Arc<AlignedBytes>, start: usize },
+}
+
+impl AsRef<[u8]> for SectionBytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Mapped { file, start, length } => {
+                file.mapping().and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
+            }
+            Self::Memory { bytes, start } => (**bytes).as_ref().get(*start..).unwrap_or_default(),
+        }
+    }
+}
+
+impl SectionBytes {
+    /// Bytes of memory of our own that are held.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Mapped { .. } => 0,
+            Self::Memory { bytes, .. } => (**bytes).as_ref().len() as u64,
+        }
+    }
+}
+
+/// An open file with what is needed to read and to report.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) path: Arc<Path>,
+    pub(crate) access: Access,
+    pub(crate) length: u64,
+}
+
+impl Source {
+    /// The bytes of the mapping at this place; `None` without a mapping.
+    pub(crate) fn mapped(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        self.file.mapping()?.get(start..start.checked_add(length)?)
+    }
+
+    /// Fills `target`; direct reads go through an aligned buffer.
+    pub(crate) fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        if let Some(bytes) = self.mapped(offset, target.len()) {
+            target.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let failed = |source| Error::io("read", &self.path, source);
+        if self.access != Access::Direct {
+            return self.file.read_at(offset, target).map_err(failed);
+        }
+        let unit = FILE_ALIGNMENT as u64;
+        let start = offset / unit * unit;
+        let skipped = (offset - start) as usize;
+        let mut buffer = DirectBuffer::zeroed(skipped + target.len());
+        let bytes = buffer.bytes_mut();
+        self.file.read_at(start, bytes).map_err(failed)?;
+        let bytes = bytes.get(skipped..skipped + target.len()).unwrap_or_default();
+        target.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(crate) fn damaged(
+        &self,
+        offset: u64,
+        what: &'static str,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> Error {
+        Error::corruption(&self.path, offset, what, expected, got)
+    }
+
+    /// Reads and verifies a section.
+    pub(super) fn section(&self, record: &SectionRecord) -> Result<SectionBytes> {
+        let length = usize::try_from(record.length).map_err(|_| {
+            self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
+        })?;
+        let bytes = match self.mapped(record.offset, length) {
+            Some(_) => SectionBytes::Mapped {
+                file: Arc::clone(&self.file),
+                start: record.offset as usize + SECTION_HEADER_LENGTH,
+                length: length.saturating_sub(SECTION_HEADER_LENGTH),
+            },
+            None => {
+                let mut buffer = AlignedBytes::zeroed(length);
+                self.read(record.offset, buffer.as_mut_slice())?;
+                SectionBytes::Memory { bytes: Arc::new(buffer), start: SECTION_HEADER_LENGTH }
+            }
+        };
+        let whole = match &bytes {
+            SectionBytes::Mapped { .. } => self.mapped(record.offset, length).unwrap_or_default(),
+            SectionBytes::Memory { bytes, .. } => (**bytes).as_ref(),
+        };
+        self.check_section(record, whole)?;
+        Ok(bytes)
+    }
+
+    fn check_section(&self, record: &SectionRecord, whole: &[u8]) -> Result<()> {
+        let mut source = Decoder::new(whole);
+        let (Some(stored), covered) = (source.take_u64(), source.rest()) else {
+            return Err(self.damaged(record.offset, "section", "a header", "the end of the file"));
+        };
+        let computed = checksum(record.offset, source.rest());
+        if computed != stored {
+            let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
+            return Err(self.damaged(record.offset, "section", expected, got));
+        }
+        let mut fields = Decoder::new(covered);
+        let body_length = (whole.len() as u64).checked_sub(SECTION_HEADER_LENGTH as u64);
+        if fields.take_u64() != body_length || fields.take_u32() != Some(record.kind) {
+            let expected = format!("{body_length:?} bytes of kind {}", record.kind);
+            return Err(self.damaged(record.offset, "section header", expected, "another length or kind"));
+        }
+        Ok(())
+    }
+}
+
+/// Where a section lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SectionRecord {
+    pub(super) kind: u32,
+    pub(super) flags: u32,
+    pub(super) offset: u64,
+    /// Header and body.
+    pub(super) length: u64,
+}
+
+/// Appends a section at `offset` of the file (a multiple of 64) to `target`.
+pub(super) fn put_section(
+    target: &mut Vec<u8>,
+    offset: u64,
+    kind: u32,
+    flags: u32,
+    body: &[u8],
+) -> SectionRecord {
+    let start = target.len();
+    put_u64(target, 0);
+    put_u64(target, body.len() as u64);
+    put_u32(target, kind);
+    put_u32(target, flags);
+    target.resize(start + SECTION_HEADER_LENGTH, 0);
+    target.extend_from_slice(body);
+    if let Some((stored, covered)) =
+        target.get_mut(start..).and_then(|section| section.split_first_chunk_mut::<8>())
+    {
+        *stored = checksum(offset, covered).to_le_bytes();
+    }
+    SectionRecord { kind, flags, offset, length: (SECTION_HEADER_LENGTH + body.len()) as u64 }
+}
+
+/// Appends directory, padding and footer to `target`, whose first byte is at `offset` (a multiple of 64) of the file.
+pub(super) fn put_directory_and_footer(
+    target: &mut Vec<u8>,
+    offset: u64,
+    magic: [u8; 8],
+    records: &[SectionRecord],
+) {
+    let start = target.len();
+    let mut body = Vec::with_capacity(records.len() * DIRECTORY_RECORD_LENGTH);
+    for record in records {
+        put_u32(&mut body, record.kind);
+        put_u32(&mut body, record.flags);
+        put_u64(&mut body, record.offset);
+        put_u64(&mut body, record.length);
+    }
+    let directory = put_section(target, offset, KIND_DIRECTORY, 0, &body);
+    let written = offset as usize + (target.len() - start) + FOOTER_LENGTH;
+    let file_length = written.next_multiple_of(FILE_ALIGNMENT);
+    target.resize(target.len() + file_length - written, 0);
+    let footer_offset = (file_length - FOOTER_LENGTH) as u64;
+    let footer_start = target.len();
+    target.extend_from_slice(&magic);
+    put_u32(target, VERSION);
+    put_u32(target, 0);
+    put_u64(target, directory.offset);
+    put_u64(target, directory.length);
+    put_u64(target, file_length as u64);
+    put_u64(target, 0);
+    put_u64(target, 0);
+    let sum = checksum(footer_offset, target.get(footer_start..).unwrap_or_default());
+    put_u64(target, sum);
+}
+
+impl Source {
+    /// Reads footer and directory: the records of all sections, each within the file, in file order, none unknown that
+    /// may not be passed over. `kind_max` is the greatest kind that is known.
+    pub(super) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Vec<SectionRecord>> {
+        let footer = self.footer(magic)?;
+        let body = self.section(&footer)?;
+        let bytes = body.as_ref();
+        if bytes.len() % DIRECTORY_RECORD_LENGTH != 0 {
+            return Err(self.damaged(
+                footer.offset,
+                "section directory",
+                "records of 24 bytes",
+                bytes.len().to_string(),
+            ));
+        }
+        let mut source = Decoder::new(bytes);
+        let mut records = Vec::new();
+        let mut end_of_previous = 0;
+        while let (Some(kind), Some(flags), Some(offset), Some(length)) =
+            (source.take_u32(), source.take_u32(), source.take_u64(), source.take_u64())
+        {
+            let end = offset.checked_add(length).filter(|&end| {
+                offset >= end_of_previous
+                    && end <= footer.offset
+                    && length >= SECTION_HEADER_LENGTH as u64
+                    && offset.is_multiple_of(SECTION_ALIGNMENT as u64)
+            });
+            let Some(end) = end else {
+                let got = format!("{length} bytes at {offset}");
+                return Err(self.damaged(
+                    footer.offset,
+                    "section directory",
+                    "sections one after the other",
+                    got,
+                ));
+            };
+            end_of_previous = end;
+            if kind == 0 || kind > kind_max {
+                if flags & SECTION_PASSABLE == 0 {
+                    return Err(Error::UnknownFormat {
+                        file: self.path.to_path_buf(),
+                        found: kind,
+                        known: kind_max,
+                    });
+                }
+                continue;
+            }
+            records.push(SectionRecord { kind, flags, offset, length });
+        }
+        Ok(records)
+    }
+
+    /// Reads and checks the footer; gives the place of the directory.
+    fn footer(&self, magic: [u8; 8]) -> Result<SectionRecord> {
+        let Some(offset) = self.length.checked_sub(FOOTER_LENGTH as u64) else {
+            return Err(self.damaged(0, "file", "at least 64 bytes", self.length.to_string()));
+        };
+        if !self.length.is_multiple_of(FILE_ALIGNMENT as u64) {
+            return Err(self.damaged(offset, "file length", "a multiple of 4,096", self.length.to_string()));
+        }
+        let mut bytes = [0; FOOTER_LENGTH];
+        self.read(offset, &mut bytes)?;
+        self.parse_footer(magic, offset, &bytes)
+    }
+
+    fn parse_footer(
+        &self,
+        magic: [u8; 8],
+        offset: u64,
+        bytes: &[u8; FOOTER_LENGTH],
+    ) -> Result<SectionRecord> {
+        let (covered, stored) = bytes.split_at(FOOTER_LENGTH - 8);
+        let mut source = Decoder::new(covered);
+        let found = source.take(8).unwrap_or_default();
+        if found != magic {
+            let (expected, got) = (magic.escape_ascii().to_string(), found.escape_ascii().to_string());
+            return Err(self.damaged(offset, "footer magic", expected, got));
+        }
+        let (stored, computed) = (Decoder::new(stored).take_u64(), checksum(offset, covered));
+        if stored != Some(computed) {
+            return Err(self.damaged(
+                offset,
+                "footer",
+                format!("checksum {computed:#018x}"),
+                format!("{stored:?}"),
+            ));
+        }
+        let version = source.take_u32().unwrap_or_default();
+        if version != VERSION {
+            return Err(Error::UnknownFormat {
+                file: self.path.to_path_buf(),
+                found: version,
+                known: VERSION,
+            });
+        }
+        source.take_u32();
+        let (Some(directory_offset), Some(length), Some(file_length)) =
+            (source.take_u64(), source.take_u64(), source.take_u64())
+        else {
+            return Err(self.damaged(offset, "footer", "64 bytes", "less"));
+        };
+        let fits = directory_offset.checked_add(length).is_some_and(|end| end <= offset);
+        if file_length != self.length || !fits || length < SECTION_HEADER_LENGTH as u64 {
+            let got = format!("{} bytes, directory of {length} at {directory_offset}", self.length);
+            return Err(self.damaged(offset, "file length", format!("{file_length} bytes"), got));
+        }
+        Ok(SectionRecord { kind: KIND_DIRECTORY, flags: 0, offset: directory_offset, length })
+    }
+}

@@ -1,0 +1,218 @@
+//! Tables against a sorted list of the same entries: what goes in comes out, by key, by number, in both directions, in all
+//! reading modes; and damage is an error or the right answer.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::{path::Path, sync::Arc};
+
+use tamis_filter::{Digester, Probe};
+use tamis_vfs::{Access, MemVfs, Vfs};
+
+use super::{
+    cursor::TableCursor,
+    environment::{ReadCost, TableEnvironment},
+    properties::TableOrigin,
+    reader::TableReader,
+    writer::{TableOptions, TableWriter},
+};
+use crate::{
+    cache::block::BlockCache,
+    cursor::Cursor,
+    error::{Error, Result},
+    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    metrics::Metrics,
+    options::Compression,
+};
+
+mod damage;
+mod model;
+
+pub(super) type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
+
+pub(super) const ACCESSES: [Access; 3] = [Access::Mapped, Access::Buffered, Access::Direct];
+pub(super) const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd(3)];
+
+/// A generator with a seed.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOptions {
+    TableOptions {
+        block_bytes,
+        compression,
+        filter_bits_per_key: 10.0,
+        filter_seed: 9,
+        key_column: true,
+        origin: TableOrigin {
+            keyspace_name: "test".to_owned(),
+            replaced: vec![1, 2],
+            ..TableOrigin::default()
+        },
+    }
+}
+
+pub(super) fn environment(vfs: &Arc<dyn Vfs>, access: Access) -> Arc<TableEnvironment> {
+    Arc::new(TableEnvironment {
+        vfs: Arc::clone(vfs),
+        folder: Path::new("/db").to_path_buf(),
+        access,
+        cache: Arc::new(BlockCache::new(4 << 20)),
+        metrics: Arc::new(Metrics::default()),
+        listener: None,
+    })
+}
+
+pub(super) fn memory() -> Arc<dyn Vfs> {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new("/db")).unwrap();
+    Arc::new(vfs)
+}
+
+pub(super) fn write(vfs: &Arc<dyn Vfs>, number: u64, options: TableOptions, entries: &[Entry]) {
+    let (is_compressed, block_bytes) =
+        (options.compression != Compression::None, u64::from(options.block_bytes));
+    let mut writer = TableWriter::create(vfs, Path::new("/db"), number, options).unwrap();
+    for (key, sequence, kind, value) in entries {
+        writer.add(key, *sequence, *kind, value).unwrap();
+    }
+    let estimated = writer.estimated_bytes();
+    let summary = writer.finish().unwrap();
+    assert_eq!(summary.entry_count, entries.len() as u64);
+    if is_compressed {
+        return;
+    }
+    let slack = 16_384 + 2 * block_bytes + summary.file_bytes / 10;
+    assert!(summary.file_bytes.abs_diff(estimated) < slack, "{estimated} {}", summary.file_bytes);
+}
+
+pub(super) fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by(|left, right| compare_entries((&left.0, left.1), (&right.0, right.1)));
+    entries.dedup_by(|left, right| left.0 == right.0 && left.1 == right.1);
+    entries
+}
+
+/// Keys that search trees get wrong: prefixes of each other, runs of 0x00 and 0xFF, shared beginnings, long ones.
+pub(super) fn hostile_key(random: &mut Random) -> Vec<u8> {
+    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.below(4)];
+    let mut key = match random.below(4) {
+        0 => b"shared-beginning-of-many-keys/".to_vec(),
+        1 => vec![0xFF; random.below(6)],
+        _ => Vec::new(),
+    };
+    let length = if random.below(200) == 0 { 65_535 - key.len() } else { 1 + random.below(9) };
+    key.extend((0..length).map(|_| letters[random.below(letters.len())]));
+    key
+}
+
+pub(super) fn hostile_entries(random: &mut Random, count: usize) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let key = hostile_key(random);
+        let versions = if random.below(50) == 0 { 300 } else { 1 + random.below(3) };
+        for _ in 0..versions {
+            let sequence = random.next() >> [8, 40, 60][random.below(3)];
+            let (kind, length) = match random.below(100) {
+                0..20 => (Kind::Tombstone, 0),
+                20 => (Kind::Put, 70_000),
+                21..24 => (Kind::Put, 4000 + random.below(200)),
+                _ => (Kind::Put, random.below(60)),
+            };
+            let fill = random.next() as u8;
+            entries.push((key.clone(), sequence, kind, vec![fill; length]));
+        }
+    }
+    sorted(entries)
+}
+
+/// The entry at which a cursor stands.
+pub(super) fn at(cursor: &TableCursor) -> Option<Entry> {
+    cursor.is_valid().then(|| {
+        assert_eq!(cursor.value(), &*cursor.value_slice());
+        (cursor.key().to_vec(), cursor.sequence(), cursor.kind(), cursor.value().to_vec())
+    })
+}
+
+#[test]
+fn entries_out_of_order_and_empty_tables_are_refused() {
+    let vfs = memory();
+    let mut writer =
+        TableWriter::create(&vfs, Path::new("/db"), 1, options(Compression::None, 4096)).unwrap();
+    writer.add(b"b", 5, Kind::Put, b"").unwrap();
+    assert!(matches!(writer.add(b"a", 9, Kind::Put, b""), Err(Error::InvalidArgument { .. })));
+    assert!(writer.add(b"b", 5, Kind::Put, b"").is_err() && writer.add(b"b", 6, Kind::Put, b"").is_err());
+    assert!(matches!(writer.add(b"", 1, Kind::Put, b""), Err(Error::KeyEmpty)));
+    writer.add(b"b", 4, Kind::Tombstone, b"").unwrap();
+    writer.abandon().unwrap();
+    let empty = TableWriter::create(&vfs, Path::new("/db"), 1, options(Compression::None, 4096)).unwrap();
+    assert!(empty.finish().is_err());
+}
+
+#[test]
+fn a_table_under_another_number_is_refused() {
+    let vfs = memory();
+    write(&vfs, 1, options(Compression::None, 4096), &[(b"k".to_vec(), 1, Kind::Put, b"v".to_vec())]);
+    vfs.rename(Path::new("/db/000001.table"), Path::new("/db/000002.table")).unwrap();
+    let environment = environment(&vfs, Access::Mapped);
+    assert!(matches!(TableReader::open(&environment, 2), Err(Error::Corruption(_))));
+    assert!(matches!(TableReader::open(&environment, 1), Err(Error::MissingFile { .. })));
+}
+
+#[test]
+fn an_uncompressed_block_is_one_aligned_read_and_is_verified_once() {
+    let vfs = memory();
+    let entries: Vec<Entry> =
+        (0..2000_u64).map(|n| (format!("key{n:08}").into_bytes(), n + 1, Kind::Put, vec![7; 100])).collect();
+    write(&vfs, 1, options(Compression::None, 4096), &entries);
+    for access in ACCESSES {
+        let environment = environment(&vfs, access);
+        let table = TableReader::open(&environment, 1).unwrap();
+        let mut cost = ReadCost::default();
+        table.get(b"key00001000", SEQUENCE_MAX, &mut cost).unwrap().unwrap();
+        assert_eq!(cost, ReadCost { blocks_read: 1, bytes_read: 4096, cache_hits: 0 }, "{access:?}");
+        table.get(b"key00001000", SEQUENCE_MAX, &mut cost).unwrap().unwrap();
+        assert_eq!(cost, ReadCost { blocks_read: 1, bytes_read: 4096, cache_hits: 1 }, "{access:?}");
+        assert!(table.get(b"key00001000x", SEQUENCE_MAX, &mut cost).unwrap().is_none());
+        assert_eq!((cost.blocks_read, cost.cache_hits), (1, 2));
+        assert!(table.properties().summary.block_count < 67, "{:?}", table.properties().summary);
+        drop(table);
+    }
+}
+
+#[test]
+fn the_filter_denies_absent_keys_and_never_one_that_is_there() {
+    let vfs = memory();
+    let entries: Vec<Entry> = (0..3000_u64)
+        .map(|n| {
+            let kind = if n % 2 == 0 { Kind::Put } else { Kind::Tombstone };
+            (format!("key{n:08}").into_bytes(), n + 1, kind, Vec::new())
+        })
+        .collect();
+    write(&vfs, 1, options(Compression::None, 4096), &entries);
+    let digester = Digester::new(9);
+    for access in ACCESSES {
+        let table = TableReader::open(&environment(&vfs, access), 1).unwrap();
+        assert!(table.has_filter());
+        assert!(entries.iter().all(|entry| table.may_contain(&Probe::new(&entry.0, &digester))));
+        let passed = (0..3000).filter(|n| {
+            let key = format!("absent{n}").into_bytes();
+            table.may_contain(&Probe::new(&key, &digester))
+        });
+        assert!(passed.count() < 90);
+    }
+}

@@ -1,0 +1,317 @@
+//! Writes a table: entries in order go in, a synced and named file comes out.
+//!
+//! The file is written under its temporary name; [`TableWriter::finish`] syncs it, renames it and syncs the folder, so that a
+//! table is seen whole or not at all. A writer that is dropped before leaves a temporary file, which the next open sweeps;
+//! [`TableWriter::abandon`] removes it at once. Bytes are handed on in pieces of [`WRITE_BYTES`].
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis_vfs::{File, Vfs};
+
+use super::{
+    block_builder::BlockBuilder,
+    filter_block::PointFilterBuilder,
+    format::{
+        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
+        KIND_FILTER, KIND_INDEX, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC,
+    },
+    index::IndexBuilder,
+    properties::{TableOrigin, TableProperties, TableSummary},
+    section::{SectionRecord, put_directory_and_footer, put_section},
+};
+use crate::{
+    coding::checksum,
+    error::{Error, Result},
+    file_name::FileName,
+    key::{Kind, Sequence, check_key, check_value, compare_entries},
+    options::Compression,
+};
+
+/// Bytes that are gathered before they are given to the file.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// How a table is written.
+#[derive(Debug, Clone)]
+pub(crate) struct TableOptions {
+    /// Size of a data block on disk; a power of two from 4 KiB to 64 KiB.
+    pub(crate) block_bytes: u32,
+    pub(crate) compression: Compression,
+    /// Bits per key of the point filter; 0 for none.
+    pub(crate) filter_bits_per_key: f32,
+    /// The seed of all filters of the database.
+    pub(crate) filter_seed: u64,
+    pub(crate) key_column: bool,
+    pub(crate) origin: TableOrigin,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct TableWriter {
+    vfs: Arc<dyn Vfs>,
+    folder: PathBuf,
+    number: u64,
+    file: Arc<dyn File>,
+    temporary: PathBuf,
+    options: TableOptions,
+    summary: TableSummary,
+    block: BlockBuilder,
+    index: IndexBuilder,
+    /// `None` where no filter is wanted or none can be built.
+    filter: Option<PointFilterBuilder>,
+    /// Bytes not yet given to the file, which begin at `written` of it.
+    buffer: Vec<u8>,
+    written: u64,
+    content: Vec<u8>,
+    stored: Vec<u8>,
+    /// The entry before: its key and sequence number.
+    last: Option<(Vec<u8>, Sequence)>,
+    /// The last key of the block before the one that is being filled, if there is one.
+    last_key_of_previous: Option<Vec<u8>>,
+    first_of_block: (Vec<u8>, Sequence),
+}
+
+impl TableWriter {
+    /// Begins table `number` in `folder`.
+    pub(crate) fn create(
+        vfs: &Arc<dyn Vfs>,
+        folder: &Path,
+        number: u64,
+        options: TableOptions,
+    ) -> Result<Self> {
+        let temporary = FileName::Temporary(number).path(folder);
+        let filter =
+            PointFilterBuilder::new(options.filter_bits_per_key, options.filter_seed).map_err(|error| {
+                Error::InvalidArgument {
+                    what: "filter_bits_per_key",
+                    got: options.filter_bits_per_key.to_string(),
+                    expected: error.to_string(),
+                }
+            })?;
+        let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
+        Ok(Self {
+            vfs: Arc::clone(vfs),
+            folder: folder.to_path_buf(),
+            number,
+            file,
+            temporary,
+            options,
+            summary: TableSummary { number, smallest_sequence: Sequence::MAX, ..TableSummary::default() },
+            block: BlockBuilder::default(),
+            index: IndexBuilder::default(),
+            filter,
+            buffer: Vec::new(),
+            written: 0,
+            content: Vec::new(),
+            stored: Vec::new(),
+            last: None,
+            last_key_of_previous: None,
+            first_of_block: (Vec::new(), 0),
+        })
+    }
+
+    /// Adds the next entry: after the one before in entry order, otherwise it is refused.
+    pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(value)?;
+        if let Some((last_key, last_sequence)) = &self.last
+            && compare_entries((last_key, *last_sequence), (key, sequence)).is_ge()
+        {
+            return Err(Error::InvalidArgument {
+                what: "entry",
+                got: format!("{} at {sequence}", key.escape_ascii()),
+                expected: format!("give entries after {} at {last_sequence}", last_key.escape_ascii()),
+            });
+        }
+        if self.summary.entry_count >= u64::from(u32::MAX) {
+            return Err(Error::InvalidArgument {
+                what: "table",
+                got: "4,294,967,296 entries".to_owned(),
+                expected: "end the table before".to_owned(),
+            });
+        }
+        let limit = self.options.block_bytes as usize - BLOCK_HEADER_LENGTH;
+        if !self.block.add(key, sequence, kind, value, limit) {
+            self.finish_block()?;
+            self.block.add(key, sequence, kind, value, limit);
+        }
+        if self.block.entry_count() == 1 {
+            self.first_of_block.0.clear();
+            self.first_of_block.0.extend_from_slice(key);
+            self.first_of_block.1 = sequence;
+        }
+        if let Some(filter) = &mut self.filter
+            && filter.add(key).is_err()
+        {
+            self.filter = None;
+        }
+        self.count(key, sequence, kind, value);
+        Ok(())
+    }
+
+    fn count(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        let summary = &mut self.summary;
+        summary.entry_count += 1;
+        summary.tombstone_count += u64::from(kind == Kind::Tombstone);
+        summary.key_bytes += key.len() as u64;
+        summary.value_bytes += value.len() as u64;
+        summary.smallest_sequence = summary.smallest_sequence.min(sequence);
+        summary.largest_sequence = summary.largest_sequence.max(sequence);
+        match &mut self.last {
+            Some((last_key, last_sequence)) => {
+                last_key.clear();
+                last_key.extend_from_slice(key);
+                *last_sequence = sequence;
+            }
+            None => {
+                summary.smallest_key = key.to_vec();
+                self.last = Some((key.to_vec(), sequence));
+            }
+        }
+    }
+
+    /// Entries so far.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.summary.entry_count
+    }
+
+    /// Bytes that the file would have if it ended now, roughly.
+    pub(crate) fn estimated_bytes(&self) -> u64 {
+        let sections = self.index.estimated_bytes() as f64
+            + self.summary.entry_count as f64 * f64::from(self.options.filter_bits_per_key) / 8.0;
+        self.position() + self.block.content_length() as u64 + sections as u64
+    }
+
+    fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn is_packed(&self) -> bool {
+        self.options.compression != Compression::None
+    }
+
+    /// Encodes the pending entries as a block.
+    fn finish_block(&mut self) -> Result<()> {
+        let entry_count = self.block.entry_count() as u64;
+        let entries_before = (self.summary.entry_count - entry_count) as u32;
+        let (key, sequence) = &self.first_of_block;
+        let last = self.last_key_of_previous.as_deref();
+        self.index.add_block(last, (key, *sequence), self.position(), entries_before);
+        self.content.clear();
+        self.block.finish(&mut self.content);
+        let compression = self.compress()?;
+        let stored = if compression == COMPRESSION_NONE { &self.content } else { &self.stored };
+
+        let offset = self.written + self.buffer.len() as u64;
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; 8]);
+        self.buffer.extend_from_slice(&(self.content.len() as u32).to_le_bytes());
+        self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression, 0, 0]);
+        self.buffer.extend_from_slice(stored);
+        if !self.is_packed() {
+            let length = (self.buffer.len() - start).next_multiple_of(self.options.block_bytes as usize);
+            self.buffer.resize(start + length, 0);
+        }
+        if let Some((target, covered)) =
+            self.buffer.get_mut(start..).and_then(|block| block.split_first_chunk_mut::<8>())
+        {
+            *target = checksum(offset, covered).to_le_bytes();
+        }
+        if let Some((last_key, _)) = &self.last {
+            self.last_key_of_previous.get_or_insert_default().clone_from(last_key);
+        }
+        if self.buffer.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+    }
+
+    /// Compresses `content` into `stored` where that saves an eighth; gives the compression that is used.
+    fn compress(&mut self) -> Result<u8> {
+        self.stored.clear();
+        let kind = match self.options.compression {
+            Compression::None => return Ok(COMPRESSION_NONE),
+            Compression::Lz4 => {
+                self.stored.resize(lz4_flex::block::get_maximum_output_size(self.content.len()), 0);
+                let length = lz4_flex::block::compress_into(&self.content, &mut self.stored)
+                    .map_err(|error| Error::io("compress", &self.temporary, std::io::Error::other(error)))?;
+                self.stored.truncate(length);
+                COMPRESSION_LZ4
+            }
+            Compression::Zstd(level) => {
+                self.stored.resize(zstd::zstd_safe::compress_bound(self.content.len()), 0);
+                let length = zstd::bulk::compress_to_buffer(&self.content, &mut self.stored, level.into())
+                    .map_err(|error| Error::io("compress", &self.temporary, error))?;
+                self.stored.truncate(length);
+                COMPRESSION_ZSTD
+            }
+        };
+        let saves = self.stored.len() <= self.content.len() - self.content.len() / 8;
+        Ok(if saves { kind } else { COMPRESSION_NONE })
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.append(&self.buffer).map_err(|source| Error::io("write", &self.temporary, source))?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn put_section(&mut self, kind: u32, flags: u32, body: &[u8]) -> SectionRecord {
+        let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
+        self.buffer.resize(padded as usize, 0);
+        let offset = self.position();
+        put_section(&mut self.buffer, offset, kind, flags, body)
+    }
+
+    /// Ends the table: all sections, sync, rename, sync of the folder. A table without entries is refused.
+    pub(crate) fn finish(mut self) -> Result<TableSummary> {
+        let Some((largest_key, _)) = self.last.clone() else {
+            return Err(Error::InvalidArgument {
+                what: "table",
+                got: "no entries".to_owned(),
+                expected: "add one, or abandon the table".to_owned(),
+            });
+        };
+        self.finish_block()?;
+        let mut summary = std::mem::take(&mut self.summary);
+        summary.block_count = self.index.block_count() as u64;
+        let shared =
+            summary.smallest_key.iter().zip(&largest_key).take_while(|(left, right)| left == right).count();
+        let end = (self.position(), summary.entry_count as u32);
+        let is_packed = self.is_packed();
+        let index =
+            self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, is_packed, end);
+        summary.largest_key = largest_key;
+
+        let mut records = vec![self.put_section(KIND_INDEX, 0, &index)];
+        drop(index);
+        if let Some(Ok(filter)) = self.filter.take().map(|builder| builder.finish()) {
+            records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
+        }
+        let properties = TableProperties { origin: std::mem::take(&mut self.options.origin), summary };
+        let mut body = Vec::new();
+        properties.encode(&mut body);
+        records.push(self.put_section(KIND_PROPERTIES, 0, &body));
+        let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
+        self.buffer.resize(padded as usize, 0);
+        let offset = self.position();
+        put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, &records);
+        self.write_out()?;
+        self.publish()?;
+        Ok(TableSummary { file_bytes: self.written, ..properties.summary })
+    }
+
+    fn publish(&self) -> Result<()> {
+        let target = FileName::Table(self.number).path(&self.folder);
+        self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
+        self.vfs
+            .rename(&self.temporary, &target)
+            .map_err(|source| Error::io("rename", &self.temporary, source))?;
+        self.vfs.sync_dir(&self.folder).map_err(|source| Error::io("sync", &self.folder, source))
+    }
+
+    /// Removes the temporary file.
+    pub(crate) fn abandon(self) -> Result<()> {
+        self.vfs.remove(&self.temporary).map_err(|source| Error::io("remove", &self.temporary, source))
+    }
+}
