@@ -13,6 +13,11 @@
 //! 6. Cost: a seek in a table reads at most one data block, or two where the target lies between blocks; `next` and
 //!    `prev` read one block when they leave one. Memtables read none.
 
+pub(crate) mod bounded;
+pub(crate) mod merge;
+pub(crate) mod run;
+pub(crate) mod visible;
+
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -37,3 +42,6 @@ pub(crate) trait Cursor: Send {
     /// The value with its own hold on the bytes, copied only where the source can't share them (memtables).
     fn value_slice(&self) -> crate::slice::Slice;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! The key range of a scan: two bounds, kept as given.
+//!
+//! Reversed bounds are an empty range, not an error.
+
+use std::ops::Bound;
+
+/// See the head of this file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys.
+    pub(crate) const ALL: Self = Self { lower: Bound::Unbounded, upper: Bound::Unbounded };
+
+    /// Whether no key can lie inside, by the bounds alone.
+    pub(crate) fn is_empty(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (
+                Bound::Included(lower) | Bound::Excluded(lower),
+                Bound::Included(upper) | Bound::Excluded(upper),
+            ) => lower >= upper,
+        }
+    }
+
+    /// Whether a key lies before the range.
+    #[inline]
+    pub(crate) fn is_below(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => false,
+            Bound::Included(lower) => key < lower.as_slice(),
+            Bound::Excluded(lower) => key <= lower.as_slice(),
+        }
+    }
+
+    /// Whether a key lies behind the range.
+    #[inline]
+    pub(crate) fn is_above(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) => key > upper.as_slice(),
+            Bound::Excluded(upper) => key >= upper.as_slice(),
+        }
+    }
+
+    /// Whether a key of the range is the last that the bounds allow.
+    #[inline]
+    pub(crate) fn is_at_upper(&self, key: &[u8]) -> bool {
+        matches!(&self.upper, Bound::Included(upper) if key == upper.as_slice())
+    }
+
+    /// Whether a key of the range is the first that the bounds allow.
+    #[inline]
+    pub(crate) fn is_at_lower(&self, key: &[u8]) -> bool {
+        matches!(&self.lower, Bound::Included(lower) if key == lower.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! One cursor over several: their entries in order, merged by a tree of losers.
+//!
+//! ```text
+//!              least: 2
+//!               |
+//!              [0]            each inner node holds the lane that lost there; the winner of all is the least
+//!             /   \
+//!          [3]     [1]
+//!          / \     / \
+//!         2   3   0   1       lanes: the cursors, newest first, with the head of their key at hand
+//! ```
+//!
+//! A step moves the least lane and plays its path again: log2 N comparisons, mostly of key heads. A lane that wins
+//! twice in a row gets the best of its path as runner-up: as long as it stays before that one, a step is a single
+//! comparison, so long stretches out of one lane cost no more than the lane itself. One lane needs no comparison.
+//!
+//! A change of direction moves every lane to the other side of where the cursor stands, one step each or one seek to
+//! an end, and builds the tree anew.
+//!
+//! Invariants, while valid: (1) forward, each lane stands at its first entry not before the cursor's; backward, at its
+//! last entry not behind it; a lane without such an entry is not valid and loses against all; (2) `runner_up`, where
+//! known, is the least of the other lanes. Entries equal in key and sequence number do not occur; if they did, lanes
+//! would be ordered by their number, in both directions.
+
+use tamis_bits::key_head;
+
+use super::Cursor;
+use crate::{
+    error::Result,
+    key::{Kind, Sequence, compare_entries},
+    slice::Slice,
+};
+
+struct Lane<C> {
+    cursor: C,
+    /// Of the cursor's key, while it is valid.
+    head: u64,
+    is_valid: bool,
+}
+
+impl<C: Cursor> Lane<C> {
+    fn refresh(&mut self) {
+        self.is_valid = self.cursor.is_valid();
+        if self.is_valid {
+            self.head = key_head(self.cursor.key());
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, is_forward: bool) -> Result<()> {
+        if is_forward {
+            self.cursor.next()?
+        } else {
+            self.cursor.prev()?
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    fn seek_end(&mut self, is_first: bool) -> Result<()> {
+        if is_first {
+            self.cursor.seek_first()?
+        } else {
+            self.cursor.seek_last()?
+        }
+        self.refresh();
+        Ok(())
+    }
+}
+
+/// See the head of this file, and [`super`] for the contract.
+pub(crate) struct MergeCursor<C> {
+    lanes: Vec<Lane<C>>,
+    /// The loser of each inner node; the children of node n are 2n and 2n + 1, lane i is node N + i.
+    losers: Vec<usize>,
+    /// The winner of each node while the tree is built.
+    winners: Vec<usize>,
+    least: usize,
+    runner_up: Option<usize>,
+    is_forward: bool,
+    is_valid: bool,
+}
+
+impl<C: Cursor> MergeCursor<C> {
+    /// Merges cursors, newest source first. Without any the cursor is never valid.
+    pub(crate) fn new(cursors: Vec<C>) -> Self {
+        let lanes: Vec<_> =
+            cursors.into_iter().map(|cursor| Lane { cursor, head: 0, is_valid: false }).collect();
+        Self {
+            losers: vec![0; lanes.len()],
+            winners: vec![0; 2 * lanes.len()],
+            lanes,
+            least: 0,
+            runner_up: None,
+            is_forward: true,
+            is_valid: false,
+        }
+    }
+
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the tree holds numbers of lanes only")]
+    fn lane(&self, lane: usize) -> &Lane<C> {
+        &self.lanes[lane]
+    }
+
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the tree holds numbers of lanes only")]
+    fn lane_mut(&mut self, lane: usize) -> &mut Lane<C> {
+        &mut self.lanes[lane]
+    }
+
+    /// Whether a lane comes before another in the present direction.
+    #[inline]
+    fn is_before(&self, left: usize, right: usize) -> bool {
+        let (left_lane, right_lane) = (self.lane(left), self.lane(right));
+        if !left_lane.is_valid || !right_lane.is_valid {
+            return left_lane.is_valid;
+        }
+        if left_lane.head != right_lane.head {
+            return (left_lane.head < right_lane.head) == self.is_forward;
+        }
+        let (left_cursor, right_cursor) = (&left_lane.cursor, &right_lane.cursor);
+        let order = compare_entries(
+            (left_cursor.key(), left_cursor.sequence()),
+            (right_cursor.key(), right_cursor.sequence()),
+        );
+        order.then(left.cmp(&right)).is_lt() == self.is_forward
+    }
+
+    fn seek_lanes(&mut self, is_forward: bool, mut seek: impl FnMut(&mut C) -> Result<()>) -> Result<()> {
+        self.is_valid = false;
+        for lane in &mut self.lanes {
+            seek(&mut lane.cursor)?;
+            lane.refresh();
+        }
+        self.is_forward = is_forward;
+        self.build();
+        Ok(())
+    }
+
+    /// Plays all matches.
+    #[expect(clippy::indexing_slicing, reason = "nodes are numbered from 1 to twice the number of lanes")]
+    fn build(&mut self) {
+        let lane_count = self.lanes.len();
+        for lane in 0..lane_count {
+            self.winners[lane_count + lane] = lane;
+        }
+        for node in (1..lane_count).rev() {
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+            let (winner, loser) = if self.is_before(right, left) { (right, left) } else { (left, right) };
+            self.winners[node] = winner;
+            self.losers[node] = loser;
+        }
+        self.least = self.winners.get(1).copied().unwrap_or(0);
+        self.runner_up = None;
+        self.is_valid = self.lanes.get(self.least).is_some_and(|lane| lane.is_valid);
+    }
+
+    /// Finds the least lane after the one that was it has moved.
+    #[inline]
+    fn settle(&mut self) {
+        let is_least_still = match self.runner_up {
+            Some(runner_up) => !self.is_before(runner_up, self.least),
+            None => self.lanes.len() == 1,
+        };
+        if !is_least_still {
+            self.replay();
+        }
+        self.is_valid = self.lane(self.least).is_valid;
+    }
+
+    /// Plays the matches on the path of the least lane again.
+    #[expect(clippy::indexing_slicing, reason = "a path leads from a lane's node up to node 1")]
+    fn replay(&mut self) {
+        let path = |lane_count: usize, lane: usize| {
+            std::iter::successors(Some((lane_count + lane) / 2), |node| Some(node / 2))
+                .take_while(|&node| node > 0)
+        };
+        let (lane_count, moved) = (self.lanes.len(), self.least);
+        for node in path(lane_count, moved) {
+            let loser = self.losers[node];
+            if self.is_before(loser, self.least) {
+                self.losers[node] = self.least;
+                self.least = loser;
+            }
+        }
+        self.runner_up = None;
+        if self.least == moved {
+            for node in path(lane_count, moved) {
+                let loser = self.losers[node];
+                if self.runner_up.is_none_or(|best| self.is_before(loser, best)) {
+                    self.runner_up = Some(loser);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, is_forward: bool) -> Result<()> {
+        debug_assert!(self.is_valid);
+        self.is_valid = false;
+        if is_forward != self.is_forward {
+            self.turn()?;
+            self.lane_mut(self.least).step(is_forward)?;
+            self.build();
+            return Ok(());
+        }
+        self.lane_mut(self.least).step(is_forward)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Moves all lanes but the least to the other side of where the least stands.
+    fn turn(&mut self) -> Result<()> {
+        let (is_forward, least) = (!self.is_forward, self.least);
+        self.is_forward = is_forward;
+        for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
+            if self.lane(lane).is_valid {
+                self.lane_mut(lane).step(is_forward)?;
+            } else {
+                self.lane_mut(lane).seek_end(is_forward)?;
+            }
+            // More than one step only where a memtable has got entries in between since.
+            while self.is_before(lane, least) {
+                self.lane_mut(lane).step(is_forward)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C: Cursor> Cursor for MergeCursor<C> {
+    fn seek_first(&mut self) -> Result<()> {
+        self.seek_lanes(true, C::seek_first)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.seek_lanes(false, C::seek_last)
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        self.seek_lanes(true, |cursor| cursor.seek(key, sequence))
+    }
+
+    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        self.seek_lanes(false, |cursor| cursor.seek_back(key, is_inclusive))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.step(true)
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        self.step(false)
+    }
+
+    #[inline]
+    fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.lane(self.least).cursor.key()
+    }
+
+    #[inline]
+    fn sequence(&self) -> Sequence {
+        self.lane(self.least).cursor.sequence()
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.lane(self.least).cursor.kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.lane(self.least).cursor.value()
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.lane(self.least).cursor.value_slice()
+    }
+}

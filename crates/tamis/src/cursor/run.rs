@@ -1,0 +1,183 @@
+//! One cursor over the tables of a run, which follow each other in key order: only the table it stands in is open.
+//!
+//! A seek finds its table by the keys that bound the tables, which are known without reading: a table whose largest
+//! key lies before the target (backward: whose smallest lies behind it) is never opened. A step past the end of a
+//! table opens the next one.
+//!
+//! The versions of a key may be spread over neighbouring tables: where a table has nothing at or after the place
+//! sought, the walk goes on in the next one.
+
+use super::Cursor;
+use crate::{
+    error::Result,
+    key::{Kind, Sequence},
+    slice::Slice,
+};
+
+/// The tables of a run, in key order and disjoint but for versions of one key.
+pub(crate) trait RunSource: Send {
+    type Cursor: Cursor;
+
+    fn table_count(&self) -> usize;
+    /// The smallest user key of a table (`table_index` below the count), without reading.
+    fn smallest_key(&self, table_index: usize) -> &[u8];
+    /// The largest user key of a table (`table_index` below the count), without reading.
+    fn largest_key(&self, table_index: usize) -> &[u8];
+    fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
+}
+
+/// See the head of this file, and [`super`] for the contract.
+pub(crate) struct RunCursor<S: RunSource> {
+    source: S,
+    /// The open table and where it stands in the run.
+    open: Option<(usize, S::Cursor)>,
+}
+
+impl<S: RunSource> RunCursor<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self { source, open: None }
+    }
+
+    /// The tables.
+    pub(crate) fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Opens a table, unless it is open, and seeks in it.
+    fn enter(&mut self, table_index: usize, seek: impl FnOnce(&mut S::Cursor) -> Result<()>) -> Result<()> {
+        let mut cursor = match self.open.take() {
+            Some((open_index, cursor)) if open_index == table_index => cursor,
+            _ => self.source.open_cursor(table_index)?,
+        };
+        let result = seek(&mut cursor);
+        self.open = Some((table_index, cursor));
+        result
+    }
+
+    fn close(&mut self) {
+        self.open = None;
+    }
+
+    fn is_out(&self) -> Option<usize> {
+        self.open.as_ref().filter(|(_, cursor)| !cursor.is_valid()).map(|(table_index, _)| *table_index)
+    }
+
+    /// Where the open table has ended, goes on with the next.
+    fn go_on_forward(&mut self, seek: impl Fn(&mut S::Cursor) -> Result<()>) -> Result<()> {
+        while let Some(table_index) = self.is_out() {
+            if table_index + 1 >= self.source.table_count() {
+                return Ok(());
+            }
+            self.enter(table_index + 1, &seek)?;
+        }
+        Ok(())
+    }
+
+    /// Where the open table has ended backward, goes on with the one before.
+    fn go_on_backward(&mut self) -> Result<()> {
+        while let Some(table_index) = self.is_out() {
+            let Some(previous) = table_index.checked_sub(1) else { return Ok(()) };
+            self.enter(previous, S::Cursor::seek_last)?;
+        }
+        Ok(())
+    }
+
+    /// The number of tables at the head of the run that satisfy a predicate which holds up to some table.
+    fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
+        let (mut lower, mut upper) = (0, self.source.table_count());
+        while lower < upper {
+            let middle = lower.midpoint(upper);
+            if is_before(middle) {
+                lower = middle + 1;
+            } else {
+                upper = middle;
+            }
+        }
+        lower
+    }
+}
+
+impl<S: RunSource> Cursor for RunCursor<S> {
+    fn seek_first(&mut self) -> Result<()> {
+        if self.source.table_count() == 0 {
+            return Ok(());
+        }
+        self.enter(0, S::Cursor::seek_first)?;
+        self.go_on_forward(S::Cursor::seek_first)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        let Some(last) = self.source.table_count().checked_sub(1) else { return Ok(()) };
+        self.enter(last, S::Cursor::seek_last)?;
+        self.go_on_backward()
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        let table_index = self.partition_point(|table_index| self.source.largest_key(table_index) < key);
+        if table_index == self.source.table_count() {
+            self.close();
+            return Ok(());
+        }
+        self.enter(table_index, |cursor| cursor.seek(key, sequence))?;
+        // The next table may begin with newer versions of the key than the one sought, so it is sought there too.
+        self.go_on_forward(|cursor| cursor.seek(key, sequence))
+    }
+
+    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        let table_count = self.partition_point(|table_index| {
+            let smallest = self.source.smallest_key(table_index);
+            smallest < key || (is_inclusive && smallest == key)
+        });
+        let Some(table_index) = table_count.checked_sub(1) else {
+            self.close();
+            return Ok(());
+        };
+        self.enter(table_index, |cursor| cursor.seek_back(key, is_inclusive))?;
+        self.go_on_backward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        debug_assert!(self.is_valid());
+        let Some((_, cursor)) = &mut self.open else { return Ok(()) };
+        cursor.next()?;
+        if cursor.is_valid() { Ok(()) } else { self.go_on_forward(S::Cursor::seek_first) }
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        debug_assert!(self.is_valid());
+        let Some((_, cursor)) = &mut self.open else { return Ok(()) };
+        cursor.prev()?;
+        if cursor.is_valid() { Ok(()) } else { self.go_on_backward() }
+    }
+
+    #[inline]
+    fn is_valid(&self) -> bool {
+        self.open.as_ref().is_some_and(|(_, cursor)| cursor.is_valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.open.as_ref().map_or(&[], |(_, cursor)| cursor.key())
+    }
+
+    #[inline]
+    fn sequence(&self) -> Sequence {
+        self.open.as_ref().map_or(0, |(_, cursor)| cursor.sequence())
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.open.as_ref().map_or(Kind::Tombstone, |(_, cursor)| cursor.kind())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.open.as_ref().map_or(&[], |(_, cursor)| cursor.value())
+    }
+
+    fn value_slice(&self) -> Slice {
+        self.open.as_ref().map_or_else(|| Slice::from(&[][..]), |(_, cursor)| cursor.value_slice())
+    }
+}

@@ -1,0 +1,279 @@
+//! What a reader sees: of each key in a range the newest version that is not newer than the snapshot, and no deleted keys.
+//!
+//! ```text
+//! entries           a@9  a@5  a@2 | b@7- b@3 | c@8 c@1          snapshot 7
+//!                        ^^^                       ^^^          visible: a@5, c@1 (b is deleted, c@8 is newer)
+//! ```
+//!
+//! Forward, the source stands at the visible entry. Backward, versions come oldest first, so the newest one is known
+//! only when the source has left the key: the cursor holds key and value, and the source stands before all entries of the key.
+//!
+//! Steps over versions are counted: after [`STEP_COUNT_MAX`] of one key the source seeks past them, so that a key with
+//! thousands of versions costs a seek. Where a bound can be met without moving the source, it is not moved: no block
+//! is read to learn that the range has ended at its included bound, or that it is empty.
+//!
+//! Memtables may get entries while the cursor walks: they are newer than the snapshot and never shown, and every skip
+//! compares by order and not by equality, so that they do not lead it astray.
+
+use std::ops::Bound;
+
+use super::{Cursor, bounded::KeyRange};
+use crate::{
+    error::Result,
+    key::{Kind, Sequence},
+    slice::Slice,
+};
+
+/// Versions of one key that are stepped over before the source seeks past them.
+const STEP_COUNT_MAX: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Invalid,
+    /// The source stands at the visible entry.
+    Forward,
+    /// `key` and `value` are the visible entry's; the source stands before all entries of the key.
+    Backward,
+}
+
+/// See the head of this file. Moving, validity and errors are as the contract of [`super`] says, for visible entries.
+pub(crate) struct VisibleCursor<C> {
+    source: C,
+    snapshot: Sequence,
+    range: KeyRange,
+    state: State,
+    /// Backward: the entry's key. While the cursor moves: the key whose entries are being left.
+    key: Vec<u8>,
+    value: Slice,
+}
+
+impl<C: Cursor> VisibleCursor<C> {
+    /// Shows the entries of `source` in `range` as of `snapshot`.
+    pub(crate) fn new(source: C, snapshot: Sequence, range: KeyRange) -> Self {
+        let value = Slice::from(b"".as_slice());
+        Self { source, snapshot, range, state: State::Invalid, key: Vec::new(), value }
+    }
+
+    /// To the first visible entry of the range.
+    pub(crate) fn seek_first(&mut self) -> Result<()> {
+        self.state = State::Invalid;
+        if self.range.is_empty() {
+            return Ok(());
+        }
+        match &self.range.lower {
+            Bound::Unbounded => self.source.seek_first()?,
+            Bound::Included(lower) => self.source.seek(lower, self.snapshot)?,
+            Bound::Excluded(lower) => {
+                self.key.clone_from(lower);
+                self.seek_behind_key()?;
+            }
+        }
+        self.show_forward()
+    }
+
+    /// To the last visible entry of the range.
+    pub(crate) fn seek_last(&mut self) -> Result<()> {
+        self.state = State::Invalid;
+        if self.range.is_empty() {
+            return Ok(());
+        }
+        match &self.range.upper {
+            Bound::Unbounded => self.source.seek_last()?,
+            Bound::Included(upper) => self.source.seek_back(upper, true)?,
+            Bound::Excluded(upper) => self.source.seek_back(upper, false)?,
+        }
+        self.show_backward()
+    }
+
+    /// To the first visible entry of the range at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.range.is_below(key) {
+            return self.seek_first();
+        }
+        self.state = State::Invalid;
+        if self.range.is_above(key) || self.range.is_empty() {
+            return Ok(());
+        }
+        self.source.seek(key, self.snapshot)?;
+        self.show_forward()
+    }
+
+    /// To the last visible entry of the range before `key`, or at it where `is_inclusive`.
+    pub(crate) fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        if self.range.is_above(key) {
+            return self.seek_last();
+        }
+        self.state = State::Invalid;
+        let is_out = self.range.is_below(key) || (!is_inclusive && self.range.is_at_lower(key));
+        if is_out || self.range.is_empty() {
+            return Ok(());
+        }
+        self.source.seek_back(key, is_inclusive)?;
+        self.show_backward()
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        debug_assert!(self.is_valid());
+        let state = std::mem::replace(&mut self.state, State::Invalid);
+        if state == State::Forward {
+            copy_key(&mut self.key, &self.source);
+        }
+        if state == State::Invalid || self.range.is_at_upper(&self.key) {
+            return Ok(());
+        }
+        // After a walk backward the source may have run out at the beginning.
+        if self.source.is_valid() {
+            self.source.next()?;
+            self.pass_key()?;
+        } else {
+            self.seek_behind_key()?;
+        }
+        self.show_forward()
+    }
+
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        debug_assert!(self.is_valid());
+        let state = std::mem::replace(&mut self.state, State::Invalid);
+        if state == State::Forward {
+            copy_key(&mut self.key, &self.source);
+        }
+        if state == State::Invalid || self.range.is_at_lower(&self.key) {
+            return Ok(());
+        }
+        if state == State::Forward {
+            self.source.prev()?;
+            self.pass_key_back()?;
+        }
+        self.show_backward()
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.state != State::Invalid
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        debug_assert!(self.is_valid());
+        if self.state == State::Backward { &self.key } else { self.source.key() }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        debug_assert!(self.is_valid());
+        if self.state == State::Backward { &self.value } else { self.source.value() }
+    }
+
+    /// The value with its own hold on the bytes.
+    pub(crate) fn value_slice(&self) -> Slice {
+        debug_assert!(self.is_valid());
+        if self.state == State::Backward { self.value.clone() } else { self.source.value_slice() }
+    }
+
+    /// Shows the first visible entry at or after the source's place, which is no older version of a key passed.
+    fn show_forward(&mut self) -> Result<()> {
+        while self.source.is_valid() && !self.range.is_above(self.source.key()) {
+            if self.source.sequence() > self.snapshot {
+                self.pass_newer()?;
+            } else if self.source.kind() == Kind::Put {
+                self.state = State::Forward;
+                return Ok(());
+            } else {
+                copy_key(&mut self.key, &self.source);
+                self.source.next()?;
+                self.pass_key()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the source, at a version newer than the snapshot, to the next that is not, or to another key.
+    fn pass_newer(&mut self) -> Result<()> {
+        copy_key(&mut self.key, &self.source);
+        for _ in 0..STEP_COUNT_MAX {
+            self.source.next()?;
+            let is_newer = self.source.is_valid() && self.source.sequence() > self.snapshot;
+            if !is_newer || self.source.key() != self.key {
+                return Ok(());
+            }
+        }
+        self.source.seek(&self.key, self.snapshot)
+    }
+
+    /// Moves the source forward until it has left `key`.
+    #[inline]
+    fn pass_key(&mut self) -> Result<()> {
+        for _ in 0..STEP_COUNT_MAX {
+            if !self.source.is_valid() || self.source.key() > self.key.as_slice() {
+                return Ok(());
+            }
+            self.source.next()?;
+        }
+        self.seek_behind_key()
+    }
+
+    /// To the first entry of the keys behind `key`.
+    fn seek_behind_key(&mut self) -> Result<()> {
+        self.source.seek(&self.key, 0)?;
+        while self.source.is_valid() && self.source.key() <= self.key.as_slice() {
+            self.source.next()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the source backward until it has left `key`.
+    fn pass_key_back(&mut self) -> Result<()> {
+        for _ in 0..STEP_COUNT_MAX {
+            if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
+                return Ok(());
+            }
+            self.source.prev()?;
+        }
+        self.source.seek_back(&self.key, false)
+    }
+
+    /// Shows the last visible entry at or before the source's place, which is the oldest version of its key.
+    fn show_backward(&mut self) -> Result<()> {
+        while self.source.is_valid() && !self.range.is_below(self.source.key()) {
+            copy_key(&mut self.key, &self.source);
+            if let Some(value) = self.take_newest_visible()? {
+                self.value = value;
+                self.state = State::Backward;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of the visible version of `key`, at whose oldest version the source stands and which it leaves.
+    fn take_newest_visible(&mut self) -> Result<Option<Slice>> {
+        let mut visible = None;
+        for _ in 0..STEP_COUNT_MAX {
+            if self.source.sequence() > self.snapshot {
+                self.pass_key_back()?;
+                return Ok(visible);
+            }
+            visible = self.value_of_put();
+            self.source.prev()?;
+            if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
+                return Ok(visible);
+            }
+        }
+        if self.source.sequence() <= self.snapshot {
+            self.source.seek(&self.key, self.snapshot)?;
+            visible = self.value_of_put();
+        }
+        self.source.seek_back(&self.key, false)?;
+        Ok(visible)
+    }
+
+    fn value_of_put(&self) -> Option<Slice> {
+        (self.source.is_valid() && self.source.kind() == Kind::Put).then(|| self.source.value_slice())
+    }
+}
+
+#[inline]
+fn copy_key(target: &mut Vec<u8>, source: &impl Cursor) {
+    target.clear();
+    target.extend_from_slice(source.key());
+}
