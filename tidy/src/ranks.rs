@@ -18,7 +18,7 @@ pub const ROWS: &[&str] = &[
     "table",
     "cache cache/table version view",
     "cursor/* compaction write read",
-    "recover verify repair checkpoint",
+    "recover verify repair checkpoint fuzz_internals",
     "db",
 ];
 

@@ -11,6 +11,8 @@ mod error;
 mod events;
 mod file_name;
 mod frame;
+#[cfg(feature = "fuzz-internals")]
+pub mod fuzz_internals;
 mod key;
 mod memtable;
 mod metrics;

@@ -1,0 +1,109 @@
+//! Entrances to the decoders for the fuzz targets in `fuzz/`, behind the feature `fuzz-internals`.
+//!
+//! Each function takes any bytes, gives them to one decoder, and panics only where a promise of that decoder is
+//! broken: it answers with an error or with what encodes to the same again, and the same bytes get the same answer. A
+//! checksum would end most inputs at the door, so inputs are put into whole frames and sections first where the first
+//! byte says so. The feature adds this module and changes nothing else; programs have no use for it.
+
+use std::path::Path;
+
+use tamis_vfs::{MemVfs, Vfs};
+
+use crate::{
+    batch::{self, WriteBatch},
+    frame::put_frame_parts,
+    version::edit::VersionEdit,
+    wal::{
+        format::{SegmentHeader, segment_seed},
+        reader::{LogFiles, replay},
+    },
+};
+
+const FOLDER: &str = "/store";
+const DATABASE_ID: u64 = 7;
+const LOG_NUMBER: u64 = 3;
+
+/// A file system that holds these files and nothing else.
+fn files(contents: &[(&str, &[u8])]) -> MemVfs {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new(FOLDER)).expect("memory makes folders");
+    for (name, bytes) in contents {
+        let file = vfs.create(&Path::new(FOLDER).join(name)).expect("the names are distinct");
+        file.append(bytes).expect("memory takes bytes");
+    }
+    vfs
+}
+
+/// Whether to wrap the rest of the input into whole frames or sections.
+fn split_choice(data: &[u8]) -> (bool, &[u8]) {
+    data.split_first().map_or((false, data), |(first, rest)| (first & 1 == 1, rest))
+}
+
+/// Cuts an input into pieces; the first byte of each says how long it is.
+fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while let Some((&length, rest)) = data.split_first() {
+        let (piece, rest) = rest.split_at_checked(usize::from(length)).unwrap_or((rest, &[]));
+        found.push(piece);
+        data = rest;
+    }
+    found
+}
+
+/// The payload of a log record: entries come out, or an error; entries can be written again.
+pub fn batch(data: &[u8]) {
+    let mut copy = WriteBatch::carrying();
+    for entry in batch::entries(data).map_while(Result::ok) {
+        copy.carry(entry).expect("what a batch gave can be put into one");
+    }
+    let sealed = copy.seal(1).to_vec();
+    assert_eq!(batch::entries(&sealed).filter(Result::is_ok).count(), copy.len());
+}
+
+/// A segment of the write-ahead log: as it is, or pieces as whole records.
+pub fn wal(data: &[u8]) {
+    let (is_framed, rest) = split_choice(data);
+    let bytes = if is_framed { framed_segment(rest) } else { rest.to_vec() };
+    let vfs = files(&[("000003.log", bytes.as_slice())]);
+    let log = LogFiles {
+        folder: Path::new(FOLDER),
+        database_id: DATABASE_ID,
+        first_needed: LOG_NUMBER,
+        numbers: &[LOG_NUMBER],
+    };
+    let read = || {
+        let mut entry_count = 0_u64;
+        let report = replay(&vfs, log, &mut |_, _| {
+            entry_count += 1;
+            Ok(())
+        });
+        assert!(entry_count <= bytes.len() as u64, "an entry takes at least a byte");
+        format!("{entry_count} {report:?}")
+    };
+    assert_eq!(read(), read(), "replay changes nothing");
+}
+
+fn framed_segment(data: &[u8]) -> Vec<u8> {
+    let header = SegmentHeader {
+        database_id: DATABASE_ID,
+        number: LOG_NUMBER,
+        previous: 0,
+        previous_bytes: 0,
+        previous_synced: 0,
+    };
+    let mut bytes = header.encode();
+    let seed = segment_seed(DATABASE_ID, LOG_NUMBER);
+    for piece in pieces(data) {
+        let offset = bytes.len() as u64;
+        put_frame_parts(&mut bytes, seed, offset, 0, &[piece]).expect("pieces are short");
+    }
+    bytes
+}
+
+/// A version edit: an error, or what encodes to the same edit again.
+pub fn edit(data: &[u8]) {
+    if let Ok(edit) = VersionEdit::decode(data) {
+        let again = VersionEdit::decode(&edit.encode()).expect("what was encoded decodes");
+        assert_eq!(format!("{edit:?}"), format!("{again:?}"));
+    }
+}

@@ -1,0 +1,14 @@
+//! What must hold for any input: one function per fuzz target, given bytes, panicking where a promise is broken.
+//!
+//! `fuzz_targets/` hands them to libFuzzer; `tests/seeded.rs` runs each on seeded inputs, so that they never rot.
+
+mod filter;
+
+pub use filter::filter;
+pub use tamis::fuzz_internals::{batch, edit, wal};
+
+/// A fuzz target.
+pub type Target = fn(&[u8]);
+
+/// All targets by name: the names of the files in `fuzz_targets/`.
+pub const TARGETS: &[(&str, Target)] = &[("batch", batch), ("edit", edit), ("filter", filter), ("wal", wal)];
