@@ -1,0 +1,80 @@
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use super::*;
+
+/// Runs entries (key, sequence, kind) through the rules; the result is what is kept.
+fn kept(points: &[Sequence], entries: &[(&str, Sequence, Kind)], is_lowest: bool) -> Vec<(String, Sequence)> {
+    let mut rules = DropRules::new(points.to_vec());
+    let keeps = |&&(key, sequence, kind): &&(&str, Sequence, Kind)| {
+        rules.keeps(key.as_bytes(), sequence, kind, || is_lowest)
+    };
+    entries.iter().filter(keeps).map(|&(key, sequence, _)| (key.to_owned(), sequence)).collect()
+}
+
+/// What a reader at `point` sees of each key: the newest entry at or below it, if that is a put.
+fn seen(point: Sequence, entries: &[(&str, Sequence, Kind)]) -> Vec<(String, Sequence)> {
+    let mut seen = Vec::new();
+    let mut last = None;
+    for &(key, sequence, kind) in entries {
+        if sequence <= point && last != Some(key) {
+            last = Some(key);
+            if kind == Kind::Put {
+                seen.push((key.to_owned(), sequence));
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn only_the_newest_version_is_kept_when_no_snapshot_is_held() {
+    use Kind::Put;
+    let entries = [("a", 9, Put), ("a", 5, Put), ("a", 1, Put), ("b", 2, Put)];
+    assert_eq!(kept(&[10], &entries, false), [("a".to_owned(), 9), ("b".to_owned(), 2)]);
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_sees() {
+    use Kind::Put;
+    let entries = [("a", 9, Put), ("a", 5, Put), ("a", 4, Put), ("a", 1, Put)];
+    assert_eq!(kept(&[5, 10], &entries, false), [("a".to_owned(), 9), ("a".to_owned(), 5)]);
+}
+
+#[test]
+fn a_tombstone_goes_only_where_nothing_older_can_come_back() {
+    use Kind::{Put, Tombstone};
+    let entries = [("a", 9, Tombstone), ("a", 5, Put)];
+    assert_eq!(kept(&[10], &entries, true), []);
+    assert_eq!(kept(&[10], &entries, false), [("a".to_owned(), 9)]);
+    // A snapshot at 5 keeps the put, so the tombstone above it has to stay.
+    assert_eq!(kept(&[5, 10], &entries, true), [("a".to_owned(), 9), ("a".to_owned(), 5)]);
+}
+
+#[test]
+fn entries_above_every_read_point_are_all_kept() {
+    use Kind::{Put, Tombstone};
+    let entries = [("a", 9, Tombstone), ("a", 8, Put), ("a", 3, Put)];
+    assert_eq!(kept(&[5], &entries, true).len(), 3);
+}
+
+#[test]
+fn every_reader_sees_the_same_before_and_after_in_all_small_cases() {
+    let kinds = [Kind::Put, Kind::Tombstone];
+    // Every kind of four versions of one key, below every set of read points over them, beside a second key.
+    for bits in 0..16_u32 {
+        for point_bits in 0..32_u32 {
+            let kind = |index: u32| kinds[(bits >> index & 1) as usize];
+            let mut entries: Vec<_> = (1..=4_u64).rev().map(|s| ("k", s * 2, kind(s as u32 - 1))).collect();
+            entries.push(("l", 1, Kind::Put));
+            let mut points: Vec<Sequence> =
+                (0..5_u64).filter(|point| point_bits >> point & 1 == 1).map(|point| point * 2 + 1).collect();
+            points.push(10);
+            let kept_entries = kept(&points, &entries, true);
+            let rest: Vec<_> =
+                entries.iter().copied().filter(|(key, s, _)| kept_entries.contains(&((*key).to_owned(), *s))).collect();
+            for &point in &points {
+                assert_eq!(seen(point, &rest), seen(point, &entries), "points {points:?}, entries {entries:?}");
+            }
+        }
+    }
+}

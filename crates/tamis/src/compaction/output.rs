@@ -1,0 +1,201 @@
+//! The output side of flushes and compactions: a sorted stream of entries becomes tables.
+//!
+//! 1. Entries that nothing needs are left out ([`super::drop_rules`]).
+//! 2. A table is cut when it has its size, or when it would overlap too much of the level below its own (so that its
+//!    own compaction later stays bounded); never within the versions of one key.
+//! 3. On an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tamis_vfs::Vfs;
+
+use super::drop_rules::DropRules;
+use crate::{
+    cursor::Cursor,
+    error::{Error, Result},
+    file_name::FileName,
+    key::Sequence,
+    options::{Compression, KeyspaceOptions, per_level},
+    table::{
+        properties::{TableOrigin, TableSummary},
+        writer::{TableOptions, TableWriter},
+    },
+    version::{handle::Table, version::KeyspaceVersion},
+};
+
+/// A table that overlaps more than this many times its own size of the level below is cut.
+const OVERLAP_RATIO_MAX: u64 = 10;
+
+/// What a job needs from the database.
+pub(crate) struct JobContext<'a> {
+    pub(crate) vfs: &'a Arc<dyn Vfs>,
+    pub(crate) folder: &'a Path,
+    /// The keyspace as it was when the job was planned.
+    pub(crate) version: &'a KeyspaceVersion,
+    pub(crate) database_id: u64,
+    pub(crate) filter_seed: u64,
+    pub(crate) next_number: &'a dyn Fn() -> u64,
+    /// See [`DropRules`].
+    pub(crate) read_points: Vec<Sequence>,
+    pub(crate) is_cancelled: &'a AtomicBool,
+}
+
+impl JobContext<'_> {
+    /// How tables of `level` are written.
+    fn table_options(&self, origin: &TableOrigin) -> TableOptions {
+        let options: &KeyspaceOptions = &self.version.options;
+        let level = usize::from(origin.level);
+        TableOptions {
+            block_bytes: options.block_bytes,
+            compression: per_level(&options.compression, level).unwrap_or(Compression::None),
+            filter_bits_per_key: per_level(&options.filter_bits_per_key, level).unwrap_or(0.0),
+            filter_seed: self.filter_seed,
+            key_column: options.key_column,
+            origin: origin.clone(),
+        }
+    }
+
+    /// What tables of a run say of where they come from.
+    pub(crate) fn origin(&self, partition_index: usize, level: u8, run_age: u64, replaced: Vec<u64>) -> TableOrigin {
+        let partition = self.version.partitions.get(partition_index);
+        TableOrigin {
+            database_id: self.database_id,
+            keyspace_id: self.version.id,
+            keyspace_name: self.version.name.to_string(),
+            partition_lower: partition.map(|partition| partition.lower.clone()).unwrap_or_default(),
+            partition_upper: self.version.upper_of(partition_index).unwrap_or_default().to_vec(),
+            level,
+            run_age,
+            replaced,
+        }
+    }
+}
+
+/// The tables of a job while they are written.
+pub(crate) struct Outputs<'a> {
+    context: &'a JobContext<'a>,
+    origin: TableOrigin,
+    /// Tables of the level below the outputs, in order of keys.
+    grandparents: &'a [Arc<Table>],
+    grandparent_index: usize,
+    overlapped_bytes: u64,
+    rules: DropRules,
+    last_key: Vec<u8>,
+    current: Option<TableWriter>,
+    finished: Vec<TableSummary>,
+}
+
+impl<'a> Outputs<'a> {
+    pub(crate) fn new(context: &'a JobContext<'a>, origin: TableOrigin, grandparents: &'a [Arc<Table>]) -> Self {
+        let rules = DropRules::new(context.read_points.clone());
+        Self {
+            context,
+            origin,
+            grandparents,
+            grandparent_index: 0,
+            overlapped_bytes: 0,
+            rules,
+            last_key: Vec::new(),
+            current: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Takes all entries of `cursor` below `upper` (all when `None`) from where it stands. `is_lowest` says whether nothing
+    /// older of a key can lie outside of the job.
+    pub(crate) fn take(
+        &mut self,
+        cursor: &mut impl Cursor,
+        upper: Option<&[u8]>,
+        is_lowest: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<()> {
+        while cursor.is_valid() {
+            let key = cursor.key();
+            if upper.is_some_and(|upper| key >= upper) {
+                break;
+            }
+            if self.rules.keeps(key, cursor.sequence(), cursor.kind(), || is_lowest(key)) {
+                self.add(cursor)?;
+            }
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, cursor: &impl Cursor) -> Result<()> {
+        let key = cursor.key();
+        if self.last_key != key {
+            self.note_overlap(key);
+            let is_full = self.current.as_ref().is_some_and(|table| self.is_full(table));
+            if is_full {
+                self.cut()?;
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+        }
+        let table = match &mut self.current {
+            Some(table) => table,
+            none => none.insert(Self::begin(self.context, &self.origin)?),
+        };
+        table.add(key, cursor.sequence(), cursor.kind(), cursor.value())
+    }
+
+    fn begin(context: &JobContext<'_>, origin: &TableOrigin) -> Result<TableWriter> {
+        if context.is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        let options = context.table_options(origin);
+        TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
+    }
+
+    /// Counts the tables of the level below that end before `key`.
+    fn note_overlap(&mut self, key: &[u8]) {
+        while let Some(table) = self.grandparents.get(self.grandparent_index) {
+            if table.largest_key() >= key {
+                break;
+            }
+            if self.current.is_some() {
+                self.overlapped_bytes += table.file_bytes();
+            }
+            self.grandparent_index += 1;
+        }
+    }
+
+    fn is_full(&self, table: &TableWriter) -> bool {
+        let limit = self.context.version.options.table_bytes;
+        table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit
+    }
+
+    /// Ends the table that is written.
+    pub(crate) fn cut(&mut self) -> Result<()> {
+        self.overlapped_bytes = 0;
+        if let Some(table) = self.current.take() {
+            self.finished.push(table.finish()?);
+        }
+        Ok(())
+    }
+
+    /// Ends the last table; the summaries of all, in order of keys.
+    pub(crate) fn finish(mut self) -> Result<Vec<TableSummary>> {
+        self.cut()?;
+        Ok(std::mem::take(&mut self.finished))
+    }
+}
+
+impl Drop for Outputs<'_> {
+    fn drop(&mut self) {
+        // Not finished: nothing names these tables. One that can't be removed is swept at the next open.
+        if let Some(table) = self.current.take() {
+            let _ = table.abandon();
+        }
+        for summary in &self.finished {
+            let _ = self.context.vfs.remove(&FileName::Table(summary.number).path(self.context.folder));
+        }
+    }
+}
