@@ -5,10 +5,17 @@
 mod filter;
 
 pub use filter::filter;
-pub use tamis::fuzz_internals::{batch, edit, wal};
+pub use tamis::fuzz_internals::{batch, edit, manifest, table, wal};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All targets by name: the names of the files in `fuzz_targets/`.
-pub const TARGETS: &[(&str, Target)] = &[("batch", batch), ("edit", edit), ("filter", filter), ("wal", wal)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("batch", batch),
+    ("edit", edit),
+    ("filter", filter),
+    ("manifest", manifest),
+    ("table", table),
+    ("wal", wal),
+];

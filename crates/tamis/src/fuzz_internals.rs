@@ -5,19 +5,26 @@
 //! checksum would end most inputs at the door, so inputs are put into whole frames and sections first where the first
 //! byte says so. The feature adds this module and changes nothing else; programs have no use for it.
 
-use std::path::Path;
+mod table;
+
+use std::{path::Path, sync::Arc};
 
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::{
     batch::{self, WriteBatch},
     frame::put_frame_parts,
-    version::edit::VersionEdit,
+    version::{
+        edit::VersionEdit,
+        set::{Mode, VersionSet},
+    },
     wal::{
         format::{SegmentHeader, segment_seed},
         reader::{LogFiles, replay},
     },
 };
+
+pub use table::table;
 
 const FOLDER: &str = "/store";
 const DATABASE_ID: u64 = 7;
@@ -105,5 +112,33 @@ pub fn edit(data: &[u8]) {
     if let Ok(edit) = VersionEdit::decode(data) {
         let again = VersionEdit::decode(&edit.encode()).expect("what was encoded decodes");
         assert_eq!(format!("{edit:?}"), format!("{again:?}"));
+    }
+}
+
+/// A manifest: as it is, or pieces as whole records behind those of an empty database. What is read is a state in
+/// which every rule of versions holds, or an error.
+pub fn manifest(data: &[u8]) {
+    let (is_framed, rest) = split_choice(data);
+    let folder = Path::new(FOLDER);
+    let birth: Arc<dyn Vfs> = Arc::new(files(&[]));
+    VersionSet::create(Arc::clone(&birth), folder, DATABASE_ID, 1).expect("memory takes files");
+    let read = |name: &str| birth.read(&folder.join(name)).expect("a database has its files");
+    let mut manifest = read("000001.manifest");
+    if is_framed {
+        for piece in pieces(rest) {
+            let offset = manifest.len() as u64;
+            put_frame_parts(&mut manifest, 0, offset, 0, &[piece]).expect("pieces are short");
+        }
+    } else {
+        manifest = rest.to_vec();
+    }
+    let vfs: Arc<dyn Vfs> = Arc::new(files(&[("CURRENT", &read("CURRENT")), ("000001.manifest", &manifest)]));
+    let open =
+        |mode| VersionSet::open(Arc::clone(&vfs), folder, mode).map(|(set, _)| format!("{:?}", set.state()));
+    let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
+    assert_eq!(format!("{first:?}"), format!("{second:?}"), "reading changes nothing");
+    if first.is_ok() {
+        open(Mode::ReadWrite).expect("what opens read-only opens for writing");
+        open(Mode::ReadWrite).expect("and opens again");
     }
 }

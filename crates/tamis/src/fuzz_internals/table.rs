@@ -1,0 +1,192 @@
+//! Tables for fuzzing: a whole table is written, bytes of it are changed, and every checksum is set right again, so
+//! that what lies behind the checksums is reached.
+
+use std::{ops::Range, path::Path, sync::Arc};
+
+use tamis_vfs::{Access, MemVfs, Vfs};
+
+use super::{FOLDER, files, pieces};
+use crate::{
+    cache::block::BlockCache,
+    coding::{Decoder, checksum},
+    cursor::Cursor,
+    error::Result,
+    file_name::FileName,
+    key::{Kind, SEQUENCE_MAX},
+    metrics::Metrics,
+    options::Compression,
+    table::{
+        environment::{ReadCost, TableEnvironment},
+        properties::TableOrigin,
+        reader::TableReader,
+        writer::{TableOptions, TableWriter},
+    },
+};
+
+const NUMBER: u64 = 5;
+
+/// A table file of any bytes: an error, or entries in order. The first byte chooses how the file comes about.
+pub fn table(data: &[u8]) {
+    let Some((&choice, rest)) = data.split_first() else { return };
+    if choice & 1 == 0 {
+        let _ = read(rest, Access::Buffered);
+        let _ = read(rest, Access::Mapped);
+        return;
+    }
+    let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::None];
+    let compression = compression.get(usize::from(choice >> 1) % 4).copied().unwrap_or(Compression::None);
+    let (changes, entries) = rest.split_at_checked(usize::from(choice >> 3) * 4).unwrap_or((&[], rest));
+    let Some((mut file, entry_count)) = written(entries, compression) else { return };
+    if !change(&mut file, changes) {
+        assert_eq!(read(&file, Access::Buffered).expect("a whole table reads"), entry_count);
+    }
+    let (buffered, mapped) = (read(&file, Access::Buffered), read(&file, Access::Mapped));
+    assert_eq!(buffered.ok(), mapped.ok(), "both ways of reading see the same");
+}
+
+/// The bytes of a table whose keys and values are pieces of the input, and how many entries it has.
+fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
+    let all = pieces(data);
+    let mut entries: Vec<(&[u8], u64, &[u8])> = Vec::new();
+    for (sequence, pair) in (1..).zip(all.chunks_exact(2)) {
+        if let [key, value] = pair {
+            entries.push((key, sequence, value));
+        }
+    }
+    entries.retain(|(key, ..)| !key.is_empty());
+    entries.sort_by(|left, right| left.0.cmp(right.0).then(right.1.cmp(&left.1)));
+    let vfs: Arc<dyn Vfs> = Arc::new(files(&[]));
+    let options = TableOptions {
+        block_bytes: 4096,
+        compression,
+        filter_bits_per_key: 10.0,
+        filter_seed: 1,
+        key_column: false,
+        origin: TableOrigin::default(),
+    };
+    let mut writer =
+        TableWriter::create(&vfs, Path::new(FOLDER), NUMBER, options).expect("memory takes files");
+    for (key, sequence, value) in &entries {
+        let kind = if value.is_empty() { Kind::Tombstone } else { Kind::Put };
+        writer.add(key, *sequence, kind, value).expect("entries come in order");
+    }
+    if entries.is_empty() {
+        writer.abandon().expect("memory removes files");
+        return None;
+    }
+    writer.finish().expect("memory takes bytes");
+    let path = FileName::Table(NUMBER).path(Path::new(FOLDER));
+    Some((vfs.read(&path).expect("the table was published"), entries.len()))
+}
+
+/// Changes bytes of the file, four of the input each (offset, value), and sets the checksums of all parts right.
+/// Gives whether anything changed.
+fn change(file: &mut [u8], changes: &[u8]) -> bool {
+    let parts = parts(file).expect("a whole table has all its parts");
+    let before = file.to_vec();
+    for change in changes.chunks_exact(4) {
+        let mut source = Decoder::new(change);
+        let (Some(low), Some(high), Some(value)) = (source.take_u16(), source.take_u8(), source.take_u8())
+        else {
+            continue;
+        };
+        let offset = (usize::from(low) | usize::from(high) << 16) % file.len();
+        if let Some(byte) = file.get_mut(offset) {
+            *byte ^= value;
+        }
+    }
+    let is_changed = file != before;
+    for part in parts {
+        mend(file, part);
+    }
+    is_changed
+}
+
+/// The checksum of a block or section stands first; that of the footer, last.
+fn mend(file: &mut [u8], part: Range<usize>) {
+    let (offset, is_footer) = (part.start as u64, part.end == file.len());
+    let Some(bytes) = file.get_mut(part) else { return };
+    if is_footer {
+        if let Some((covered, stored)) = bytes.split_last_chunk_mut::<8>() {
+            *stored = checksum(offset, covered).to_le_bytes();
+        }
+    } else if let Some((stored, covered)) = bytes.split_first_chunk_mut::<8>() {
+        *stored = checksum(offset, covered).to_le_bytes();
+    }
+}
+
+/// Where blocks, sections, directory and footer lie in a whole table.
+fn parts(file: &[u8]) -> Option<Vec<Range<usize>>> {
+    let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
+    let footer = file.len().checked_sub(64)?..file.len();
+    let mut source = Decoder::new(file.get(footer.start + 16..)?);
+    let directory = range(source.take_u64()?, source.take_u64()?);
+    let mut found = vec![footer, directory.clone()];
+    let mut records = Decoder::new(file.get(directory)?.get(64..)?);
+    while let (Some(kind), Some(_), Some(offset), Some(length)) =
+        (records.take_u32(), records.take_u32(), records.take_u64(), records.take_u64())
+    {
+        let section = range(offset, length);
+        if kind == 1 {
+            found.extend(blocks(file.get(section.clone())?.get(64..)?)?);
+        }
+        found.push(section);
+    }
+    Some(found)
+}
+
+/// The extents of the blocks that an index names.
+fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
+    let mut source = Decoder::new(index);
+    let (count, _, flags, block_bytes) =
+        (source.take_u32()? as usize, source.take_u32()?, source.take_u32()?, source.take_u32()? as usize);
+    let mut positions = Decoder::new(index.get(32 + 8 * count..)?);
+    let mut take = || {
+        if flags & 1 == 1 {
+            positions.take_u64().map(|position| position as usize)
+        } else {
+            positions.take_u32().map(|position| position as usize * block_bytes)
+        }
+    };
+    let ends: Vec<usize> = (0..=count).map(|_| take()).collect::<Option<_>>()?;
+    Some(ends.windows(2).filter_map(|pair| Some(*pair.first()?..*pair.last()?)).collect())
+}
+
+/// Opens a table and reads it in every way; gives the number of entries that a walk meets.
+fn read(bytes: &[u8], access: Access) -> Result<usize> {
+    let vfs: MemVfs = files(&[("000005.table", bytes)]);
+    let environment = Arc::new(TableEnvironment {
+        vfs: Arc::new(vfs),
+        folder: FOLDER.into(),
+        access,
+        cache: Arc::new(BlockCache::new(1 << 20)),
+        metrics: Arc::new(Metrics::default()),
+        listener: None,
+    });
+    let reader = TableReader::open(&environment, NUMBER)?;
+    let mut cursor = reader.cursor();
+    let mut count = 0_usize;
+    cursor.seek_first()?;
+    while cursor.is_valid() {
+        count += 1;
+        assert!(count <= bytes.len() * 256, "a walk ends");
+        let key = cursor.key().to_vec();
+        let _ = reader.get(&key, SEQUENCE_MAX, &mut ReadCost::default());
+        cursor.next()?;
+    }
+    for key in [b"".as_slice(), b"a", &[0xFF; 40]] {
+        let _ = reader.get(key, SEQUENCE_MAX, &mut ReadCost::default());
+        let _ = reader.cursor().seek(key, 0);
+        let _ = reader.cursor().seek_back(key, true);
+    }
+    let mut back = reader.cursor();
+    let mut back_count = 0_usize;
+    back.seek_last()?;
+    while back.is_valid() {
+        back_count += 1;
+        assert!(back_count <= bytes.len() * 256, "a walk ends");
+        back.prev()?;
+    }
+    let _ = reader.verify();
+    Ok(count)
+}
