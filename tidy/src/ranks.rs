@@ -17,7 +17,8 @@ pub const ROWS: &[&str] = &[
     "memtable wal cache/block cache/account",
     "table",
     "cache cache/table version view",
-    "cursor/* compaction write read",
+    "cursor/* state",
+    "compaction write read",
     "recover verify repair checkpoint fuzz_internals",
     "db",
 ];
