@@ -1,3 +1,4 @@
 //! What is kept in memory of tables, within one byte budget.
 
 pub(crate) mod block;
+pub(crate) mod table;

@@ -9,11 +9,13 @@ pub(crate) mod cursor;
 mod data;
 pub(crate) mod environment;
 pub(crate) mod filter_block;
+pub(crate) mod filter_file;
 mod format;
 mod index;
 pub(crate) mod properties;
 pub(crate) mod reader;
 mod section;
+pub(crate) mod slot;
 pub(crate) mod writer;
 
 #[cfg(test)]

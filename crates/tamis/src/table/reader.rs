@@ -12,6 +12,7 @@ use super::{
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
+    filter_file::{FilterOwner, open_filter_file},
     format::{KIND_FILTER, KIND_INDEX, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
     index::Index,
     properties::TableProperties,
@@ -47,8 +48,13 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    /// Opens table `number` of the environment's folder.
-    pub(crate) fn open(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
+    /// Opens table `number` of the environment's folder. A filter file, where one is in force, takes the place of the
+    /// table's own filter.
+    pub(crate) fn open(
+        environment: &Arc<TableEnvironment>,
+        number: u64,
+        filter_file: Option<u64>,
+    ) -> Result<Arc<Self>> {
         let source = open_source(environment, FileName::Table(number))?;
         let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
         let find = |kind| {
@@ -78,7 +84,12 @@ impl TableReader {
             let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
-        let filter = open_filter(environment, &source, &records);
+        let filter = open_filter(
+            environment,
+            &source,
+            &records,
+            filter_file.map(|file| (file, FilterOwner::of(&properties))),
+        );
         let data = DataBlocks::new(source, number, index.block_count());
         Ok(Arc::new(Self { environment: Arc::clone(environment), data, index, properties, filter, records }))
     }
@@ -110,7 +121,7 @@ impl TableReader {
     }
 
     /// Whether a filter is in force.
-    pub(crate) fn has_filter(&self) -> bool {
+    pub(crate) fn has_point_filter(&self) -> bool {
         self.filter.is_some()
     }
 
@@ -249,21 +260,25 @@ impl TableReader {
     }
 }
 
-/// Opens the first filter of a table; one that can't be used is reported and passed over.
+/// Opens the filter file in force, or the first filter of the table; one that can't be used is reported and passed over.
 fn open_filter(
-    environment: &TableEnvironment,
+    environment: &Arc<TableEnvironment>,
     source: &Source,
     records: &[SectionRecord],
+    filter_file: Option<(u64, FilterOwner)>,
 ) -> Option<FilterBlock> {
-    let record = records.iter().find(|record| record.kind == KIND_FILTER)?;
-    let opened = source.section(record).map_err(|error| error.to_string()).and_then(FilterBlock::open);
-    match opened {
-        Ok(filter) => Some(filter),
-        Err(reason) => {
-            environment.report_filter(&source.path, reason);
-            None
+    if let Some((number, owner)) = filter_file {
+        match open_filter_file(environment, number, owner) {
+            Ok(filter) => return Some(filter),
+            Err(error) => {
+                environment
+                    .report_filter(&FileName::Filter(number).path(&environment.folder), error.to_string());
+            }
         }
     }
+    let record = records.iter().find(|record| record.kind == KIND_FILTER)?;
+    let opened = source.section(record).map_err(|error| error.to_string()).and_then(FilterBlock::open);
+    opened.map_err(|reason| environment.report_filter(&source.path, reason)).ok()
 }
 
 /// Opens a file of the environment's folder as it says.

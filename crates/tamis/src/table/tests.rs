@@ -169,8 +169,8 @@ fn a_table_under_another_number_is_refused() {
     write(&vfs, 1, options(Compression::None, 4096), &[(b"k".to_vec(), 1, Kind::Put, b"v".to_vec())]);
     vfs.rename(Path::new("/db/000001.table"), Path::new("/db/000002.table")).unwrap();
     let environment = environment(&vfs, Access::Mapped);
-    assert!(matches!(TableReader::open(&environment, 2), Err(Error::Corruption(_))));
-    assert!(matches!(TableReader::open(&environment, 1), Err(Error::MissingFile { .. })));
+    assert!(matches!(TableReader::open(&environment, 2, None), Err(Error::Corruption(_))));
+    assert!(matches!(TableReader::open(&environment, 1, None), Err(Error::MissingFile { .. })));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn an_uncompressed_block_is_one_aligned_read_and_is_verified_once() {
     write(&vfs, 1, options(Compression::None, 4096), &entries);
     for access in ACCESSES {
         let environment = environment(&vfs, access);
-        let table = TableReader::open(&environment, 1).unwrap();
+        let table = TableReader::open(&environment, 1, None).unwrap();
         let mut cost = ReadCost::default();
         table.get(b"key00001000", SEQUENCE_MAX, &mut cost).unwrap().unwrap();
         assert_eq!(cost, ReadCost { blocks_read: 1, bytes_read: 4096, cache_hits: 0 }, "{access:?}");
@@ -206,8 +206,8 @@ fn the_filter_denies_absent_keys_and_never_one_that_is_there() {
     write(&vfs, 1, options(Compression::None, 4096), &entries);
     let digester = Digester::new(9);
     for access in ACCESSES {
-        let table = TableReader::open(&environment(&vfs, access), 1).unwrap();
-        assert!(table.has_filter());
+        let table = TableReader::open(&environment(&vfs, access), 1, None).unwrap();
+        assert!(table.has_point_filter());
         assert!(entries.iter().all(|entry| table.may_contain(&Probe::new(&entry.0, &digester))));
         let passed = (0..3000).filter(|n| {
             let key = format!("absent{n}").into_bytes();

@@ -16,7 +16,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{file_name::FileName, table::properties::TableSummary};
+use crate::{
+    file_name::FileName,
+    table::{properties::TableSummary, slot::ReaderSlot},
+};
 
 /// Files that nothing holds any more, waiting to be deleted.
 #[derive(Debug, Default)]
@@ -85,6 +88,7 @@ pub(crate) struct Table {
     summary: Arc<TableSummary>,
     filter: Option<Arc<FileHandle>>,
     file: Arc<FileHandle>,
+    slot: Arc<ReaderSlot>,
 }
 
 impl Table {
@@ -92,7 +96,7 @@ impl Table {
     pub(crate) fn new(summary: TableSummary, filter_file: Option<u64>, garbage: &Arc<Garbage>) -> Arc<Self> {
         let file = FileHandle::new(FileName::Table(summary.number), garbage);
         let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage));
-        Arc::new(Self { summary: Arc::new(summary), filter, file })
+        Arc::new(Self { summary: Arc::new(summary), filter, file, slot: Arc::default() })
     }
 
     /// The same table with another filter file in force.
@@ -102,6 +106,7 @@ impl Table {
             summary: Arc::clone(&self.summary),
             filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage)),
             file: Arc::clone(&self.file),
+            slot: Arc::default(),
         })
     }
 
@@ -128,6 +133,11 @@ impl Table {
     /// The filter file in force, where there is one beside the table.
     pub(crate) fn filter_file(&self) -> Option<u64> {
         self.filter.as_ref().and_then(|handle| handle.name().number())
+    }
+
+    /// Where the open table stands.
+    pub(crate) const fn slot(&self) -> &Arc<ReaderSlot> {
+        &self.slot
     }
 
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {

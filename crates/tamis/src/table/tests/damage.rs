@@ -45,7 +45,7 @@ fn any_flipped_byte_is_an_error_or_the_right_answer() {
                 damaged[position] ^= 1 << (position % 8);
                 let vfs = memory();
                 vfs.create(Path::new("/db/000001.table")).unwrap().append(&damaged).unwrap();
-                let opened = TableReader::open(&environment(&vfs, access), 1);
+                let opened = TableReader::open(&environment(&vfs, access), 1, None);
                 let answers = opened.and_then(|table| read_all(&table));
                 match answers {
                     Ok(answers) => assert!(answers == entries, "wrong answer at byte {position}"),
@@ -65,7 +65,7 @@ fn any_cut_is_an_error() {
         let vfs = memory();
         vfs.create(Path::new("/db/000001.table")).unwrap().append(&bytes[..cut]).unwrap();
         for access in ACCESSES {
-            check_error(&TableReader::open(&environment(&vfs, access), 1).unwrap_err());
+            check_error(&TableReader::open(&environment(&vfs, access), 1, None).unwrap_err());
         }
     }
 }

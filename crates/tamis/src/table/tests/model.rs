@@ -70,7 +70,7 @@ fn a_table_gives_back_what_was_written() {
             let vfs = memory();
             write(&vfs, 7, options(compression, block_bytes), &entries);
             for access in ACCESSES {
-                let table = TableReader::open(&environment(&vfs, access), 7).unwrap();
+                let table = TableReader::open(&environment(&vfs, access), 7, None).unwrap();
                 check_all(&table, &entries);
                 check_seeks(&table, &entries, &mut random);
             }
@@ -86,7 +86,7 @@ fn one_key_with_versions_over_many_blocks_is_found_at_every_sequence() {
     let entries = sorted(entries);
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &entries);
-    let table = TableReader::open(&environment(&vfs, Access::Mapped), 1).unwrap();
+    let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
     check_all(&table, &entries);
     for sequence in 0..6100 {
         let mut cost = ReadCost::default();
@@ -109,7 +109,7 @@ fn a_value_of_many_mib_is_an_entry_like_any_other() {
         let vfs = memory();
         write(&vfs, 1, options(compression, 4096), &entries);
         for access in ACCESSES {
-            check_all(&TableReader::open(&environment(&vfs, access), 1).unwrap(), &entries);
+            check_all(&TableReader::open(&environment(&vfs, access), 1, None).unwrap(), &entries);
         }
     }
 }

@@ -1,0 +1,112 @@
+//! Opens tables when they are first read, and keeps them open.
+//!
+//! Each table that a version names has a [`ReaderSlot`] of its own, so that finding an open table is one atomic load and no
+//! look-up. The cache remembers which slots are filled and empties some where more than [`OPEN_COUNT_MAX`] files would be
+//! open: those that were not used since the last time round go first (a clock). Whoever reads a closed table holds it
+//! until the read ends; the next read opens it again.
+
+use std::{
+    collections::VecDeque,
+    path::Path,
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+use tamis_vfs::Vfs;
+
+use super::block::BlockCache;
+use crate::{
+    error::Result,
+    metrics::Metrics,
+    options::Options,
+    table::{
+        environment::TableEnvironment,
+        slot::{OpenTable, ReaderSlot},
+    },
+    version::handle::Table,
+};
+
+/// Tables that are kept open at most.
+const OPEN_COUNT_MAX: usize = 800;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct TableCache {
+    environment: Arc<TableEnvironment>,
+    open_count_max: usize,
+    /// Slots that were filled, in the order of the clock.
+    open: Mutex<VecDeque<Weak<ReaderSlot>>>,
+}
+
+impl TableCache {
+    /// The tables of `folder`, read as the options say.
+    pub(crate) fn new(
+        vfs: &Arc<dyn Vfs>,
+        folder: &Path,
+        options: &Options,
+        metrics: &Arc<Metrics>,
+    ) -> Arc<Self> {
+        let pinned_bytes = options.cache_bytes / 100 * u64::from(options.cache_pinned_percent);
+        let environment = TableEnvironment {
+            vfs: Arc::clone(vfs),
+            folder: folder.to_path_buf(),
+            access: options.table_access,
+            cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
+            metrics: Arc::clone(metrics),
+            listener: options.listener.clone(),
+        };
+        Arc::new(Self::with_limit(environment, OPEN_COUNT_MAX))
+    }
+
+    fn with_limit(environment: TableEnvironment, open_count_max: usize) -> Self {
+        Self { environment: Arc::new(environment), open_count_max, open: Mutex::default() }
+    }
+
+    pub(crate) fn environment(&self) -> &Arc<TableEnvironment> {
+        &self.environment
+    }
+
+    /// The open table; opened now where it is not.
+    #[inline]
+    pub(crate) fn reader(&self, table: &Table) -> Result<OpenTable> {
+        if let Some(open) = table.slot().get() {
+            return Ok(open);
+        }
+        self.open(table)
+    }
+
+    fn open(&self, table: &Table) -> Result<OpenTable> {
+        let (opened, is_new) =
+            ReaderSlot::open(table.slot(), &self.environment, table.number(), table.filter_file())?;
+        if is_new {
+            self.admit(table.slot());
+        }
+        Ok(opened)
+    }
+
+    /// Remembers a filled slot; empties others beyond the limit.
+    fn admit(&self, slot: &Arc<ReaderSlot>) {
+        let mut open = self.open.lock();
+        open.push_back(Arc::downgrade(slot));
+        // Every slot is looked at twice at most: once it loses its mark, then it is emptied.
+        let mut turns = 2 * open.len();
+        while open.len() > self.open_count_max && turns > 0 {
+            turns -= 1;
+            let Some(first) = open.pop_front() else { return };
+            let Some(candidate) = first.upgrade() else { continue };
+            if Arc::ptr_eq(&candidate, slot) || candidate.take_mark() {
+                open.push_back(first);
+            } else {
+                candidate.close();
+            }
+        }
+    }
+
+    /// Bytes of blocks that are kept.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.environment.cache.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Tables are opened once, and closed when too many are open.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs};
+
+use super::*;
+use crate::{
+    key::{Kind, SEQUENCE_MAX},
+    options::Compression,
+    table::{
+        environment::ReadCost,
+        properties::TableOrigin,
+        writer::{TableOptions, TableWriter},
+    },
+    version::handle::Garbage,
+};
+
+fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
+    let folder = Path::new("/db");
+    vfs.create_dir_all(folder).unwrap();
+    let garbage = Arc::new(Garbage::default());
+    (1..=count)
+        .map(|number| {
+            let options = TableOptions {
+                block_bytes: 4096,
+                compression: Compression::None,
+                filter_bits_per_key: 10.0,
+                filter_seed: 1,
+                key_column: false,
+                origin: TableOrigin::default(),
+            };
+            let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
+            writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, b"value").unwrap();
+            Table::new(writer.finish().unwrap(), None, &garbage)
+        })
+        .collect()
+}
+
+#[test]
+fn a_table_is_opened_once_and_the_unused_are_closed_first() {
+    let recorder = Arc::new(RecordVfs::new(Arc::new(MemVfs::new())));
+    let vfs: Arc<dyn Vfs> = recorder.clone();
+    let tables = tables(&vfs, 10);
+    let options = Options { table_access: Access::Buffered, ..Options::default() };
+    let environment = TableCache::new(&vfs, Path::new("/db"), &options, &Arc::default()).environment.clone();
+    let cache = TableCache { environment, open_count_max: 4, open: Mutex::default() };
+    recorder.reset();
+    let first = tables.first().unwrap();
+    for table in &tables {
+        // The first table is used all the time.
+        cache.reader(first).unwrap();
+        let reader = cache.reader(table).unwrap();
+        let key = table.smallest_key();
+        assert!(reader.get(key, SEQUENCE_MAX, &mut ReadCost::default()).unwrap().is_some());
+        let filled = tables.iter().filter(|table| table.slot().get().is_some()).count();
+        assert!(filled <= 4, "{filled} tables are open");
+    }
+    assert!(recorder.tally(OperationKind::Open).count <= 13, "{:?}", recorder.tally(OperationKind::Open));
+}
+
+#[test]
+fn a_held_table_can_be_read_after_it_was_closed() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let tables = tables(&vfs, 1);
+    let cache = TableCache::new(&vfs, Path::new("/db"), &Options::default(), &Arc::default());
+    let table = tables.first().unwrap();
+    let reader = cache.reader(table).unwrap();
+    table.slot().close();
+    assert!(reader.get(b"key1", SEQUENCE_MAX, &mut ReadCost::default()).unwrap().is_some());
+    assert!(
+        cache.reader(table).unwrap().get(b"key2", SEQUENCE_MAX, &mut ReadCost::default()).unwrap().is_none()
+    );
+}

@@ -1,0 +1,105 @@
+//! Filter files: filters of one table in a file of their own (`docs/format/filter.md`, "Filter file").
+
+use std::{path::Path, sync::Arc};
+
+use tamis_vfs::Vfs;
+
+use super::{
+    environment::TableEnvironment,
+    filter_block::FilterBlock,
+    format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE},
+    properties::TableProperties,
+    reader::open_source,
+    section::{put_directory_and_footer, put_section},
+};
+use crate::{
+    coding::{Decoder, put_u64, put_varint},
+    error::{Error, Result},
+    file_name::FileName,
+};
+
+/// The table that a filter file belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilterOwner {
+    pub(crate) database_id: u64,
+    pub(crate) keyspace_id: u64,
+    pub(crate) table_number: u64,
+}
+
+impl FilterOwner {
+    pub(crate) fn of(properties: &TableProperties) -> Self {
+        Self {
+            database_id: properties.origin.database_id,
+            keyspace_id: properties.origin.keyspace_id,
+            table_number: properties.summary.number,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_u64(&mut body, self.database_id);
+        put_varint(&mut body, self.keyspace_id);
+        put_varint(&mut body, self.table_number);
+        body
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut source = Decoder::new(bytes);
+        Some(Self {
+            database_id: source.take_u64()?,
+            keyspace_id: source.take_varint()?,
+            table_number: source.take_varint()?,
+        })
+    }
+}
+
+/// Writes encoded filters as file `number`: synced, named, the folder synced. Gives the file's length.
+pub(crate) fn write_filter_file(
+    vfs: &dyn Vfs,
+    folder: &Path,
+    number: u64,
+    owner: FilterOwner,
+    filters: &[Vec<u8>],
+) -> Result<u64> {
+    let mut bytes = Vec::new();
+    let mut records = vec![put_section(&mut bytes, 0, KIND_OWNER, 0, &owner.encode())];
+    for filter in filters {
+        bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
+        let offset = bytes.len() as u64;
+        records.push(put_section(&mut bytes, offset, KIND_FILTER, SECTION_PASSABLE, filter));
+    }
+    bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
+    let offset = bytes.len() as u64;
+    put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, &records);
+    let (temporary, target) =
+        (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
+    let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
+    file.append(&bytes).map_err(|source| Error::io("write", &temporary, source))?;
+    file.sync().map_err(|source| Error::io("sync", &temporary, source))?;
+    vfs.rename(&temporary, &target).map_err(|source| Error::io("rename", &temporary, source))?;
+    vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))?;
+    Ok(bytes.len() as u64)
+}
+
+/// Opens the first filter of a filter file that belongs to `owner`.
+pub(super) fn open_filter_file(
+    environment: &Arc<TableEnvironment>,
+    number: u64,
+    owner: FilterOwner,
+) -> Result<FilterBlock> {
+    let source = open_source(environment, FileName::Filter(number))?;
+    let records = source.directory(FILTER_MAGIC, KIND_OWNER)?;
+    let find = |kind| {
+        records.iter().find(|record| record.kind == kind).ok_or_else(|| {
+            source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
+        })
+    };
+    let owner_record = find(KIND_OWNER)?;
+    let found = FilterOwner::decode(source.section(owner_record)?.as_ref());
+    if found != Some(owner) {
+        return Err(source.damaged(owner_record.offset, "owner", format!("{owner:?}"), format!("{found:?}")));
+    }
+    let record = find(KIND_FILTER)?;
+    FilterBlock::open(source.section(record)?)
+        .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
+}

@@ -1,0 +1,91 @@
+//! Where the open reader of one table stands: empty until the table is first read, emptied to save open files.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwapOption, Guard};
+use parking_lot::Mutex;
+
+use super::{environment::TableEnvironment, reader::TableReader};
+use crate::error::Result;
+
+/// See the head of this file.
+#[derive(Default)]
+pub(crate) struct ReaderSlot {
+    reader: ArcSwapOption<TableReader>,
+    /// Held while the table is opened, so that it is opened once.
+    opening: Mutex<()>,
+    /// Set by every use, taken back by the table cache's clock.
+    is_used: AtomicBool,
+}
+
+impl fmt::Debug for ReaderSlot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.reader.load().is_some() { "open" } else { "closed" })
+    }
+}
+
+/// An open table, held for the time of one read.
+#[derive(Debug)]
+pub(crate) enum OpenTable {
+    /// Protected without counting, for as long as this lives.
+    Guarded(Guard<Option<Arc<TableReader>>>),
+    Counted(Arc<TableReader>),
+}
+
+impl Deref for OpenTable {
+    type Target = Arc<TableReader>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Counted(reader) => reader,
+            Self::Guarded(guard) => guard.as_ref().expect("only full slots are guarded"),
+        }
+    }
+}
+
+impl ReaderSlot {
+    /// The reader, where the table is open.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<OpenTable> {
+        let guard = self.reader.load();
+        guard.as_ref()?;
+        if !self.is_used.load(Ordering::Relaxed) {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+        Some(OpenTable::Guarded(guard))
+    }
+
+    /// Opens the table where no other thread did meanwhile; tells whether it was opened now.
+    pub(crate) fn open(
+        &self,
+        environment: &Arc<TableEnvironment>,
+        number: u64,
+        filter_file: Option<u64>,
+    ) -> Result<(OpenTable, bool)> {
+        let _opening = self.opening.lock();
+        if let Some(open) = self.get() {
+            return Ok((open, false));
+        }
+        let reader = TableReader::open(environment, number, filter_file)?;
+        self.reader.store(Some(Arc::clone(&reader)));
+        self.is_used.store(true, Ordering::Relaxed);
+        Ok((OpenTable::Counted(reader), true))
+    }
+
+    /// Whether it was used since the last call.
+    pub(crate) fn take_mark(&self) -> bool {
+        self.is_used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Lets go of the reader; who uses it now goes on.
+    pub(crate) fn close(&self) {
+        self.reader.store(None);
+    }
+}
