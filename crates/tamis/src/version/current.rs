@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tamis_vfs::Vfs;
 
-use super::manifest::Failure;
+use super::failure::Failure;
 use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},

@@ -3,7 +3,11 @@
 //! Steps are applied in order, all or none. A moved table is taken out of one level and put into another by the same
 //! edit, in this order, and keeps its handle.
 
-use super::{options_format, state::Counters};
+use super::{
+    counters::Counters,
+    framed::{put_framed, take_framed},
+    options_format,
+};
 use crate::{
     coding::{Decoder, put_bytes, put_varint},
     key::Sequence,
@@ -198,17 +202,6 @@ const fn flags_of(tag: u64) -> u8 {
         SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => MAY_BE_PASSED_OVER,
         _ => 0,
     }
-}
-
-/// Tag, flags, length and body.
-pub(super) fn put_framed(target: &mut Vec<u8>, tag: u64, flags: u8, body: &[u8]) {
-    put_varint(target, tag);
-    target.push(flags);
-    put_bytes(target, body);
-}
-
-pub(super) fn take_framed<'a>(source: &mut Decoder<'a>) -> Option<(u64, u8, &'a [u8])> {
-    Some((source.take_varint()?, source.take_u8()?, source.take_bytes()?))
 }
 
 fn put_place(target: &mut Vec<u8>, place: &RunPlace) {

@@ -10,7 +10,7 @@ use std::{path::Path, path::PathBuf, sync::Arc};
 
 use tamis_vfs::{File, Vfs};
 
-use super::{current::Current, edit::VersionEdit};
+use super::{current::Current, edit::VersionEdit, failure::Failure};
 use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
@@ -25,25 +25,6 @@ const VERSION: u32 = 1;
 const COVERED_BYTES: usize = 24;
 /// Bytes of the header; the first record follows.
 const HEADER_BYTES: usize = 32;
-
-/// Why a manifest could not be written.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) error: Error,
-    /// What is on disk is not known: nothing may be written any more.
-    pub(crate) is_final: bool,
-}
-
-impl Failure {
-    /// Nothing of it is in force; another manifest can be tried.
-    pub(crate) const fn again(error: Error) -> Self {
-        Self { error, is_final: false }
-    }
-
-    pub(crate) const fn last(error: Error) -> Self {
-        Self { error, is_final: true }
-    }
-}
 
 /// Appends edits to a manifest.
 #[derive(Debug)]

@@ -4,9 +4,12 @@
 //! [`edit::VersionEdit`]: checked against the state in force, appended to the manifest and synced, and only then
 //! visible. Files that no version names any more are deleted when the last version that named them is dropped.
 
+pub(crate) mod counters;
 pub(crate) mod current;
 pub(crate) mod edit;
+mod failure;
 pub(crate) mod folder;
+mod framed;
 pub(crate) mod handle;
 pub(crate) mod level;
 pub(crate) mod manifest;

@@ -3,7 +3,7 @@
 //! Each option is framed with its tag, length and a bit that says whether a program that does not know it may pass
 //! over it; one that is not there has its default. Values outside their bounds are refused like damage.
 
-use super::edit::{put_framed, take_framed};
+use super::framed::{put_framed, take_framed};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
     options::{Compression, KeyspaceOptions},

@@ -26,12 +26,14 @@ use parking_lot::Mutex;
 use tamis_vfs::Vfs;
 
 use super::{
+    counters::Counters,
     current::Current,
     edit::{Change, VersionEdit},
+    failure::Failure,
     folder::{self, Leftovers},
     handle::Garbage,
-    manifest::{self, Failure, ManifestWriter},
-    state::{Applied, Counters, State},
+    manifest::{self, ManifestWriter},
+    state::{Applied, State},
     version::KeyspaceVersion,
 };
 use crate::{

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{
+    counters::Counters,
     edit::{Change, RunPlace, VersionEdit},
     handle::{Garbage, Table},
-    state::{Counters, State},
+    state::State,
 };
 use crate::{options::KeyspaceOptions, table::properties::TableSummary};
 

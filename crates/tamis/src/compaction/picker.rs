@@ -1,0 +1,347 @@
+//! Decides what to compact: a pure function of a version, what running jobs hold, and the options.
+//!
+//! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes over its target (`targets.rs`). The most
+//!    urgent level whose compaction is possible beside the running jobs is taken; below 1 nothing is due.
+//! 2. From L0 the oldest runs go down, oldest first and whole, so that a newer version never passes an older one. One
+//!    job per partition takes from L0 at a time.
+//! 3. From a deeper level goes the table that drags the fewest bytes of the next level along, tables with many
+//!    tombstones before others; then as many neighbours as cost no further bytes of the next level.
+//! 4. Tables with nothing beside them in the output level are moved, not rewritten, where both levels are written
+//!    alike and the table would not overlap too much of the level below.
+//! 5. Two jobs never share a table, and never write to overlapping ranges of one level.
+//!
+//! Cost: O(tables x log tables) per call.
+
+use std::{ops::Bound, sync::Arc};
+
+use super::{
+    plan::{Action, Busy, Draft, Plan, PlanInput, Reason, inclusive, key_range},
+    targets::{LevelTargets, PickerConfig},
+};
+use crate::{
+    key::Sequence,
+    version::{
+        handle::Table,
+        level::{KeyBounds, LEVELED_RUN_AGE, Run},
+        version::{KeyspaceVersion, Partition},
+    },
+};
+
+/// The most urgent compaction that can begin now.
+pub(crate) fn pick(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
+    let config = &PickerConfig::new(&version.options);
+    let pickers = version.partitions.iter().map(|partition| Picker::new(version.id, partition, busy, config));
+    let pickers: Vec<_> = pickers.collect();
+    let mut due: Vec<(f64, usize, &Picker<'_>)> = Vec::new();
+    for picker in &pickers {
+        let scores = (0..config.level_count - 1).map(|level| (picker.score(level), level, picker));
+        due.extend(scores.filter(|(score, ..)| *score >= 1.0));
+    }
+    due.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
+    due.into_iter().find_map(|(score, level, picker)| match level {
+        0 => picker.pick_level0(Reason::Level0, score, None),
+        _ => picker.pick_level(level, score),
+    })
+}
+
+/// A range that a program wants compacted.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeRequest {
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+    /// Only tables with entries up to this sequence number: what is written later does not keep the request alive.
+    pub(crate) sequence_max: Sequence,
+    /// Tables of the deepest level below this number are rewritten to drop their tombstones.
+    pub(crate) number_max: u64,
+}
+
+impl RangeRequest {
+    fn bounds(&self) -> KeyBounds<'_> {
+        (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
+    }
+}
+
+/// What is next for a range.
+#[derive(Debug)]
+pub(crate) enum RangePick {
+    Plan(Box<Plan>),
+    /// Running jobs hold what is needed: ask again when one has ended.
+    Blocked,
+    /// All of the range lies in its deepest level.
+    Done,
+}
+
+/// The next step on the way of a range to the deepest level: to be asked until it is done.
+pub(crate) fn pick_range(version: &KeyspaceVersion, busy: &Busy, request: &RangeRequest) -> RangePick {
+    let config = &PickerConfig::new(&version.options);
+    let mut is_blocked = false;
+    for partition in version.partitions_within(request.bounds()) {
+        match Picker::new(version.id, partition, busy, config).pick_range(request) {
+            RangePick::Done => {}
+            RangePick::Blocked => is_blocked = true,
+            plan @ RangePick::Plan(_) => return plan,
+        }
+    }
+    if is_blocked { RangePick::Blocked } else { RangePick::Done }
+}
+
+struct Picker<'a> {
+    keyspace: u64,
+    partition: &'a Partition,
+    busy: &'a Busy,
+    config: &'a PickerConfig,
+    targets: LevelTargets,
+}
+
+impl<'a> Picker<'a> {
+    fn new(keyspace: u64, partition: &'a Partition, busy: &'a Busy, config: &'a PickerConfig) -> Self {
+        Self { keyspace, partition, busy, config, targets: LevelTargets::new(partition, config) }
+    }
+
+    /// How urgent a level is: 1 and above is due. What running jobs hold does not count.
+    fn score(&self, level: usize) -> f64 {
+        let Some(content) = self.partition.level(level) else {
+            return 0.0;
+        };
+        let is_free = |table: &&Arc<Table>| !self.busy.holds(table);
+        let bytes: u64 = content.tables().filter(is_free).map(|table| table.file_bytes()).sum();
+        if level == 0 {
+            let runs = content.runs().iter().filter(|run| !self.busy.holds_any(run.tables())).count();
+            let by_runs = runs as f64 / self.config.level0_runs as f64;
+            return by_runs.max(bytes as f64 / self.config.base_bytes as f64);
+        }
+        // Levels above the base level should be empty.
+        bytes as f64 / self.targets.of(level).max(1) as f64
+    }
+
+    fn run_of(&self, level: usize) -> Option<&'a Run> {
+        self.partition.level(level)?.run(LEVELED_RUN_AGE).map(Arc::as_ref)
+    }
+
+    fn within(&self, level: usize, bounds: KeyBounds<'_>) -> &'a [Arc<Table>] {
+        self.run_of(level).map_or(&[], |run| run.tables_within(bounds))
+    }
+
+    /// The tables of the output level that go along; `None` where running jobs are in the way.
+    fn free_overlap(&self, output_level: usize, lower: &[u8], upper: &[u8]) -> Option<&'a [Arc<Table>]> {
+        let overlap = self.within(output_level, inclusive(lower, upper));
+        // The outputs' range is that of all inputs.
+        let (lower, upper) = (
+            overlap.first().map_or(lower, |first| first.smallest_key().min(lower)),
+            overlap.last().map_or(upper, |last| last.largest_key().max(upper)),
+        );
+        let is_blocked = self.busy.holds_any(overlap)
+            || self.busy.writes_within(self.partition.id, output_level, (lower, upper));
+        (!is_blocked).then_some(overlap)
+    }
+
+    fn plan(&self, draft: Draft) -> Option<Plan> {
+        Plan::new(self.keyspace, self.partition, draft)
+    }
+
+    fn draft(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> Draft {
+        let depth = self.targets.depth(output_level);
+        Draft { action, reason, inputs: Vec::new(), output_level, depth, score }
+    }
+
+    /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
+    fn may_move(&self, table: &Table, level: usize, output_level: usize) -> bool {
+        let below = self.within(output_level + 1, inclusive(table.smallest_key(), table.largest_key()));
+        self.config.is_written_alike(self.targets.depth(level), self.targets.depth(output_level))
+            && bytes_of(below) <= self.config.grandparent_bytes_max
+    }
+
+    /// The oldest runs of L0 into the base level; up to the run of age `age_max` where one is given.
+    fn pick_level0(&self, reason: Reason, score: f64, age_max: Option<u64>) -> Option<Plan> {
+        let level0 = self.partition.level(0)?;
+        if self.busy.holds_any(level0.tables()) {
+            return None;
+        }
+        let oldest_first = level0.runs().iter().rev();
+        let runs: Vec<&Arc<Run>> =
+            oldest_first.take_while(|run| age_max.is_none_or(|age| run.age() <= age)).collect();
+        let moved = self.movable_runs(&runs);
+        let (action, mut taken) = match moved.is_empty() {
+            false => (Action::Move, moved),
+            true => (Action::Merge, self.runs_of_a_job(&runs)),
+        };
+        let (lower, upper) = key_range(taken.iter().flat_map(|run| run.tables()))?;
+        let output_level = self.targets.base_level;
+        let overlap = self.free_overlap(output_level, &lower, &upper)?;
+        let mut draft = self.draft(action, reason, score, output_level);
+        taken.reverse();
+        draft.inputs = taken.into_iter().map(|run| input(0, run.age(), run.tables())).collect();
+        if action == Action::Merge && !overlap.is_empty() {
+            draft.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
+        }
+        self.plan(draft)
+    }
+
+    /// The oldest runs, as many as a job should take; at least one.
+    fn runs_of_a_job<'r>(&self, oldest_first: &[&'r Arc<Run>]) -> Vec<&'r Arc<Run>> {
+        let mut bytes = 0;
+        let mut taken = Vec::new();
+        for &run in oldest_first {
+            bytes += run.bytes();
+            if !taken.is_empty() && bytes > self.config.input_bytes_max {
+                break;
+            }
+            taken.push(run);
+        }
+        taken
+    }
+
+    /// The oldest runs that can go to the base level as they are: apart from it and from each other.
+    fn movable_runs<'r>(&self, oldest_first: &[&'r Arc<Run>]) -> Vec<&'r Arc<Run>> {
+        let output_level = self.targets.base_level;
+        let mut together = Run::new(LEVELED_RUN_AGE);
+        let mut taken = Vec::new();
+        for &run in oldest_first {
+            let is_movable = run.tables().iter().all(|table| {
+                let (lower, upper) = (table.smallest_key(), table.largest_key());
+                let is_apart = together.tables_within(inclusive(lower, upper)).is_empty()
+                    && self.free_overlap(output_level, lower, upper).is_some_and(<[_]>::is_empty);
+                is_apart && self.may_move(table, 0, output_level)
+            });
+            if !is_movable {
+                break;
+            }
+            for table in run.tables() {
+                together.insert(Arc::clone(table));
+            }
+            taken.push(run);
+        }
+        // The range that they write to as a whole must be free too.
+        while let Some((lower, upper)) = key_range(taken.iter().flat_map(|run: &&Arc<Run>| run.tables())) {
+            if !self.busy.writes_within(self.partition.id, output_level, (&lower, &upper)) {
+                break;
+            }
+            taken.pop();
+        }
+        taken
+    }
+
+    /// One table of a level below L0, and what goes along, into the next level.
+    fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
+        let run = self.run_of(level)?;
+        let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.busy.holds(table));
+        let free = candidates.filter_map(|(position, table)| {
+            let overlap = self.free_overlap(level + 1, table.smallest_key(), table.largest_key())?;
+            Some((bytes_of(overlap) as f64 / weight(table), position))
+        });
+        let (_, position) = free.min_by(|left, right| left.0.total_cmp(&right.0))?;
+        self.plan_from(level, position, score, Reason::Size)
+    }
+
+    /// The plan for the table at `position` of a level.
+    fn plan_from(&self, level: usize, position: usize, score: f64, reason: Reason) -> Option<Plan> {
+        let run = self.run_of(level)?;
+        let table = run.tables().get(position)?;
+        let output_level = level + 1;
+        let overlap = self.free_overlap(output_level, table.smallest_key(), table.largest_key())?;
+        if overlap.is_empty() && self.may_move(table, level, output_level) {
+            let mut draft = self.draft(Action::Move, reason, score, output_level);
+            draft.inputs.push(input(level, LEVELED_RUN_AGE, std::slice::from_ref(table)));
+            return self.plan(draft);
+        }
+        let mut draft = self.draft(Action::Merge, reason, score, output_level);
+        draft.inputs.push(input(level, LEVELED_RUN_AGE, self.extended(run, position, overlap)));
+        if !overlap.is_empty() {
+            draft.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
+        }
+        self.plan(draft)
+    }
+
+    /// The table at `position` with the neighbours that drag nothing more of the next level along.
+    fn extended(&self, run: &'a Run, position: usize, overlap: &'a [Arc<Table>]) -> &'a [Arc<Table>] {
+        let alone = run.tables().get(position..=position).unwrap_or_default();
+        let Some((lower, upper)) = key_range(alone.iter().chain(overlap)) else {
+            return alone;
+        };
+        let neighbours = run.tables_within(inclusive(&lower, &upper));
+        let (Some(first), Some(last)) = (neighbours.first(), neighbours.last()) else {
+            return alone;
+        };
+        let level = self.partition.runs().find(|(_, other)| std::ptr::eq(Arc::as_ref(other), run));
+        let Some((level, _)) = level else {
+            return alone;
+        };
+        let more = self.free_overlap(level + 1, first.smallest_key(), last.largest_key());
+        let is_worth_it = more.is_some_and(|more| more.len() == overlap.len())
+            && !self.busy.holds_any(neighbours)
+            && bytes_of(neighbours) + bytes_of(overlap) <= self.config.input_bytes_max;
+        if is_worth_it { neighbours } else { alone }
+    }
+
+    fn pick_range(&self, request: &RangeRequest) -> RangePick {
+        let bounds = request.bounds();
+        let is_meant = |table: &Table| table.summary().smallest_sequence <= request.sequence_max;
+        let newest = self.partition.level(0).and_then(|level0| {
+            let mut runs = level0.runs().iter();
+            runs.find(|run| run.tables_within(bounds).iter().any(|table| is_meant(table)))
+        });
+        if let Some(newest) = newest {
+            let plan = self.pick_level0(Reason::Range, 1.0, Some(newest.age()));
+            return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
+        }
+        let deepest = self.partition.levels.len().saturating_sub(1);
+        let mut is_blocked = false;
+        for level in 1..deepest {
+            for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {
+                let plan = (!self.busy.holds(table)).then(|| self.position_of(level, table)).flatten();
+                match plan.and_then(|position| self.plan_from(level, position, 1.0, Reason::Range)) {
+                    Some(plan) => return RangePick::Plan(Box::new(plan)),
+                    None => is_blocked = true,
+                }
+            }
+        }
+        if is_blocked { RangePick::Blocked } else { self.pick_rewrite(deepest, request) }
+    }
+
+    fn position_of(&self, level: usize, table: &Table) -> Option<usize> {
+        self.run_of(level)?.tables().iter().position(|other| other.number() == table.number())
+    }
+
+    /// Tables of the deepest level that hold tombstones, rewritten in place.
+    fn pick_rewrite(&self, deepest: usize, request: &RangeRequest) -> RangePick {
+        if deepest == 0 {
+            return RangePick::Done;
+        }
+        let mut is_blocked = false;
+        for table in self.within(deepest, request.bounds()) {
+            let summary = table.summary();
+            if summary.tombstone_count == 0 || summary.number >= request.number_max {
+                continue;
+            }
+            let range = (table.smallest_key(), table.largest_key());
+            if self.busy.holds(table) || self.busy.writes_within(self.partition.id, deepest, range) {
+                is_blocked = true;
+                continue;
+            }
+            let mut draft = self.draft(Action::Merge, Reason::Range, 1.0, deepest);
+            draft.inputs.push(input(deepest, LEVELED_RUN_AGE, std::slice::from_ref(table)));
+            if let Some(plan) = self.plan(draft) {
+                return RangePick::Plan(Box::new(plan));
+            }
+        }
+        if is_blocked { RangePick::Blocked } else { RangePick::Done }
+    }
+}
+
+fn input(level: usize, run_age: u64, tables: &[Arc<Table>]) -> PlanInput {
+    PlanInput { level, run_age, tables: tables.to_vec() }
+}
+
+fn bytes_of(tables: &[Arc<Table>]) -> u64 {
+    tables.iter().map(|table| table.file_bytes()).sum()
+}
+
+/// Bytes of a table, up to three times as many for one of nothing but tombstones: what they hide goes with them.
+fn weight(table: &Table) -> f64 {
+    let summary = table.summary();
+    let share = summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
+    (summary.file_bytes.max(1)) as f64 * (1.0 + 2.0 * share)
+}
+
+#[cfg(test)]
+mod tests;

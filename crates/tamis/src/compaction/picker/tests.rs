@@ -1,0 +1,4 @@
+//! Scripts of versions and picks, and a simulated store that is flushed and compacted at random.
+
+mod property;
+mod script;

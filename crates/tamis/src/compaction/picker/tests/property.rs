@@ -1,0 +1,302 @@
+//! A simulated store: tables are sets of (key, sequence number), flushed and compacted in random order and with jobs
+//! side by side. After every step the version keeps its rules and every key reads as its newest write; when nothing is
+//! written any more, compactions come to an end with every level at its size.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::super::{RangePick, RangeRequest, pick, pick_range};
+use crate::{
+    compaction::plan::{Action, Busy, Plan},
+    options::KeyspaceOptions,
+    table::properties::TableSummary,
+    version::{
+        edit::{Change, VersionEdit},
+        handle::Garbage,
+        state::State,
+        test_support::{add, first_edit, place},
+        version::KeyspaceVersion,
+    },
+};
+
+const ENTRY_BYTES: u64 = 4 << 10;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+type Entries = BTreeMap<u32, u64>;
+
+struct Store {
+    state: State,
+    garbage: Arc<Garbage>,
+    tables: BTreeMap<u64, Entries>,
+    newest: Entries,
+    number: u64,
+    sequence: u64,
+    table_entries: usize,
+    written_bytes: u64,
+}
+
+fn key(number: u32) -> String {
+    format!("{number:08}")
+}
+
+impl Store {
+    fn new(options: KeyspaceOptions) -> Self {
+        let garbage = Arc::default();
+        let table_entries = (options.table_bytes / ENTRY_BYTES) as usize;
+        let state =
+            State::default().apply(&first_edit(options), &garbage).expect("the first edit fits").state;
+        let (tables, newest) = (BTreeMap::new(), Entries::new());
+        Self { state, garbage, tables, newest, number: 1, sequence: 0, table_entries, written_bytes: 0 }
+    }
+
+    fn version(&self) -> Arc<KeyspaceVersion> {
+        Arc::clone(self.state.keyspaces.get(&1).expect("keyspace 1"))
+    }
+
+    /// Cuts entries into tables and gives their summaries.
+    fn write(&mut self, entries: &Entries) -> Vec<TableSummary> {
+        let all: Vec<(u32, u64)> = entries.iter().map(|(&key, &sequence)| (key, sequence)).collect();
+        let mut summaries = Vec::new();
+        for chunk in all.chunks(self.table_entries) {
+            let number = self.number;
+            self.number += 1;
+            let (first, last) = (chunk.first().expect("not empty").0, chunk.last().expect("not empty").0);
+            let sequences = || chunk.iter().map(|(_, sequence)| *sequence);
+            summaries.push(TableSummary {
+                number,
+                file_bytes: chunk.len() as u64 * ENTRY_BYTES,
+                entry_count: chunk.len() as u64,
+                block_count: 1,
+                smallest_sequence: sequences().min().unwrap_or(0),
+                largest_sequence: sequences().max().unwrap_or(0),
+                smallest_key: key(first).into_bytes(),
+                largest_key: key(last).into_bytes(),
+                ..TableSummary::default()
+            });
+            self.written_bytes += chunk.len() as u64 * ENTRY_BYTES;
+            self.tables.insert(number, chunk.iter().copied().collect());
+        }
+        summaries
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        let applied = self.state.apply(&VersionEdit { changes }, &self.garbage).expect("the edit fits");
+        self.state = applied.state;
+        assert_eq!(self.state.broken_rule([1]), None);
+    }
+
+    fn flush(&mut self, keys: impl Iterator<Item = u32>) {
+        let mut entries = Entries::new();
+        for key in keys {
+            self.sequence += 1;
+            entries.insert(key, self.sequence);
+            self.newest.insert(key, self.sequence);
+        }
+        let summaries = self.write(&entries);
+        let place = place(0, self.sequence);
+        self.apply(summaries.into_iter().map(|summary| add(place, summary)).collect());
+    }
+
+    fn carry_out(&mut self, plan: &Plan) {
+        if plan.action == Action::Move {
+            self.apply(plan.move_edit().changes);
+            return;
+        }
+        let mut merged = Entries::new();
+        for table in plan.tables() {
+            for (&key, &sequence) in self.tables.get(&table.number()).expect("a table") {
+                let slot = merged.entry(key).or_default();
+                *slot = (*slot).max(sequence);
+            }
+        }
+        let mut changes = plan.removals().changes;
+        changes.extend(self.write(&merged).into_iter().map(|summary| add(plan.output_place(), summary)));
+        self.apply(changes);
+    }
+
+    /// Reads every key as a point read does: the first table that has it decides.
+    fn check_reads(&self) {
+        let version = self.version();
+        let partition = version.partitions.first().expect("one partition");
+        for (&number, &expected) in &self.newest {
+            let name = key(number);
+            let found = partition.runs().find_map(|(_, run)| {
+                let table = run.table_of(name.as_bytes())?;
+                self.tables.get(&table.number()).expect("a table").get(&number).copied()
+            });
+            assert_eq!(found, Some(expected), "key {number}");
+        }
+    }
+
+    fn check_plan(&self, plan: &Plan) {
+        // What lies outside of the job and is older than its entries is in `older`.
+        let older: BTreeSet<u64> = plan.older.iter().flatten().map(|table| table.number()).collect();
+        let inputs: BTreeSet<u64> = plan.table_numbers().collect();
+        let of = |number: &u64| self.tables.get(number).expect("a table");
+        for table in self.version().tables().filter(|table| !inputs.contains(&table.number())) {
+            let entries = of(&table.number());
+            let hides = inputs.iter().any(|input| {
+                of(input).iter().any(|(key, sequence)| entries.get(key).is_some_and(|other| other < sequence))
+            });
+            assert!(!hides || older.contains(&table.number()), "{table:?} holds what {plan:?} hides");
+        }
+    }
+}
+
+fn options(random: &mut Random) -> KeyspaceOptions {
+    KeyspaceOptions {
+        memtable_bytes: 64 << 10,
+        table_bytes: (64 << 10) << random.below(2),
+        size_ratio: 2 + random.below(9) as u32,
+        level0_runs: 1 + random.below(4) as u32,
+        ..KeyspaceOptions::default()
+    }
+}
+
+/// Jobs that run side by side, each with its plan.
+#[derive(Default)]
+struct Jobs {
+    busy: Busy,
+    running: Vec<Plan>,
+}
+
+impl Jobs {
+    fn begin(&mut self, store: &Store, plan: Plan) {
+        store.check_plan(&plan);
+        self.busy.begin(&plan);
+        self.running.push(plan);
+    }
+
+    fn end_one(&mut self, store: &mut Store, random: &mut Random) {
+        if !self.running.is_empty() {
+            let plan = self.running.swap_remove(random.below(self.running.len() as u64) as usize);
+            store.carry_out(&plan);
+            self.busy.end(&plan);
+        }
+    }
+
+    /// Runs jobs until none is due; gives how many.
+    fn drain(&mut self, store: &mut Store, random: &mut Random) -> usize {
+        let mut count = 0;
+        loop {
+            while let Some(plan) = pick(&store.version(), &self.busy) {
+                self.begin(store, plan);
+                count += 1;
+            }
+            if self.running.is_empty() {
+                return count;
+            }
+            self.end_one(store, random);
+            assert!(count < 5000, "compactions do not come to an end");
+        }
+    }
+}
+
+#[test]
+fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        let mut store = Store::new(options(&mut random));
+        let mut jobs = Jobs::default();
+        let key_count = 200 + random.below(3000);
+        for round in 0..120 {
+            let start = random.below(key_count) as u32;
+            if random.below(4) == 0 {
+                // In key order, as a load does.
+                store.flush((0..16).map(|offset| (start + offset) % key_count as u32));
+            } else {
+                let keys: Vec<u32> = (0..16).map(|_| random.below(key_count) as u32).collect();
+                store.flush(keys.into_iter());
+            }
+            if jobs.running.len() < 4
+                && let Some(plan) = pick(&store.version(), &jobs.busy)
+            {
+                jobs.begin(&store, plan);
+            }
+            if random.below(2) == 0 {
+                jobs.end_one(&mut store, &mut random);
+            }
+            if round % 10 == 0 {
+                store.check_reads();
+            }
+        }
+        jobs.drain(&mut store, &mut random);
+        store.check_reads();
+        let version = store.version();
+        assert!(pick(&version, &jobs.busy).is_none());
+        let runs = version.partitions.first().expect("one").level(0).map_or(0, |level| level.runs().len());
+        assert!(runs < version.options.level0_runs as usize, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_load_in_key_order_is_only_moved() {
+    let mut random = Random(5);
+    let mut store = Store::new(KeyspaceOptions {
+        memtable_bytes: 64 << 10,
+        table_bytes: 64 << 10,
+        ..KeyspaceOptions::default()
+    });
+    let mut jobs = Jobs::default();
+    for round in 0..300_u32 {
+        store.flush(round * 16..(round + 1) * 16);
+        jobs.drain(&mut store, &mut random);
+    }
+    store.check_reads();
+    assert_eq!(store.written_bytes, 300 * 16 * ENTRY_BYTES, "nothing was written twice");
+}
+
+#[test]
+fn a_compacted_range_ends_in_one_level() {
+    for seed in 0..8 {
+        let mut random = Random(seed);
+        let mut store = Store::new(options(&mut random));
+        let mut jobs = Jobs::default();
+        for _ in 0..60 {
+            let keys: Vec<u32> = (0..16).map(|_| random.below(500) as u32).collect();
+            store.flush(keys.into_iter());
+            if random.below(3) == 0 {
+                jobs.drain(&mut store, &mut random);
+            }
+        }
+        let request = RangeRequest {
+            lower: std::ops::Bound::Unbounded,
+            upper: std::ops::Bound::Unbounded,
+            sequence_max: store.sequence,
+            number_max: store.number,
+        };
+        let mut steps = 0;
+        loop {
+            match pick_range(&store.version(), &jobs.busy, &request) {
+                RangePick::Plan(plan) => jobs.begin(&store, *plan),
+                RangePick::Blocked => jobs.end_one(&mut store, &mut random),
+                RangePick::Done if jobs.running.is_empty() => break,
+                RangePick::Done => jobs.end_one(&mut store, &mut random),
+            }
+            steps += 1;
+            assert!(steps < 2000, "seed {seed}: it comes to no end");
+        }
+        store.check_reads();
+        let version = store.version();
+        let filled = version.partitions.first().expect("one").levels.iter().filter(|level| !level.is_empty());
+        assert_eq!(filled.count(), 1, "seed {seed}");
+        assert_eq!(
+            version.tables().map(|table| table.summary().entry_count).sum::<u64>(),
+            store.newest.len() as u64
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Scripts in `src/compaction/testdata`: blocks of a command, `----`, and what it prints, with a blank line after each.
+//! `TAMIS_REWRITE=1` writes the files anew; review the difference.
+//!
+//! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other]`: each line after it is a run:
+//!   `L0@AGE` or `L7`, then its tables as `NUMBER:FIRST..LAST:KIB[:t]`, where `t` says that half of it is tombstones. A
+//!   table of L0 has its run's age as sequence number, others have 1. Prints the targets of the levels in use.
+//! - `pick`: prints the plan and lets its job begin; a second `pick` is one beside it.
+//! - `end`: all jobs end without effect.
+//! - `range LOWER UPPER [number=N]`: the next step of a manual compaction, which begins too.
+
+use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
+
+use super::super::{RangePick, RangeRequest, pick, pick_range};
+use crate::{
+    compaction::{
+        plan::{Busy, Plan},
+        targets::{LevelTargets, PickerConfig, pending_bytes},
+    },
+    options::{Compression, KeyspaceOptions},
+    version::{
+        edit::Change,
+        level::LEVELED_RUN_AGE,
+        test_support::{add, place, state_of, summary},
+        version::{KeyspaceVersion, broken_rule},
+    },
+};
+
+#[test]
+fn leveled() {
+    run_file("picker.txt");
+}
+
+#[derive(Default)]
+struct Scene {
+    version: Option<KeyspaceVersion>,
+    busy: Busy,
+    running: Vec<Plan>,
+}
+
+fn run_file(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compaction/testdata").join(name);
+    let script = fs::read_to_string(&path).expect("script");
+    let mut scene = Scene::default();
+    let mut output = String::new();
+    for block in script.split("\n\n").map(|block| block.trim_matches('\n')).filter(|block| !block.is_empty())
+    {
+        let command = block.split("\n----").next().expect("a first part");
+        let printed = scene.execute(command);
+        write!(output, "{command}\n----\n{printed}\n").expect("memory");
+    }
+    output.truncate(output.trim_end().len());
+    output.push('\n');
+    if std::env::var_os("TAMIS_REWRITE").is_some() {
+        fs::write(&path, output).expect("script");
+    } else {
+        assert_eq!(output, script, "{name}: the output has changed; TAMIS_REWRITE=1 rewrites it");
+    }
+}
+
+impl Scene {
+    fn execute(&mut self, command: &str) -> String {
+        let mut lines = command.lines().skip_while(|line| line.starts_with('#'));
+        let head: Vec<&str> = lines.next().expect("a command").split_whitespace().collect();
+        let (name, words) = head.split_first().expect("a command");
+        match *name {
+            "version" => {
+                *self = Self { version: Some(version(words, lines)), ..Self::default() };
+                self.show_version()
+            }
+            "pick" => {
+                let plan = pick(self.version(), &self.busy);
+                plan.map_or_else(|| "nothing\n".to_owned(), |plan| self.begin(plan))
+            }
+            "range" => match pick_range(self.version(), &self.busy, &request(words)) {
+                RangePick::Plan(plan) => self.begin(*plan),
+                RangePick::Blocked => "blocked\n".to_owned(),
+                RangePick::Done => "done\n".to_owned(),
+            },
+            "end" => {
+                for plan in self.running.drain(..) {
+                    self.busy.end(&plan);
+                }
+                assert!(self.busy.is_empty());
+                String::new()
+            }
+            other => panic!("unknown command {other}"),
+        }
+    }
+
+    fn version(&self) -> &KeyspaceVersion {
+        self.version.as_ref().expect("a version comes first")
+    }
+
+    fn show_version(&self) -> String {
+        let version = self.version();
+        assert_eq!(broken_rule(version), None);
+        let partition = version.partitions.first().expect("one partition");
+        let targets = LevelTargets::new(partition, &PickerConfig::new(&version.options));
+        let mut printed = format!("base level {}", targets.base_level);
+        for level in targets.base_level..partition.levels.len() {
+            write!(printed, ", L{level} {} KiB", targets.of(level) >> 10).expect("memory");
+        }
+        writeln!(printed, "; pending {} KiB", pending_bytes(version) >> 10).expect("memory");
+        printed
+    }
+
+    fn begin(&mut self, plan: Plan) -> String {
+        self.busy.begin(&plan);
+        let printed = show(&plan);
+        self.running.push(plan);
+        printed
+    }
+}
+
+fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> KeyspaceVersion {
+    let mut options =
+        KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    for word in words {
+        let (name, value) = word.split_once('=').expect("name=value");
+        let number = value.parse::<u32>().unwrap_or(0);
+        match name {
+            "ratio" => options.size_ratio = number,
+            "runs" => options.level0_runs = number,
+            "table" => options.table_bytes = u64::from(number) << 10,
+            "memtable" => options.memtable_bytes = u64::from(number) << 10,
+            "compression" => options.compression = vec![Compression::None, Compression::Lz4],
+            other => panic!("unknown option {other}"),
+        }
+    }
+    let changes = lines.flat_map(run).collect();
+    let state = state_of(changes, &Arc::default());
+    let version = state.keyspaces.get(&1).expect("keyspace 1");
+    KeyspaceVersion { options: Arc::new(options), ..(**version).clone() }
+}
+
+fn run(line: &str) -> Vec<Change> {
+    let mut words = line.split_whitespace();
+    let head = words.next().and_then(|head| head.strip_prefix('L')).expect("a level");
+    let (level, age) = match head.split_once('@') {
+        Some((level, age)) => (level, age.parse().expect("age")),
+        None => (head, LEVELED_RUN_AGE),
+    };
+    let sequence = age.max(1);
+    let place = place(level.parse().expect("level"), age);
+    words.map(|word| add(place, table(word, sequence))).collect()
+}
+
+fn table(word: &str, sequence: u64) -> crate::table::properties::TableSummary {
+    let mut parts = word.split(':');
+    let mut next = || parts.next().expect("NUMBER:FIRST..LAST:KIB");
+    let (number, keys, kib) = (next(), next(), next());
+    let kib: u64 = kib.parse().expect("KIB");
+    let keys = keys.split_once("..").expect("FIRST..LAST");
+    let mut summary = summary(number.parse().expect("number"), keys, kib << 10, (sequence, sequence));
+    if parts.next() == Some("t") {
+        summary.tombstone_count = summary.entry_count / 2;
+    }
+    summary
+}
+
+fn request(words: &[&str]) -> RangeRequest {
+    let mut number_max = u64::MAX;
+    let mut bounds = Vec::new();
+    for word in words {
+        match word.strip_prefix("number=") {
+            Some(number) => number_max = number.parse().expect("number"),
+            None => bounds.push(word.as_bytes().to_vec()),
+        }
+    }
+    let mut bounds = bounds.into_iter().map(Bound::Included);
+    let mut next = || bounds.next().unwrap_or(Bound::Unbounded);
+    RangeRequest { lower: next(), upper: next(), sequence_max: u64::MAX, number_max }
+}
+
+fn show(plan: &Plan) -> String {
+    let mut printed = format!(
+        "{:?} because of {:?}, score {:.2}, {} KiB to L{} (depth {})\n",
+        plan.action,
+        plan.reason,
+        plan.score,
+        plan.bytes_written >> 10,
+        plan.output_level,
+        plan.depth
+    );
+    for input in &plan.inputs {
+        let age = if input.level == 0 { format!("@{}", input.run_age) } else { String::new() };
+        write!(printed, "  L{}{age}", input.level).expect("memory");
+        for table in &input.tables {
+            write!(printed, " {table:?}").expect("memory");
+        }
+        printed.push('\n');
+    }
+    if !plan.grandparents.is_empty() {
+        writeln!(printed, "  grandparents {:?}", plan.grandparents).expect("memory");
+    }
+    if !plan.older.is_empty() {
+        writeln!(printed, "  older {:?}", plan.older).expect("memory");
+    }
+    printed
+}

@@ -1,0 +1,253 @@
+//! What a compaction will do: its inputs, where its outputs go, what it has to know of the rest. A plain value.
+
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+
+use crate::version::{
+    edit::{Change, RunPlace, VersionEdit},
+    handle::Table,
+    level::KeyBounds,
+    version::Partition,
+};
+
+/// Tables of one run that go into a compaction.
+#[derive(Debug, Clone)]
+pub(crate) struct PlanInput {
+    pub(crate) level: usize,
+    pub(crate) run_age: u64,
+    /// In key order.
+    pub(crate) tables: Vec<Arc<Table>>,
+}
+
+/// How the outputs come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The inputs are merged into new tables.
+    Merge,
+    /// The tables go to the output level as they are.
+    Move,
+}
+
+/// Why a compaction is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// L0 has too many runs or bytes.
+    Level0,
+    /// A level exceeds its target.
+    Size,
+    /// It was asked for.
+    Range,
+}
+
+/// See the head of this file.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) keyspace: u64,
+    pub(crate) partition: u64,
+    pub(crate) action: Action,
+    pub(crate) reason: Reason,
+    /// Newest first, as reads would ask them.
+    pub(crate) inputs: Vec<PlanInput>,
+    pub(crate) output_level: usize,
+    pub(crate) output_run_age: u64,
+    /// Position of the output level in per-level options.
+    pub(crate) depth: usize,
+    /// The least and greatest key of the inputs: no other job may write to the output level between them.
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Vec<u8>,
+    /// Tables of the level below the outputs within their range.
+    pub(crate) grandparents: Vec<Arc<Table>>,
+    /// Tables outside the job that may hold older versions of its keys, run by run, each in key order. A tombstone
+    /// over such a table must stay.
+    pub(crate) older: Vec<Vec<Arc<Table>>>,
+    /// How urgent it is: 1 and above is due.
+    pub(crate) score: f64,
+    /// Bytes that it will read.
+    pub(crate) bytes_read: u64,
+    /// Bytes that it will write at most, about.
+    pub(crate) bytes_written: u64,
+}
+
+/// What is given of a plan; the rest follows from the partition.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) action: Action,
+    pub(super) reason: Reason,
+    pub(super) inputs: Vec<PlanInput>,
+    pub(super) output_level: usize,
+    pub(super) depth: usize,
+    pub(super) score: f64,
+}
+
+impl Plan {
+    /// `None` for a draft without tables.
+    pub(super) fn new(keyspace: u64, partition: &Partition, draft: Draft) -> Option<Self> {
+        let Draft { action, reason, inputs, output_level, depth, score } = draft;
+        let (lower, upper) = key_range(inputs.iter().flat_map(|input| &input.tables))?;
+        let bounds = inclusive(&lower, &upper);
+        let grandparents = partition
+            .level(output_level + 1)
+            .into_iter()
+            .flat_map(|level| level.runs())
+            .flat_map(|run| run.tables_within(bounds).iter().map(Arc::clone));
+        let grandparents = grandparents.collect();
+        let older = older_tables(partition, &inputs, bounds);
+        let bytes_read = match action {
+            Action::Merge => {
+                inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
+            }
+            Action::Move => 0,
+        };
+        Some(Self {
+            keyspace,
+            partition: partition.id,
+            action,
+            reason,
+            inputs,
+            output_level,
+            output_run_age: crate::version::level::LEVELED_RUN_AGE,
+            depth,
+            lower,
+            upper,
+            grandparents,
+            older,
+            score,
+            bytes_read,
+            bytes_written: bytes_read,
+        })
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.inputs.iter().flat_map(|input| &input.tables)
+    }
+
+    pub(crate) fn table_numbers(&self) -> impl Iterator<Item = u64> {
+        self.tables().map(|table| table.number())
+    }
+
+    /// Level of the newest input.
+    pub(crate) fn level(&self) -> usize {
+        self.inputs.first().map_or(0, |input| input.level)
+    }
+
+    fn place(&self, level: usize, run_age: u64) -> RunPlace {
+        RunPlace { keyspace: self.keyspace, partition: self.partition, level: level as u8, run_age }
+    }
+
+    /// Where the outputs go.
+    pub(crate) fn output_place(&self) -> RunPlace {
+        self.place(self.output_level, self.output_run_age)
+    }
+
+    /// Takes the inputs out.
+    pub(crate) fn removals(&self) -> VersionEdit {
+        let changes = self.inputs.iter().flat_map(|input| {
+            let place = self.place(input.level, input.run_age);
+            input.tables.iter().map(move |table| Change::RemoveTable { place, number: table.number() })
+        });
+        VersionEdit { changes: changes.collect() }
+    }
+
+    /// The whole edit of a move: needs no job.
+    pub(crate) fn move_edit(&self) -> VersionEdit {
+        let mut edit = self.removals();
+        edit.changes.extend(self.tables().map(|table| Change::AddTable {
+            place: self.output_place(),
+            summary: table.summary().clone(),
+            filter_file: table.filter_file(),
+        }));
+        edit
+    }
+}
+
+/// The least and greatest key of tables; `None` for none.
+pub(super) fn key_range<'a>(
+    tables: impl Iterator<Item = &'a Arc<Table>> + Clone,
+) -> Option<(Vec<u8>, Vec<u8>)> {
+    let lower = tables.clone().map(|table| table.smallest_key()).min()?;
+    let upper = tables.map(|table| table.largest_key()).max()?;
+    Some((lower.to_vec(), upper.to_vec()))
+}
+
+pub(super) const fn inclusive<'a>(lower: &'a [u8], upper: &'a [u8]) -> KeyBounds<'a> {
+    (Bound::Included(lower), Bound::Included(upper))
+}
+
+/// Tables within the bounds that reads would ask after the newest input, and that are no inputs themselves.
+fn older_tables(partition: &Partition, inputs: &[PlanInput], bounds: KeyBounds<'_>) -> Vec<Vec<Arc<Table>>> {
+    let numbers: BTreeSet<u64> =
+        inputs.iter().flat_map(|input| &input.tables).map(|table| table.number()).collect();
+    let Some(newest) = inputs.first() else {
+        return Vec::new();
+    };
+    let is_older =
+        |level: usize, age: u64| level > newest.level || level == newest.level && age < newest.run_age;
+    let runs = partition.runs().filter(|(level, run)| is_older(*level, run.age()));
+    let tables = runs.map(|(_, run)| {
+        let within = run.tables_within(bounds).iter();
+        within.filter(|table| !numbers.contains(&table.number())).map(Arc::clone).collect::<Vec<_>>()
+    });
+    tables.filter(|tables| !tables.is_empty()).collect()
+}
+
+/// What running jobs hold: their input tables, and the ranges that they write to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Busy {
+    tables: BTreeSet<u64>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Output {
+    partition: u64,
+    level: usize,
+    lower: Vec<u8>,
+    upper: Vec<u8>,
+}
+
+impl Output {
+    fn of(plan: &Plan) -> Self {
+        let (lower, upper) = (plan.lower.clone(), plan.upper.clone());
+        Self { partition: plan.partition, level: plan.output_level, lower, upper }
+    }
+}
+
+impl Busy {
+    /// A job for this plan begins.
+    pub(crate) fn begin(&mut self, plan: &Plan) {
+        self.tables.extend(plan.tables().map(|table| table.number()));
+        self.outputs.push(Output::of(plan));
+    }
+
+    /// The job for this plan has ended, and its edit is installed or given up.
+    pub(crate) fn end(&mut self, plan: &Plan) {
+        for table in plan.tables() {
+            self.tables.remove(&table.number());
+        }
+        let output = Output::of(plan);
+        if let Some(position) = self.outputs.iter().position(|other| *other == output) {
+            self.outputs.swap_remove(position);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    pub(crate) fn holds(&self, table: &Table) -> bool {
+        self.tables.contains(&table.number())
+    }
+
+    pub(super) fn holds_any<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<Table>>) -> bool {
+        tables.into_iter().any(|table| self.holds(table))
+    }
+
+    /// Whether a job writes to this level between these keys.
+    pub(super) fn writes_within(&self, partition: u64, level: usize, (lower, upper): (&[u8], &[u8])) -> bool {
+        self.outputs.iter().any(|output| {
+            output.partition == partition
+                && output.level == level
+                && output.lower.as_slice() <= upper
+                && lower <= output.upper.as_slice()
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! How large the levels of the leveled layout should be, from how large they are.
+//!
+//! The deepest levels are filled first. The *base level* is the one that L0 is merged into; the levels between L0 and it
+//! are empty. The largest level gives the measure: each level above it should be smaller by the size ratio, and the
+//! base level is chosen so that its own target lies at or below `base_bytes`. As data grows the base level moves up one
+//! level at a time; so nine tenths of the data (at ratio 10) are always in the deepest level, whatever its size.
+
+use std::sync::Arc;
+
+use crate::{
+    metrics::LEVEL_COUNT_MAX,
+    options::{KeyspaceOptions, per_level},
+    version::{
+        level::Level,
+        version::{KeyspaceVersion, Partition},
+    },
+};
+
+/// What decides about compactions, derived from a keyspace's options.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PickerConfig {
+    /// How many times larger each level is than the one above.
+    pub(crate) size_ratio: u64,
+    /// Runs at L0 at which they are merged.
+    pub(crate) level0_runs: usize,
+    /// Size of a table in bytes.
+    pub(crate) table_bytes: u64,
+    /// The greatest target of the base level, in bytes.
+    pub(crate) base_bytes: u64,
+    /// Levels, L0 included.
+    pub(crate) level_count: usize,
+    /// Inputs of a job are not extended beyond this, in bytes.
+    pub(crate) input_bytes_max: u64,
+    /// An output table overlaps at most about this much of the next level, in bytes.
+    pub(crate) grandparent_bytes_max: u64,
+    options: Arc<KeyspaceOptions>,
+}
+
+impl PickerConfig {
+    pub(crate) fn new(options: &Arc<KeyspaceOptions>) -> Self {
+        let level0_bytes = options.memtable_bytes.saturating_mul(u64::from(options.level0_runs));
+        Self {
+            size_ratio: u64::from(options.size_ratio.max(2)),
+            level0_runs: options.level0_runs.max(1) as usize,
+            table_bytes: options.table_bytes,
+            base_bytes: level0_bytes.max(options.table_bytes),
+            level_count: LEVEL_COUNT_MAX,
+            input_bytes_max: options.table_bytes.saturating_mul(25),
+            grandparent_bytes_max: options.table_bytes.saturating_mul(10),
+            options: Arc::clone(options),
+        }
+    }
+
+    /// Whether tables of both depths are written alike, so that one can be moved without being rewritten.
+    pub(crate) fn is_written_alike(&self, depth: usize, other: usize) -> bool {
+        let (compression, bits) = (&self.options.compression, &self.options.filter_bits_per_key);
+        per_level(compression, depth) == per_level(compression, other)
+            && per_level(bits, depth) == per_level(bits, other)
+    }
+}
+
+/// The base level and the size that each level should have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LevelTargets {
+    /// The level that L0 is merged into.
+    pub(crate) base_level: usize,
+    /// Bytes per level; those above the base level should be empty.
+    pub(crate) bytes: [u64; LEVEL_COUNT_MAX],
+}
+
+impl LevelTargets {
+    pub(crate) fn new(partition: &Partition, config: &PickerConfig) -> Self {
+        let deepest = config.level_count - 1;
+        let sizes = level_sizes(partition);
+        let filled = |level: &usize| sizes.get(*level).is_some_and(|&bytes| bytes > 0);
+        let first = (1..=deepest).find(filled).unwrap_or(deepest);
+        let largest = sizes.iter().skip(1).copied().max().unwrap_or(0);
+        let ratio = config.size_ratio;
+        let least = config.base_bytes / ratio;
+        // The size that the first filled level should have, if the largest one is the deepest.
+        let mut size = (first..deepest).fold(largest, |size, _| size / ratio);
+        let mut base_level = first;
+        if size <= least {
+            size = least + 1;
+        } else {
+            while base_level > 1 && size > config.base_bytes {
+                base_level -= 1;
+                size /= ratio;
+            }
+            size = size.min(config.base_bytes);
+        }
+        let mut bytes = [0; LEVEL_COUNT_MAX];
+        for (level, target) in bytes.iter_mut().enumerate().skip(base_level) {
+            let factor = ratio.saturating_pow((level - base_level) as u32);
+            *target = size.saturating_mul(factor).max(config.base_bytes);
+        }
+        Self { base_level, bytes }
+    }
+
+    pub(crate) fn of(&self, level: usize) -> u64 {
+        self.bytes.get(level).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Position in per-level options: 0 for L0, 1 for the base level, and so on.
+    pub(crate) const fn depth(&self, level: usize) -> usize {
+        if level == 0 { 0 } else { 1 + level.saturating_sub(self.base_level) }
+    }
+}
+
+fn level_sizes(partition: &Partition) -> Vec<u64> {
+    partition.levels.iter().map(Level::bytes).collect()
+}
+
+/// Bytes that compactions still have to write until every level has its size: what back-pressure goes by.
+pub(crate) fn pending_bytes(version: &KeyspaceVersion) -> u64 {
+    let config = PickerConfig::new(&version.options);
+    version.partitions.iter().map(|partition| pending_bytes_of(partition, &config)).sum()
+}
+
+fn pending_bytes_of(partition: &Partition, config: &PickerConfig) -> u64 {
+    let targets = LevelTargets::new(partition, config);
+    let sizes = level_sizes(partition);
+    let size = |level: usize| sizes.get(level).copied().unwrap_or(0);
+    let mut pending = 0_u64;
+    // What overflows a level is added to the next one before that is judged.
+    let mut arriving = 0;
+    let level0_runs = partition.level(0).map_or(0, |level| level.runs().len());
+    if level0_runs >= config.level0_runs || size(0) >= config.base_bytes {
+        arriving = size(0);
+        pending += size(0) + size(targets.base_level);
+    }
+    for level in targets.base_level..config.level_count - 1 {
+        let total = size(level) + arriving;
+        let excess = total.saturating_sub(targets.of(level));
+        if excess > 0 {
+            let overlap = u128::from(size(level + 1)) * u128::from(excess) / u128::from(total);
+            pending = pending.saturating_add(excess).saturating_add(overlap as u64);
+        }
+        arriving = excess;
+    }
+    pending
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! The counters of a database: numbers and ids given out, sequence numbers, the oldest log segment that is needed.
+
+use crate::{
+    coding::Decoder,
+    key::{SEQUENCE_MAX, Sequence},
+};
+
+/// Counters that only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    /// Numbers from here on were never used by a file.
+    pub(crate) next_file_number: u64,
+    /// Ids from here on were never used by a keyspace.
+    pub(crate) next_keyspace_id: u64,
+    /// Ids from here on were never used by a partition.
+    pub(crate) next_partition_id: u64,
+    /// A sequence number that was given out; those in tables are not above it.
+    pub(crate) last_sequence: Sequence,
+    /// Log segments with lower numbers hold nothing that is needed.
+    pub(crate) oldest_log: u64,
+}
+
+impl Counters {
+    pub(super) const fn to_fields(self) -> [u64; 5] {
+        [
+            self.next_file_number,
+            self.next_keyspace_id,
+            self.next_partition_id,
+            self.last_sequence,
+            self.oldest_log,
+        ]
+    }
+
+    pub(super) fn take(source: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            next_file_number: source.take_varint()?,
+            next_keyspace_id: source.take_varint()?,
+            next_partition_id: source.take_varint()?,
+            last_sequence: source.take_varint().filter(|&sequence| sequence <= SEQUENCE_MAX)?,
+            oldest_log: source.take_varint()?,
+        })
+    }
+
+    /// Each counter at its greater value.
+    pub(crate) fn raised_to(self, other: Self) -> Self {
+        Self {
+            next_file_number: self.next_file_number.max(other.next_file_number),
+            next_keyspace_id: self.next_keyspace_id.max(other.next_keyspace_id),
+            next_partition_id: self.next_partition_id.max(other.next_partition_id),
+            last_sequence: self.last_sequence.max(other.last_sequence),
+            oldest_log: self.oldest_log.max(other.oldest_log),
+        }
+    }
+}
