@@ -47,6 +47,14 @@ pub enum Event {
         /// What is wrong with it.
         reason: String,
     },
+    /// An index or filter does not fit its share of the cache: it is read anew when it is needed (an index), or done without
+    /// (a filter). Raise `cache_bytes` or `cache_pinned_percent`.
+    NotKept {
+        /// The file.
+        file: PathBuf,
+        /// Bytes that it needs in memory.
+        bytes: u64,
+    },
     /// A background job failed; it is tried again where that can help.
     JobFailed {
         /// What was tried.

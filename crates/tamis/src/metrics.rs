@@ -57,6 +57,7 @@ pub(crate) struct Metrics {
     pub(crate) stopped_writes: Counter,
     pub(crate) stopped_microseconds: Counter,
     pub(crate) filters_ignored: Counter,
+    pub(crate) not_kept: Counter,
     pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
 }
 
@@ -150,6 +151,8 @@ pub struct Statistics {
     pub stopped_microseconds: u64,
     /// Damaged filters that are passed over.
     pub filters_ignored: u64,
+    /// Indexes and filters that did not fit their share of the cache.
+    pub not_kept: u64,
     /// Bytes of the log segments that are still needed.
     pub log_bytes: u64,
     /// Bytes of blocks in the cache.
@@ -206,6 +209,7 @@ impl Metrics {
             stopped_writes: self.stopped_writes.get(),
             stopped_microseconds: self.stopped_microseconds.get(),
             filters_ignored: self.filters_ignored.get(),
+            not_kept: self.not_kept.get(),
             filters: filters.collect(),
             ..Statistics::default()
         }

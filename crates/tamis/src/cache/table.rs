@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use tamis_vfs::Vfs;
 
-use super::block::BlockCache;
+use super::{account::Account, block::BlockCache};
 use crate::{
     error::Result,
     metrics::Metrics,
@@ -52,6 +52,7 @@ impl TableCache {
             folder: folder.to_path_buf(),
             access: options.table_access,
             cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
+            account: Account::new(pinned_bytes, metrics, options.listener.clone()),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -100,6 +101,11 @@ impl TableCache {
                 candidate.close();
             }
         }
+    }
+
+    /// Bytes of indexes and filters in memory.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.environment.account.used_bytes()
     }
 
     /// Bytes of blocks that are kept.

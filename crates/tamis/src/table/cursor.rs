@@ -103,7 +103,7 @@ impl TableCursor {
             return Ok(());
         }
         self.held = HeldBlock::None;
-        let extent = self.table.extent(self.table.index()?, block)?;
+        let extent = self.table.extent(&*self.table.index()?, block)?;
         let data = self.table.data();
         let loaded = data.load(self.table.environment(), block, extent, self.fills_cache, &mut self.cost)?;
         let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
@@ -138,16 +138,12 @@ impl TableCursor {
         Ok(())
     }
 
-    fn block_count(&self) -> Result<usize> {
-        self.table.index().map(|index| index.block_count())
-    }
-
     /// To an entry of `block`; past its end to the first one of the next block, if there is one.
     fn stand_at_or_after(&mut self, block: usize, entry_index: usize) -> Result<()> {
         if entry_index < self.layout.entry_count() {
             return self.stand(entry_index);
         }
-        if block + 1 < self.block_count()? {
+        if block + 1 < self.table.block_count() {
             self.hold(block + 1)?;
             return self.stand(0);
         }
@@ -190,7 +186,7 @@ impl Cursor for TableCursor {
 
     fn seek_last(&mut self) -> Result<()> {
         self.is_valid = false;
-        self.hold(self.block_count()?.saturating_sub(1))?;
+        self.hold(self.table.block_count().saturating_sub(1))?;
         self.stand(self.layout.entry_count().saturating_sub(1))
     }
 

@@ -8,7 +8,7 @@ use std::{
 use tamis_vfs::{Access, Vfs};
 
 use crate::{
-    cache::block::BlockCache,
+    cache::{account::Account, block::BlockCache},
     events::{Event, EventListener},
     metrics::Metrics,
 };
@@ -20,6 +20,8 @@ pub(crate) struct TableEnvironment {
     pub(crate) folder: PathBuf,
     pub(crate) access: Access,
     pub(crate) cache: Arc<BlockCache>,
+    /// Memory for indexes and filters.
+    pub(crate) account: Arc<Account>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }

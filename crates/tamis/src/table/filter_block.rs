@@ -61,6 +61,11 @@ impl FilterBlock {
         AnyFilter::open(bytes).map(|filter| Self { filter }).map_err(|error| error.to_string())
     }
 
+    /// Bytes of memory that are held.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.filter.encoded_bytes()
+    }
+
     /// Whether the key may be in the table; `false` is certain.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {

@@ -12,6 +12,7 @@ pub(crate) mod filter_block;
 pub(crate) mod filter_file;
 mod format;
 mod index;
+pub(crate) mod key_column;
 pub(crate) mod properties;
 pub(crate) mod reader;
 mod section;

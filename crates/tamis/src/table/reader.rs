@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use tamis_filter::Probe;
+
 use super::{
     block::{Layout, RawEntry},
     cursor::TableCursor,
@@ -13,14 +15,14 @@ use super::{
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
     filter_file::{FilterOwner, open_filter_file},
-    format::{KIND_FILTER, KIND_INDEX, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
+    format::{KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
     index::Index,
+    key_column::KeyColumn,
     properties::TableProperties,
     section::{SectionRecord, Source},
 };
-use tamis_filter::Probe;
-
 use crate::{
+    cache::account::{Kept, KeptRef},
     coding::Decoder,
     error::{Error, Result},
     file_name::FileName,
@@ -41,9 +43,11 @@ pub(crate) struct Found {
 pub(crate) struct TableReader {
     environment: Arc<TableEnvironment>,
     data: DataBlocks,
-    index: Index,
+    index: Kept<Index>,
+    index_record: SectionRecord,
+    block_count: usize,
     properties: TableProperties,
-    filter: Option<FilterBlock>,
+    filter: Option<(FilterPlace, Kept<FilterBlock>)>,
     records: Vec<SectionRecord>,
 }
 
@@ -57,26 +61,15 @@ impl TableReader {
     ) -> Result<Arc<Self>> {
         let source = open_source(environment, FileName::Table(number))?;
         let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
-        let find = |kind| {
-            records.iter().find(|record| record.kind == kind).ok_or_else(|| {
-                source.damaged(
-                    source.length,
-                    "section directory",
-                    format!("a section of kind {kind}"),
-                    "none",
-                )
-            })
-        };
-        let (index_record, properties_record) = (find(KIND_INDEX)?, find(KIND_PROPERTIES)?);
-        let body = source.section(properties_record)?;
+        let index_record = find_section(&source, &records, KIND_INDEX)?;
+        let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
+        let body = source.section(&properties_record)?;
         let properties = TableProperties::decode(&mut Decoder::new(body.as_ref()));
         let mut properties = properties.ok_or_else(|| {
             source.damaged(properties_record.offset, "properties", "possible properties", "others")
         })?;
         properties.summary.file_bytes = source.length;
-        let index = Index::open(source.section(index_record)?).ok_or_else(|| {
-            source.damaged(index_record.offset, "block index", "a possible index", "another")
-        })?;
+        let index = open_index(&source, &index_record)?;
         let summary = &properties.summary;
         let counted = (index.block_count() as u64, index.entries_before(index.block_count()));
         if summary.number != number || counted != (summary.block_count, summary.entry_count) {
@@ -84,14 +77,24 @@ impl TableReader {
             let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
-        let filter = open_filter(
+        let file = filter_file.map(|file| FilterPlace::File(file, FilterOwner::of(&properties)));
+        let section =
+            records.iter().find(|record| record.kind == KIND_FILTER).copied().map(FilterPlace::Section);
+        let filter = open_filter(environment, &source, file, section);
+        let (block_count, index_bytes) = (index.block_count(), index.memory_bytes());
+        let index = keep(environment, &source, index, index_bytes);
+        let data = DataBlocks::new(source, number, block_count);
+        let environment = Arc::clone(environment);
+        Ok(Arc::new(Self {
             environment,
-            &source,
-            &records,
-            filter_file.map(|file| (file, FilterOwner::of(&properties))),
-        );
-        let data = DataBlocks::new(source, number, index.block_count());
-        Ok(Arc::new(Self { environment: Arc::clone(environment), data, index, properties, filter, records }))
+            data,
+            index,
+            index_record,
+            block_count,
+            properties,
+            filter,
+            records,
+        }))
     }
 
     pub(crate) fn properties(&self) -> &TableProperties {
@@ -106,8 +109,22 @@ impl TableReader {
         &self.data
     }
 
-    pub(super) fn index(&self) -> Result<&Index> {
-        Ok(&self.index)
+    pub(super) const fn block_count(&self) -> usize {
+        self.block_count
+    }
+
+    /// The index, read again where it was dropped.
+    #[inline]
+    pub(super) fn index(&self) -> Result<KeptRef<'_, Index>> {
+        self.index.get(|| {
+            let index = open_index(&self.data.source, &self.index_record)?;
+            if index.block_count() == self.block_count {
+                return Ok(index);
+            }
+            let expected = format!("{} blocks", self.block_count);
+            let got = index.block_count().to_string();
+            Err(self.data.source.damaged(self.index_record.offset, "block index", expected, got))
+        })
     }
 
     /// A cursor whose blocks are kept in the cache.
@@ -128,7 +145,10 @@ impl TableReader {
     /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(probe))
+        let Some((place, kept)) = &self.filter else { return true };
+        // A filter that was dropped is read again only where it can stay: reading it for one question costs more than it saves.
+        let held = kept.get_if_room(|| place.open(&self.environment, &self.data.source));
+        held.is_none_or(|filter| filter.may_contain(probe))
     }
 
     pub(super) fn extent(&self, index: &Index, block: usize) -> Result<(u64, u64)> {
@@ -159,7 +179,7 @@ impl TableReader {
         let index = self.index()?;
         let mut block = index.block_of(key, sequence);
         loop {
-            let extent = self.extent(index, block)?;
+            let extent = self.extent(&index, block)?;
             let data = self.data.load(&self.environment, block, extent, true, cost)?;
             let content = data.content();
             let layout = Layout::parse(content).ok_or_else(|| self.malformed(extent.0))?;
@@ -194,13 +214,26 @@ impl TableReader {
         Ok(cursor)
     }
 
+    /// All keys without their values, where the table was written so.
+    pub(crate) fn key_column(&self) -> Result<Option<KeyColumn>> {
+        let Some(record) = self.records.iter().find(|record| record.kind == KIND_KEY_COLUMN) else {
+            return Ok(None);
+        };
+        let source = &self.data.source;
+        let column = KeyColumn::open(source.section(record)?)
+            .filter(|column| column.entry_count() as u64 == self.properties.summary.entry_count);
+        column
+            .ok_or_else(|| source.damaged(record.offset, "key column", "the keys of the table", "others"))
+            .map(Some)
+    }
+
     /// Reads every byte of the table and checks all that can be checked. The first damage found is the error.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut last: Option<(Vec<u8>, Sequence)> = None;
         let index = self.index()?;
         let mut position = 0;
         for block in 0..index.block_count() {
-            let (start, end) = self.extent(index, block)?;
+            let (start, end) = self.extent(&index, block)?;
             if start != position {
                 return Err(self.data.source.damaged(
                     start,
@@ -210,7 +243,7 @@ impl TableReader {
                 ));
             }
             position = end;
-            self.verify_block(index, block, (start, end), &mut last)?;
+            self.verify_block(&index, block, (start, end), &mut last)?;
         }
         let summary = &self.properties.summary;
         let is_last = last.as_ref().is_some_and(|(key, _)| *key == summary.largest_key);
@@ -260,25 +293,64 @@ impl TableReader {
     }
 }
 
+/// Where the filter in force lies.
+#[derive(Debug, Clone, Copy)]
+enum FilterPlace {
+    File(u64, FilterOwner),
+    Section(SectionRecord),
+}
+
+impl FilterPlace {
+    fn open(&self, environment: &Arc<TableEnvironment>, source: &Source) -> Result<FilterBlock> {
+        match self {
+            Self::File(number, owner) => open_filter_file(environment, *number, *owner),
+            Self::Section(record) => FilterBlock::open(source.section(record)?)
+                .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason)),
+        }
+    }
+}
+
 /// Opens the filter file in force, or the first filter of the table; one that can't be used is reported and passed over.
 fn open_filter(
     environment: &Arc<TableEnvironment>,
     source: &Source,
-    records: &[SectionRecord],
-    filter_file: Option<(u64, FilterOwner)>,
-) -> Option<FilterBlock> {
-    if let Some((number, owner)) = filter_file {
-        match open_filter_file(environment, number, owner) {
-            Ok(filter) => return Some(filter),
-            Err(error) => {
-                environment
-                    .report_filter(&FileName::Filter(number).path(&environment.folder), error.to_string());
+    file: Option<FilterPlace>,
+    section: Option<FilterPlace>,
+) -> Option<(FilterPlace, Kept<FilterBlock>)> {
+    for place in [file, section].into_iter().flatten() {
+        match place.open(environment, source) {
+            Ok(filter) => {
+                let bytes = filter.memory_bytes();
+                return Some((place, keep(environment, source, filter, bytes)));
             }
+            Err(error) => environment.report_filter(&source.path, error.to_string()),
         }
     }
-    let record = records.iter().find(|record| record.kind == KIND_FILTER)?;
-    let opened = source.section(record).map_err(|error| error.to_string()).and_then(FilterBlock::open);
-    opened.map_err(|reason| environment.report_filter(&source.path, reason)).ok()
+    None
+}
+
+/// A value of a mapped table always stays: it costs no memory of ours.
+fn keep<T: std::fmt::Debug + Send + Sync + 'static>(
+    environment: &TableEnvironment,
+    source: &Source,
+    value: T,
+    bytes: u64,
+) -> Kept<T> {
+    if source.file.mapping().is_some() {
+        return Kept::fixed(value);
+    }
+    Kept::counted(&environment.account, &source.path, value, bytes)
+}
+
+fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {
+    Index::open(source.section(record)?)
+        .ok_or_else(|| source.damaged(record.offset, "block index", "a possible index", "another"))
+}
+
+fn find_section(source: &Source, records: &[SectionRecord], kind: u32) -> Result<SectionRecord> {
+    records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
+        source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
+    })
 }
 
 /// Opens a file of the environment's folder as it says.

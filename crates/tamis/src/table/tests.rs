@@ -4,18 +4,19 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_filter::{Digester, Probe};
+use tamis_filter::{Budget, Digester, Family, FilterSpec, Probe, Samples};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use super::{
     cursor::TableCursor,
     environment::{ReadCost, TableEnvironment},
+    filter_file::{FilterOwner, write_filter_file},
     properties::TableOrigin,
     reader::TableReader,
     writer::{TableOptions, TableWriter},
 };
 use crate::{
-    cache::block::BlockCache,
+    cache::{account::Account, block::BlockCache},
     cursor::Cursor,
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
@@ -68,11 +69,20 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
 }
 
 pub(super) fn environment(vfs: &Arc<dyn Vfs>, access: Access) -> Arc<TableEnvironment> {
+    environment_with(vfs, access, 1 << 20)
+}
+
+pub(super) fn environment_with(
+    vfs: &Arc<dyn Vfs>,
+    access: Access,
+    pinned_bytes: u64,
+) -> Arc<TableEnvironment> {
     Arc::new(TableEnvironment {
         vfs: Arc::clone(vfs),
         folder: Path::new("/db").to_path_buf(),
         access,
         cache: Arc::new(BlockCache::new(4 << 20)),
+        account: Account::new(pinned_bytes, &Arc::default(), None),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     })
@@ -214,5 +224,75 @@ fn the_filter_denies_absent_keys_and_never_one_that_is_there() {
             table.may_contain(&Probe::new(&key, &digester))
         });
         assert!(passed.count() < 90);
+    }
+}
+
+#[test]
+fn the_key_column_has_all_keys_from_every_number_on() {
+    let vfs = memory();
+    let entries = hostile_entries(&mut Random::new(11), 100);
+    write(&vfs, 1, options(Compression::None, 4096), &entries);
+    let table = TableReader::open(&environment(&vfs, Access::Buffered), 1, None).unwrap();
+    let column = table.key_column().unwrap().unwrap();
+    for start in [0, 1, 15, 16, 17, entries.len() - 1, entries.len()] {
+        let mut keys = column.keys_from(start);
+        for entry in &entries[start..] {
+            assert_eq!(keys.advance(), Some(Some((entry.0.as_slice(), entry.2 as u8))));
+        }
+        assert_eq!(keys.advance(), None);
+    }
+    let without = TableOptions { key_column: false, ..options(Compression::None, 4096) };
+    write(&vfs, 2, without, &entries);
+    assert!(
+        TableReader::open(&environment(&vfs, Access::Buffered), 2, None)
+            .unwrap()
+            .key_column()
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn answers_are_the_same_without_room_for_index_and_filter() {
+    let vfs = memory();
+    let entries = hostile_entries(&mut Random::new(12), 200);
+    write(&vfs, 1, options(Compression::Lz4, 4096), &entries);
+    let digester = Digester::new(9);
+    for access in [Access::Buffered, Access::Direct] {
+        let environment = environment_with(&vfs, access, 0);
+        let table = TableReader::open(&environment, 1, None).unwrap();
+        assert_eq!(environment.account.used_bytes(), 0);
+        for entry in &entries {
+            assert!(table.may_contain(&Probe::new(&entry.0, &digester)));
+            let found = table.get(&entry.0, entry.1, &mut ReadCost::default()).unwrap().unwrap();
+            assert_eq!((found.sequence, &*found.value), (entry.1, entry.3.as_slice()));
+        }
+    }
+}
+
+#[test]
+fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_passed_over() {
+    let vfs = memory();
+    let entries = vec![(b"key".to_vec(), 1, Kind::Put, b"value".to_vec())];
+    write(&vfs, 1, options(Compression::None, 4096), &entries);
+    let digester = Digester::new(9);
+    let mut builder = FilterSpec::new(Family::CacheLocal).builder(9).unwrap();
+    builder.add(b"other").unwrap();
+    let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
+    let mut owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
+    write_filter_file(&*vfs, Path::new("/db"), 5, owner, std::slice::from_ref(&filter)).unwrap();
+    owner.table_number = 2;
+    write_filter_file(&*vfs, Path::new("/db"), 6, owner, &[filter]).unwrap();
+    for access in ACCESSES {
+        let environment = environment(&vfs, access);
+        let may_contain = |file| {
+            let table = TableReader::open(&environment, 1, file).unwrap();
+            [b"key".as_slice(), b"other"].map(|key| table.may_contain(&Probe::new(key, &digester)))
+        };
+        assert_eq!(may_contain(None), [true, false]);
+        assert_eq!(may_contain(Some(5)), [false, true], "the file's filter is in force");
+        assert_eq!(may_contain(Some(6)), [true, false], "the filter of another table is passed over");
+        assert_eq!(may_contain(Some(7)), [true, false], "a missing filter is passed over");
+        assert_eq!(environment.metrics.filters_ignored.get(), 2);
     }
 }

@@ -16,9 +16,11 @@ use super::{
     filter_block::PointFilterBuilder,
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        KIND_FILTER, KIND_INDEX, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC,
+        KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE,
+        TABLE_MAGIC,
     },
     index::IndexBuilder,
+    key_column::KeyColumnBuilder,
     properties::{TableOrigin, TableProperties, TableSummary},
     section::{SectionRecord, put_directory_and_footer, put_section},
 };
@@ -61,6 +63,7 @@ pub(crate) struct TableWriter {
     index: IndexBuilder,
     /// `None` where no filter is wanted or none can be built.
     filter: Option<PointFilterBuilder>,
+    key_column: Option<KeyColumnBuilder>,
     /// Bytes not yet given to the file, which begin at `written` of it.
     buffer: Vec<u8>,
     written: u64,
@@ -97,11 +100,12 @@ impl TableWriter {
             number,
             file,
             temporary,
-            options,
             summary: TableSummary { number, smallest_sequence: Sequence::MAX, ..TableSummary::default() },
             block: BlockBuilder::default(),
             index: IndexBuilder::default(),
             filter,
+            key_column: options.key_column.then(KeyColumnBuilder::default),
+            options,
             buffer: Vec::new(),
             written: 0,
             content: Vec::new(),
@@ -147,6 +151,9 @@ impl TableWriter {
         {
             self.filter = None;
         }
+        if let Some(column) = &mut self.key_column {
+            column.add(key, kind as u8);
+        }
         self.count(key, sequence, kind, value);
         Ok(())
     }
@@ -179,7 +186,8 @@ impl TableWriter {
 
     /// Bytes that the file would have if it ended now, roughly.
     pub(crate) fn estimated_bytes(&self) -> u64 {
-        let sections = self.index.estimated_bytes() as f64
+        let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);
+        let sections = (self.index.estimated_bytes() + column) as f64
             + self.summary.entry_count as f64 * f64::from(self.options.filter_bits_per_key) / 8.0;
         self.position() + self.block.content_length() as u64 + sections as u64
     }
@@ -285,6 +293,9 @@ impl TableWriter {
 
         let mut records = vec![self.put_section(KIND_INDEX, 0, &index)];
         drop(index);
+        if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
+            records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
+        }
         if let Some(Ok(filter)) = self.filter.take().map(|builder| builder.finish()) {
             records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
         }

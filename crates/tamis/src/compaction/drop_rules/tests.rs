@@ -70,10 +70,17 @@ fn every_reader_sees_the_same_before_and_after_in_all_small_cases() {
                 (0..5_u64).filter(|point| point_bits >> point & 1 == 1).map(|point| point * 2 + 1).collect();
             points.push(10);
             let kept_entries = kept(&points, &entries, true);
-            let rest: Vec<_> =
-                entries.iter().copied().filter(|(key, s, _)| kept_entries.contains(&((*key).to_owned(), *s))).collect();
+            let rest: Vec<_> = entries
+                .iter()
+                .copied()
+                .filter(|(key, s, _)| kept_entries.contains(&((*key).to_owned(), *s)))
+                .collect();
             for &point in &points {
-                assert_eq!(seen(point, &rest), seen(point, &entries), "points {points:?}, entries {entries:?}");
+                assert_eq!(
+                    seen(point, &rest),
+                    seen(point, &entries),
+                    "points {points:?}, entries {entries:?}"
+                );
             }
         }
     }

@@ -1,0 +1,90 @@
+//! The account keeps what is worth most per byte, within its capacity.
+
+use super::*;
+use crate::error::Error;
+
+fn account(capacity_bytes: u64) -> Arc<Account> {
+    Account::new(capacity_bytes, &Arc::default(), None)
+}
+
+fn kept(account: &Arc<Account>, bytes: u64) -> Kept<u64> {
+    Kept::counted(account, &Arc::from(Path::new("/db/000001.table")), bytes, bytes)
+}
+
+fn is_held(kept: &Kept<u64>) -> bool {
+    match kept {
+        Kept::Fixed(_) => true,
+        Kept::Counted(counted) => counted.held().is_some(),
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_given_and_reported_once() {
+    let account = account(100);
+    let large = kept(&account, 101);
+    for _ in 0..3 {
+        assert_eq!(large.get(|| Ok(7)).map(|value| *value).ok(), Some(7));
+    }
+    assert!(!is_held(&large) && account.used_bytes() == 0);
+    assert_eq!(account.metrics.not_kept.get(), 1);
+    assert!(matches!(large.get(|| Err(Error::Closed)), Err(Error::Closed)));
+}
+
+#[test]
+fn the_least_benefit_per_byte_goes_and_not_the_least_recent() {
+    let account = account(100);
+    let (often, large, seldom) = (kept(&account, 40), kept(&account, 50), kept(&account, 10));
+    for _ in 0..100 {
+        let _ = often.get(|| Err(Error::Closed));
+        let _ = large.get(|| Err(Error::Closed));
+    }
+    let _ = seldom.get(|| Err(Error::Closed));
+    assert!(is_held(&often) && is_held(&large) && is_held(&seldom) && account.used_bytes() == 100);
+
+    // A newcomer needs 20 bytes: it may push out `seldom`, but not `large` for the rest, until it is worth more.
+    let newcomer = kept(&account, 20);
+    assert!(!is_held(&newcomer) && is_held(&seldom));
+    let mut needs = 0;
+    while !is_held(&newcomer) {
+        assert!(newcomer.get(|| Ok(20)).is_ok());
+        needs += 1;
+        assert!(needs < 200);
+    }
+    assert!(needs > 20, "{needs}");
+    assert!(is_held(&often) && !is_held(&large) && account.used_bytes() <= 100);
+    assert!(large.get(|| Ok(50)).is_ok(), "a dropped value is loaded again");
+}
+
+#[test]
+fn what_a_read_can_do_without_is_loaded_only_where_there_is_room() {
+    let account = account(100);
+    let first = kept(&account, 90);
+    for _ in 0..1000 {
+        let _ = first.get(|| Err(Error::Closed));
+    }
+    let second = kept(&account, 20);
+    let loads = std::cell::Cell::new(0);
+    for _ in 0..200 {
+        let _ = second.get_if_room(|| {
+            loads.set(loads.get() + 1);
+            Ok(20)
+        });
+    }
+    assert_eq!(loads.get(), 0, "it is worth less than what is there");
+    drop(first);
+    assert_eq!(account.used_bytes(), 0);
+    for _ in 0..200 {
+        let _ = second.get_if_room(|| {
+            loads.set(loads.get() + 1);
+            Ok(20)
+        });
+    }
+    assert!(is_held(&second) && loads.get() == 1);
+}
+
+#[test]
+fn a_fixed_value_takes_no_part() {
+    let fixed = Kept::fixed(5_u64);
+    assert_eq!(fixed.get(|| Err(Error::Closed)).map(|value| *value).ok(), Some(5));
+    assert!(fixed.get_if_room(|| Err(Error::Closed)).is_some());
+}
