@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::DecodeError;
+use crate::{DecodeError, Family};
 
 /// Bytes before the payload.
 pub const ENVELOPE_BYTES: usize = 64;
@@ -37,6 +37,11 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// An envelope to be sealed.
+    pub fn new(family: Family, seed: u64, key_count: u64, parameters: [u8; PARAMETER_BYTES]) -> Self {
+        Self { family: family as u16, seed, payload_bytes: 0, key_count, payload_checksum: 0, parameters }
+    }
+
     /// Reads and checks the header; `total_bytes` is the length of the whole filter.
     pub fn parse(bytes: &[u8], total_bytes: u64) -> Result<Self, DecodeError> {
         let too_short = DecodeError::Length { expected: ENVELOPE_BYTES as u64, got: bytes.len() as u64 };
@@ -99,6 +104,28 @@ impl Envelope {
     }
 }
 
+/// Integer fields of the parameters.
+pub(crate) fn parameter<const N: usize>(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> [u8; N] {
+    let bytes = parameters.get(offset..).and_then(|rest| rest.first_chunk::<N>());
+    *bytes.expect("the fields lie within the 16 bytes of parameters")
+}
+
+/// Sets a field of the parameters.
+pub(crate) fn set_parameter<const N: usize>(
+    parameters: &mut [u8; PARAMETER_BYTES],
+    offset: usize,
+    field: [u8; N],
+) {
+    let target = parameters.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<N>());
+    *target.expect("the fields lie within the 16 bytes of parameters") = field;
+}
+
+/// Refuses parameters that are not zero from `offset` on.
+pub(crate) fn check_reserved(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> Result<(), DecodeError> {
+    let reserved = parameters.iter().skip(offset).find(|byte| **byte != 0);
+    reserved.map_or(Ok(()), |byte| Err(DecodeError::Field { field: "reserved", got: u64::from(*byte) }))
+}
+
 /// Compares the checksum of the payload of a whole filter.
 pub fn verify(envelope: &Envelope, filter: &[u8]) -> Result<(), DecodeError> {
     let got = payload_checksum(envelope.seed, payload(filter));
@@ -115,7 +142,7 @@ pub fn payload(filter: &[u8]) -> &[u8] {
     filter.get(ENVELOPE_BYTES..).unwrap_or_default()
 }
 
-fn payload_checksum(seed: u64, payload: &[u8]) -> u64 {
+pub(crate) fn payload_checksum(seed: u64, payload: &[u8]) -> u64 {
     xxh3_64_with_seed(payload, seed)
 }
 

@@ -5,6 +5,8 @@
 
 use std::ops::Bound;
 
+use tamis_bits::key_head;
+
 /// The upper end of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upper<'a> {
@@ -120,6 +122,44 @@ impl<'a> KeyRange<'a> {
             Upper::Open => None,
             Upper::Included(key) | Upper::Excluded(key) | Upper::Prefix(key) => Some(key),
         }
+    }
+}
+
+impl KeyRange<'_> {
+    /// The least and the greatest first eight bytes ([`tamis_bits::key_head`]) that a key in the range can have. `None` where
+    /// no key can be in the range.
+    pub fn word_bounds(&self) -> Option<(u64, u64)> {
+        let lower = key_head(self.lower_bytes());
+        let upper = match self.upper {
+            Upper::Open => u64::MAX,
+            Upper::Included(upper) => key_head(upper),
+            Upper::Prefix(prefix) => {
+                key_head(prefix) | u64::MAX.checked_shr(prefix.len().min(8) as u32 * 8).unwrap_or(0)
+            }
+            // A smaller key has the same word only where it is `upper` without zero bytes at its end, or where both agree in
+            // more than eight bytes.
+            Upper::Excluded(upper) if upper.len() <= 8 && !upper.ends_with(&[0]) => {
+                key_head(upper).checked_sub(1)?
+            }
+            Upper::Excluded(upper) => key_head(upper),
+        };
+        (lower <= upper && !self.is_empty()).then_some((lower, upper))
+    }
+
+    /// Whether all keys of the range begin with the same `bit_count` bits (keys that end before are continued by zeros).
+    pub fn is_within_prefix(&self, bit_count: u32) -> bool {
+        let byte_count = (bit_count / 8) as usize;
+        let upper = match self.upper {
+            Upper::Open => return bit_count == 0,
+            Upper::Prefix(prefix) if prefix.len() * 8 < bit_count as usize => return false,
+            Upper::Included(upper) | Upper::Excluded(upper) | Upper::Prefix(upper) => upper,
+        };
+        let byte = |key: &[u8], index: usize| key.get(index).copied().unwrap_or(0);
+        let lower = self.lower_bytes();
+        let difference = byte(lower, byte_count) ^ byte(upper, byte_count);
+        (0..byte_count.min(lower.len().max(upper.len())))
+            .all(|index| byte(lower, index) == byte(upper, index))
+            && u32::from(difference) >> (8 - bit_count % 8) == 0
     }
 }
 

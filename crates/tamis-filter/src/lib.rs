@@ -30,12 +30,14 @@ mod build;
 pub mod envelope;
 mod error;
 mod filter;
+pub mod fuse;
 mod hash;
 mod key_range;
 mod key_set;
 mod probe;
 mod registry;
 mod spec;
+pub mod spread;
 
 pub use build::{Budget, FilterBuilder, Samples};
 pub use error::{BuildError, DecodeError};

@@ -18,6 +18,7 @@ pub struct Probe<'a> {
     key: &'a [u8],
     digester: &'a Digester,
     digest: Cell<Option<u64>>,
+    prefix: Cell<Option<PrefixMemo>>,
     is_shared: bool,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
@@ -31,6 +32,7 @@ impl<'a> Probe<'a> {
             key,
             digester,
             digest: Cell::new(None),
+            prefix: Cell::new(None),
             is_shared: true,
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
@@ -73,6 +75,20 @@ impl<'a> Probe<'a> {
         digest
     }
 
+    /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last length asked for is remembered.
+    pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
+        remembered_prefix(
+            self.is_shared.then_some(&self.prefix),
+            self.digester,
+            seed,
+            self.key,
+            bit_count,
+            || {
+                self.add_digests(1);
+            },
+        )
+    }
+
     /// How many digests were computed for this query.
     pub const fn digest_count(&self) -> u32 {
         self.digest_count.get()
@@ -88,6 +104,45 @@ impl<'a> Probe<'a> {
     pub fn add_probes(&self, count: u32) {
         self.probe_count.set(self.probe_count.get().saturating_add(count));
     }
+
+    /// Called by readers that hash the key themselves.
+    #[inline]
+    pub fn add_digests(&self, count: u32) {
+        self.digest_count.set(self.digest_count.get().saturating_add(count));
+    }
+}
+
+/// The digest of the prefix of one key, of one length.
+#[derive(Debug, Clone, Copy)]
+struct PrefixMemo {
+    seed: u64,
+    bit_count: u32,
+    digest: u64,
+}
+
+fn remembered_prefix(
+    memo: Option<&Cell<Option<PrefixMemo>>>,
+    digester: &Digester,
+    seed: u64,
+    key: &[u8],
+    bit_count: u32,
+    count: impl FnOnce(),
+) -> u64 {
+    if let Some(known) = memo.and_then(Cell::get)
+        && (known.seed, known.bit_count) == (seed, bit_count)
+    {
+        return known.digest;
+    }
+    count();
+    let digest = if seed == digester.seed() {
+        digester.prefix_digest(key, bit_count)
+    } else {
+        Digester::new(seed).prefix_digest(key, bit_count)
+    };
+    if let Some(memo) = memo {
+        memo.set(Some(PrefixMemo { seed, bit_count, digest }));
+    }
+    digest
 }
 
 const MEMO_SLOTS: usize = 64;
@@ -107,6 +162,7 @@ pub struct RangeProbe<'a> {
     range: KeyRange<'a>,
     digester: &'a Digester,
     point: OnceCell<Option<Probe<'a>>>,
+    lower: Cell<Option<PrefixMemo>>,
     memo: RefCell<Vec<Option<Memo>>>,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
@@ -119,6 +175,7 @@ impl<'a> RangeProbe<'a> {
             range,
             digester,
             point: OnceCell::new(),
+            lower: Cell::new(None),
             memo: RefCell::new(Vec::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
@@ -151,7 +208,7 @@ impl<'a> RangeProbe<'a> {
         {
             return known.digest;
         }
-        self.digest_count.set(self.digest_count.get() + 1);
+        self.add_digests(1);
         let digest = if seed == self.digester.seed() {
             self.digester.word_prefix_digest(word, bit_count)
         } else {
@@ -163,17 +220,13 @@ impl<'a> RangeProbe<'a> {
         digest
     }
 
-    /// The digest of a prefix of any length of some bytes; remembered for the next filter up to 64 bits.
-    pub fn prefix_digest(&self, seed: u64, bytes: &[u8], bit_count: u32) -> u64 {
+    /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is remembered, too.
+    pub fn lower_prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
+        let lower = self.range.lower_bytes();
         if bit_count <= 64 {
-            return self.word_prefix_digest(seed, key_head(bytes), bit_count);
+            return self.word_prefix_digest(seed, key_head(lower), bit_count);
         }
-        self.digest_count.set(self.digest_count.get() + 1);
-        if seed == self.digester.seed() {
-            self.digester.prefix_digest(bytes, bit_count)
-        } else {
-            Digester::new(seed).prefix_digest(bytes, bit_count)
-        }
+        remembered_prefix(Some(&self.lower), self.digester, seed, lower, bit_count, || self.add_digests(1))
     }
 
     /// How many digests were computed for this query, those of its point included.
@@ -192,6 +245,12 @@ impl<'a> RangeProbe<'a> {
     #[inline]
     pub fn add_probes(&self, count: u32) {
         self.probe_count.set(self.probe_count.get().saturating_add(count));
+    }
+
+    /// Called by readers that hash for themselves.
+    #[inline]
+    pub fn add_digests(&self, count: u32) {
+        self.digest_count.set(self.digest_count.get().saturating_add(count));
     }
 }
 

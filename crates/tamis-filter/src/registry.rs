@@ -2,8 +2,12 @@
 
 use std::fmt;
 
-use crate::bloom::{CacheLocalBuilder, CacheLocalFilter};
+use crate::bloom::cache_local::{CacheLocalBuilder, CacheLocalFilter};
+use crate::bloom::elastic::{ElasticBuilder, ElasticFilter};
+use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
+use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
+use crate::fuse::{FuseBuilder, FuseFilter};
 use crate::spec::Parameters;
 use crate::{
     BuildError, Candidate, Count, DecodeError, Direction, Filter, FilterBuilder, Probe, RangeProbe, Upper,
@@ -15,16 +19,28 @@ use crate::{
 pub enum Family {
     /// Bloom filter with all bits of a key in one cache line; the default for points.
     CacheLocal = 1,
+    /// Bloom filter with bits spread over the whole filter.
+    Standard = 2,
+    /// Bloom filter of prefixes of the keys.
+    Prefix = 3,
+    /// Bloom filter in units that are loaded one by one.
+    Elastic = 4,
+    /// Binary fuse filter: smaller, static; for the deepest level.
+    Fuse = 5,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 1] = [Self::CacheLocal];
+    pub const ALL: [Self; 5] = [Self::CacheLocal, Self::Standard, Self::Prefix, Self::Elastic, Self::Fuse];
 
     /// The name on the command line and in statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CacheLocal => "cache-local",
+            Self::Standard => "bloom",
+            Self::Prefix => "prefix-bloom",
+            Self::Elastic => "elastic",
+            Self::Fuse => "binary-fuse",
         }
     }
 
@@ -50,6 +66,10 @@ impl Family {
     ) -> Result<Box<dyn FilterBuilder>, BuildError> {
         Ok(match self {
             Self::CacheLocal => Box::new(CacheLocalBuilder::with_parameters(parameters, seed)?),
+            Self::Standard => Box::new(StandardBuilder::with_parameters(parameters, seed)?),
+            Self::Prefix => Box::new(PrefixBuilder::with_parameters(parameters, seed)?),
+            Self::Elastic => Box::new(ElasticBuilder::with_parameters(parameters, seed)?),
+            Self::Fuse => Box::new(FuseBuilder::with_parameters(parameters, seed)?),
         })
     }
 }
@@ -66,6 +86,14 @@ impl fmt::Display for Family {
 pub enum AnyFilter<D> {
     /// [`Family::CacheLocal`]
     CacheLocal(CacheLocalFilter<D>),
+    /// [`Family::Standard`]
+    Standard(StandardFilter<D>),
+    /// [`Family::Prefix`]
+    Prefix(PrefixFilter<D>),
+    /// [`Family::Elastic`]
+    Elastic(ElasticFilter<D>),
+    /// [`Family::Fuse`]
+    Fuse(FuseFilter<D>),
 }
 
 impl<D: AsRef<[u8]>> AnyFilter<D> {
@@ -75,6 +103,10 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         let envelope = Envelope::parse(slice, slice.len() as u64)?;
         Ok(match Family::from_number(envelope.family)? {
             Family::CacheLocal => Self::CacheLocal(CacheLocalFilter::open(envelope, bytes)?),
+            Family::Standard => Self::Standard(StandardFilter::open(envelope, bytes)?),
+            Family::Prefix => Self::Prefix(PrefixFilter::open(envelope, bytes)?),
+            Family::Elastic => Self::Elastic(ElasticFilter::open(envelope, bytes)?),
+            Family::Fuse => Self::Fuse(FuseFilter::open(envelope, bytes)?),
         })
     }
 
@@ -82,6 +114,10 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     pub const fn family(&self) -> Family {
         match self {
             Self::CacheLocal(_) => Family::CacheLocal,
+            Self::Standard(_) => Family::Standard,
+            Self::Prefix(_) => Family::Prefix,
+            Self::Elastic(_) => Family::Elastic,
+            Self::Fuse(_) => Family::Fuse,
         }
     }
 }
@@ -90,6 +126,10 @@ macro_rules! each {
     ($any:expr, $filter:ident => $answer:expr) => {
         match $any {
             AnyFilter::CacheLocal($filter) => $answer,
+            AnyFilter::Standard($filter) => $answer,
+            AnyFilter::Prefix($filter) => $answer,
+            AnyFilter::Elastic($filter) => $answer,
+            AnyFilter::Fuse($filter) => $answer,
         }
     };
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use tamis_bits::key_head;
+
 use super::{KeyRange, Upper};
 
 /// All strings up to three bytes over 0, 1, 255.
@@ -38,6 +40,7 @@ fn emptiness_and_points_agree_with_the_keys_that_lie_inside() {
             let inside: Vec<&Vec<u8>> = universe.iter().filter(|key| range.contains(key)).collect();
             // With bounds of at most two bytes, three bytes suffice to find a string in every range that has one.
             assert_eq!(range.is_empty(), inside.is_empty(), "{range:?}");
+            check_words(&range, &inside);
             if let Some(point) = range.as_point() {
                 assert_eq!(inside, [point], "{range:?}");
             } else {
@@ -45,4 +48,30 @@ fn emptiness_and_points_agree_with_the_keys_that_lie_inside() {
             }
         }
     }
+}
+
+/// Words bound the keys; a range within a prefix has one; ranges of one byte's width are met exactly.
+fn check_words(range: &KeyRange<'_>, inside: &[&Vec<u8>]) {
+    let heads: Vec<u64> = inside.iter().map(|key| key_head(key)).collect();
+    match range.word_bounds() {
+        None => assert!(inside.is_empty(), "{range:?}"),
+        Some((lower, upper)) => assert!(heads.iter().all(|head| (lower..=upper).contains(head)), "{range:?}"),
+    }
+    for bit_count in 0..=24 {
+        let mut prefixes: Vec<u64> =
+            heads.iter().map(|head| head.checked_shr(64 - bit_count).unwrap_or(0)).collect();
+        prefixes.dedup();
+        assert!(!range.is_within_prefix(bit_count) || prefixes.len() <= 1, "{range:?} {bit_count}");
+    }
+}
+
+#[test]
+fn a_prefix_scan_with_an_excluded_successor_stays_within_its_prefix() {
+    let range = KeyRange { lower: Bound::Included(b"ab"), upper: Upper::Excluded(b"ac") };
+    assert_eq!(range.word_bounds(), Some((0x6162_0000_0000_0000, 0x6162_ffff_ffff_ffff)));
+    assert_eq!(KeyRange::prefix(b"ab").word_bounds(), range.word_bounds());
+    assert!(KeyRange::prefix(b"ab").is_within_prefix(16));
+    assert!(!KeyRange::prefix(b"ab").is_within_prefix(17));
+    assert!(KeyRange::closed(b"abcdefghij", b"abcdefghik").is_within_prefix(78));
+    assert!(!KeyRange::closed(b"abcdefghij", b"abcdefghik").is_within_prefix(80));
 }

@@ -38,13 +38,13 @@ fn without_sharing_each_filter_hashes() {
 fn prefixes_of_a_range_are_remembered() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::closed(b"abcdefgh", b"abcdefgz"), &digester);
-    for _ in 0..3 {
-        for bits in [8, 16, 64] {
-            assert_eq!(probe.prefix_digest(1, b"abcdefgh", bits), digester.prefix_digest(b"abcdefgh", bits));
+    for bits in [8, 16, 64, 65] {
+        for _ in 0..3 {
+            assert_eq!(probe.lower_prefix_digest(1, bits), digester.prefix_digest(b"abcdefgh", bits));
         }
     }
-    assert_eq!(probe.digest_count(), 3);
-    assert_eq!(probe.prefix_digest(2, b"abcdefgh", 8), Digester::new(2).prefix_digest(b"abcdefgh", 8));
+    assert_eq!(probe.digest_count(), 4);
+    assert_eq!(probe.lower_prefix_digest(2, 8), Digester::new(2).prefix_digest(b"abcdefgh", 8));
 }
 
 #[test]
@@ -68,4 +68,16 @@ fn forgotten_prefixes_are_computed_again() {
             assert_eq!(digest, digester.word_prefix_digest(word << 40, 24), "{round} {word}");
         }
     }
+}
+
+#[test]
+fn a_point_remembers_its_prefix() {
+    let digester = Digester::new(1);
+    let probe = Probe::new(b"abcdefghijkl", &digester);
+    for bits in [16, 70] {
+        for _ in 0..3 {
+            assert_eq!(probe.prefix_digest(1, bits), digester.prefix_digest(b"abcdefghijkl", bits));
+        }
+    }
+    assert_eq!(probe.digest_count(), 2);
 }

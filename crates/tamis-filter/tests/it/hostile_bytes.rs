@@ -3,7 +3,7 @@
 use tamis_filter::envelope::{ENVELOPE_BYTES, Envelope};
 use tamis_filter::{AnyFilter, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
 
-use crate::sets::{SEED, build, key_sets, next, specs};
+use crate::sets::{SEED, build, key_sets, next, specs, try_build};
 
 /// Asks everything that a filter can be asked.
 fn exercise(bytes: &[u8]) {
@@ -34,7 +34,7 @@ fn exercise(bytes: &[u8]) {
 fn flipped_bytes_are_survived() {
     for spec in specs() {
         for (_, keys) in key_sets().iter().filter(|(_, keys)| keys.len() < 100) {
-            let bytes = build(&spec, keys, 10.0).unwrap();
+            let Some(bytes) = try_build(&spec, keys, 10.0) else { continue };
             for offset in 0..bytes.len().min(400) {
                 for change in [1, 0x80, 0xff] {
                     let mut damaged = bytes.clone();

@@ -10,7 +10,16 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
     Family::ALL
         .into_iter()
         .map(FilterSpec::new)
-        .chain([FilterSpec::new(Family::CacheLocal).with("probes", "13")])
+        .chain([
+            FilterSpec::new(Family::CacheLocal).with("probes", "13"),
+            FilterSpec::new(Family::Standard).with("scheme", "rotated"),
+            FilterSpec::new(Family::Standard).with("scheme", "independent"),
+            FilterSpec::new(Family::Prefix).with("bits", "1"),
+            FilterSpec::new(Family::Prefix).with("bits", "13"),
+            FilterSpec::new(Family::Prefix).with("bytes", "8"),
+            FilterSpec::new(Family::Prefix).with("bits", "100"),
+            FilterSpec::new(Family::Elastic).with("units", "8"),
+        ])
         .collect()
 }
 
@@ -55,6 +64,19 @@ pub(crate) fn next(state: &mut u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// The encoded filter of a set, or `None` where the family has a least size and it is above the budget.
+pub(crate) fn try_build(spec: &FilterSpec, keys: &[Vec<u8>], bits_per_key: f64) -> Option<Vec<u8>> {
+    match build(spec, keys, bits_per_key) {
+        Ok(bytes) => Some(bytes),
+        Err(BuildError::BudgetTooSmall { given, least_bits_per_key, .. }) => {
+            assert!(given < least_bits_per_key);
+            build(spec, keys, least_bits_per_key * 1.000_001).unwrap();
+            None
+        }
+        Err(error) => panic!("{spec:?}: {error}"),
+    }
 }
 
 /// The encoded filter of a set.

@@ -5,13 +5,16 @@ use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Prob
 #[test]
 fn a_lookup_over_many_filters_computes_one_digest_and_answers_as_each_alone() {
     let digester = Digester::new(4);
+    // Whatever the family: those that hash whole keys share.
+    let families = [Family::CacheLocal, Family::Standard, Family::Elastic, Family::Fuse];
     let filters: Vec<AnyFilter<Vec<u8>>> = (0..10u64)
-        .map(|table| {
-            let mut builder = FilterSpec::new(Family::CacheLocal).builder(4).unwrap();
+        .zip(families.into_iter().cycle())
+        .map(|(table, family)| {
+            let mut builder = FilterSpec::new(family).builder(4).unwrap();
             for key in 0..100 * (table + 1) {
                 builder.add(&(key * 10 + table).to_be_bytes()).unwrap();
             }
-            let bytes = builder.finish(Budget::bits_per_key(4.0).unwrap(), Samples::NONE).unwrap();
+            let bytes = builder.finish(Budget::bits_per_key(14.0).unwrap(), Samples::NONE).unwrap();
             AnyFilter::open(bytes).unwrap()
         })
         .collect();
@@ -25,6 +28,6 @@ fn a_lookup_over_many_filters_computes_one_digest_and_answers_as_each_alone() {
             assert_eq!(filter.may_contain(&unshared), alone);
         }
         assert_eq!((shared.digest_count(), unshared.digest_count()), (1, 10));
-        assert_eq!(shared.probe_count(), 10);
+        assert!(shared.probe_count() >= 10);
     }
 }

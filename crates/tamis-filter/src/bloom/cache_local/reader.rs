@@ -4,7 +4,8 @@ use std::fmt;
 
 use tamis_bits::{kernel, line};
 
-use super::formula::blocked_fpr;
+use crate::bloom::formula::blocked_fpr;
+use crate::bloom::lines;
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Filter, Probe};
 
@@ -22,12 +23,10 @@ pub struct CacheLocalFilter<D> {
 
 impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
-        let [probe_count, reserved @ ..] = envelope.parameters;
-        if !(1..=line::LINE_PROBE_MAX).contains(&u32::from(probe_count)) {
+        let [probe_count] = envelope::parameter(&envelope.parameters, 0);
+        envelope::check_reserved(&envelope.parameters, 1)?;
+        if !lines::is_possible_probe_count(u32::from(probe_count)) {
             return Err(DecodeError::Field { field: "probe_count", got: u64::from(probe_count) });
-        }
-        if reserved != [0; 15] {
-            return Err(DecodeError::Field { field: "reserved", got: 1 });
         }
         let line_count = envelope.payload_bytes / line::LINE_BYTES as u64;
         if !envelope.payload_bytes.is_multiple_of(line::LINE_BYTES as u64)
@@ -99,7 +98,7 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
             return Some(0.0);
         }
         let keys_per_line = self.envelope.key_count as f64 / self.line_count as f64;
-        Some(blocked_fpr((line::LINE_BYTES * 8) as f64, keys_per_line, self.probe_count))
+        Some(blocked_fpr(lines::LINE_BITS, keys_per_line, self.probe_count))
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! Sizes and numbers of probes.
 
-use super::{best_probe_count, line_count};
+use super::{best_probe_count, empty_filter, line_count};
+use crate::BuildError;
 
 #[test]
 fn probe_counts_grow_with_the_budget() {
@@ -17,4 +18,11 @@ fn lines_are_rounded_up() {
     assert_eq!(line_count(1, 0.001), 1);
     assert_eq!(line_count(512, 10.0), 10);
     assert_eq!(line_count(513, 10.0), 11);
+}
+
+#[test]
+fn filters_beyond_memory_are_refused() {
+    for bytes in [1 << 62, u64::MAX] {
+        assert!(matches!(empty_filter(bytes), Err(BuildError::TooLarge { .. })));
+    }
 }

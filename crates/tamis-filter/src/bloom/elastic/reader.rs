@@ -1,0 +1,58 @@
+//! An elastic filter in one piece, with all its units.
+
+use std::fmt;
+
+use super::{DIRECTORY_BYTES, ElasticHeader};
+use crate::envelope::{self, Envelope};
+use crate::{DecodeError, Filter, Probe};
+
+/// A filter of [`crate::Family::Elastic`].
+#[derive(Debug, Clone)]
+pub struct ElasticFilter<D> {
+    bytes: D,
+    header: ElasticHeader,
+}
+
+impl<D: AsRef<[u8]>> ElasticFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let header = ElasticHeader::from_envelope(envelope, bytes.as_ref())?;
+        Ok(Self { bytes, header })
+    }
+
+    /// The header, by which units can be loaded one by one.
+    pub const fn header(&self) -> &ElasticHeader {
+        &self.header
+    }
+
+    fn units(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let payload = envelope::payload(self.bytes.as_ref());
+        let units = payload.get(DIRECTORY_BYTES..).unwrap_or_default();
+        (0..).zip(units.chunks_exact(self.header.unit_bytes().max(1) as usize))
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        self.header.ask(probe, self.units())
+    }
+
+    fn key_count(&self) -> u64 {
+        self.header.envelope().key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        Some(self.header.fpr(self.header.unit_count()))
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        self.header.write_design(target, self.header.unit_count())
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(self.header.envelope(), self.bytes.as_ref())
+    }
+}

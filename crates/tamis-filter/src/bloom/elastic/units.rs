@@ -1,0 +1,205 @@
+//! An elastic filter of which some units are in memory.
+
+use std::fmt;
+use std::ops::Range;
+
+use tamis_bits::line;
+
+use super::{DIRECTORY_BYTES, UNITS_MAX};
+use crate::bloom::formula::blocked_fpr;
+use crate::bloom::lines;
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
+use crate::{DecodeError, Family, Filter, Probe, remix};
+
+/// What the first [`ElasticHeader::BYTES`] of an elastic filter tell.
+#[derive(Debug, Clone)]
+pub struct ElasticHeader {
+    envelope: Envelope,
+    unit_count: u32,
+    probe_count: u32,
+    line_count: u64,
+    checksums: [u64; UNITS_MAX as usize],
+}
+
+impl ElasticHeader {
+    /// Bytes to be read before units can be.
+    pub const BYTES: usize = ENVELOPE_BYTES + DIRECTORY_BYTES;
+
+    /// Reads the front of a filter whose whole length is `total_bytes`. Fewer than [`ElasticHeader::BYTES`] suffice where the
+    /// filter is shorter.
+    pub fn parse(front: &[u8], total_bytes: u64) -> Result<Self, DecodeError> {
+        let envelope = Envelope::parse(front, total_bytes)?;
+        if envelope.family != Family::Elastic as u16 {
+            return Err(DecodeError::Family { got: envelope.family });
+        }
+        Self::from_envelope(envelope, front)
+    }
+
+    pub(super) fn from_envelope(envelope: Envelope, front: &[u8]) -> Result<Self, DecodeError> {
+        let [unit_count, probe_count, reserved @ ..] = envelope::parameter::<8>(&envelope.parameters, 0);
+        let line_count = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
+        let refuse = |field, got| Err(DecodeError::Field { field, got });
+        if u32::from(unit_count) > UNITS_MAX || (unit_count == 0) != (line_count == 0) {
+            return refuse("unit_count", u64::from(unit_count));
+        }
+        if !lines::is_possible_probe_count(u32::from(probe_count)) {
+            return refuse("probe_count", u64::from(probe_count));
+        }
+        if reserved != [0; 6] {
+            return refuse("reserved", 1);
+        }
+        let unit_bytes = line_count.checked_mul(line::LINE_BYTES as u64);
+        let units_bytes = unit_bytes.and_then(|bytes| bytes.checked_mul(u64::from(unit_count)));
+        let directory_bytes = if unit_count == 0 { 0 } else { DIRECTORY_BYTES };
+        if units_bytes.and_then(|bytes| bytes.checked_add(directory_bytes as u64))
+            != Some(envelope.payload_bytes)
+        {
+            return refuse("payload_bytes", envelope.payload_bytes);
+        }
+        let (directory, _) = envelope::payload(front).as_chunks::<8>();
+        if unit_count > 0 && directory.len() < UNITS_MAX as usize {
+            let (expected, got) = (Self::BYTES as u64, front.len() as u64);
+            return Err(DecodeError::Length { expected, got });
+        }
+        let mut checksums = [0; UNITS_MAX as usize];
+        for (checksum, bytes) in checksums.iter_mut().zip(directory).take(usize::from(unit_count)) {
+            *checksum = u64::from_le_bytes(*bytes);
+        }
+        let (unit_count, probe_count) = (u32::from(unit_count), u32::from(probe_count));
+        Ok(Self { envelope, unit_count, probe_count, line_count, checksums })
+    }
+
+    /// How many units there are on disk.
+    pub const fn unit_count(&self) -> u32 {
+        self.unit_count
+    }
+
+    /// Bytes of each unit.
+    pub const fn unit_bytes(&self) -> u64 {
+        self.line_count * line::LINE_BYTES as u64
+    }
+
+    /// Where a unit lies within the encoded filter.
+    pub fn unit_range(&self, unit: u32) -> Option<Range<u64>> {
+        let start = Self::BYTES as u64 + self.unit_bytes() * u64::from(unit);
+        (unit < self.unit_count).then(|| start..start + self.unit_bytes())
+    }
+
+    /// The rate of one unit.
+    pub fn unit_fpr(&self) -> f64 {
+        let keys_per_line = self.envelope.key_count as f64 / (self.line_count as f64).max(1.0);
+        blocked_fpr(lines::LINE_BITS, keys_per_line, self.probe_count)
+    }
+
+    /// Compares a unit with its length and checksum.
+    pub fn check_unit(&self, unit: u32, bytes: &[u8]) -> Result<(), DecodeError> {
+        if bytes.len() as u64 != self.unit_bytes() {
+            return Err(DecodeError::Length { expected: self.unit_bytes(), got: bytes.len() as u64 });
+        }
+        let known = self.checksums.get(unit as usize).filter(|_| unit < self.unit_count);
+        let expected = *known.ok_or(DecodeError::Field { field: "unit", got: u64::from(unit) })?;
+        let got = payload_checksum(self.envelope.seed.wrapping_add(u64::from(unit)), bytes);
+        if got == expected { Ok(()) } else { Err(DecodeError::Checksum { part: "unit", expected, got }) }
+    }
+
+    pub(super) const fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Asks the given units, with their numbers.
+    #[inline]
+    pub(super) fn ask<'a>(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, &'a [u8])>) -> bool {
+        if self.envelope.key_count == 0 {
+            return false;
+        }
+        let mut units = units.peekable();
+        if units.peek().is_none() {
+            return true;
+        }
+        let digest = probe.digest(self.envelope.seed);
+        units.into_iter().all(|(number, unit)| {
+            probe.add_probes(1);
+            line::may_contain(unit, self.line_count, remix(digest, number), self.probe_count)
+        })
+    }
+
+    /// The rate of so many units together.
+    pub(super) fn fpr(&self, unit_count: u32) -> f64 {
+        if self.envelope.key_count == 0 { 0.0 } else { self.unit_fpr().powi(unit_count.cast_signed()) }
+    }
+
+    pub(super) fn write_design(&self, target: &mut dyn fmt::Write, loaded_count: u32) -> fmt::Result {
+        write!(
+            target,
+            "{loaded_count} of {} units of {} lines of 512 bits, {} bits set by a key in each",
+            self.unit_count, self.line_count, self.probe_count
+        )
+    }
+}
+
+/// The units that are in memory. Answers from them; without any it abstains.
+#[derive(Debug, Clone)]
+pub struct ElasticUnits<D> {
+    header: ElasticHeader,
+    units: Vec<D>,
+}
+
+impl<D: AsRef<[u8]>> ElasticUnits<D> {
+    /// No units yet.
+    pub const fn new(header: ElasticHeader) -> Self {
+        Self { header, units: Vec::new() }
+    }
+
+    /// The header.
+    pub const fn header(&self) -> &ElasticHeader {
+        &self.header
+    }
+
+    /// How many units are in memory. They are the first ones: units are loaded and dropped in order.
+    pub const fn loaded_count(&self) -> u32 {
+        self.units.len() as u32
+    }
+
+    /// Takes the bytes of the next unit, number [`ElasticUnits::loaded_count`]; refuses damaged ones.
+    pub fn load(&mut self, bytes: D) -> Result<(), DecodeError> {
+        self.header.check_unit(self.loaded_count(), bytes.as_ref())?;
+        self.units.push(bytes);
+        Ok(())
+    }
+
+    /// Gives back the last unit that was loaded.
+    pub fn unload(&mut self) -> Option<D> {
+        self.units.pop()
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for ElasticUnits<D> {
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        self.header.ask(probe, (0..).zip(self.units.iter().map(AsRef::as_ref)))
+    }
+
+    fn key_count(&self) -> u64 {
+        self.header.envelope.key_count
+    }
+
+    /// Bytes of the whole filter, units that are not in memory included.
+    fn encoded_bytes(&self) -> u64 {
+        self.header.envelope.payload_bytes + ENVELOPE_BYTES as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        Some(self.header.fpr(self.loaded_count()))
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        self.header.write_design(target, self.loaded_count())
+    }
+
+    /// Compares the units that are in memory.
+    fn verify(&self) -> Result<(), DecodeError> {
+        (0..).zip(&self.units).try_for_each(|(number, unit)| self.header.check_unit(number, unit.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What the families that are made of 512-bit lines have in common: sizes, numbers of probes, the buffer.
+
+use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
+
+use super::formula::blocked_fpr;
+use crate::BuildError;
+use crate::envelope::ENVELOPE_BYTES;
+
+/// Bits of a line.
+pub(crate) const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
+
+/// Bits that a key sets in one round of the vector form.
+const ROUND_PROBES: u32 = 8;
+
+/// A bit more must lower the rate to this share.
+const PROBE_GAIN: f64 = 0.99;
+
+/// A second round must lower the rate to this share of the best of one round.
+const SECOND_ROUND_GAIN: f64 = 0.9;
+
+/// What is said of a wrong `probes` parameter.
+pub(crate) const PROBES_EXPECTED: &str = "1 to 16 bits set by a key";
+
+pub(crate) fn is_possible_probe_count(count: u32) -> bool {
+    (1..=LINE_PROBE_MAX).contains(&count)
+}
+
+/// Lines of a budget, rounded up: at most 63 bytes above it.
+pub(crate) fn line_count(key_count: u64, bits_per_key: f64) -> u64 {
+    (key_count as f64 * bits_per_key / LINE_BITS).ceil() as u64
+}
+
+/// The number of bits beyond which another one hardly lowers the rate; above one round only where that pays.
+pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
+    let fpr = |count: u32| blocked_fpr(LINE_BITS, keys_per_line, count);
+    let climb =
+        |from: u32, to: u32| (from..to).find(|count| fpr(count + 1) > fpr(*count) * PROBE_GAIN).unwrap_or(to);
+    let one_round = climb(1, ROUND_PROBES);
+    if one_round < ROUND_PROBES {
+        return one_round;
+    }
+    let two_rounds = climb(ROUND_PROBES, LINE_PROBE_MAX);
+    if fpr(two_rounds) < fpr(one_round) * SECOND_ROUND_GAIN { two_rounds } else { one_round }
+}
+
+/// Room for an envelope and a payload of zeros.
+pub(crate) fn empty_filter(payload_bytes: u64) -> Result<Vec<u8>, BuildError> {
+    let max_bytes = isize::MAX as u64;
+    let needed_bytes = payload_bytes.saturating_add(ENVELOPE_BYTES as u64);
+    let too_large = BuildError::TooLarge { needed_bytes, max_bytes };
+    if needed_bytes > max_bytes {
+        return Err(too_large);
+    }
+    let mut filter = Vec::new();
+    filter.try_reserve_exact(needed_bytes as usize).map_err(|_| too_large)?;
+    filter.resize(needed_bytes as usize, 0);
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Reads prefix Bloom filters in place.
+
+use std::fmt;
+
+use tamis_bits::line;
+
+use super::{BIT_COUNT_MAX, PREFIXES_MAX};
+use crate::bloom::formula::blocked_fpr;
+use crate::bloom::lines;
+use crate::envelope::{self, Envelope};
+use crate::{DecodeError, Filter, Probe, RangeProbe};
+
+/// A filter of [`crate::Family::Prefix`].
+#[derive(Debug, Clone)]
+pub struct PrefixFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    line_count: u64,
+    prefix_count: u64,
+    probe_count: u32,
+    bit_count: u32,
+}
+
+impl<D: AsRef<[u8]>> PrefixFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let [probe_count, reserved @ ..] = envelope::parameter::<4>(&envelope.parameters, 0);
+        let bit_count = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+        let prefix_count = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
+        let refuse = |field, got| Err(DecodeError::Field { field, got });
+        if !lines::is_possible_probe_count(u32::from(probe_count)) {
+            return refuse("probe_count", u64::from(probe_count));
+        }
+        if reserved != [0; 3] {
+            return refuse("reserved", 1);
+        }
+        if bit_count == 0 || bit_count > BIT_COUNT_MAX {
+            return refuse("bit_count", u64::from(bit_count));
+        }
+        if prefix_count > envelope.key_count || (prefix_count == 0) != (envelope.key_count == 0) {
+            return refuse("prefix_count", prefix_count);
+        }
+        let line_count = envelope.payload_bytes / line::LINE_BYTES as u64;
+        let is_whole = envelope.payload_bytes.is_multiple_of(line::LINE_BYTES as u64);
+        if !is_whole || (line_count == 0) != (prefix_count == 0) {
+            return refuse("payload_bytes", envelope.payload_bytes);
+        }
+        let probe_count = u32::from(probe_count);
+        Ok(Self { bytes, envelope, line_count, prefix_count, probe_count, bit_count })
+    }
+
+    fn has_digest(&self, digest: u64) -> bool {
+        line::may_contain(envelope::payload(self.bytes.as_ref()), self.line_count, digest, self.probe_count)
+    }
+
+    /// Whether one of the prefixes between two words may be there, where they are few.
+    fn has_word_between(&self, probe: &RangeProbe<'_>, lower: u64, upper: u64) -> bool {
+        let shift = 64 - self.bit_count;
+        let (first, last) = (lower >> shift, upper >> shift);
+        last - first >= PREFIXES_MAX
+            || (first..=last).any(|prefix| {
+                probe.add_probes(1);
+                self.has_digest(probe.word_prefix_digest(self.envelope.seed, prefix << shift, self.bit_count))
+            })
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        if self.line_count == 0 {
+            return false;
+        }
+        probe.add_probes(1);
+        self.has_digest(probe.prefix_digest(self.envelope.seed, self.bit_count))
+    }
+
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        let Some((lower, upper)) = probe.range().word_bounds() else { return false };
+        if self.line_count == 0 {
+            return false;
+        }
+        if self.bit_count <= 64 {
+            return self.has_word_between(probe, lower, upper);
+        }
+        if !probe.range().is_within_prefix(self.bit_count) {
+            return true;
+        }
+        probe.add_probes(1);
+        self.has_digest(probe.lower_prefix_digest(self.envelope.seed, self.bit_count))
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    /// The rate for a prefix that no key has.
+    fn predicted_fpr(&self) -> Option<f64> {
+        if self.line_count == 0 {
+            return Some(0.0);
+        }
+        let prefixes_per_line = self.prefix_count as f64 / self.line_count as f64;
+        Some(blocked_fpr(lines::LINE_BITS, prefixes_per_line, self.probe_count))
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        write!(
+            target,
+            "{} prefixes of {} bits in {} lines of 512 bits, {} bits set by a prefix",
+            self.prefix_count, self.bit_count, self.line_count, self.probe_count
+        )
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}

@@ -1,0 +1,134 @@
+//! Builds binary fuse filters from distinct digests.
+
+use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Descriptor};
+
+use super::WIDTHS;
+use crate::bloom::{DigestKeeper, empty_filter};
+use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
+use crate::spec::Parameters;
+use crate::{Budget, BuildError, Family, FilterBuilder, Samples};
+
+/// Positions are 32 bits wide in the construction; beyond this number of keys they would not suffice.
+const KEY_COUNT_MAX: usize = 1 << 30;
+
+/// Bytes that the size may exceed the budget by, envelope included.
+const SLACK_BYTES: f64 = 128.0;
+
+/// Builder of [`Family::Fuse`]. Parameter `bits`: width of the fingerprints; without it the widest that fits the budget.
+#[derive(Debug)]
+pub struct FuseBuilder {
+    keys: DigestKeeper,
+    width: Option<u8>,
+}
+
+/// The fingerprints as bytes, and where they come from.
+type Parts = (Descriptor, Vec<u8>);
+
+impl FuseBuilder {
+    /// A builder whose digests have this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { keys: DigestKeeper::new(seed), width: None }
+    }
+
+    pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
+        let width =
+            parameters.take("bits", "8, 16 or 32 bits of fingerprint", |bits| WIDTHS.contains(bits))?;
+        parameters.finish("bits")?;
+        Ok(Self { keys: DigestKeeper::new(seed), width })
+    }
+
+    /// Two keys with the same digest are one to the construction, which wants them distinct.
+    fn distinct_digests(&self) -> Result<Vec<u64>, BuildError> {
+        let count = self.keys.digests().len();
+        if count > KEY_COUNT_MAX {
+            let (needed_bytes, max_bytes) = (count as u64, KEY_COUNT_MAX as u64);
+            return Err(BuildError::TooLarge { needed_bytes, max_bytes });
+        }
+        let mut digests = self.keys.digests().to_vec();
+        digests.sort_unstable();
+        digests.dedup();
+        Ok(digests)
+    }
+
+    fn seal(&self, width: u8, (descriptor, fingerprints): &Parts) -> Result<Vec<u8>, BuildError> {
+        let mut filter = empty_filter(fingerprints.len() as u64)?;
+        if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
+            payload.copy_from_slice(fingerprints);
+        }
+        let mut parameters = [0; PARAMETER_BYTES];
+        parameters[0] = width;
+        parameters[1] = descriptor.segment_length.trailing_zeros() as u8;
+        set_parameter(&mut parameters, 4, descriptor.segment_count_length.to_le_bytes());
+        set_parameter(&mut parameters, 8, descriptor.seed.to_le_bytes());
+        Envelope::new(Family::Fuse, self.keys.seed(), self.keys.key_count(), parameters).seal(&mut filter);
+        Ok(filter)
+    }
+}
+
+fn construct(width: u8, digests: &[u64]) -> Result<Parts, BuildError> {
+    let refused = |_| BuildError::Refused { family: Family::Fuse.name(), reason: "no arrangement was found" };
+    Ok(match width {
+        8 => {
+            let built = BinaryFuse8::try_from(digests).map_err(refused)?;
+            (built.descriptor, built.fingerprints.into_vec())
+        }
+        16 => {
+            let built = BinaryFuse16::try_from(digests).map_err(refused)?;
+            (built.descriptor, built.fingerprints.iter().flat_map(|print| print.to_le_bytes()).collect())
+        }
+        _ => {
+            let built = BinaryFuse32::try_from(digests).map_err(refused)?;
+            (built.descriptor, built.fingerprints.iter().flat_map(|print| print.to_le_bytes()).collect())
+        }
+    })
+}
+
+impl FilterBuilder for FuseBuilder {
+    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.keys.add(key)
+    }
+
+    fn key_count(&self) -> u64 {
+        self.keys.key_count()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.keys.memory_bytes()
+    }
+
+    fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+        let digests = self.distinct_digests()?;
+        let key_count = self.keys.key_count() as f64;
+        if digests.is_empty() {
+            let mut filter = empty_filter(0)?;
+            let mut parameters = [0; PARAMETER_BYTES];
+            parameters[0] = WIDTHS[0];
+            Envelope::new(Family::Fuse, self.keys.seed(), 0, parameters).seal(&mut filter);
+            return Ok(filter);
+        }
+        let given = match (self.width, budget.as_bits_per_key()) {
+            (Some(width), None) => return self.seal(width, &construct(width, &digests)?),
+            (_, None) => return Err(BuildError::BudgetMissing { family: Family::Fuse.name() }),
+            (_, Some(given)) => given,
+        };
+        let allowed = given * key_count / 8.0 + SLACK_BYTES;
+        // The size follows from the number of keys: built once with the narrowest, it is known for all widths.
+        let first = self.width.unwrap_or(WIDTHS[0]);
+        let parts = construct(first, &digests)?;
+        let bytes_of =
+            |width: u8| parts.1.len() as f64 / f64::from(first) * f64::from(width) + ENVELOPE_BYTES as f64;
+        if bytes_of(first) > allowed {
+            let least_bits_per_key = (bytes_of(first) - SLACK_BYTES) * 8.0 / key_count;
+            return Err(BuildError::BudgetTooSmall {
+                family: Family::Fuse.name(),
+                given,
+                least_bits_per_key,
+            });
+        }
+        let widest = WIDTHS.into_iter().rfind(|width| bytes_of(*width) <= allowed).unwrap_or(first);
+        match self.width {
+            None if widest != first => self.seal(widest, &construct(widest, &digests)?),
+            _ => self.seal(first, &parts),
+        }
+    }
+}

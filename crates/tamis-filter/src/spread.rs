@@ -1,0 +1,129 @@
+//! How a total of filter memory is spread over levels so that the expected number of false reads is least.
+//!
+//! A lookup of an absent key asks one filter of each level; each answers wrongly at its rate. The rate falls convexly with
+//! the bits per key (where it does not, mixing its convex hull does), so giving the next bits to the level where they save
+//! most for their bytes is best. Small levels get more bits for each key than large ones, and a level that is too large gets
+//! none: there the filter would save less than it takes from the others.
+
+use crate::bloom::{best_probe_count, formula::blocked_fpr};
+
+/// A level, as far as its filters' memory is concerned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LevelLoad {
+    /// Keys in the level.
+    pub key_count: u64,
+    /// Relative number of lookups that reach the level without finding their key there; 1 for each where nothing is known.
+    pub weight: f64,
+}
+
+/// Granularity of the answer in bits per key.
+const STEP_BITS: f64 = 0.25;
+
+/// Shares of a level that are tried.
+const TRY_COUNT: u32 = 32;
+
+/// Most bits per key that a level gets.
+pub const LEVEL_BITS_MAX: f64 = 32.0;
+
+/// A point of the convex hull of the rate: bits per key and rate.
+type Corner = (f64, f64);
+
+/// The lower convex hull of the rate of cache-local filters over bits per key.
+fn rate_hull() -> Vec<Corner> {
+    let mut hull: Vec<Corner> = vec![(0.0, 1.0)];
+    for step in 1..=(LEVEL_BITS_MAX / STEP_BITS) as u32 {
+        let bits = f64::from(step) * STEP_BITS;
+        let point = (bits, cache_local_fpr(bits));
+        while let [.., before, last] = hull.as_slice()
+            && slope(*before, *last) >= slope(*last, point)
+        {
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
+fn slope(from: Corner, to: Corner) -> f64 {
+    (to.1 - from.1) / (to.0 - from.0)
+}
+
+/// The rate of a cache-local filter; 1 without bits.
+pub fn cache_local_fpr(bits_per_key: f64) -> f64 {
+    if bits_per_key <= 0.0 {
+        return 1.0;
+    }
+    let keys_per_line = 512.0 / bits_per_key;
+    blocked_fpr(512.0, keys_per_line, best_probe_count(keys_per_line))
+}
+
+/// Bits per key for each level, in all at most `total_bits`. Equal inputs, equal answers. Memory that no level can use is
+/// left over.
+pub fn spread_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
+    let hull = rate_hull();
+    let first = buy(&hull, levels, total_bits, None);
+    let Some((index, edge)) = first.cut.filter(|(_, edge)| edge.1 - edge.0 > STEP_BITS) else {
+        return first.bits;
+    };
+    // The memory ended within an edge that bridges a part of the curve that is not convex: there half of an edge saves less
+    // than half of what it does. Try what other shares of that level leave to the others.
+    let false_reads = |bits: &[f64]| -> f64 {
+        levels.iter().zip(bits).map(|(level, bits)| level.weight * cache_local_fpr(*bits)).sum()
+    };
+    let mut best = (false_reads(&first.bits), first.bits);
+    for try_index in 0..=TRY_COUNT {
+        let bits = edge.0 + (edge.1 - edge.0) * f64::from(try_index) / f64::from(TRY_COUNT);
+        let other = buy(&hull, levels, total_bits, Some((index, bits)));
+        let reads = false_reads(&other.bits);
+        if reads < best.0 {
+            best = (reads, other.bits);
+        }
+    }
+    best.1
+}
+
+/// What was bought, and the level and edge at which the memory ended.
+struct Bought {
+    bits: Vec<f64>,
+    cut: Option<(usize, (f64, f64))>,
+}
+
+/// Buys edges of the hull in the order of what they save for each bit; a level may be fixed beforehand.
+fn buy(hull: &[Corner], levels: &[LevelLoad], total_bits: f64, fixed: Option<(usize, f64)>) -> Bought {
+    let mut purchases: Vec<(f64, usize, (f64, f64))> = Vec::new();
+    let is_open = |index: &usize| fixed.is_none_or(|(level, _)| level != *index);
+    for (index, level) in levels.iter().enumerate().filter(|(index, _)| is_open(index)) {
+        if level.key_count > 0 && level.weight > 0.0 {
+            purchases.extend(hull.windows(2).filter_map(|edge| {
+                let [from, to] = edge else { return None };
+                let saving = -slope(*from, *to) * level.weight / level.key_count as f64;
+                Some((saving, index, (from.0, to.0)))
+            }));
+        }
+    }
+    // Along a hull savings fall, so this order is one in which the edges of a level can be bought.
+    purchases.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
+    let mut bits = vec![0.0; levels.len()];
+    let mut rest = total_bits;
+    if let Some((index, fixed_bits)) = fixed
+        && let (Some(level), Some(bits)) = (levels.get(index), bits.get_mut(index))
+    {
+        // A fixed level is one at which the memory ended: it is asked for less than the whole.
+        *bits = fixed_bits.min(rest / level.key_count as f64);
+        rest -= *bits * level.key_count as f64;
+    }
+    for (_, index, edge) in purchases {
+        let (Some(level), Some(level_bits)) = (levels.get(index), bits.get_mut(index)) else { continue };
+        let price = (edge.1 - edge.0) * level.key_count as f64;
+        if rest < price {
+            *level_bits += rest.max(0.0) / level.key_count as f64;
+            return Bought { bits, cut: Some((index, edge)) };
+        }
+        *level_bits = edge.1;
+        rest -= price;
+    }
+    Bought { bits, cut: None }
+}
+
+#[cfg(test)]
+mod tests;
