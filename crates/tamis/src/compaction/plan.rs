@@ -251,3 +251,6 @@ impl Busy {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

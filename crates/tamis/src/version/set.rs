@@ -4,8 +4,8 @@
 //!    state; edits are applied one at a time, and installed in the order of the manifest.
 //! 2. After a failed append the edit is not in force; the next edit begins another manifest. After a failed sync, or
 //!    a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
-//!    [`Error::WritesRefused`]. In both cases the files that the edit would have added must stay where they are: the
-//!    next open keeps those that turn out to be in force and sweeps the others.
+//!    [`Error::WritesRefused`]. In both cases the files that the edit would have added may yet turn out to be in force:
+//!    they are not to be removed, but may be given to the garbage queue, which waits until it is certain.
 //! 3. File numbers and ids are given out here and never twice; what was given out is recorded with every edit.
 //! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
 //!    `.obsolete` and the folder synced; then they are removed.
@@ -297,12 +297,21 @@ impl VersionSet {
         }
     }
 
-    /// Deletes files that nothing names or reads any more; gives the names of those that went.
+    /// Deletes files that nothing names or reads any more; gives the names of those that went. While it is not certain
+    /// what stands at the end of the manifest (rule 2) it deletes nothing: an edit that failed may name them after all.
     ///
     /// # Errors
     /// The system's; what is left is deleted by a later call or at the next open.
     pub(crate) fn sweep_garbage(&self) -> Result<Vec<FileName>> {
+        if self.garbage.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut log = self.log.lock();
+        if self.begin_another_where_due(&mut log).is_err() || !matches!(*log, Log::Ready(_)) {
+            return Ok(Vec::new());
+        }
         let names = self.garbage.take();
+        drop(log);
         if names.is_empty() {
             return Ok(names);
         }

@@ -235,6 +235,36 @@ fn a_failed_sync_is_final_and_a_failed_append_is_not() {
     assert_eq!(flushed(&set), 1, "reads go on with the last version");
 }
 
+/// An append that fails may have written all of its record: the tables that it names must not go before another
+/// manifest is in force.
+#[test]
+fn tables_of_a_failed_edit_stay_until_it_is_certain_that_nothing_names_them() {
+    for kind in [OperationKind::Append, OperationKind::Sync] {
+        let memory = memory();
+        let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
+        let vfs: Arc<dyn Vfs> = fault.clone();
+        let set = created(&vfs).unwrap();
+        let flush = flush_edit(&set, &*vfs, 1).unwrap();
+        let Some(Change::AddTable { summary, .. }) = flush.changes.first().cloned() else {
+            panic!("a table")
+        };
+        fault.add_rule(Rule::error_after(IoErrorKind::StorageFull).on(&[kind]).path(".manifest"));
+        fault.add_rule(Rule::error(IoErrorKind::StorageFull).on(&[OperationKind::Create]).forever());
+        assert!(set.apply(flush, |_| {}).is_err());
+        set.garbage().extend([FileName::Table(summary.number)]);
+        assert_eq!(set.sweep_garbage().unwrap(), []);
+        let (other, _) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
+        assert_eq!(flushed(&other), 1, "another program finds the edit whole");
+        fault.clear_rules();
+        let is_certain = kind == OperationKind::Append;
+        let swept = set.sweep_garbage().unwrap();
+        assert_eq!(swept.contains(&FileName::Table(summary.number)), is_certain);
+        drop(set);
+        let (set, _) = VersionSet::open(Arc::new(memory), folder_path(), Mode::ReadWrite).unwrap();
+        assert_eq!(flushed(&set), u64::from(!is_certain));
+    }
+}
+
 #[test]
 fn a_long_manifest_is_replaced_by_a_short_one() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());

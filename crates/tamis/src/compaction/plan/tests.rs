@@ -1,0 +1,70 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::*;
+use crate::version::{
+    level::LEVELED_RUN_AGE,
+    state::State,
+    test_support::{add, place, state_of, summary},
+};
+
+fn state() -> (State, Arc<crate::version::handle::Garbage>) {
+    let garbage = Arc::default();
+    let changes = vec![
+        add(place(0, 9), summary(4, ("c", "e"), 100, (9, 9))),
+        add(place(0, 8), summary(3, ("d", "h"), 100, (8, 8))),
+        add(place(14, LEVELED_RUN_AGE), summary(2, ("p", "q"), 100, (2, 2))),
+        add(place(15, LEVELED_RUN_AGE), summary(1, ("a", "z"), 100, (1, 1))),
+    ];
+    (state_of(changes, &garbage), garbage)
+}
+
+fn plan_of(state: &State, action: Action) -> Plan {
+    let partition = state.keyspaces.get(&1).unwrap().partitions.first().unwrap();
+    let run = |age| partition.level(0).unwrap().run(age).unwrap();
+    let input = |age| PlanInput { level: 0, run_age: age, tables: run(age).tables().to_vec() };
+    let inputs = if action == Action::Move { vec![input(8)] } else { vec![input(9), input(8)] };
+    let draft = Draft { action, reason: Reason::Level0, inputs, output_level: 14, depth: 1, score: 1.0 };
+    Plan::new(1, partition, draft).unwrap()
+}
+
+#[test]
+fn a_running_job_keeps_others_from_its_tables_and_its_range() {
+    let (state, _) = state();
+    let plan = plan_of(&state, Action::Merge);
+    let mut busy = Busy::default();
+    busy.begin(&plan);
+    assert!(plan.tables().all(|table| busy.holds(table)));
+    let writes = |busy: &Busy, partition, level, lower: &str, upper: &str| {
+        busy.writes_within(partition, level, (lower.as_bytes(), upper.as_bytes()))
+    };
+    assert!(writes(&busy, 1, 14, "h", "k"));
+    assert!(writes(&busy, 1, 14, "a", "z"));
+    assert!(!writes(&busy, 1, 14, "a", "b"));
+    assert!(!writes(&busy, 1, 14, "ha", "k"));
+    assert!(!writes(&busy, 1, 15, "h", "k"));
+    assert!(!writes(&busy, 2, 14, "h", "k"));
+    busy.end(&plan);
+    assert!(busy.is_empty() && !plan.tables().any(|table| busy.holds(table)));
+}
+
+#[test]
+fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
+    let (state, _) = state();
+    let plan = plan_of(&state, Action::Merge);
+    assert_eq!((plan.lower.as_slice(), plan.upper.as_slice()), (b"c".as_slice(), b"h".as_slice()));
+    assert_eq!(plan.grandparents.iter().map(|table| table.number()).collect::<Vec<_>>(), [1]);
+    assert_eq!(plan.older.iter().flatten().map(|table| table.number()).collect::<Vec<_>>(), [1]);
+    assert_eq!((plan.bytes_read, plan.level()), (200, 0));
+}
+
+#[test]
+fn a_move_keeps_the_handle_and_leaves_no_file_behind() {
+    let (state, garbage) = state();
+    let plan = plan_of(&state, Action::Move);
+    let applied = state.apply(&plan.move_edit(), &garbage).unwrap();
+    assert!(applied.obsolete.is_empty());
+    let partition = applied.state.keyspaces.get(&1).unwrap().partitions.first().unwrap();
+    let moved = partition.level(14).unwrap().tables().find(|table| table.number() == 3).unwrap();
+    assert!(plan.tables().any(|table| Arc::ptr_eq(table, moved)));
+    assert_eq!(partition.level(0).unwrap().runs().len(), 1);
+}
