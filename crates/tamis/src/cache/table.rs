@@ -21,9 +21,8 @@ use crate::{
     options::Options,
     table::{
         environment::TableEnvironment,
-        slot::{OpenTable, ReaderSlot},
+        slot::{NamedTable, OpenTable, ReaderSlot},
     },
-    version::handle::Table,
 };
 
 /// Tables that are kept open at most.
@@ -69,14 +68,14 @@ impl TableCache {
 
     /// The open table; opened now where it is not.
     #[inline]
-    pub(crate) fn reader(&self, table: &Table) -> Result<OpenTable> {
+    pub(crate) fn reader(&self, table: &impl NamedTable) -> Result<OpenTable> {
         if let Some(open) = table.slot().get() {
             return Ok(open);
         }
         self.open(table)
     }
 
-    fn open(&self, table: &Table) -> Result<OpenTable> {
+    fn open(&self, table: &impl NamedTable) -> Result<OpenTable> {
         let (opened, is_new) =
             ReaderSlot::open(table.slot(), &self.environment, table.number(), table.filter_file())?;
         if is_new {

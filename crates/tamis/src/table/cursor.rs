@@ -69,8 +69,27 @@ pub(crate) struct TableCursor {
     value: (usize, usize),
 }
 
+impl TableReader {
+    /// A cursor whose blocks are kept in the cache.
+    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), true)
+    }
+
+    /// A cursor for a job that reads the table once: blocks are not kept in the cache.
+    pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), false)
+    }
+
+    /// A cursor at the n-th entry of the table; not valid past the last one.
+    pub(crate) fn cursor_at(self: &Arc<Self>, number: u64) -> Result<TableCursor> {
+        let mut cursor = self.cursor();
+        cursor.seek_number(number)?;
+        Ok(cursor)
+    }
+}
+
 impl TableCursor {
-    pub(super) fn new(table: Arc<TableReader>, fills_cache: bool) -> Self {
+    fn new(table: Arc<TableReader>, fills_cache: bool) -> Self {
         Self {
             table,
             fills_cache,

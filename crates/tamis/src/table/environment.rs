@@ -1,15 +1,19 @@
 //! What all tables of a database share, and what one read cost.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use tamis_vfs::{Access, Vfs};
 
+use super::section::Source;
 use crate::{
     cache::{account::Account, block::BlockCache},
+    error::{Error, Result},
     events::{Event, EventListener},
+    file_name::FileName,
     metrics::Metrics,
 };
 
@@ -27,6 +31,21 @@ pub(crate) struct TableEnvironment {
 }
 
 impl TableEnvironment {
+    /// Opens a file of the folder for reading.
+    pub(super) fn open_file(&self, name: FileName) -> Result<Source> {
+        let path = name.path(&self.folder);
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => Error::MissingFile {
+                path: path.clone(),
+                advice: "the manifest names it: restore it from a copy, or run `tamis verify` to see all damage",
+            },
+            _ => Error::io("open", &path, source),
+        };
+        let file = self.vfs.open(&path, self.access).map_err(failed)?;
+        let length = file.length().map_err(failed)?;
+        Ok(Source { file, path: path.as_path().into(), access: self.access, length })
+    }
+
     /// Counts and reports a filter that can't be used. Reads go on without it.
     pub(crate) fn report_filter(&self, file: &Path, reason: String) {
         self.metrics.filters_ignored.add(1);

@@ -9,7 +9,6 @@ use super::{
     filter_block::FilterBlock,
     format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE},
     properties::TableProperties,
-    reader::open_source,
     section::{put_directory_and_footer, put_section},
 };
 use crate::{
@@ -87,7 +86,7 @@ pub(super) fn open_filter_file(
     number: u64,
     owner: FilterOwner,
 ) -> Result<FilterBlock> {
-    let source = open_source(environment, FileName::Filter(number))?;
+    let source = environment.open_file(FileName::Filter(number))?;
     let records = source.directory(FILTER_MAGIC, KIND_OWNER)?;
     let find = |kind| {
         records.iter().find(|record| record.kind == kind).ok_or_else(|| {

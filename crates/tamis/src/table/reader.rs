@@ -10,7 +10,6 @@ use tamis_filter::Probe;
 
 use super::{
     block::{Layout, RawEntry},
-    cursor::TableCursor,
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
@@ -59,7 +58,7 @@ impl TableReader {
         number: u64,
         filter_file: Option<u64>,
     ) -> Result<Arc<Self>> {
-        let source = open_source(environment, FileName::Table(number))?;
+        let source = environment.open_file(FileName::Table(number))?;
         let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
         let index_record = find_section(&source, &records, KIND_INDEX)?;
         let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
@@ -125,16 +124,6 @@ impl TableReader {
             let got = index.block_count().to_string();
             Err(self.data.source.damaged(self.index_record.offset, "block index", expected, got))
         })
-    }
-
-    /// A cursor whose blocks are kept in the cache.
-    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), true)
-    }
-
-    /// A cursor for a job that reads the table once: blocks are not kept in the cache.
-    pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), false)
     }
 
     /// Whether a filter is in force.
@@ -205,13 +194,6 @@ impl TableReader {
             sequence: entry.sequence,
             value: data.slice(&self.data.source.file, entry.value),
         })
-    }
-
-    /// The n-th entry of the table, as a cursor positioned at it; not valid past the last one.
-    pub(crate) fn cursor_at(self: &Arc<Self>, number: u64) -> Result<TableCursor> {
-        let mut cursor = self.cursor();
-        cursor.seek_number(number)?;
-        Ok(cursor)
     }
 
     /// All keys without their values, where the table was written so.
@@ -351,19 +333,4 @@ fn find_section(source: &Source, records: &[SectionRecord], kind: u32) -> Result
     records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
         source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
     })
-}
-
-/// Opens a file of the environment's folder as it says.
-pub(super) fn open_source(environment: &TableEnvironment, name: FileName) -> Result<Source> {
-    let path = name.path(&environment.folder);
-    let failed = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::NotFound => Error::MissingFile {
-            path: path.clone(),
-            advice: "the manifest names it: restore it from a copy, or run `tamis verify` to see all damage",
-        },
-        _ => Error::io("open", &path, source),
-    };
-    let file = environment.vfs.open(&path, environment.access).map_err(failed)?;
-    let length = file.length().map_err(failed)?;
-    Ok(Source { file, path: path.as_path().into(), access: environment.access, length })
 }

@@ -31,6 +31,30 @@ impl fmt::Debug for ReaderSlot {
     }
 }
 
+/// What names a table and has a slot for its reader.
+pub(crate) trait NamedTable {
+    /// Where the open reader stands.
+    fn slot(&self) -> &Arc<ReaderSlot>;
+    /// The file's number.
+    fn number(&self) -> u64;
+    /// The filter file in force, where there is one beside the table.
+    fn filter_file(&self) -> Option<u64>;
+}
+
+impl<T: NamedTable> NamedTable for Arc<T> {
+    fn slot(&self) -> &Arc<ReaderSlot> {
+        (**self).slot()
+    }
+
+    fn number(&self) -> u64 {
+        (**self).number()
+    }
+
+    fn filter_file(&self) -> Option<u64> {
+        (**self).filter_file()
+    }
+}
+
 /// An open table, held for the time of one read.
 #[derive(Debug)]
 pub(crate) enum OpenTable {

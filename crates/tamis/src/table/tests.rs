@@ -25,6 +25,7 @@ use crate::{
 };
 
 mod damage;
+mod golden;
 mod model;
 
 pub(super) type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);

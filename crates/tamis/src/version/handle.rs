@@ -18,7 +18,10 @@ use parking_lot::Mutex;
 
 use crate::{
     file_name::FileName,
-    table::{properties::TableSummary, slot::ReaderSlot},
+    table::{
+        properties::TableSummary,
+        slot::{NamedTable, ReaderSlot},
+    },
 };
 
 /// Files that nothing holds any more, waiting to be deleted.
@@ -135,17 +138,26 @@ impl Table {
         self.filter.as_ref().and_then(|handle| handle.name().number())
     }
 
-    /// Where the open table stands.
-    pub(crate) const fn slot(&self) -> &Arc<ReaderSlot> {
-        &self.slot
-    }
-
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {
         &self.file
     }
 
     pub(crate) const fn filter(&self) -> Option<&Arc<FileHandle>> {
         self.filter.as_ref()
+    }
+}
+
+impl NamedTable for Table {
+    fn slot(&self) -> &Arc<ReaderSlot> {
+        &self.slot
+    }
+
+    fn number(&self) -> u64 {
+        self.summary.number
+    }
+
+    fn filter_file(&self) -> Option<u64> {
+        self.filter_file()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
         properties::TableOrigin,
         writer::{TableOptions, TableWriter},
     },
-    version::handle::Garbage,
+    version::handle::{Garbage, Table},
 };
 
 fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
