@@ -18,8 +18,8 @@ use crate::{
     slice::Slice,
 };
 
-/// `prev` goes back to a node with more than this many levels: one of 4^2.
-const BACK_LEVEL: usize = 2;
+/// `prev` goes back to a node with more than this many levels: one of 2^4.
+const BACK_LEVEL: usize = 4;
 
 /// See the head of this file, and [`crate::cursor`] for the contract.
 pub(crate) struct MemtableCursor {

@@ -1,15 +1,18 @@
 //! A node of the skip list: its links, the head of its key, and the entry's bytes, in one piece of the arena.
 //!
 //! ```text
-//! | link height-1 | ... | link 1 | link 0 | head | sequence | lengths, kind | key | value |
-//!                                ^ the address of the node
+//! | tower: next and its head, level height-1 | ... | level 1 | next, level 0 | head | sequence | lengths, kind | key | value |
+//!                                                            ^ the address of the node
 //! ```
 //!
 //! The tower stands below the node's address and grows downwards, so that the links a search uses most often and the
-//! head it compares with lie side by side: a step of a search touches one cache line, rarely two.
+//! head it compares with lie side by side. Each link above level 0 is followed by the head of the node it leads to, so
+//! that a search learns without touching that node that it lies too far: only nodes that it steps onto cost a cache line.
 //!
 //! Invariants: (1) all but the links is written before the node is published and never again; (2) a node that is
-//! reached by a link of level `n`, or handed out as predecessor of level `n`, has more than `n` levels.
+//! reached by a link of level `n`, or handed out as predecessor of level `n`, has more than `n` levels; (3) the head
+//! beside a link is never below the head of the node that the link leads to. It is that node's, but for the moment
+//! between the publication of a node and the update of the head beside the link to it.
 
 use std::{marker::PhantomData, ptr, slice};
 
@@ -17,23 +20,33 @@ use tamis_bits::key_head;
 
 use super::{
     arena::{ALLOCATION_ALIGNMENT, Arena},
-    sync::{AtomicPtr, Ordering, Published},
+    sync::{AtomicPtr, AtomicU64, Ordering, Published},
 };
 use crate::key::{Kind, Sequence};
 
-/// The most levels of a node: at a quarter of the nodes per level enough for 16 million entries and more.
-pub(super) const HEIGHT_MAX: usize = 12;
+/// The most levels of a node: at half of the nodes per level enough for some million entries; beyond, searches get slower
+/// step by step.
+pub(super) const HEIGHT_MAX: usize = 20;
 
 pub(super) type Link = AtomicPtr<Node>;
 
-/// See the head of this file; key and value follow in the same allocation, the upper links precede.
+/// A link above level 0.
+#[repr(C)]
+struct TowerLink {
+    next: Link,
+    /// The head of `next`, or of a node that was `next` before; `u64::MAX` where there is none.
+    next_head: AtomicU64,
+}
+
+/// See the head of this file; key and value follow in the same allocation, the tower precedes.
 #[repr(C)]
 pub(super) struct Node {
     link: Link,
     fields: Published<Fields>,
 }
 
-const _: () = assert!(align_of::<Node>() <= ALLOCATION_ALIGNMENT);
+const _: () =
+    assert!(align_of::<Node>() <= ALLOCATION_ALIGNMENT && align_of::<TowerLink>() <= ALLOCATION_ALIGNMENT);
 
 #[derive(Debug, Clone, Copy)]
 struct Fields {
@@ -61,7 +74,7 @@ impl<'a> NodeRef<'a> {
         kind: Kind,
         value: &[u8],
     ) -> Self {
-        let tower_size = (height - 1) * size_of::<Link>();
+        let tower_size = (height - 1) * size_of::<TowerLink>();
         let base = arena.allocate(tower_size + size_of::<Node>() + key.len() + value.len());
         let fields = Fields {
             head: key_head(key),
@@ -75,7 +88,9 @@ impl<'a> NodeRef<'a> {
         unsafe {
             let node = base.as_ptr().add(tower_size).cast::<Node>();
             for level in 1..height {
-                node.cast::<Link>().sub(level).write(Link::new(ptr::null_mut()));
+                let link =
+                    TowerLink { next: Link::new(ptr::null_mut()), next_head: AtomicU64::new(u64::MAX) };
+                node.cast::<TowerLink>().sub(level).write(link);
             }
             node.write(Node { link: Link::new(ptr::null_mut()), fields: Published::new(fields) });
             let bytes = node.add(1).cast::<u8>();
@@ -107,9 +122,63 @@ impl<'a> NodeRef<'a> {
     /// The node has more than `level` levels.
     #[inline]
     pub(super) unsafe fn link(self, level: usize) -> &'a Link {
+        if level == 0 {
+            // SAFETY: the node lives for 'a, and its pointer is derived from the whole chunk.
+            return unsafe { &(*self.node).link };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { &self.tower(level).next }
+    }
+
+    /// A link above level 0.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels, and `level` is not 0.
+    #[inline]
+    unsafe fn tower(self, level: usize) -> &'a TowerLink {
         // SAFETY: by the caller's promise the link is part of the node's allocation, which lives for 'a; the pointer
         // is derived from the whole chunk.
-        unsafe { &*self.node.cast::<Link>().sub(level) }
+        unsafe { &*self.node.cast::<TowerLink>().sub(level) }
+    }
+
+    /// The head beside a link above level 0: what follows in this level has at most this head, or had when the link
+    /// was last changed.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels, and `level` is not 0.
+    #[inline]
+    pub(super) unsafe fn next_head(self, level: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.tower(level) }.next_head.load(Ordering::Relaxed)
+    }
+
+    /// Sets the head beside a link of a node that is not yet published in the level.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels.
+    #[inline]
+    pub(super) unsafe fn set_next_head(self, level: usize, head: u64) {
+        if level > 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.tower(level) }.next_head.store(head, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the head of a node that was linked behind this one. Nodes come in only, so what follows gets ever smaller,
+    /// and of two that note at once the smaller is right.
+    ///
+    /// # Safety
+    ///
+    /// The node has more than `level` levels.
+    #[inline]
+    pub(super) unsafe fn note_next_head(self, level: usize, head: u64) {
+        if level > 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.tower(level) }.next_head.fetch_min(head, Ordering::Relaxed);
+        }
     }
 
     /// The node that follows in a level.
