@@ -12,24 +12,38 @@ enum Input {
     /// Bytes of a filter that nobody built.
     Hostile { bytes: Vec<u8>, queries: Vec<Vec<u8>> },
     /// A filter of these keys, with one byte changed where `flip` says so.
-    Built { seed: u64, bits_per_key: u8, keys: Vec<Vec<u8>>, flip: Option<(u16, u8)>, queries: Vec<Vec<u8>> },
+    Built {
+        family: u8,
+        seed: u64,
+        bits_per_key: u8,
+        keys: Vec<Vec<u8>>,
+        flip: Option<(u16, u8)>,
+        queries: Vec<Vec<u8>>,
+    },
 }
 
 /// See the head of this file.
 pub fn filter(data: &[u8]) {
     match Input::arbitrary(&mut Unstructured::new(data)) {
         Ok(Input::Hostile { bytes, queries }) => ask(&bytes, 0, &queries),
-        Ok(Input::Built { seed, bits_per_key, keys, flip, queries }) => {
-            built(seed, bits_per_key, keys, flip, &queries);
+        Ok(Input::Built { family, seed, bits_per_key, keys, flip, queries }) => {
+            let family = Family::ALL[usize::from(family) % Family::ALL.len()];
+            built(family, seed, bits_per_key, keys, flip, &queries);
         }
         Err(_) => {}
     }
 }
 
-fn built(seed: u64, bits_per_key: u8, mut keys: Vec<Vec<u8>>, flip: Option<(u16, u8)>, queries: &[Vec<u8>]) {
+fn built(
+    family: Family,
+    seed: u64,
+    bits_per_key: u8,
+    mut keys: Vec<Vec<u8>>,
+    flip: Option<(u16, u8)>,
+    queries: &[Vec<u8>],
+) {
     keys.sort();
-    let mut builder =
-        FilterSpec::new(Family::CacheLocal).builder(seed).expect("the family has no parameters");
+    let mut builder = FilterSpec::new(family).builder(seed).expect("the defaults are possible");
     for key in &keys {
         builder.add(key).expect("keys come in order");
     }

@@ -39,12 +39,12 @@ pub enum BuildError {
         least_bits_per_key: f64,
     },
     /// The filter would be larger than the family's format or memory allows.
-    #[error("the filter would take {needed_bytes} bytes, at most {max_bytes} are possible")]
+    #[error("the filter would take {needed_bytes} bytes, at most {bytes_max} are possible")]
     TooLarge {
         /// Bytes that would be needed.
         needed_bytes: u64,
         /// Bytes that are possible.
-        max_bytes: u64,
+        bytes_max: u64,
     },
     /// No family has this name.
     #[error("no filter family is named {name:?}; there are: {known}")]

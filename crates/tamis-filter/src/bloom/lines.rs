@@ -45,10 +45,10 @@ pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
 
 /// Room for an envelope and a payload of zeros.
 pub(crate) fn empty_filter(payload_bytes: u64) -> Result<Vec<u8>, BuildError> {
-    let max_bytes = isize::MAX as u64;
+    let bytes_max = isize::MAX as u64;
     let needed_bytes = payload_bytes.saturating_add(ENVELOPE_BYTES as u64);
-    let too_large = BuildError::TooLarge { needed_bytes, max_bytes };
-    if needed_bytes > max_bytes {
+    let too_large = BuildError::TooLarge { needed_bytes, bytes_max };
+    if needed_bytes > bytes_max {
         return Err(too_large);
     }
     let mut filter = Vec::new();

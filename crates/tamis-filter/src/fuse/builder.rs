@@ -41,8 +41,8 @@ impl FuseBuilder {
     fn distinct_digests(&self) -> Result<Vec<u64>, BuildError> {
         let count = self.keys.digests().len();
         if count > KEY_COUNT_MAX {
-            let (needed_bytes, max_bytes) = (count as u64, KEY_COUNT_MAX as u64);
-            return Err(BuildError::TooLarge { needed_bytes, max_bytes });
+            let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
+            return Err(BuildError::TooLarge { needed_bytes, bytes_max });
         }
         let mut digests = self.keys.digests().to_vec();
         digests.sort_unstable();

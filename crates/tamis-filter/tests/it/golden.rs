@@ -1,0 +1,60 @@
+//! Frozen bytes of `docs/format/filter.md`: what is built equals them, and they open and answer.
+//!
+//! `TAMIS_REWRITE=1` writes them anew: only with a new version of the format.
+
+use std::path::Path;
+
+use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
+
+const SEED: u64 = 0x5eed;
+const KEY_COUNT: u32 = 60;
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key {number:04}{}", "x".repeat(number as usize % 7)).into_bytes()
+}
+
+fn written(spec: &FilterSpec) -> Vec<u8> {
+    let mut builder = spec.builder(SEED).unwrap();
+    for number in 0..KEY_COUNT {
+        builder.add(&key(number)).unwrap();
+    }
+    builder.finish(Budget::bits_per_key(24.0).unwrap(), Samples::NONE).unwrap()
+}
+
+fn specs() -> Vec<(String, FilterSpec)> {
+    let mut specs: Vec<(String, FilterSpec)> =
+        Family::ALL.into_iter().map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
+    for scheme in ["independent", "rotated"] {
+        specs.push((format!("bloom-{scheme}"), FilterSpec::new(Family::Standard).with("scheme", scheme)));
+    }
+    specs.push(("prefix-bloom-bits-53".to_owned(), FilterSpec::new(Family::Prefix).with("bits", "53")));
+    specs
+}
+
+#[test]
+fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
+    let digester = Digester::new(SEED);
+    for (name, spec) in specs() {
+        let path = folder.join(format!("filter-{name}"));
+        let written = written(&spec);
+        if std::env::var_os("TAMIS_REWRITE").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &written).unwrap();
+        }
+        let frozen = std::fs::read(&path).unwrap();
+        assert!(
+            written == frozen,
+            "{name}: the bytes of a filter changed: that needs a new version of the format"
+        );
+        let filter = AnyFilter::open(frozen).unwrap();
+        filter.verify().unwrap();
+        for number in 0..KEY_COUNT {
+            assert!(filter.may_contain(&Probe::new(&key(number), &digester)), "{name} {number}");
+        }
+        let strangers = (1000..2000).filter(|number| {
+            filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester))
+        });
+        assert!(strangers.count() < 100, "{name} denies next to nothing");
+    }
+}
