@@ -360,3 +360,22 @@ fn equal_entries_of_several_sources_do_no_harm() {
     cursor.next().expect("memory");
     assert_eq!(cursor.key(), b"b");
 }
+
+#[test]
+fn a_turn_passes_over_entries_that_came_between_meanwhile() {
+    let memtables = [Memtable::new(), Memtable::new()];
+    let [left, right] = &memtables;
+    left.insert(b"a", 1, Kind::Put, b"");
+    left.insert(b"k", 2, Kind::Put, b"");
+    right.insert(b"z", 3, Kind::Put, b"");
+    let mut cursor = MergeCursor::new(memtables.iter().map(Memtable::cursor).collect());
+    cursor.seek(b"k", 2).expect("memory");
+    right.insert(b"m", 4, Kind::Put, b"");
+    // The right source goes back from z to m, which is still behind k.
+    cursor.prev().expect("memory");
+    assert_eq!(cursor.key(), b"a");
+    cursor.next().expect("memory");
+    assert_eq!(cursor.key(), b"k");
+    cursor.next().expect("memory");
+    assert_eq!(cursor.key(), b"m");
+}
