@@ -35,13 +35,22 @@ pub struct WriteBatch {
     bytes: Vec<u8>,
     count: u32,
     has_own_sequences: bool,
+    /// Ids of the keyspaces of the entries, each once; mostly there is one, which needs no allocation.
+    first_keyspace: Option<u32>,
+    other_keyspaces: Vec<u32>,
 }
 
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), count: 0, has_own_sequences: false }
+        Self {
+            bytes: Vec::new(),
+            count: 0,
+            has_own_sequences: false,
+            first_keyspace: None,
+            other_keyspaces: Vec::new(),
+        }
     }
 
     /// Number of entries.
@@ -66,11 +75,13 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.first_keyspace = None;
+        self.other_keyspaces.clear();
     }
 
     /// A batch whose entries bring their own sequence numbers: for carrying entries into a newer segment.
-    pub(crate) const fn carrying() -> Self {
-        Self { bytes: Vec::new(), count: 0, has_own_sequences: true }
+    pub(crate) fn carrying() -> Self {
+        Self { has_own_sequences: true, ..Self::new() }
     }
 
     /// Sets `key` to `value` in a keyspace.
@@ -127,7 +138,17 @@ impl WriteBatch {
             put_bytes(&mut self.bytes, value);
         }
         self.count += 1;
+        if *self.first_keyspace.get_or_insert(keyspace) != keyspace
+            && !self.other_keyspaces.contains(&keyspace)
+        {
+            self.other_keyspaces.push(keyspace);
+        }
         Ok(())
+    }
+
+    /// Ids of the keyspaces that the batch writes to, each once.
+    pub(crate) fn keyspaces(&self) -> impl Iterator<Item = u32> {
+        self.first_keyspace.into_iter().chain(self.other_keyspaces.iter().copied())
     }
 
     /// Numbers the entries from `first` on (where they have no numbers of their own) and gives the bytes for the log.

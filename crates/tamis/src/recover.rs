@@ -1,1 +1,261 @@
-//! From a folder to a database: manifest, then log.
+//! From a folder to an open database: lock, manifest, log, and a new log segment.
+//!
+//! Steps:
+//!
+//! 1. Look at the folder: a database, a vacant folder, or something else.
+//! 2. Take its lock, so that no second process or handle is there.
+//! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
+//! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped.
+//! 5. Begin a new log segment behind what was replayed, and sweep what interrupted work left.
+//!
+//! Replayed memtables are flushed by the workers later: the time to open grows with the log, not with the data.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tamis_filter::Digester;
+use tamis_vfs::{Lock, Vfs};
+
+use crate::{
+    cache::table::TableCache,
+    compaction::scheduler::Scheduler,
+    error::{Error, Result},
+    file_name::{FileName, LOCK},
+    metrics::Metrics,
+    options::{KeyspaceOptions, Options},
+    read::snapshot::Snapshots,
+    runtime::Runtime,
+    state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
+    version::{
+        edit::{Change, VersionEdit},
+        folder::{self, FolderKind},
+        set::{Mode, VersionSet},
+    },
+    wal::{
+        reader::{LogFiles, ReplayReport, replay},
+        writer::{Log, LogSetup},
+    },
+    write::{GroupQueue, back_pressure::BackPressure},
+};
+
+/// A torn end of the log that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogCut {
+    /// The segment.
+    pub file: PathBuf,
+    /// Where its valid part ends; 0 for a segment that was left out as a whole.
+    pub offset: u64,
+    /// Bytes left out.
+    pub bytes: u64,
+}
+
+/// What was found and done at open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct OpenReport {
+    /// Whether the database was made by this open.
+    pub is_new: bool,
+    /// Log records replayed.
+    pub replayed_records: u64,
+    /// Entries replayed, those not counted that were in tables already.
+    pub replayed_entries: u64,
+    /// Torn ends of the log that were left out, after a crash: writes that were not synced.
+    pub log_cuts: Vec<LogCut>,
+    /// Files that interrupted work had left and that were removed.
+    pub swept_file_count: usize,
+    /// Files in the folder that are none of the database's; they are left alone.
+    pub foreign_files: Vec<String>,
+}
+
+/// Opens or makes the database of a folder.
+pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: Runtime) -> Result<Engine> {
+    let kind = folder::inspect(&*vfs, folder)?;
+    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
+        return Err(Error::NotADatabase {
+            path: folder.to_path_buf(),
+            found: "it is empty or missing".to_owned(),
+        });
+    }
+    if kind == FolderKind::Vacant {
+        vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    }
+    let lock = take_lock(&*vfs, folder, options.read_only)?;
+    let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
+    let versions = match kind {
+        FolderKind::Vacant => create(&vfs, folder, &runtime)?,
+        FolderKind::Database => {
+            let mode = if options.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
+            VersionSet::open(Arc::clone(&vfs), folder, mode)?.0
+        }
+    };
+    let versions = Arc::new(versions);
+    let keyspaces: Keyspaces = versions
+        .state()
+        .keyspaces
+        .values()
+        .map(|version| KeyspaceState::new(Arc::clone(version)))
+        .map(|state| (state.id, state))
+        .collect();
+    let mut recovery = Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces };
+    let replayed = recovery.replay(&mut report)?;
+    let last_sequence = replayed.last_sequence.max(versions.state().counters.last_sequence);
+    let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
+    let metrics = Arc::new(Metrics::default());
+    let (_, seed) = versions.database();
+    let snapshots = Snapshots::default();
+    snapshots.publish(last_sequence);
+    let tables = TableCache::new(&vfs, folder, &options, &metrics);
+    Ok(Engine {
+        vfs,
+        folder: folder.to_path_buf(),
+        options,
+        runtime,
+        metrics,
+        snapshots,
+        digester: Digester::new(seed),
+        tables,
+        keyspaces: ArcSwap::from_pointee(keyspaces),
+        log: Mutex::new(log),
+        versions,
+        group: GroupQueue::new(),
+        back_pressure: BackPressure::default(),
+        scheduler: Scheduler::default(),
+        failure: OnceLock::new(),
+        is_closed: AtomicBool::new(false),
+        report,
+        lock,
+    })
+}
+
+/// A folder that can't be written has no lock, and needs none as long as nothing is written.
+fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, WouldBlock};
+    let path = folder.join(LOCK);
+    match vfs.lock(&path) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == WouldBlock => Err(Error::Locked { path: folder.to_path_buf() }),
+        Err(error) if is_read_only && matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io("lock", &path, error)),
+    }
+}
+
+/// A new database with its default keyspace.
+fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
+    let id = crate::coding::checksum(runtime.seed, b"database id");
+    let versions = VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)?;
+    let edit = new_keyspace(&versions, crate::db::DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
+    versions.apply(edit, |_| {})?;
+    Ok(versions)
+}
+
+/// The edit that makes a keyspace with one partition; nothing up to `sequence` concerns it.
+pub(crate) fn new_keyspace(
+    versions: &VersionSet,
+    name: &str,
+    options: &KeyspaceOptions,
+    sequence: u64,
+) -> VersionEdit {
+    let keyspace = versions.new_keyspace_id();
+    let partition = versions.new_partition_id();
+    let mut edit = VersionEdit::default();
+    edit.push(Change::CreateKeyspace { keyspace, name: name.to_owned(), options: options.clone() });
+    edit.push(Change::AddPartition { keyspace, partition, lower: Vec::new(), flushed_sequence: sequence });
+    edit
+}
+
+/// Steps 4 and 5.
+struct Recovery<'a> {
+    vfs: &'a Arc<dyn Vfs>,
+    folder: &'a Path,
+    versions: &'a Arc<VersionSet>,
+    keyspaces: &'a Keyspaces,
+}
+
+impl Recovery<'_> {
+    fn replay(&mut self, report: &mut OpenReport) -> Result<ReplayReport> {
+        let entries = self.vfs.list(self.folder).map_err(|error| Error::io("list", self.folder, error))?;
+        let numbers: Vec<u64> = entries
+            .iter()
+            .filter_map(|entry| match FileName::parse(&entry.name) {
+                Some(FileName::Log(number)) => Some(number),
+                _ => None,
+            })
+            .collect();
+        let files = LogFiles {
+            folder: self.folder,
+            database_id: self.versions.database().0,
+            first_needed: self.versions.state().counters.oldest_log,
+            numbers: &numbers,
+        };
+        let mut views: BTreeMap<u32, Arc<ReadView>> = BTreeMap::new();
+        let mut replayed = 0;
+        let found = replay(&**self.vfs, files, &mut |entry, segment| {
+            // The records of a dropped keyspace are passed over: ids are never used twice.
+            let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else { return Ok(()) };
+            let view = views.entry(entry.keyspace).or_insert_with(|| keyspace.view.load_full());
+            let partition = view.version.partition_of(entry.key);
+            if partition.is_some_and(|partition| entry.sequence <= partition.flushed_sequence) {
+                return Ok(());
+            }
+            replayed += 1;
+            view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            view.memtable.note_segment(segment);
+            if view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes {
+                keyspace.seal();
+                views.remove(&entry.keyspace);
+            }
+            Ok(())
+        })?;
+        report.replayed_records = found.records;
+        report.replayed_entries = replayed;
+        let cut = |cut: &crate::wal::reader::Cut| LogCut {
+            file: cut.file.clone(),
+            offset: cut.offset,
+            bytes: cut.bytes,
+        };
+        report.log_cuts = found.cuts.iter().map(cut).collect();
+        Ok(found)
+    }
+
+    fn begin_log(
+        &self,
+        options: &Options,
+        replayed: &ReplayReport,
+        last_sequence: u64,
+        report: &mut OpenReport,
+    ) -> Result<Option<LogState>> {
+        if options.read_only {
+            return Ok(None);
+        }
+        let leftovers = self.versions.sweep_orphans()?;
+        report.swept_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
+        report.foreign_files = leftovers.foreign;
+        let versions = Arc::clone(self.versions);
+        let setup = LogSetup {
+            vfs: Arc::clone(self.vfs),
+            folder: self.folder.to_path_buf(),
+            database_id: self.versions.database().0,
+            deferred_bytes_max: options.deferred_bytes_max,
+            next_number: Box::new(move || versions.new_file_number()),
+        };
+        let log = Log::create(setup, &replayed.segments)?;
+        for &number in &replayed.obsolete {
+            let path = FileName::Log(number).path(self.folder);
+            match self.vfs.remove(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, error));
+                }
+                _ => report.swept_file_count += 1,
+            }
+        }
+        Ok(Some(LogState { log, last_sequence }))
+    }
+}

@@ -29,9 +29,10 @@ pub(crate) fn flush(context: &JobContext<'_>, memtable: &Arc<Memtable>) -> Resul
     cursor.seek_first()?;
     for (index, partition) in context.version.partitions.iter().enumerate() {
         // Of the runs at L0 a newer one has the greater age; sequence numbers grow from memtable to memtable.
-        let place = RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
-        let origin = context.origin(index, place.level, place.run_age, Vec::new());
-        let mut outputs = Outputs::new(context, origin, &[]);
+        let place =
+            RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
+        let origin = context.origin(partition.id, place, Vec::new());
+        let mut outputs = Outputs::new(context, origin, 0, &[]);
         outputs.take(&mut cursor, context.version.upper_of(index), &|key| is_absent(partition, key))?;
         for summary in outputs.finish()? {
             bytes_written += summary.file_bytes;

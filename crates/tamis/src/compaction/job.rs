@@ -1,33 +1,23 @@
 //! A compaction: merges the tables of a plan into new tables of one run, and gives the edit that swaps them.
 //!
-//! Nothing older than an output may lie above it: the plan's inputs hold, with a key, everything of it in the levels
-//! between the newest input and the output. What may lie below decides which tombstones can go.
+//! Nothing older than an output may lie above it: a plan's inputs hold, of their key range, everything between the
+//! newest input and the output. What may lie below ([`Plan::older`]) decides which tombstones can go.
 
 use std::sync::Arc;
 
-use super::output::{JobContext, Outputs};
+use super::{
+    output::{JobContext, Outputs},
+    plan::Plan,
+};
 use crate::{
     cache::table::TableCache,
-    cursor::{Cursor, merge::MergeCursor, run::RunCursor},
+    cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
     error::Result,
-    table::tables_of_run::TablesOfRun,
     version::{
-        edit::{Change, RunPlace, VersionEdit},
+        edit::{Change, VersionEdit},
         handle::Table,
-        version::Partition,
     },
 };
-
-/// What a compaction reads and where it writes.
-#[derive(Debug, Clone)]
-pub(crate) struct MergeInputs {
-    pub(crate) partition_index: usize,
-    /// Runs, newest first, each with its tables in order of keys.
-    pub(crate) runs: Vec<(RunPlace, Vec<Arc<Table>>)>,
-    pub(crate) output: RunPlace,
-    /// Tables of the level below the output within the range of the inputs, in order of keys.
-    pub(crate) grandparents: Vec<Arc<Table>>,
-}
 
 /// What a compaction did.
 #[derive(Debug)]
@@ -41,56 +31,26 @@ pub(crate) struct Merged {
 ///
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.
-pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, inputs: &MergeInputs) -> Result<Merged> {
-    let numbers = |tables: &[Arc<Table>]| tables.iter().map(|table| table.number()).collect::<Vec<_>>();
-    let replaced: Vec<u64> = inputs.runs.iter().flat_map(|(_, tables)| numbers(tables)).collect();
-    let origin = context.origin(inputs.partition_index, inputs.output.level, inputs.output.run_age, replaced.clone());
-    let cursors = inputs.runs.iter().map(|(_, run)| RunCursor::new(TablesOfRun::read_once(run.clone(), tables)));
-    let mut cursor = MergeCursor::new(cursors.collect());
+pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &Plan) -> Result<Merged> {
+    let replaced: Vec<u64> = plan.table_numbers().collect();
+    let place = plan.output_place();
+    let origin = context.origin(plan.partition, place, replaced);
+    let run = |run: &[Arc<Table>]| RunCursor::new(TablesOfRun::read_once(run, tables));
+    let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
     cursor.seek_first()?;
-    let below = Below::new(context.version.partitions.get(inputs.partition_index), &replaced);
-    let mut outputs = Outputs::new(context, origin, &inputs.grandparents);
-    outputs.take(&mut cursor, None, &|key| below.is_absent(key))?;
-    let mut edit = VersionEdit::default();
-    for (place, tables) in &inputs.runs {
-        for number in numbers(tables) {
-            edit.push(Change::RemoveTable { place: *place, number });
-        }
-    }
+    let mut outputs = Outputs::new(context, origin, plan.depth, &plan.grandparents);
+    outputs.take(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
+    let mut edit = plan.removals();
     let mut bytes_written = 0;
     for summary in outputs.finish()? {
         bytes_written += summary.file_bytes;
-        edit.push(Change::AddTable { place: inputs.output, summary, filter_file: None });
+        edit.push(Change::AddTable { place, summary, filter_file: None });
     }
-    let bytes_read = inputs.runs.iter().flat_map(|(_, tables)| tables).map(|table| table.file_bytes()).sum();
-    Ok(Merged { edit, bytes_read, bytes_written })
+    Ok(Merged { edit, bytes_read: plan.bytes_read, bytes_written })
 }
 
-/// The tables outside of the job in which something older may lie: all runs older than the newest input that are not
-/// wholly inputs. A run above the inputs holds newer entries only, and asking it too would merely keep a tombstone longer.
-struct Below {
-    runs: Vec<Vec<Arc<Table>>>,
-}
-
-impl Below {
-    fn new(partition: Option<&Arc<Partition>>, replaced: &[u64]) -> Self {
-        let mut has_begun = false;
-        let mut runs = Vec::new();
-        for (_, run) in partition.iter().flat_map(|partition| partition.runs()) {
-            let (inputs, others): (Vec<_>, Vec<_>) =
-                run.tables().iter().cloned().partition(|table| replaced.contains(&table.number()));
-            has_begun |= !inputs.is_empty();
-            if has_begun && !others.is_empty() {
-                runs.push(others);
-            }
-        }
-        Self { runs }
-    }
-
-    fn is_absent(&self, key: &[u8]) -> bool {
-        self.runs.iter().all(|run| {
-            let position = run.partition_point(|table| table.largest_key() < key);
-            run.get(position).is_none_or(|table| table.smallest_key() > key)
-        })
-    }
+/// Whether a table of the run may hold the key.
+fn covers(run: &[Arc<Table>], key: &[u8]) -> bool {
+    let position = run.partition_point(|table| table.largest_key() < key);
+    run.get(position).is_some_and(|table| table.smallest_key() <= key)
 }

@@ -1,7 +1,11 @@
-//! Flushes and compactions: what to do (decided purely), and doing it.
+//! Flushes and compactions: what to do, and doing it.
 
 pub(crate) mod drop_rules;
+pub(crate) mod flush;
+pub(crate) mod job;
+pub(crate) mod output;
 pub(crate) mod picker;
 pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod scheduler;
 pub(crate) mod targets;
-// flush.rs, job.rs and output.rs are written; they are declared as soon as table::writer and cursor::run are there.

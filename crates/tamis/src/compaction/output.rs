@@ -26,7 +26,7 @@ use crate::{
         properties::{TableOrigin, TableSummary},
         writer::{TableOptions, TableWriter},
     },
-    version::{handle::Table, version::KeyspaceVersion},
+    version::{edit::RunPlace, handle::Table, version::KeyspaceVersion},
 };
 
 /// A table that overlaps more than this many times its own size of the level below is cut.
@@ -47,10 +47,9 @@ pub(crate) struct JobContext<'a> {
 }
 
 impl JobContext<'_> {
-    /// How tables of `level` are written.
-    fn table_options(&self, origin: &TableOrigin) -> TableOptions {
+    /// How tables are written; `depth` is the position in per-level options.
+    fn table_options(&self, origin: &TableOrigin, level: usize) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
-        let level = usize::from(origin.level);
         TableOptions {
             block_bytes: options.block_bytes,
             compression: per_level(&options.compression, level).unwrap_or(Compression::None),
@@ -62,16 +61,17 @@ impl JobContext<'_> {
     }
 
     /// What tables of a run say of where they come from.
-    pub(crate) fn origin(&self, partition_index: usize, level: u8, run_age: u64, replaced: Vec<u64>) -> TableOrigin {
-        let partition = self.version.partitions.get(partition_index);
+    pub(crate) fn origin(&self, partition: u64, place: RunPlace, replaced: Vec<u64>) -> TableOrigin {
+        let index = self.version.partitions.iter().position(|other| other.id == partition).unwrap_or(0);
+        let partition = self.version.partitions.get(index);
         TableOrigin {
             database_id: self.database_id,
             keyspace_id: self.version.id,
             keyspace_name: self.version.name.to_string(),
             partition_lower: partition.map(|partition| partition.lower.clone()).unwrap_or_default(),
-            partition_upper: self.version.upper_of(partition_index).unwrap_or_default().to_vec(),
-            level,
-            run_age,
+            partition_upper: self.version.upper_of(index).unwrap_or_default().to_vec(),
+            level: place.level,
+            run_age: place.run_age,
             replaced,
         }
     }
@@ -81,6 +81,8 @@ impl JobContext<'_> {
 pub(crate) struct Outputs<'a> {
     context: &'a JobContext<'a>,
     origin: TableOrigin,
+    /// Position of the outputs' level in per-level options.
+    depth: usize,
     /// Tables of the level below the outputs, in order of keys.
     grandparents: &'a [Arc<Table>],
     grandparent_index: usize,
@@ -92,11 +94,17 @@ pub(crate) struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    pub(crate) fn new(context: &'a JobContext<'a>, origin: TableOrigin, grandparents: &'a [Arc<Table>]) -> Self {
+    pub(crate) fn new(
+        context: &'a JobContext<'a>,
+        origin: TableOrigin,
+        depth: usize,
+        grandparents: &'a [Arc<Table>],
+    ) -> Self {
         let rules = DropRules::new(context.read_points.clone());
         Self {
             context,
             origin,
+            depth,
             grandparents,
             grandparent_index: 0,
             overlapped_bytes: 0,
@@ -141,16 +149,16 @@ impl<'a> Outputs<'a> {
         }
         let table = match &mut self.current {
             Some(table) => table,
-            none => none.insert(Self::begin(self.context, &self.origin)?),
+            none => none.insert(Self::begin(self.context, &self.origin, self.depth)?),
         };
         table.add(key, cursor.sequence(), cursor.kind(), cursor.value())
     }
 
-    fn begin(context: &JobContext<'_>, origin: &TableOrigin) -> Result<TableWriter> {
+    fn begin(context: &JobContext<'_>, origin: &TableOrigin, depth: usize) -> Result<TableWriter> {
         if context.is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        let options = context.table_options(origin);
+        let options = context.table_options(origin, depth);
         TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
     }
 

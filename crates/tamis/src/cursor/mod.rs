@@ -16,6 +16,8 @@
 pub(crate) mod bounded;
 pub(crate) mod merge;
 pub(crate) mod run;
+pub(crate) mod source;
+pub(crate) mod tables;
 pub(crate) mod visible;
 
 use crate::{

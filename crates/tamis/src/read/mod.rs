@@ -1,1 +1,5 @@
-//! The way of a read.
+//! The way of a read: a consistent view of memtables and tables, then points or scans over it.
+
+pub(crate) mod get;
+pub(crate) mod scan;
+pub(crate) mod snapshot;

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     coding::{Decoder, put_bytes, put_varint},
+    file_name::FileName,
     key::Sequence,
     options::KeyspaceOptions,
     table::properties::TableSummary,
@@ -141,6 +142,15 @@ pub(crate) struct VersionEdit {
 impl VersionEdit {
     pub(crate) fn push(&mut self, change: Change) {
         self.changes.push(change);
+    }
+
+    /// Files of the tables that the edit adds and that no earlier step took from elsewhere.
+    pub(crate) fn new_tables(&self) -> Vec<FileName> {
+        let added = self.changes.iter().filter_map(|change| match change {
+            Change::AddTable { summary, .. } => Some(FileName::Table(summary.number)),
+            _ => None,
+        });
+        added.collect()
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

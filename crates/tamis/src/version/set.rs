@@ -23,7 +23,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tamis_vfs::Vfs;
+use tamis_vfs::{Access, Vfs};
 
 use super::{
     counters::Counters,
@@ -142,6 +142,20 @@ impl VersionSet {
             }
         };
         Ok((Self::new(vfs, folder, state, log, garbage), contents.torn))
+    }
+
+    /// Reads `CURRENT` and the manifest that it names, and replays all edits, without changing anything. Gives the
+    /// manifest's length.
+    ///
+    /// # Errors
+    /// As [`VersionSet::open`].
+    pub(crate) fn check(vfs: &dyn Vfs, folder: &Path) -> Result<u64> {
+        let current = Current::read(vfs, folder)?;
+        let contents = manifest::read(vfs, folder, current)?;
+        let path = contents.path.clone();
+        replay(&contents, &Arc::default())?;
+        let file = vfs.open(&path, Access::Buffered).map_err(|error| Error::io("open", &path, error))?;
+        file.length().map_err(|error| Error::io("measure", &path, error))
     }
 
     fn new(vfs: Arc<dyn Vfs>, folder: &Path, state: State, log: Log, garbage: Arc<Garbage>) -> Self {

@@ -93,6 +93,12 @@ impl KeyspaceVersion {
         self.partitions.iter().map(|partition| partition.flushed_sequence).min().unwrap_or(0)
     }
 
+    /// Runs at L0 of the partition that has the most: what a read of it has to merge.
+    pub(crate) fn level0_run_count(&self) -> usize {
+        let count = |partition: &Arc<Partition>| partition.level(0).map_or(0, |level| level.runs().len());
+        self.partitions.iter().map(count).max().unwrap_or(0)
+    }
+
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.partitions.iter().flat_map(|partition| partition.tables())
     }

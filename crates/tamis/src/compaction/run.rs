@@ -1,0 +1,261 @@
+//! Carrying out flushes and compactions: the job, its edit, what follows.
+//!
+//! # What a flush may promise
+//!
+//! A flushed entry survives the machine. If a batch touched two keyspaces, the other half must survive too: so where
+//! there is more than one keyspace, the log is synced before the flush is put in force. With one keyspace the log may
+//! lose its unsynced end, as ever: what is lost is newer than everything flushed.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    flush::flush,
+    job::{Merged, merge},
+    output::JobContext,
+    picker::{RangePick, RangeRequest},
+    plan::{Action, Plan},
+};
+use crate::{
+    error::{Error, Result},
+    events::Event,
+    file_name::FileName,
+    options::Durability,
+    read::scan::Bounds,
+    state::{Engine, KeyspaceState, ReadView},
+    version::{
+        edit::{Change, VersionEdit},
+        set::Installed,
+        state::{Counters, State},
+        version::KeyspaceVersion,
+    },
+};
+
+/// How often a thread that waits for the background looks for itself.
+const WAIT: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Makes an edit durable and gives readers the new versions.
+    pub(crate) fn apply(&self, edit: VersionEdit) -> Result<Arc<State>> {
+        self.apply_with(edit, |_, view, version| ReadView {
+            memtable: Arc::clone(&view.memtable),
+            sealed: view.sealed.clone(),
+            version: Arc::clone(version),
+        })
+    }
+
+    /// As [`Engine::apply`], with a say in what becomes of a keyspace's view.
+    fn apply_with(
+        &self,
+        edit: VersionEdit,
+        change: impl Fn(u32, &ReadView, &Arc<KeyspaceVersion>) -> ReadView,
+    ) -> Result<Arc<State>> {
+        let install = |installed: &Installed| {
+            let keyspaces = self.keyspaces.load();
+            for version in &installed.changed {
+                let keyspace = keyspaces.values().find(|keyspace| u64::from(keyspace.id) == version.id);
+                if let Some(keyspace) = keyspace {
+                    keyspace.replace_view(|view| change(keyspace.id, view, version));
+                }
+            }
+        };
+        let result = self.versions.apply(edit, install);
+        if let (Err(error), true) = (&result, self.versions.refusal().is_some()) {
+            self.poison(error);
+        }
+        result
+    }
+
+    fn with_context<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
+        let (database_id, filter_seed) = self.versions.database();
+        work(&JobContext {
+            vfs: &self.vfs,
+            folder: &self.folder,
+            version,
+            database_id,
+            filter_seed,
+            next_number: &|| self.versions.new_file_number(),
+            read_points: self.snapshots.read_points(),
+            is_cancelled: self.scheduler.is_stopping(),
+        })
+    }
+
+    /// Flushes the oldest sealed memtable of a keyspace.
+    pub(super) fn flush_oldest(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let start = self.runtime.clock.now();
+        let view = keyspace.view.load_full();
+        let Some(oldest) = view.sealed.last() else { return Ok(()) };
+        let user_bytes = oldest.memtable.bytes() as u64;
+        let (edit, bytes) = self.with_context(&view.version, |context| flush(context, &oldest.memtable))?;
+        let written = edit.new_tables();
+        if let Err(error) = self.install_flush(keyspace, &view, edit) {
+            if self.versions.refusal().is_none() {
+                self.versions.garbage().extend(written);
+            }
+            // A keyspace that was dropped meanwhile needs no flush.
+            return if matches!(error, Error::KeyspaceDropped) { Ok(()) } else { Err(error) };
+        }
+        self.back_pressure.note_drained(user_bytes, self.runtime.clock.now().saturating_sub(start));
+        self.metrics.flushes.add(1);
+        self.metrics.flush_bytes_written.add(bytes);
+        self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes });
+        self.drop_old_segments()
+    }
+
+    fn install_flush(&self, keyspace: &KeyspaceState, view: &ReadView, edit: VersionEdit) -> Result<()> {
+        if self.keyspaces.load().len() > 1 {
+            self.persist(Durability::Synced)?;
+        }
+        let Some(flushed) = view.sealed.last() else { return Ok(()) };
+        self.apply_with(edit, |id, view, version| ReadView {
+            memtable: Arc::clone(&view.memtable),
+            sealed: view
+                .sealed
+                .iter()
+                .filter(|memtable| id != keyspace.id || !Arc::ptr_eq(memtable, flushed))
+                .cloned()
+                .collect(),
+            version: Arc::clone(version),
+        })?;
+        Ok(())
+    }
+
+    /// Removes the log segments that no memtable needs: first the manifest says so, then they go.
+    fn drop_old_segments(&self) -> Result<()> {
+        let needed = {
+            // Under the lock no memtable is between its log record and its note of the segment.
+            let log = self.log.lock();
+            let Some(state) = log.as_ref() else { return Ok(()) };
+            let current = state.log.number();
+            let oldest = self.oldest_needed_segment().unwrap_or(current).min(current);
+            if !state.log.segments().first().is_some_and(|(first, _)| *first < oldest) {
+                return Ok(());
+            }
+            oldest
+        };
+        let mut edit = VersionEdit::default();
+        edit.push(Change::Raise(Counters { oldest_log: needed, ..Counters::default() }));
+        self.apply(edit)?;
+        match self.log.lock().as_mut() {
+            Some(state) => state.log.remove_below(needed),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries out a plan.
+    pub(super) fn compact(&self, keyspace: &KeyspaceState, plan: &Plan) -> Result<()> {
+        let start = self.runtime.clock.now();
+        if plan.action == Action::Move {
+            self.apply_job(plan.move_edit(), &[])?;
+            self.metrics.trivial_moves.add(plan.tables().count() as u64);
+            return Ok(());
+        }
+        let view = keyspace.view.load_full();
+        let merged = self.with_context(&view.version, |context| merge(context, &self.tables, plan))?;
+        let Merged { edit, bytes_read, bytes_written } = merged;
+        let written = edit.new_tables();
+        self.apply_job(edit, &written)?;
+        if plan.level() == 0 {
+            self.back_pressure.note_drained(bytes_read, self.runtime.clock.now().saturating_sub(start));
+        }
+        self.metrics.compactions.add(1);
+        self.metrics.compaction_bytes_read.add(bytes_read);
+        self.metrics.compaction_bytes_written.add(bytes_written);
+        self.tell(&Event::Compacted {
+            keyspace: keyspace.name.clone(),
+            level: plan.level(),
+            output_level: plan.output_level,
+            bytes_read,
+            bytes_written,
+        });
+        Ok(())
+    }
+
+    /// Applies the edit of a job. Tables that it can't put in force are given to the sweep; a keyspace that was dropped
+    /// meanwhile needs no job.
+    fn apply_job(&self, edit: VersionEdit, written: &[FileName]) -> Result<()> {
+        let result = self.apply(edit).map(drop);
+        if result.is_err() && self.versions.refusal().is_none() {
+            self.versions.garbage().extend(written.iter().copied());
+        }
+        match result {
+            Err(Error::KeyspaceDropped) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Deletes files that nothing needs.
+    pub(crate) fn sweep(&self) {
+        if let Err(error) = self.versions.sweep_garbage() {
+            self.tell(&Event::JobFailed { job: "delete old files", error: error.to_string() });
+        }
+        self.scheduler.end_sweep();
+    }
+
+    /// See [`crate::Db::flush`].
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.check_writable()?;
+        if let Some(state) = self.log.lock().as_mut() {
+            let keyspaces = self.keyspaces.load();
+            let sealed_count = keyspaces.values().filter(|keyspace| keyspace.seal()).count();
+            if sealed_count > 0 {
+                self.begin_segment(state);
+            }
+        }
+        self.wait_until(|engine| {
+            let keyspaces = engine.keyspaces.load();
+            keyspaces.values().all(|keyspace| keyspace.view.load().sealed.is_empty())
+        })
+    }
+
+    /// Waits for the background until `is_done`, or until a job fails.
+    fn wait_until(&self, is_done: impl Fn(&Self) -> bool) -> Result<()> {
+        let (failed_before, _) = self.scheduler.failures();
+        self.scheduler.retry_now();
+        loop {
+            self.run_inline();
+            if is_done(self) {
+                return Ok(());
+            }
+            self.check_writable()?;
+            if let (count, Some(error)) = self.scheduler.failures()
+                && count != failed_before
+            {
+                return Err(error);
+            }
+            self.scheduler.wait_for_progress(&*self.runtime.clock, WAIT);
+        }
+    }
+
+    /// See [`crate::Db::wait_for_compactions`].
+    pub(crate) fn wait_for_compactions(&self) -> Result<()> {
+        self.wait_until(|engine| engine.is_idle())
+    }
+
+    /// See [`crate::Db::compact_range`].
+    pub(crate) fn compact_range(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<()> {
+        self.flush_all()?;
+        let request = RangeRequest {
+            lower: bounds.0.clone(),
+            upper: bounds.1.clone(),
+            sequence_max: self.snapshots.visible(),
+            number_max: self.versions.new_file_number(),
+        };
+        loop {
+            keyspace.check()?;
+            self.check_writable()?;
+            match self.claim_range(keyspace, &request) {
+                RangePick::Done => return Ok(()),
+                RangePick::Blocked => {
+                    self.run_inline();
+                    self.scheduler.wait_for_progress(&*self.runtime.clock, WAIT);
+                }
+                RangePick::Plan(plan) => {
+                    let result = self.compact(keyspace, &plan);
+                    self.release(&plan);
+                    self.scheduler.note_progress();
+                    result?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The sources of a scan behind one type, so that the merge calls them without indirection.
+
+use super::{Cursor, run::RunCursor, tables::TablesOfRun};
+use crate::{
+    error::Result,
+    key::{Kind, Sequence},
+    memtable::MemtableCursor,
+    slice::Slice,
+};
+
+/// One sorted source of a scan.
+pub(crate) enum Source {
+    Memtable(MemtableCursor),
+    Run(RunCursor<TablesOfRun>),
+}
+
+/// Hands a call to the cursor that is there.
+macro_rules! either {
+    ($self:expr, $cursor:ident => $call:expr) => {
+        match $self {
+            Source::Memtable($cursor) => $call,
+            Source::Run($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Source {
+    fn seek_first(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.seek_first())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.seek_last())
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        either!(self, cursor => cursor.seek(key, sequence))
+    }
+
+    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        either!(self, cursor => cursor.seek_back(key, is_inclusive))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.next())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.prev())
+    }
+
+    fn is_valid(&self) -> bool {
+        either!(self, cursor => cursor.is_valid())
+    }
+
+    fn key(&self) -> &[u8] {
+        either!(self, cursor => cursor.key())
+    }
+
+    fn sequence(&self) -> Sequence {
+        either!(self, cursor => cursor.sequence())
+    }
+
+    fn kind(&self) -> Kind {
+        either!(self, cursor => cursor.kind())
+    }
+
+    fn value(&self) -> &[u8] {
+        either!(self, cursor => cursor.value())
+    }
+
+    fn value_slice(&self) -> Slice {
+        either!(self, cursor => cursor.value_slice())
+    }
+}

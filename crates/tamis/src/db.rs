@@ -1,1 +1,0 @@
-//! The database as programs see it.

@@ -1,0 +1,193 @@
+//! A named, ordered map of a database.
+
+use std::{
+    fmt,
+    ops::{Bound, RangeBounds},
+    sync::{Arc, atomic::Ordering},
+};
+
+use super::Handle;
+use crate::{
+    batch::WriteBatch,
+    error::{Error, Result},
+    key::prefix_successor,
+    options::{Durability, KeyspaceOptions},
+    read::scan::{Bounds, Scan},
+    slice::Slice,
+    state::KeyspaceState,
+};
+
+/// A named, ordered map from keys to values: cheap to clone, usable from any thread.
+///
+/// Keys are byte strings of 1 to 65,535 bytes in lexicographic order; values have up to 256 MiB. Unsigned integers as
+/// keys keep their order when given as big-endian bytes (`to_be_bytes`).
+///
+/// ```
+/// # fn main() -> tamis::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// let db = tamis::Db::open(folder.path())?;
+/// let events = db.create_keyspace("events", tamis::KeyspaceOptions::default())?;
+/// for time in 0..10_u64 {
+///     events.put(&time.to_be_bytes(), b"tick")?;
+/// }
+/// let from_three = events.range(3_u64.to_be_bytes()..).count();
+/// assert_eq!(from_three, 7);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(super) handle: Arc<Handle>,
+    pub(super) state: Arc<KeyspaceState>,
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Keyspace({:?})", self.state.name)
+    }
+}
+
+/// The bounds of all keys that begin with `prefix`.
+pub(super) fn prefix_bounds(prefix: &[u8]) -> Bounds {
+    let upper = prefix_successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+    (Bound::Included(prefix.to_vec()), upper)
+}
+
+/// The bounds of a range as the program gave it.
+pub(super) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    (own(range.start_bound()), own(range.end_bound()))
+}
+
+impl Keyspace {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The options with which it was made.
+    pub fn options(&self) -> &KeyspaceOptions {
+        &self.state.options
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.state.id
+    }
+
+    /// Sets the value of a key, at [`Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
+    ///
+    /// # Errors
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`] when
+    /// the log can't be written (the write did not happen); [`Error::WritesRefused`] after a failed sync.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
+        self.handle.engine.write(batch, Durability::default())
+    }
+
+    /// Deletes a key, whether it is there or not, at [`Durability::Buffered`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_in(self.state.id, key.as_ref())?;
+        self.handle.engine.write(batch, Durability::default())
+    }
+
+    /// The value of a key.
+    ///
+    /// Cost: memory, then for each run that may hold the key one filter, and one block of the run that does (and of
+    /// each whose filter errs, about one in a hundred at 10 bits per key).
+    ///
+    /// # Errors
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`]; [`Error::Io`] and [`Error::Corruption`] from the tables.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.handle.engine.get(&self.state, key.as_ref(), None)
+    }
+
+    /// Whether a key is there. Cost as [`Keyspace::get`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The values of several keys as of one moment, in the order of `keys`.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; the first error ends the call.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.handle.engine.multi_get(&self.state, keys, None)
+    }
+
+    /// The entries whose keys lie in `range`, in order of keys, as of now. Nothing is read before the first step.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// for entry in db.range("a"..="b").rev() {
+    ///     let (key, value) = entry?;
+    ///     println!("{key:?} {value:?}");
+    /// }
+    /// assert_eq!(db.range::<&str>(..).count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+        self.scan(range_bounds(&range))
+    }
+
+    /// The entries whose keys begin with `prefix`, in order of keys, as of now.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        self.scan(prefix_bounds(prefix.as_ref()))
+    }
+
+    fn scan(&self, bounds: Bounds) -> Scan {
+        self.handle.engine.scan(&self.state, bounds, None)
+    }
+
+    /// The entry with the least key.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.scan((Bound::Unbounded, Bound::Unbounded)).next().transpose()
+    }
+
+    /// The entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.scan((Bound::Unbounded, Bound::Unbounded)).next_back().transpose()
+    }
+
+    /// [`Error::KeyspaceDropped`] after a drop.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.state.is_dropped.load(Ordering::Acquire) { Err(Error::KeyspaceDropped) } else { Ok(()) }
+    }
+}
+
+impl WriteBatch {
+    /// Adds a put to the batch.
+    ///
+    /// # Errors
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`]: the batch stays
+    /// as it was.
+    pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Adds a delete to the batch.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_in(keyspace.id(), key.as_ref())
+    }
+}

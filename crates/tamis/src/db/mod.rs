@@ -1,0 +1,348 @@
+//! The database as programs see it: open, keyspaces, writes, reads of the default keyspace, upkeep, close.
+
+mod keyspace;
+mod snapshot;
+
+use std::{
+    fmt,
+    ops::RangeBounds,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+};
+
+use parking_lot::Mutex;
+use tamis_vfs::{OsVfs, Vfs};
+
+pub use self::{keyspace::Keyspace, snapshot::Snapshot};
+use crate::{
+    batch::WriteBatch,
+    error::{Error, Result},
+    metrics::Statistics,
+    options::{Durability, KeyspaceOptions, Options},
+    read::scan::Scan,
+    recover::{self, OpenReport},
+    runtime::{Joined, Runtime},
+    slice::Slice,
+    state::Engine,
+    verify::VerifyReport,
+};
+
+/// The name of the keyspace that every database has.
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
+/// An open database: cheap to clone, usable from any thread. The last clone (and the last [`Keyspace`] and
+/// [`Snapshot`]) to go closes it.
+///
+/// ```
+/// # fn main() -> tamis::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// let db = tamis::Db::open(folder.path())?;
+/// db.put("apple", "red")?;
+/// db.put("pear", "green")?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(b"red".as_slice()));
+/// for entry in db.prefix("a") {
+///     let (key, value) = entry?;
+///     println!("{key:?} = {value:?}");
+/// }
+/// db.delete("apple")?;
+/// assert!(db.get("apple")?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+    default: Keyspace,
+}
+
+/// The engine and its threads; the last clone stops them.
+struct Handle {
+    engine: Arc<Engine>,
+    threads: Mutex<Vec<Box<dyn Joined>>>,
+}
+
+impl Handle {
+    /// Gives deferred log bytes to the operating system, lets running jobs end, and stops the workers.
+    fn close(&self) -> Result<()> {
+        if self.engine.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let flushed = match self.engine.check_writable() {
+            Ok(()) => self.engine.persist(Durability::Buffered),
+            Err(_) => Ok(()),
+        };
+        self.engine.is_closed.store(true, Ordering::Release);
+        self.engine.scheduler.stop();
+        self.threads.lock().clear();
+        self.engine.sweep();
+        flushed
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // A program that wants to know calls `Db::close`.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Db({})", self.handle.engine.folder.display())
+    }
+}
+
+impl Db {
+    /// Opens the database in a folder, or makes one there, with default options.
+    ///
+    /// Time grows with the log that has to be replayed, not with the data.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while it is open elsewhere; [`Error::NotADatabase`], [`Error::MissingFile`],
+    /// [`Error::UnknownFormat`], [`Error::Corruption`] for what is in the folder; [`Error::Io`] and
+    /// [`Error::DiskFull`] from the operating system.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// Opens the database in a folder with options.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; [`Error::InvalidArgument`] names an option outside its bounds.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_on(Arc::new(OsVfs), path, options, Runtime::system())
+    }
+
+    /// Opens a database on a file system, clock, threads and seed of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Db::open_with`].
+    pub fn open_on(
+        vfs: Arc<dyn Vfs>,
+        path: impl AsRef<Path>,
+        options: Options,
+        runtime: Runtime,
+    ) -> Result<Self> {
+        options.check()?;
+        let engine = Arc::new(recover::open(vfs, path.as_ref(), options, runtime)?);
+        let handle = Arc::new(Handle { threads: Mutex::new(engine.start_workers()?), engine });
+        let state = handle.engine.keyspace_named(DEFAULT_KEYSPACE)?;
+        let default = Keyspace { handle: Arc::clone(&handle), state };
+        handle.engine.run_inline();
+        Ok(Self { handle, default })
+    }
+
+    /// What was found and done at open: replayed records, a torn log tail that was cut, orphans swept.
+    pub fn open_report(&self) -> &OpenReport {
+        &self.handle.engine.report
+    }
+
+    /// The folder.
+    pub fn path(&self) -> PathBuf {
+        self.handle.engine.folder.clone()
+    }
+
+    /// The keyspace that every database has; `Db`'s own reads and writes use it.
+    pub fn default_keyspace(&self) -> Keyspace {
+        self.default.clone()
+    }
+
+    fn wrap(&self, state: Arc<crate::state::KeyspaceState>) -> Keyspace {
+        Keyspace { handle: Arc::clone(&self.handle), state }
+    }
+
+    /// The keyspace of this name.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceNotFound`].
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        Ok(self.wrap(self.handle.engine.keyspace_named(name)?))
+    }
+
+    /// Makes a keyspace. It survives the machine when the call returns.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceExists`]; [`Error::InvalidArgument`] for an option outside its bounds or a name that is not 1
+    /// to 255 bytes long; otherwise as [`Db::write`].
+    pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        Ok(self.wrap(self.handle.engine.create_keyspace(name, options)?))
+    }
+
+    /// The keyspace of this name, made with `options` where there is none.
+    ///
+    /// # Errors
+    /// As [`Db::create_keyspace`].
+    pub fn get_or_create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        match self.keyspace(name) {
+            Err(Error::KeyspaceNotFound { .. }) => self.create_keyspace(name, options),
+            found => found,
+        }
+    }
+
+    /// Drops a keyspace with all its data; handles of it answer [`Error::KeyspaceDropped`] from now on, scans that
+    /// were begun go on. A new keyspace may take the name.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceNotFound`]; [`Error::InvalidArgument`] for the default keyspace; otherwise as [`Db::write`].
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.handle.engine.drop_keyspace(name)
+    }
+
+    /// The names of all keyspaces, sorted.
+    pub fn keyspace_names(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            self.handle.engine.keyspaces.load().values().map(|state| state.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Sets the value of a key in the default keyspace. See [`Keyspace::put`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.default.put(key, value)
+    }
+
+    /// Deletes a key of the default keyspace. See [`Keyspace::delete`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.default.delete(key)
+    }
+
+    /// Writes a batch at [`Durability::Buffered`]: all of it or nothing, across keyspaces.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceDropped`] when one of its keyspaces is gone; [`Error::DiskFull`] and [`Error::Io`] when the
+    /// log can't be written; [`Error::WritesRefused`] after a failed sync: nothing of the batch is visible.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.write_with(batch, Durability::default())
+    }
+
+    /// Writes a batch at a durability.
+    ///
+    /// # Errors
+    /// As [`Db::write`]. After an error of the sync itself ([`Durability::Synced`]) the batch is not visible, but may
+    /// be found after a crash.
+    pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.handle.engine.write(batch, durability)
+    }
+
+    /// Makes all writes that returned before as durable as `durability` says.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn persist(&self, durability: Durability) -> Result<()> {
+        self.handle.engine.persist(durability)
+    }
+
+    /// The value of a key of the default keyspace. See [`Keyspace::get`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default.get(key)
+    }
+
+    /// The values of several keys of the default keyspace. See [`Keyspace::multi_get`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.default.multi_get(keys)
+    }
+
+    /// A range of the default keyspace. See [`Keyspace::range`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+        self.default.range(range)
+    }
+
+    /// The keys of the default keyspace that begin with `prefix`. See [`Keyspace::prefix`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        self.default.prefix(prefix)
+    }
+
+    /// The entry of the default keyspace with the least key.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default.first()
+    }
+
+    /// The entry of the default keyspace with the greatest key.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default.last()
+    }
+
+    /// All keyspaces as they are now. Of a batch it sees all or nothing.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.handle))
+    }
+
+    /// Writes the memtables of all keyspaces into tables, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn flush(&self) -> Result<()> {
+        self.handle.engine.flush_all()
+    }
+
+    /// Merges all that a key range of a keyspace holds down to its deepest level, dropping old versions and
+    /// tombstones that nothing needs, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; [`Error::Corruption`] from the tables read.
+    pub fn compact_range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<()> {
+        keyspace.check()?;
+        self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
+    }
+
+    /// Waits until no flush or compaction is due.
+    ///
+    /// # Errors
+    /// The error of a job that failed meanwhile.
+    pub fn wait_for_compactions(&self) -> Result<()> {
+        self.handle.engine.wait_for_compactions()
+    }
+
+    /// Counters since open, and the state of log, cache and levels.
+    pub fn statistics(&self) -> Statistics {
+        self.handle.engine.statistics()
+    }
+
+    /// Reads every byte of every file that is in force and reports all damage. Cost: reads all tables once.
+    ///
+    /// # Errors
+    /// Only those that keep it from going on; damage is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.handle.engine.verify()
+    }
+
+    /// Closes the database: deferred writes reach the operating system, running jobs end, workers stop. Memtables stay
+    /// in the log. Later writes through other handles get [`Error::Closed`]; reads go on.
+    ///
+    /// # Errors
+    /// As [`Db::persist`].
+    pub fn close(self) -> Result<()> {
+        self.handle.close()
+    }
+}
+
+impl Engine {
+    /// The keyspace of this name.
+    fn keyspace_named(&self, name: &str) -> Result<Arc<crate::state::KeyspaceState>> {
+        let keyspaces = self.keyspaces.load();
+        let found = keyspaces.values().find(|state| state.name == name);
+        found.cloned().ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })
+    }
+}

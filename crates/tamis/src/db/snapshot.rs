@@ -1,0 +1,90 @@
+//! A read point of the whole database.
+
+use std::{fmt, ops::RangeBounds, sync::Arc};
+
+use super::{
+    Handle, Keyspace,
+    keyspace::{prefix_bounds, range_bounds},
+};
+use crate::{error::Result, key::Sequence, read::scan::Scan, slice::Slice};
+
+/// All keyspaces as they were at one moment. While it is held, flushes and compactions keep what it sees; dropping it
+/// lets them go on. Cheap to clone, usable from any thread.
+///
+/// ```
+/// # fn main() -> tamis::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// let db = tamis::Db::open(folder.path())?;
+/// let keyspace = db.default_keyspace();
+/// db.put("key", "old")?;
+/// let snapshot = db.snapshot();
+/// db.put("key", "new")?;
+/// assert_eq!(snapshot.get(&keyspace, "key")?.as_deref(), Some(b"old".as_slice()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    registered: Arc<Registered>,
+}
+
+struct Registered {
+    handle: Arc<Handle>,
+    sequence: Sequence,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.handle.engine.snapshots.release(self.sequence);
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Snapshot({})", self.registered.sequence)
+    }
+}
+
+impl Snapshot {
+    pub(super) fn new(handle: Arc<Handle>) -> Self {
+        let sequence = handle.engine.snapshots.register();
+        Self { registered: Arc::new(Registered { handle, sequence }) }
+    }
+
+    /// The sequence number of the last write that this snapshot sees.
+    pub fn sequence(&self) -> u64 {
+        self.registered.sequence
+    }
+
+    /// The value of a key at the moment of the snapshot. Cost and errors as [`Keyspace::get`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.registered.handle.engine.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
+    }
+
+    /// The values of several keys at the moment of the snapshot.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Slice>>> {
+        self.registered.handle.engine.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
+    }
+
+    /// The entries in `range` at the moment of the snapshot.
+    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
+        let sequence = self.registered.sequence;
+        self.registered.handle.engine.scan(&keyspace.state, range_bounds(&range), Some(sequence))
+    }
+
+    /// The entries whose keys begin with `prefix` at the moment of the snapshot.
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
+        let sequence = self.registered.sequence;
+        self.registered.handle.engine.scan(&keyspace.state, prefix_bounds(prefix.as_ref()), Some(sequence))
+    }
+}

@@ -1,0 +1,310 @@
+//! Scans: the entries of a key range in both directions, as of one moment.
+//!
+//! A scan holds the memtables and the version it began with; it borrows nothing, may move to another thread and
+//! outlive the database's handle. Nothing is read before the first step: then each memtable and each run with a table
+//! in the range gives one cursor, a loser tree merges them, and of each key the newest version at or below the read
+//! point is shown, tombstones left out.
+//!
+//! Steps from the front and from the back have a cursor each, made when first needed; the two stop where they meet.
+
+use std::{fmt, iter::FusedIterator, ops::Bound, sync::Arc};
+
+use crate::{
+    cache::table::TableCache,
+    cursor::{
+        bounded::KeyRange, merge::MergeCursor, run::RunCursor, source::Source, tables::TablesOfRun,
+        visible::VisibleCursor,
+    },
+    error::Result,
+    key::Sequence,
+    slice::Slice,
+    state::{Engine, KeyspaceState, ReadView},
+};
+
+/// Bounds of a scan, owned.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+type Visible = VisibleCursor<MergeCursor<Source>>;
+
+/// The entries of a key range, as of the moment at which it was made.
+///
+/// As an iterator it gives `Result<(key, value)>` from either end; after an error it ends. For long scans
+/// [`Scan::advance`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
+/// [`Scan::retreat`] and [`Scan::seek`] move back and forth.
+///
+/// Cost: one block of each run that overlaps the range for the first step; then each block once.
+///
+/// ```
+/// # fn main() -> tamis::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let db = tamis::Db::open(folder.path())?;
+/// for number in 0..100_u32 {
+///     db.put(number.to_be_bytes(), b"value")?;
+/// }
+/// let mut scan = db.range(10_u32.to_be_bytes()..20_u32.to_be_bytes());
+/// let mut count = 0;
+/// while scan.advance()? {
+///     assert_eq!(scan.value(), b"value");
+///     count += 1;
+/// }
+/// assert_eq!(count, 10);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Scan {
+    source: Result<ScanSource>,
+    front: Side,
+    back: Side,
+    /// The two ends have met, or an error ended the scan.
+    is_ended: bool,
+}
+
+/// What the cursors are made from.
+pub(crate) struct ScanSource {
+    view: Arc<ReadView>,
+    tables: Arc<TableCache>,
+    sequence: Sequence,
+    range: KeyRange,
+}
+
+impl ScanSource {
+    fn cursor(&self) -> Visible {
+        let mut sources = Vec::new();
+        for memtable in self.view.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
+            sources.push(Source::Memtable(memtable.memtable.cursor()));
+        }
+        let range = &self.range;
+        let bounds = (as_slice(&range.lower), as_slice(&range.upper));
+        for partition in self.view.version.partitions_within(bounds) {
+            for (_, run) in partition.runs() {
+                let tables = run.tables_within(bounds);
+                if !tables.is_empty() {
+                    sources.push(Source::Run(RunCursor::new(TablesOfRun::new(tables, &self.tables))));
+                }
+            }
+        }
+        VisibleCursor::new(MergeCursor::new(sources), self.sequence, range.clone())
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+/// Where a cursor stands among the entries that were and will be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// Before the first entry.
+    Start,
+    /// The cursor is on the entry that `advance` gives next.
+    Before,
+    /// The cursor is on the entry that was given last.
+    On,
+    /// The cursor is on the entry that `retreat` gives next.
+    After,
+    /// Behind the last entry.
+    End,
+}
+
+/// One end of a scan.
+struct Side {
+    cursor: Option<Visible>,
+    position: Position,
+}
+
+impl Side {
+    const fn new(position: Position) -> Self {
+        Self { cursor: None, position }
+    }
+
+    fn cursor(&mut self, source: &ScanSource) -> &mut Visible {
+        self.cursor.get_or_insert_with(|| source.cursor())
+    }
+
+    /// On to the next entry; `false` behind the last one.
+    fn advance(&mut self, source: &ScanSource) -> Result<bool> {
+        let position = self.position;
+        let cursor = self.cursor(source);
+        match position {
+            Position::Start => cursor.seek_first()?,
+            Position::Before => {}
+            Position::On | Position::After => cursor.next()?,
+            Position::End => return Ok(false),
+        }
+        let is_valid = cursor.is_valid();
+        self.position = if is_valid { Position::On } else { Position::End };
+        Ok(is_valid)
+    }
+
+    /// Back to the entry before; `false` before the first one.
+    fn retreat(&mut self, source: &ScanSource) -> Result<bool> {
+        let position = self.position;
+        let cursor = self.cursor(source);
+        match position {
+            Position::Start => return Ok(false),
+            Position::Before | Position::On => cursor.prev()?,
+            Position::After => {}
+            Position::End => cursor.seek_last()?,
+        }
+        let is_valid = cursor.is_valid();
+        self.position = if is_valid { Position::On } else { Position::Start };
+        Ok(is_valid)
+    }
+
+    /// The entry given last.
+    fn entry(&self) -> Option<&Visible> {
+        self.cursor.as_ref().filter(|cursor| self.position == Position::On && cursor.is_valid())
+    }
+}
+
+impl Scan {
+    pub(crate) const fn new(source: Result<ScanSource>) -> Self {
+        Self { source, front: Side::new(Position::Start), back: Side::new(Position::End), is_ended: false }
+    }
+
+    /// To the next entry in order of keys, whose key and value can then be read in place; `false` at the end.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`], [`crate::Error::Corruption`] from the tables; [`crate::Error::KeyspaceDropped`] where it was begun on a
+    /// dropped keyspace. The scan has ended then.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.step(Side::advance, true)
+    }
+
+    /// Back to the entry before; `false` at the beginning.
+    ///
+    /// # Errors
+    /// As [`Scan::advance`].
+    pub fn retreat(&mut self) -> Result<bool> {
+        self.step(Side::retreat, true)
+    }
+
+    /// Moves, so that [`Scan::advance`] gives the first entry at or after `key`, and [`Scan::retreat`] the last one
+    /// before it. Keys outside of the scan's range move to its ends.
+    ///
+    /// # Errors
+    /// As [`Scan::advance`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.seek_with(|cursor| cursor.seek(key.as_ref()), Position::Before, Position::End)
+    }
+
+    /// Moves, so that [`Scan::retreat`] gives the last entry at or before `key`, and [`Scan::advance`] the first one
+    /// after it.
+    ///
+    /// # Errors
+    /// As [`Scan::advance`].
+    pub fn seek_back(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.seek_with(|cursor| cursor.seek_back(key.as_ref(), true), Position::After, Position::Start)
+    }
+
+    fn seek_with(
+        &mut self,
+        seek: impl FnOnce(&mut Visible) -> Result<()>,
+        found: Position,
+        none: Position,
+    ) -> Result<()> {
+        let source = match &self.source {
+            Ok(source) => source,
+            Err(error) => return Err(error.clone()),
+        };
+        let cursor = self.front.cursor(source);
+        seek(cursor)?;
+        self.front.position = if cursor.is_valid() { found } else { none };
+        self.is_ended = false;
+        Ok(())
+    }
+
+    /// The key of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
+    pub fn key(&self) -> &[u8] {
+        self.front.entry().map_or(&[], |cursor| cursor.key())
+    }
+
+    /// The value of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
+    pub fn value(&self) -> &[u8] {
+        self.front.entry().map_or(&[], |cursor| cursor.value())
+    }
+
+    /// Moves one end and looks whether it met the other.
+    fn step(
+        &mut self,
+        go: impl FnOnce(&mut Side, &ScanSource) -> Result<bool>,
+        is_front: bool,
+    ) -> Result<bool> {
+        if self.is_ended {
+            return Ok(false);
+        }
+        let source = match &self.source {
+            Ok(source) => source,
+            Err(error) => {
+                self.is_ended = true;
+                return Err(error.clone());
+            }
+        };
+        let side = if is_front { &mut self.front } else { &mut self.back };
+        let is_valid = go(side, source).inspect_err(|_| self.is_ended = true)?;
+        if is_valid && self.back.cursor.is_some() && self.have_met() {
+            self.is_ended = true;
+            return Ok(false);
+        }
+        Ok(is_valid)
+    }
+
+    /// Whether the entry just given is one that the other end gave before.
+    fn have_met(&self) -> bool {
+        if self.front.position == Position::End || self.back.position == Position::Start {
+            return true;
+        }
+        match (self.front.entry(), self.back.entry()) {
+            (Some(front), Some(back)) => front.key() >= back.key(),
+            _ => false,
+        }
+    }
+
+    fn give(side: &Side) -> Option<(Slice, Slice)> {
+        side.entry().map(|cursor| (Slice::from(cursor.key()), cursor.value_slice()))
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.step(Side::advance, true) {
+            Ok(true) => Self::give(&self.front).map(Ok),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match self.step(Side::retreat, false) {
+            Ok(true) => Self::give(&self.back).map(Ok),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl FusedIterator for Scan {}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Scan")
+    }
+}
+
+impl Engine {
+    /// A scan of `bounds` as of `snapshot`, or as of now.
+    pub(crate) fn scan(&self, keyspace: &KeyspaceState, bounds: Bounds, snapshot: Option<Sequence>) -> Scan {
+        if let Err(error) = keyspace.check() {
+            return Scan::new(Err(error));
+        }
+        self.metrics.scans.add(1);
+        let (view, visible) = keyspace.read_point(&self.snapshots);
+        let sequence = snapshot.unwrap_or(visible);
+        let range = KeyRange { lower: bounds.0, upper: bounds.1 };
+        Scan::new(Ok(ScanSource { view, tables: Arc::clone(&self.tables), sequence, range }))
+    }
+}

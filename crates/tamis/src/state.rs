@@ -1,0 +1,215 @@
+//! What an open database is made of, shared by the ways of reads, writes and background jobs.
+//!
+//! # What readers see
+//!
+//! A [`ReadView`] names the memtables and the version of one keyspace; it is immutable and stands behind one atomic
+//! pointer. A reader takes the view, then the visible sequence number, and takes both again if the view changed
+//! meanwhile ([`KeyspaceState::read_point`]): so the view holds every entry at or below the number, and no job that
+//! began later has dropped any of them.
+//!
+//! # Locks, in the order in which they are taken
+//!
+//! 1. `log`: the commit leader; sealing; creating and dropping keyspaces.
+//! 2. The manifest's own lock, inside of `versions`: one edit at a time.
+//! 3. The view of a keyspace is replaced by compare-and-swap, so that a seal and a finished job do not lose each other.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tamis_filter::Digester;
+use tamis_vfs::{Lock, Vfs};
+
+use crate::{
+    cache::table::TableCache,
+    compaction::scheduler::Scheduler,
+    error::{Error, Result},
+    events::Event,
+    key::Sequence,
+    memtable::Memtable,
+    metrics::Metrics,
+    options::{KeyspaceOptions, Options},
+    read::snapshot::Snapshots,
+    recover::OpenReport,
+    runtime::Runtime,
+    version::{set::VersionSet, version::KeyspaceVersion},
+    wal::writer::Log,
+    write::{GroupQueue, back_pressure::BackPressure, commit::Request},
+};
+
+/// A memtable and the oldest log segment that holds one of its entries.
+
+pub(crate) struct LoggedMemtable {
+    pub(crate) memtable: Arc<Memtable>,
+    first_segment: AtomicU64,
+}
+
+impl LoggedMemtable {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { memtable: Memtable::new(), first_segment: AtomicU64::new(u64::MAX) })
+    }
+
+    /// Notes that an entry of this memtable lies in log segment `number`.
+    pub(crate) fn note_segment(&self, number: u64) {
+        self.first_segment.fetch_min(number, Ordering::Relaxed);
+    }
+
+    /// The oldest log segment that this memtable needs; `u64::MAX` when it needs none.
+    pub(crate) fn first_segment(&self) -> u64 {
+        self.first_segment.load(Ordering::Relaxed)
+    }
+}
+
+/// What a reader of one keyspace needs, newest first.
+
+pub(crate) struct ReadView {
+    pub(crate) memtable: Arc<LoggedMemtable>,
+    /// Sealed memtables, the newest first.
+    pub(crate) sealed: Vec<Arc<LoggedMemtable>>,
+    pub(crate) version: Arc<KeyspaceVersion>,
+}
+
+impl ReadView {
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<LoggedMemtable>> {
+        std::iter::once(&self.memtable).chain(&self.sealed)
+    }
+}
+
+/// One open keyspace.
+
+pub(crate) struct KeyspaceState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) options: KeyspaceOptions,
+    pub(crate) view: ArcSwap<ReadView>,
+    pub(crate) is_dropped: AtomicBool,
+    /// A flush of this keyspace runs: they run one at a time, the oldest memtable first.
+    pub(crate) is_flushing: AtomicBool,
+}
+
+impl KeyspaceState {
+    pub(crate) fn new(version: Arc<KeyspaceVersion>) -> Arc<Self> {
+        let memtable = LoggedMemtable::new();
+        Arc::new(Self {
+            id: u32::try_from(version.id).expect("ids are given out from 1 upward, one at a time"),
+            name: version.name.to_string(),
+            options: KeyspaceOptions::clone(&version.options),
+            view: ArcSwap::from_pointee(ReadView { memtable, sealed: Vec::new(), version }),
+            is_dropped: AtomicBool::new(false),
+            is_flushing: AtomicBool::new(false),
+        })
+    }
+
+    /// A view and a sequence number that belong together, see the head of this file.
+    pub(crate) fn read_point(&self, snapshots: &Snapshots) -> (Arc<ReadView>, Sequence) {
+        let mut view = self.view.load_full();
+        loop {
+            let sequence = snapshots.visible();
+            let now = self.view.load();
+            if Arc::ptr_eq(&view, &now) {
+                return (view, sequence);
+            }
+            view = Arc::clone(&now);
+        }
+    }
+
+    /// Replaces the view by what `change` makes of it.
+    pub(crate) fn replace_view(&self, change: impl Fn(&ReadView) -> ReadView) {
+        self.view.rcu(|view| Arc::new(change(view)));
+    }
+
+    /// Seals the memtable: writes go to a new one from now on. An empty memtable stays. Under the `log` lock.
+    pub(crate) fn seal(&self) -> bool {
+        let view = self.view.load();
+        if view.memtable.memtable.is_empty() {
+            return false;
+        }
+        self.replace_view(|view| {
+            let mut sealed = view.sealed.clone();
+            sealed.insert(0, Arc::clone(&view.memtable));
+            ReadView { memtable: LoggedMemtable::new(), sealed, version: Arc::clone(&view.version) }
+        });
+        true
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_dropped.load(Ordering::Acquire) { Err(Error::KeyspaceDropped) } else { Ok(()) }
+    }
+}
+
+/// The log and the last number given out: what the commit leader works on.
+
+pub(crate) struct LogState {
+    pub(crate) log: Log,
+    pub(crate) last_sequence: Sequence,
+}
+
+/// The keyspaces by id.
+pub(crate) type Keyspaces = BTreeMap<u32, Arc<KeyspaceState>>;
+
+/// An open database.
+
+pub(crate) struct Engine {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) folder: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) runtime: Runtime,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) digester: Digester,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) keyspaces: ArcSwap<Keyspaces>,
+    /// `None` when opened read-only.
+    pub(crate) log: Mutex<Option<LogState>>,
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) group: GroupQueue<Request, Result<()>>,
+    pub(crate) back_pressure: BackPressure,
+    pub(crate) scheduler: Scheduler,
+    /// The first failure after which nothing more is written.
+    pub(crate) failure: OnceLock<Arc<str>>,
+    pub(crate) is_closed: AtomicBool,
+    pub(crate) report: OpenReport,
+    /// Dropped last: the folder is free when all else is gone.
+    pub(crate) lock: Option<Box<dyn Lock>>,
+}
+
+impl Engine {
+    /// Tells the program's listener.
+    pub(crate) fn tell(&self, event: &Event) {
+        if let Some(listener) = &self.options.listener {
+            listener.on_event(event);
+        }
+    }
+
+    /// Refuses from now on: what is on disk is no longer known.
+    pub(crate) fn poison(&self, error: &Error) {
+        let _ = self.failure.set(Arc::from(error.to_string()));
+    }
+
+    /// Refuses writes that can't be done.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        if self.options.read_only {
+            return Err(Error::ReadOnly { path: self.folder.clone() });
+        }
+        match self.failure.get() {
+            Some(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
+            None => Ok(()),
+        }
+    }
+
+    /// The keyspace of this id, unless it was dropped.
+    pub(crate) fn keyspace(&self, id: u32) -> Option<Arc<KeyspaceState>> {
+        self.keyspaces.load().get(&id).cloned()
+    }
+}

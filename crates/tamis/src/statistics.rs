@@ -1,0 +1,50 @@
+//! The statistics that programs get: the counters, and how log, cache and levels stand.
+
+use crate::{
+    metrics::{KeyspaceStatistics, LevelStatistics, Statistics},
+    state::{Engine, KeyspaceState},
+    version::level::Level,
+};
+
+impl Engine {
+    /// See [`crate::Db::statistics`].
+    pub(crate) fn statistics(&self) -> Statistics {
+        let mut statistics = self.metrics.snapshot();
+        statistics.log_bytes = self.log.lock().as_ref().map_or(0, |state| state.log.total_bytes());
+        statistics.cache_bytes = self.tables.block_bytes();
+        statistics.cache_pinned_bytes = self.tables.pinned_bytes();
+        statistics.keyspaces = self.keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
+        statistics
+    }
+}
+
+fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
+    let view = keyspace.view.load();
+    let mut levels: Vec<LevelStatistics> = Vec::new();
+    for partition in &view.version.partitions {
+        for (index, level) in partition.levels.iter().enumerate() {
+            if levels.len() <= index {
+                levels.resize(index + 1, LevelStatistics::default());
+            }
+            if let Some(sum) = levels.get_mut(index) {
+                add(sum, level);
+            }
+        }
+    }
+    KeyspaceStatistics {
+        name: keyspace.name.clone(),
+        memtable_bytes: view.memtable.memtable.bytes() as u64,
+        sealed_memtable_count: view.sealed.len(),
+        levels,
+    }
+}
+
+fn add(sum: &mut LevelStatistics, level: &Level) {
+    sum.run_count += level.runs().len();
+    for table in level.tables() {
+        sum.table_count += 1;
+        sum.bytes += table.file_bytes();
+        sum.entry_count += table.summary().entry_count;
+        sum.tombstone_count += table.summary().tombstone_count;
+    }
+}

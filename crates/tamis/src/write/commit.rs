@@ -1,0 +1,287 @@
+//! The commit pipeline: one leader numbers the writes of its group, logs them, puts them into the memtables and
+//! publishes them.
+//!
+//! # Invariants
+//!
+//! 1. Sequence numbers reach the log in order; an entry's number is above all numbers logged before it.
+//! 2. A number is visible only when its entry, and every entry below it, is in a memtable.
+//! 3. What the log refused was put into no memtable and was never visible; its numbers are given out again.
+//! 4. A memtable knows the oldest log segment that holds one of its entries before the entry is visible.
+//! 5. A group is one log record: after a crash it is there whole or not at all, and so is each batch in it.
+//!
+//! # Steps
+//!
+//! back-pressure (outside of any lock) -> group ([`super::GroupQueue`]) -> room (seal full memtables) -> number ->
+//! log (and sync, when one of the group asked for it) -> memtables -> publish -> wake the background.
+
+use std::sync::Arc;
+
+use crate::{
+    batch::WriteBatch,
+    error::{Error, Result},
+    events::Event,
+    frame::FRAME_HEADER_BYTES,
+    options::Durability,
+    state::{Engine, KeyspaceState, LogState},
+    write::back_pressure::{Pressure, SEALED_COUNT_MAX},
+};
+
+/// Bytes of a group's batches beyond which the rest of the group gets records of its own.
+const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// What a writer brings to its group.
+#[derive(Debug)]
+pub(crate) struct Request {
+    batch: WriteBatch,
+    durability: Durability,
+}
+
+/// The batches of a group that go into one log record.
+#[derive(Default)]
+struct Record {
+    batches: Vec<WriteBatch>,
+    size_bytes: usize,
+    /// Each once.
+    keyspaces: Vec<Arc<KeyspaceState>>,
+    durability: Durability,
+}
+
+impl Record {
+    fn add(&mut self, request: Request, keyspaces: Vec<Arc<KeyspaceState>>) {
+        self.size_bytes += request.batch.size_bytes();
+        self.durability = match self.batches.is_empty() {
+            true => request.durability,
+            false => self.durability.max(request.durability),
+        };
+        self.batches.push(request.batch);
+        if self.keyspaces.is_empty() {
+            self.keyspaces = keyspaces;
+            return;
+        }
+        for keyspace in keyspaces {
+            if !self.keyspaces.iter().any(|other| other.id == keyspace.id) {
+                self.keyspaces.push(keyspace);
+            }
+        }
+    }
+}
+
+/// Puts numbered batches into the memtables; returns the bytes of their keys and values.
+fn insert(record: &Record) -> u64 {
+    let views: Vec<_> = record.keyspaces.iter().map(|keyspace| (keyspace.id, keyspace.view.load())).collect();
+    let mut user_bytes = 0;
+    for entry in record.batches.iter().flat_map(WriteBatch::entries) {
+        if let Some((_, view)) = views.iter().find(|(id, _)| *id == entry.keyspace) {
+            view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            user_bytes += (entry.key.len() + entry.value.len()) as u64;
+        }
+    }
+    user_bytes
+}
+
+impl Engine {
+    /// Writes a batch: all of it or nothing. See [`crate::Db::write_with`].
+    pub(crate) fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.slow_down(&batch)?;
+        let request = Request { batch, durability };
+        self.group.submit(request, |own, followers| self.lead(own, followers))?;
+        self.run_inline();
+        Ok(())
+    }
+
+    /// Leads a group: as few records as the bound on their size allows. A batch for a keyspace that is gone fails alone.
+    fn lead(&self, own: Request, followers: Vec<Request>) -> (Result<()>, Vec<Result<()>>) {
+        let mut log = self.log.lock();
+        let mut results = Vec::with_capacity(1 + followers.len());
+        let mut record = Record::default();
+        for request in std::iter::once(own).chain(followers) {
+            let keyspaces = match self.keyspaces_of(&request.batch) {
+                Ok(keyspaces) => keyspaces,
+                Err(error) => {
+                    self.commit(log.as_mut(), &mut record, &mut results);
+                    results.push(Err(error));
+                    continue;
+                }
+            };
+            if record.size_bytes + request.batch.size_bytes() > RECORD_BYTES_MAX {
+                self.commit(log.as_mut(), &mut record, &mut results);
+            }
+            record.add(request, keyspaces);
+        }
+        self.commit(log.as_mut(), &mut record, &mut results);
+        drop(log);
+        let own = results.remove(0);
+        (own, results)
+    }
+
+    /// The keyspaces that a batch writes to.
+    fn keyspaces_of(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
+        let keyspaces = self.keyspaces.load();
+        let find = |id| keyspaces.get(&id).cloned().ok_or(Error::KeyspaceDropped);
+        batch.keyspaces().map(find).collect()
+    }
+
+    /// Commits a record and leaves it empty; each of its batches gets the same result.
+    fn commit(&self, state: Option<&mut LogState>, record: &mut Record, results: &mut Vec<Result<()>>) {
+        if record.batches.is_empty() {
+            return;
+        }
+        let mut record = std::mem::take(record);
+        let count = record.batches.len();
+        let result = match state {
+            Some(state) => self.commit_record(state, &mut record),
+            None => Err(Error::ReadOnly { path: self.folder.clone() }),
+        };
+        results.extend(std::iter::repeat_n(result, count));
+    }
+
+    /// One record: log, memtables, publish.
+    fn commit_record(&self, state: &mut LogState, record: &mut Record) -> Result<()> {
+        self.check_writable()?;
+        self.make_room(state, &record.keyspaces);
+        let mut last_sequence = state.last_sequence;
+        for batch in &mut record.batches {
+            batch.seal(last_sequence + 1);
+            last_sequence += batch.sequence_count();
+        }
+        let parts: Vec<&[u8]> = record.batches.iter().map(WriteBatch::bytes).collect();
+        // The log may go on to another segment by itself: the number from before is a lower bound.
+        let segment = state.log.number();
+        let now = self.runtime.clock.now();
+        if let Err(error) = state.log.append(&parts, record.durability, now) {
+            self.note_refusal(state, &error);
+            return Err(error);
+        }
+        for keyspace in &record.keyspaces {
+            keyspace.view.load().memtable.note_segment(segment);
+        }
+        let user_bytes = insert(record);
+        state.last_sequence = last_sequence;
+        self.snapshots.publish(last_sequence);
+        self.metrics.writes.add(record.batches.len() as u64);
+        self.metrics.entries_written.add(record.batches.iter().map(|batch| batch.len() as u64).sum());
+        self.metrics.user_bytes_written.add(user_bytes);
+        self.metrics.log_bytes_written.add((FRAME_HEADER_BYTES + record.size_bytes) as u64);
+        self.bound_log(state);
+        Ok(())
+    }
+
+    /// Seals the memtables that are full.
+    fn make_room(&self, state: &mut LogState, touched: &[Arc<KeyspaceState>]) {
+        let mut is_sealed = false;
+        for keyspace in touched {
+            if keyspace.view.load().memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes {
+                is_sealed |= keyspace.seal();
+            }
+        }
+        if is_sealed {
+            self.begin_segment(state);
+        }
+    }
+
+    /// Begins a new log segment, so that old ones can go once their memtables are flushed. Where none can be made the
+    /// old one goes on: nothing depends on it but the time at which space is freed.
+    pub(crate) fn begin_segment(&self, state: &mut LogState) {
+        if let Err(error) = state.log.rotate() {
+            self.tell(&Event::JobFailed { job: "begin a log segment", error: error.to_string() });
+            self.note_refusal(state, &error);
+        }
+        self.scheduler.wake();
+    }
+
+    /// Keeps the log below its limit: the memtables that hold its oldest segment are sealed, to be flushed.
+    fn bound_log(&self, state: &mut LogState) {
+        if state.log.total_bytes() <= self.options.log_bytes_max {
+            return;
+        }
+        let Some(oldest) = self.oldest_needed_segment() else { return };
+        let mut is_sealed = false;
+        for keyspace in self.keyspaces.load().values() {
+            if keyspace.view.load().memtable.first_segment() == oldest {
+                is_sealed |= keyspace.seal();
+            }
+        }
+        if is_sealed {
+            self.begin_segment(state);
+        }
+    }
+
+    /// The oldest log segment that some memtable needs.
+    pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
+        let keyspaces = self.keyspaces.load();
+        let needed = keyspaces.values().flat_map(|keyspace| {
+            let view = keyspace.view.load_full();
+            view.memtables().map(|memtable| memtable.first_segment()).min()
+        });
+        needed.min().filter(|&number| number != u64::MAX)
+    }
+
+    /// Makes writers as slow as the background is behind; waits where a keyspace has as many sealed memtables as
+    /// memory allows.
+    fn slow_down(&self, batch: &WriteBatch) -> Result<()> {
+        let Some(id) = batch.keyspaces().next() else { return Ok(()) };
+        let Some(keyspace) = self.keyspace(id) else { return Err(Error::KeyspaceDropped) };
+        let view = keyspace.view.load();
+        let is_full = view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes;
+        if is_full && view.sealed.len() >= SEALED_COUNT_MAX {
+            drop(view);
+            return self.wait_for_flush(&keyspace);
+        }
+        let pressure = Pressure {
+            sealed_count: view.sealed.len(),
+            level0_run_count: view.version.level0_run_count(),
+            level0_runs_trigger: keyspace.options.level0_runs as usize,
+        };
+        drop(view);
+        let wait = self.back_pressure.charge(pressure, batch.size_bytes() as u64);
+        if !wait.is_zero() && self.options.workers > 0 {
+            self.metrics.slowed_writes.add(1);
+            self.metrics.slowed_microseconds.add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
+            self.scheduler.wait_for_progress(&*self.runtime.clock, wait);
+        }
+        Ok(())
+    }
+
+    /// Waits until a flush made room, or says why none can.
+    fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let start = self.runtime.clock.now();
+        self.metrics.stopped_writes.add(1);
+        self.tell(&Event::BackPressure { microseconds_per_mib: None });
+        let result = loop {
+            self.run_inline();
+            if keyspace.view.load().sealed.len() < SEALED_COUNT_MAX || keyspace.check().is_err() {
+                break Ok(());
+            }
+            if let Err(error) = self.check_writable() {
+                break Err(error);
+            }
+            if let Some(error) = self.scheduler.flush_failure() {
+                break Err(error);
+            }
+            self.scheduler.wait_for_progress(&*self.runtime.clock, std::time::Duration::from_millis(20));
+        };
+        let waited = self.runtime.clock.now().saturating_sub(start);
+        self.metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        self.tell(&Event::BackPressure { microseconds_per_mib: Some(0) });
+        result
+    }
+
+    /// Makes all acknowledged writes as durable as `durability` says.
+    pub(crate) fn persist(&self, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
+        state.log.persist(durability).inspect_err(|error| self.note_refusal(state, error))
+    }
+
+    /// After a failed sync of the log nothing more is written, to the manifest neither.
+    fn note_refusal(&self, state: &LogState, error: &Error) {
+        if state.log.refusal().is_some() {
+            self.poison(error);
+        }
+    }
+}

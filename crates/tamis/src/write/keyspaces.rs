@@ -1,0 +1,77 @@
+//! Making and dropping keyspaces.
+//!
+//! Both are manifest edits, synced when the call returns. They run under the `log` lock, so that no write for a
+//! keyspace is under way while it goes, and a keyspace is in the manifest before its first entry is in the log.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use crate::{
+    error::{Error, Result},
+    options::KeyspaceOptions,
+    recover::new_keyspace,
+    state::{Engine, KeyspaceState, Keyspaces},
+    version::edit::{Change, VersionEdit},
+};
+
+/// The longest name in bytes.
+const NAME_LENGTH_MAX: usize = 255;
+
+impl Engine {
+    /// See [`crate::Db::create_keyspace`].
+    pub(crate) fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceState>> {
+        options.check()?;
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX {
+            return Err(Error::InvalidArgument {
+                what: "keyspace name",
+                got: format!("{name:?}"),
+                expected: "give 1 to 255 bytes".to_owned(),
+            });
+        }
+        self.check_writable()?;
+        let log = self.log.lock();
+        if self.keyspaces.load().values().any(|state| state.name == name) {
+            return Err(Error::KeyspaceExists { name: name.to_owned() });
+        }
+        // Numbers given out before concern other keyspaces.
+        let sequence = log.as_ref().map_or(0, |state| state.last_sequence);
+        let edit = new_keyspace(&self.versions, name, &options, sequence);
+        let state = self.apply(edit)?;
+        let version =
+            state.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
+        let keyspace = KeyspaceState::new(Arc::clone(version));
+        self.replace_keyspaces(|keyspaces| keyspaces.insert(keyspace.id, Arc::clone(&keyspace)));
+        drop(log);
+        Ok(keyspace)
+    }
+
+    /// See [`crate::Db::drop_keyspace`].
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        if name == crate::db::DEFAULT_KEYSPACE {
+            return Err(Error::InvalidArgument {
+                what: "keyspace",
+                got: format!("{name:?}"),
+                expected: "the default keyspace can't be dropped; name another".to_owned(),
+            });
+        }
+        self.check_writable()?;
+        let log = self.log.lock();
+        let keyspace = self.keyspaces.load().values().find(|state| state.name == name).cloned();
+        let keyspace = keyspace.ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
+        let mut edit = VersionEdit::default();
+        edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
+        self.apply(edit)?;
+        keyspace.is_dropped.store(true, Ordering::Release);
+        self.replace_keyspaces(|keyspaces| keyspaces.remove(&keyspace.id));
+        drop(log);
+        self.scheduler.wake();
+        Ok(())
+    }
+
+    fn replace_keyspaces<R>(&self, change: impl Fn(&mut Keyspaces) -> R) {
+        self.keyspaces.rcu(|keyspaces| {
+            let mut changed = Keyspaces::clone(keyspaces);
+            change(&mut changed);
+            changed
+        });
+    }
+}
