@@ -9,6 +9,9 @@ use crate::{
     events::EventListener,
 };
 
+/// The name of the keyspace that every database has.
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
 /// Compression of data blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {

@@ -27,7 +27,7 @@ use crate::{
     error::{Error, Result},
     file_name::{FileName, LOCK},
     metrics::Metrics,
-    options::{KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
     read::snapshot::Snapshots,
     runtime::Runtime,
     state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
@@ -67,6 +67,8 @@ pub struct OpenReport {
     pub replayed_entries: u64,
     /// Torn ends of the log that were left out, after a crash: writes that were not synced.
     pub log_cuts: Vec<LogCut>,
+    /// Bytes at the manifest's end that a crash had torn and that were left out: an edit that was not acknowledged.
+    pub manifest_cut_bytes: u64,
     /// Files that interrupted work had left and that were removed.
     pub swept_file_count: usize,
     /// Files in the folder that are none of the database's; they are left alone.
@@ -87,13 +89,19 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     }
     let lock = take_lock(&*vfs, folder, options.read_only)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
-    let versions = match kind {
-        FolderKind::Vacant => create(&vfs, folder, &runtime)?,
+    let (versions, torn) = match kind {
+        FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
         FolderKind::Database => {
             let mode = if options.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
-            VersionSet::open(Arc::clone(&vfs), folder, mode)?.0
+            VersionSet::open(Arc::clone(&vfs), folder, mode)?
         }
     };
+    report.manifest_cut_bytes = torn.map_or(0, |torn| torn.bytes);
+    // A crash while the database was made may have left it without.
+    if !options.read_only && versions.state().keyspace_named(DEFAULT_KEYSPACE).is_none() {
+        let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
+        versions.apply(edit, |_| {})?;
+    }
     let versions = Arc::new(versions);
     let keyspaces: Keyspaces = versions
         .state()
@@ -129,7 +137,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         failure: OnceLock::new(),
         is_closed: AtomicBool::new(false),
         report,
-        lock,
+        lock: Mutex::new(lock),
     })
 }
 
@@ -147,13 +155,10 @@ fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<
     }
 }
 
-/// A new database with its default keyspace.
+/// A new database without keyspaces.
 fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
-    let versions = VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)?;
-    let edit = new_keyspace(&versions, crate::db::DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
-    versions.apply(edit, |_| {})?;
-    Ok(versions)
+    VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)
 }
 
 /// The edit that makes a keyspace with one partition; nothing up to `sequence` concerns it.

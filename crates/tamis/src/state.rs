@@ -177,8 +177,8 @@ pub(crate) struct Engine {
     pub(crate) failure: OnceLock<Arc<str>>,
     pub(crate) is_closed: AtomicBool,
     pub(crate) report: OpenReport,
-    /// Dropped last: the folder is free when all else is gone.
-    pub(crate) lock: Option<Box<dyn Lock>>,
+    /// Let go by close: the folder is free then.
+    pub(crate) lock: Mutex<Option<Box<dyn Lock>>>,
 }
 
 impl Engine {
@@ -194,11 +194,14 @@ impl Engine {
         let _ = self.failure.set(Arc::from(error.to_string()));
     }
 
+    /// Refuses reads of a database that was closed: its folder may have another owner.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
     /// Refuses writes that can't be done.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::Closed);
-        }
+        self.check_open()?;
         if self.options.read_only {
             return Err(Error::ReadOnly { path: self.folder.clone() });
         }

@@ -18,7 +18,7 @@ use crate::{
     batch::WriteBatch,
     error::{Error, Result},
     metrics::Statistics,
-    options::{Durability, KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     read::scan::Scan,
     recover::{self, OpenReport},
     runtime::{Joined, Runtime},
@@ -26,9 +26,6 @@ use crate::{
     state::Engine,
     verify::VerifyReport,
 };
-
-/// The name of the keyspace that every database has.
-pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 
 /// An open database: cheap to clone, usable from any thread. The last clone (and the last [`Keyspace`] and
 /// [`Snapshot`]) to go closes it.
@@ -62,19 +59,20 @@ struct Handle {
 }
 
 impl Handle {
-    /// Gives deferred log bytes to the operating system, lets running jobs end, and stops the workers.
+    /// Syncs the log, lets running jobs end, and stops the workers.
     fn close(&self) -> Result<()> {
-        if self.engine.is_closed.load(Ordering::Acquire) {
+        if self.engine.check_open().is_err() {
             return Ok(());
         }
         let flushed = match self.engine.check_writable() {
-            Ok(()) => self.engine.persist(Durability::Buffered),
+            Ok(()) => self.engine.close_log(),
             Err(_) => Ok(()),
         };
         self.engine.is_closed.store(true, Ordering::Release);
         self.engine.scheduler.stop();
         self.threads.lock().clear();
         self.engine.sweep();
+        *self.engine.lock.lock() = None;
         flushed
     }
 }
@@ -328,8 +326,8 @@ impl Db {
         self.handle.engine.verify()
     }
 
-    /// Closes the database: deferred writes reach the operating system, running jobs end, workers stop. Memtables stay
-    /// in the log. Later writes through other handles get [`Error::Closed`]; reads go on.
+    /// Closes the database: the log is synced, running jobs end, workers stop. Memtables stay
+    /// in the log. Later calls through other handles get [`Error::Closed`]; scans that were begun go on.
     ///
     /// # Errors
     /// As [`Db::persist`].

@@ -23,6 +23,7 @@ impl Engine {
         snapshot: Option<Sequence>,
     ) -> Result<Option<Slice>> {
         check_key(key)?;
+        self.check_open()?;
         keyspace.check()?;
         let (view, visible) = keyspace.read_point(&self.snapshots);
         self.metrics.point_reads.add(1);
@@ -36,6 +37,7 @@ impl Engine {
         keys: impl IntoIterator<Item = K>,
         snapshot: Option<Sequence>,
     ) -> Result<Vec<Option<Slice>>> {
+        self.check_open()?;
         keyspace.check()?;
         let (view, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);

@@ -298,7 +298,7 @@ impl fmt::Debug for Scan {
 impl Engine {
     /// A scan of `bounds` as of `snapshot`, or as of now.
     pub(crate) fn scan(&self, keyspace: &KeyspaceState, bounds: Bounds, snapshot: Option<Sequence>) -> Scan {
-        if let Err(error) = keyspace.check() {
+        if let Err(error) = self.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
         self.metrics.scans.add(1);

@@ -278,6 +278,13 @@ impl Engine {
         state.log.persist(durability).inspect_err(|error| self.note_refusal(state, error))
     }
 
+    /// The last step on the log: all of it is synced, and says so.
+    pub(crate) fn close_log(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return Ok(()) };
+        state.log.close().inspect_err(|error| self.note_refusal(state, error))
+    }
+
     /// After a failed sync of the log nothing more is written, to the manifest neither.
     fn note_refusal(&self, state: &LogState, error: &Error) {
         if state.log.refusal().is_some() {

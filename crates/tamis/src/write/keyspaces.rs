@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     error::{Error, Result},
-    options::KeyspaceOptions,
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     recover::new_keyspace,
     state::{Engine, KeyspaceState, Keyspaces},
     version::edit::{Change, VersionEdit},
@@ -46,7 +46,7 @@ impl Engine {
 
     /// See [`crate::Db::drop_keyspace`].
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
-        if name == crate::db::DEFAULT_KEYSPACE {
+        if name == DEFAULT_KEYSPACE {
             return Err(Error::InvalidArgument {
                 what: "keyspace",
                 got: format!("{name:?}"),

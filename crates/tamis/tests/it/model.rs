@@ -1,0 +1,252 @@
+//! The database against `BTreeMap`: random operations with snapshots, flushes, compactions and reopens in the list.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use tamis::{Db, Durability, Keyspace, Scan, Snapshot, WriteBatch};
+use tamis_vfs::MemVfs;
+
+use crate::support::{Random, inline_options, open_in_memory, small_keyspace};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Keys that are prefixes of each other, with runs of 0x00 and 0xFF.
+fn key(random: &mut Random) -> Vec<u8> {
+    let length = 1 + random.below(6) as usize;
+    let symbols = [0x00, 0x01, b'a', b'b', 0xFE, 0xFF];
+    (0..length).map(|_| symbols[random.below(6) as usize]).collect()
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    let length = match random.below(50) {
+        0 => 9_000,
+        1..10 => 0,
+        _ => random.below(120) as usize,
+    };
+    vec![random.next() as u8; length]
+}
+
+fn bounds(random: &mut Random) -> Bounds {
+    let mut bound = || match random.below(3) {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(key(random)),
+        _ => Bound::Excluded(key(random)),
+    };
+    (bound(), bound())
+}
+
+fn contains((lower, upper): &Bounds, key: &[u8]) -> bool {
+    let is_above = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(lower) => key >= lower.as_slice(),
+        Bound::Excluded(lower) => key > lower.as_slice(),
+    };
+    is_above
+        && match upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= upper.as_slice(),
+            Bound::Excluded(upper) => key < upper.as_slice(),
+        }
+}
+
+fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Random) {
+    let mut expected: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
+    // Steps from both ends until they meet.
+    let style = random.below(3);
+    while !expected.is_empty() {
+        let is_front = style == 0 || style == 2 && random.below(2) == 0;
+        let (step, want) = if is_front {
+            (scan.next(), expected.remove(0))
+        } else {
+            (scan.next_back(), expected.pop().unwrap())
+        };
+        let (key, value) = step.expect("an entry is missing").unwrap();
+        assert_eq!((&*key, &*value), (want.0.as_slice(), want.1.as_slice()), "front: {is_front}");
+    }
+    assert!(scan.next().is_none(), "an entry too many");
+    assert!(scan.next_back().is_none(), "an entry too many at the back");
+}
+
+/// Walks a scan back and forth with seeks.
+fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Random) {
+    let entries: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
+    // The entry that `advance` gives next.
+    let mut next = 0_usize;
+    let mut is_on = false;
+    for _ in 0..12 {
+        match random.below(4) {
+            0 => {
+                let target = key(random);
+                scan.seek(&target).unwrap();
+                next = entries.partition_point(|(key, _)| **key < target);
+                is_on = false;
+            }
+            1 => {
+                let moved = scan.retreat().unwrap();
+                let wanted = if is_on { next.checked_sub(2) } else { next.checked_sub(1) };
+                assert_eq!(moved, wanted.is_some());
+                match wanted {
+                    Some(index) => {
+                        assert_eq!(scan.key(), entries[index].0.as_slice());
+                        next = index + 1;
+                    }
+                    None => next = 0,
+                }
+                is_on = moved;
+            }
+            _ => {
+                let moved = scan.advance().unwrap();
+                assert_eq!(moved, next < entries.len());
+                if moved {
+                    assert_eq!(scan.key(), entries[next].0.as_slice());
+                    assert_eq!(scan.value(), entries[next].1.as_slice());
+                    next += 1;
+                }
+                is_on = moved;
+            }
+        }
+    }
+}
+
+struct World {
+    vfs: MemVfs,
+    db: Option<Db>,
+    models: Vec<Model>,
+    snapshots: Vec<(Snapshot, Vec<Model>)>,
+}
+
+impl World {
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    fn keyspace(&self, index: usize) -> Keyspace {
+        let options = small_keyspace();
+        self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        let index = random.below(2) as usize;
+        let keyspace = self.keyspace(index);
+        match random.below(100) {
+            0..40 => {
+                let (key, value) = (key(random), value(random));
+                keyspace.put(&key, &value).unwrap();
+                self.models[index].insert(key, value);
+            }
+            40..52 => {
+                let key = key(random);
+                keyspace.delete(&key).unwrap();
+                self.models[index].remove(&key);
+            }
+            52..60 => self.write_batch(random),
+            60..75 => {
+                let key = key(random);
+                let found = keyspace.get(&key).unwrap();
+                assert_eq!(found.as_deref(), self.models[index].get(&key).map(Vec::as_slice));
+            }
+            75..84 => {
+                let bounds = bounds(random);
+                let model = &self.models[index];
+                check_scan(keyspace.range(bounds.clone()), model, &bounds, random);
+                check_walk(keyspace.range(bounds.clone()), model, &bounds, random);
+            }
+            84..86 => {
+                let prefix = key(random);
+                let found: Vec<_> = keyspace.prefix(&prefix).map(|entry| entry.unwrap().0.to_vec()).collect();
+                let model = &self.models[index];
+                let expected: Vec<_> = model.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+                assert_eq!(found, expected);
+            }
+            86..89 => {
+                if self.snapshots.len() < 4 {
+                    self.snapshots.push((self.db().snapshot(), self.models.clone()));
+                }
+            }
+            89..92 => self.check_snapshot(index, random),
+            92..94 => self.db().flush().unwrap(),
+            94..96 => {
+                let bounds = bounds(random);
+                self.db().compact_range(&keyspace, bounds).unwrap();
+            }
+            96..97 => self.reopen(),
+            97..98 => {
+                let report = self.db().verify().unwrap();
+                assert!(report.is_sound(), "{:?}", report.faults);
+            }
+            _ => {
+                let keys: Vec<_> = (0..5).map(|_| key(random)).collect();
+                let found = keyspace.multi_get(&keys).unwrap();
+                for (key, value) in keys.iter().zip(found) {
+                    assert_eq!(value.as_deref(), self.models[index].get(key).map(Vec::as_slice));
+                }
+            }
+        }
+    }
+
+    fn write_batch(&mut self, random: &mut Random) {
+        let mut batch = WriteBatch::new();
+        for _ in 0..random.below(8) {
+            let index = random.below(2) as usize;
+            let keyspace = self.keyspace(index);
+            let key = key(random);
+            if random.below(3) == 0 {
+                batch.delete(&keyspace, &key).unwrap();
+                self.models[index].remove(&key);
+            } else {
+                let value = value(random);
+                batch.put(&keyspace, &key, &value).unwrap();
+                self.models[index].insert(key, value);
+            }
+        }
+        let durability = [Durability::Deferred, Durability::Buffered, Durability::Synced];
+        self.db().write_with(batch, durability[random.below(3) as usize]).unwrap();
+    }
+
+    fn check_snapshot(&mut self, index: usize, random: &mut Random) {
+        if self.snapshots.is_empty() {
+            return;
+        }
+        let chosen = random.below(self.snapshots.len() as u64) as usize;
+        let keyspace = self.keyspace(index);
+        let (snapshot, models) = &self.snapshots[chosen];
+        let key = key(random);
+        let found = snapshot.get(&keyspace, &key).unwrap();
+        assert_eq!(found.as_deref(), models[index].get(&key).map(Vec::as_slice), "through a snapshot");
+        let bounds = bounds(random);
+        check_scan(snapshot.range(&keyspace, bounds.clone()), &models[index], &bounds, random);
+        if random.below(3) == 0 {
+            self.snapshots.swap_remove(chosen);
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.db.take().unwrap().close().unwrap();
+        self.db = Some(open_in_memory(&self.vfs, inline_options()).unwrap());
+    }
+}
+
+fn run(seed: u64, step_count: usize) {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let mut world =
+        World { vfs, db: Some(db), models: vec![Model::new(), Model::new()], snapshots: Vec::new() };
+    let mut random = Random(seed);
+    for _ in 0..step_count {
+        world.step(&mut random);
+    }
+    world.reopen();
+    for index in 0..2 {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        check_scan(world.keyspace(index).range(all.clone()), &world.models[index], &all, &mut random);
+    }
+}
+
+#[test]
+fn random_operations_agree_with_a_map() {
+    for seed in 0..24 {
+        println!("seed {seed}");
+        run(seed, 3_000);
+    }
+}
