@@ -10,6 +10,7 @@ use crate::{
     table::{
         environment::ReadCost,
         properties::TableOrigin,
+        reader::TableReader,
         writer::{TableOptions, TableWriter},
     },
     version::handle::{Garbage, Table},
@@ -70,4 +71,38 @@ fn a_held_table_can_be_read_after_it_was_closed() {
     assert!(
         cache.reader(table).unwrap().get(b"key2", SEQUENCE_MAX, &mut ReadCost::default()).unwrap().is_none()
     );
+}
+
+#[test]
+fn cache_bytes_and_cache_pinned_percent_bound_what_is_kept() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let tables = tables(&vfs, 40);
+    let kept = |cache_bytes, cache_pinned_percent| {
+        let options = Options {
+            table_access: Access::Buffered,
+            cache_bytes,
+            cache_pinned_percent,
+            ..Options::default()
+        };
+        let cache = TableCache::new(&vfs, Path::new("/db"), &options, &Arc::default());
+        let readers: Vec<_> = tables
+            .iter()
+            .map(|table| {
+                let reader = TableReader::open(cache.environment(), table.number(), None).unwrap();
+                let found = reader.get(table.smallest_key(), SEQUENCE_MAX, &mut ReadCost::default());
+                assert!(found.unwrap().is_some());
+                reader
+            })
+            .collect();
+        let (blocks, pinned) = (cache.block_bytes(), cache.pinned_bytes());
+        drop(readers);
+        assert_eq!(cache.pinned_bytes(), 0, "a closed table holds nothing");
+        (blocks, pinned)
+    };
+    let (blocks, pinned) = kept(1 << 20, 20);
+    assert!(blocks > 40 * 4096 && pinned > 40 * 128, "all fits: {blocks} {pinned}");
+    let (blocks, pinned) = kept(50_000, 4);
+    assert!((20_000..=48_000).contains(&blocks) && (1..=2000).contains(&pinned), "{blocks} {pinned}");
+    assert_eq!(kept(1 << 20, 0).1, 0);
+    assert_eq!(kept(1 << 20, 100).0, 0);
 }
