@@ -1,0 +1,140 @@
+//! Keys and values as people and programs write them: text, hex, or 64-bit numbers.
+//!
+//! Reading is exact. Showing text is for people: bytes that can't be printed appear as `\xNN`; in JSON, bytes that the
+//! chosen format can't express appear as `{"hex": "..."}`, which is read back exactly.
+
+use std::{fmt::Write as _, os::unix::ffi::OsStrExt as _};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+#[cfg(test)]
+mod tests;
+
+/// How bytes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The bytes themselves, as UTF-8 text.
+    Text,
+    /// Two hexadecimal digits a byte; `0x` may stand before them.
+    Hex,
+    /// A 64-bit number, kept as 8 big-endian bytes so that numbers sort as keys do.
+    U64,
+}
+
+/// Options that choose how keys and values are written.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Formats {
+    /// How keys are written
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub(crate) key_format: Format,
+    /// How values are written
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub(crate) value_format: Format,
+}
+
+impl Format {
+    /// The bytes that `text` stands for; the error says what is wrong with it.
+    pub(crate) fn parse(self, text: &[u8]) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Text => Ok(text.to_vec()),
+            Self::Hex => parse_hex(text),
+            Self::U64 => parse_u64(text).map(|number| number.to_be_bytes().to_vec()),
+        }
+    }
+
+    /// The bytes of a command line argument.
+    pub(crate) fn argument(self, what: &str, text: &std::ffi::OsStr) -> Result<Vec<u8>, Failure> {
+        self.parse(text.as_bytes()).map_err(|error| Failure::Usage(format!("{what}: {error}")))
+    }
+
+    /// The bytes of a JSON value: a string or number in this format, or `{"hex": "..."}`.
+    pub(crate) fn parse_json(self, value: &Value) -> Result<Vec<u8>, String> {
+        match value {
+            Value::String(text) => self.parse(text.as_bytes()),
+            Value::Number(number) => self.parse(number.to_string().as_bytes()),
+            Value::Object(fields) if fields.len() == 1 => match fields.get("hex") {
+                Some(Value::String(digits)) => parse_hex(digits.as_bytes()),
+                _ => Err("an object is no bytes, except {\"hex\": \"...\"}".to_owned()),
+            },
+            other => Err(format!("{other} is no bytes; give a string, a number or {{\"hex\": \"...\"}}")),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn show(self, bytes: &[u8]) -> String {
+        match (self, <[u8; 8]>::try_from(bytes)) {
+            (Self::Text, _) => show_text(bytes),
+            (Self::U64, Ok(number)) => u64::from_be_bytes(number).to_string(),
+            (Self::Hex, _) => hex(bytes),
+            // Not 8 bytes: no number of 64 bits.
+            (Self::U64, Err(_)) => format!("0x{}", hex(bytes)),
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn json(self, bytes: &[u8]) -> Value {
+        match (self, std::str::from_utf8(bytes), <[u8; 8]>::try_from(bytes)) {
+            (Self::Text, Ok(text), _) => json!(text),
+            (Self::Hex, _, _) => json!(hex(bytes)),
+            (Self::U64, _, Ok(number)) => json!(u64::from_be_bytes(number)),
+            _ => json!({ "hex": hex(bytes) }),
+        }
+    }
+}
+
+fn parse_hex(text: &[u8]) -> Result<Vec<u8>, String> {
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    if !digits.len().is_multiple_of(2) {
+        return Err(format!(
+            "{:?} has {} hexadecimal digits; give two for each byte",
+            show_text(text),
+            digits.len()
+        ));
+    }
+    let digit = |byte: u8| {
+        char::from(byte).to_digit(16).ok_or_else(|| {
+            format!("{:?} has {:?}, which is no hexadecimal digit", show_text(text), char::from(byte))
+        })
+    };
+    let pairs = digits.chunks_exact(2);
+    pairs.map(|pair| pair.iter().try_fold(0_u8, |byte, &next| Ok((byte << 4) | digit(next)? as u8))).collect()
+}
+
+fn parse_u64(text: &[u8]) -> Result<u64, String> {
+    let string = std::str::from_utf8(text).unwrap_or_default();
+    let number = match string.strip_prefix("0x").or(string.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => string.parse(),
+    };
+    number.map_err(|_| format!("{:?} is no number from 0 to 18446744073709551615", show_text(text)))
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+/// UTF-8 as it is, except what a terminal would obey instead of show.
+fn show_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                let _ = character
+                    .encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .try_for_each(|byte| write!(text, "\\x{byte:02x}"));
+            } else {
+                text.push(character);
+            }
+        }
+        let _ = chunk.invalid().iter().try_for_each(|byte| write!(text, "\\x{byte:02x}"));
+    }
+    text
+}

@@ -1,0 +1,197 @@
+//! The demo's input: the paths below a folder, and sensor events. Samples of both are kept for the reads.
+
+use std::{
+    fs::{self, Metadata},
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use indicatif::ProgressBar;
+use tamis::{Db, Durability, KEY_LENGTH_MAX, Keyspace, WriteBatch};
+use tamis_workload::{Events, SplitMix64, fill_value};
+
+use super::{Demo, DemoArgs, Done};
+use crate::{failure::Failure, interrupt, progress};
+
+/// Entries of a batch.
+const BATCH_ENTRY_COUNT: usize = 500;
+/// The seed of events and samples.
+const SEED: u64 = 42;
+
+/// The key of an event and of the one that follows it.
+pub(super) type EventPair = ([u8; 16], [u8; 16]);
+
+/// Keys that are known to be there.
+pub(super) struct Samples {
+    /// Some of the paths, in no order.
+    pub(super) paths: Vec<Vec<u8>>,
+    /// Some events, each with the one that follows it.
+    pub(super) events: Vec<EventPair>,
+    pub(super) path_count: u64,
+    pub(super) event_count: u64,
+    /// Paths that could not be read.
+    pub(super) skipped_count: u64,
+}
+
+impl Demo {
+    /// Loads both keyspaces and writes them to tables.
+    pub(super) fn fill(&mut self, args: &DemoArgs) -> Result<Samples, Failure> {
+        let mut paths = Paths::new(args.reads as usize);
+        self.write_step("load paths", |demo| {
+            let bar = progress::items(None);
+            bar.set_message("loading paths");
+            let mut batches = Batches::new(&demo.db, &demo.paths, bar);
+            paths.load(&args.paths, &mut batches)?;
+            batches.finish()
+        })?;
+        let mut events = Vec::new();
+        self.write_step("load sensor events", |demo| {
+            let bar = progress::items(Some(args.events));
+            bar.set_message("loading events");
+            let mut batches = Batches::new(&demo.db, &demo.events, bar);
+            events = load_events(args, &mut batches)?;
+            batches.finish()
+        })?;
+        let stored_count = paths.count + args.events;
+        self.write_step("write memory to tables, sync", |demo| {
+            demo.db.flush()?;
+            demo.db.persist(Durability::Synced)?;
+            Ok(Done { operation_count: 1, entry_count: stored_count })
+        })?;
+        if paths.samples.is_empty() {
+            return Err(Failure::Input(format!("{}: holds nothing that can be read", args.paths.display())));
+        }
+        Ok(Samples {
+            paths: paths.samples,
+            events,
+            path_count: paths.count,
+            event_count: args.events,
+            skipped_count: paths.skipped_count,
+        })
+    }
+}
+
+/// Writes entries in batches.
+struct Batches<'a> {
+    db: &'a Db,
+    keyspace: &'a Keyspace,
+    bar: ProgressBar,
+    batch: WriteBatch,
+    pending_count: usize,
+    count: u64,
+}
+
+impl<'a> Batches<'a> {
+    fn new(db: &'a Db, keyspace: &'a Keyspace, bar: ProgressBar) -> Self {
+        Self { db, keyspace, bar, batch: WriteBatch::new(), pending_count: 0, count: 0 }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.batch.put(self.keyspace, key, value)?;
+        self.pending_count += 1;
+        self.count += 1;
+        if self.pending_count < BATCH_ENTRY_COUNT { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        if interrupt::is_interrupted() {
+            return Err(Failure::Interrupted("interrupted while loading".to_owned()));
+        }
+        self.db.write(std::mem::replace(&mut self.batch, WriteBatch::new()))?;
+        self.pending_count = 0;
+        self.bar.set_position(self.count);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Done, Failure> {
+        self.write()?;
+        self.bar.finish_and_clear();
+        Ok(Done { operation_count: self.count, entry_count: self.count })
+    }
+}
+
+/// A walk over a folder that keeps an even sample of what it met.
+struct Paths {
+    samples: Vec<Vec<u8>>,
+    sample_count_max: usize,
+    random: SplitMix64,
+    count: u64,
+    skipped_count: u64,
+}
+
+impl Paths {
+    fn new(sample_count_max: usize) -> Self {
+        let random = SplitMix64::new(SEED);
+        Self { samples: Vec::new(), sample_count_max, random, count: 0, skipped_count: 0 }
+    }
+
+    /// Loads every path below `root`. Links are not followed; what can't be read is counted and passed over.
+    fn load(&mut self, root: &Path, batches: &mut Batches<'_>) -> Result<(), Failure> {
+        let mut folders: Vec<PathBuf> = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&folder) else {
+                self.skipped_count += 1;
+                continue;
+            };
+            for entry in entries {
+                let Some((path, metadata)) =
+                    entry.ok().and_then(|entry| Some((entry.path(), entry.metadata().ok()?)))
+                else {
+                    self.skipped_count += 1;
+                    continue;
+                };
+                let key = path.as_os_str().as_bytes();
+                if key.len() > KEY_LENGTH_MAX {
+                    self.skipped_count += 1;
+                    continue;
+                }
+                batches.put(key, describe(&metadata).as_bytes())?;
+                self.sample(key);
+                if metadata.is_dir() {
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reservoir sampling: every path has the same chance to stay.
+    fn sample(&mut self, key: &[u8]) {
+        self.count += 1;
+        if self.samples.len() < self.sample_count_max {
+            self.samples.push(key.to_vec());
+        } else if let Some(sample) = self.samples.get_mut(self.random.below(self.count) as usize) {
+            key.clone_into(sample);
+        }
+    }
+}
+
+fn describe(metadata: &Metadata) -> String {
+    format!("size={} mtime={}", metadata.len(), metadata.mtime())
+}
+
+/// Loads the events; returns every n-th of them with its follower.
+fn load_events(args: &DemoArgs, batches: &mut Batches<'_>) -> Result<Vec<EventPair>, Failure> {
+    let distance = (args.events / args.reads).max(1);
+    let mut samples = Vec::new();
+    let mut value = vec![0; args.value_bytes as usize];
+    let mut before = None;
+    for (index, event) in (0..args.events).zip(Events::new(SEED)) {
+        let key = event.key();
+        fill_value(index, &mut value);
+        batches.put(&key, &value)?;
+        if let Some(before) = before.take() {
+            samples.push((before, key));
+        }
+        if index % distance == 0 {
+            before = Some(key);
+        }
+    }
+    // Reads come in no order.
+    let mut random = SplitMix64::new(SEED);
+    for index in (1..samples.len()).rev() {
+        samples.swap(index, random.below(index as u64 + 1) as usize);
+    }
+    samples.truncate(args.reads as usize);
+    Ok(samples)
+}

@@ -1,0 +1,177 @@
+//! `tamis demo`: a store of real input in a temporary folder, read in every way, with what each step cost.
+//!
+//! It is a check of itself: every step knows how many entries it has to find, and the demo fails when one is missing.
+
+mod fill;
+mod reads;
+mod report;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use tamis::{Clock as _, Db, Keyspace, KeyspaceOptions, Options, Statistics, SystemClock};
+
+use crate::{failure::Failure, interrupt, store};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis demo
+  tamis demo --paths /home --keep                       keep the store, to look into it
+  tamis demo --paths /usr/bin --events 20000            done in a second
+  tamis demo --json > demo.json";
+
+/// Make a store of real input in a temporary folder, read it in every way, and show what it cost
+///
+/// Two keyspaces are filled: `paths` (each path below a folder, with its size and time; keys with long shared
+/// prefixes) and `events` (a time series of 2,000 sensors, keyed by 64-bit timestamp and 64-bit sensor number).
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// The folder whose paths are loaded
+    #[arg(long, default_value = "/usr", value_name = "DIR")]
+    paths: PathBuf,
+    /// How many sensor events are loaded
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
+    events: u64,
+    /// Bytes of an event's value
+    #[arg(long, default_value_t = 100, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
+    value_bytes: u32,
+    /// How many reads each step makes
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    reads: u64,
+    /// Keep the store
+    #[arg(long)]
+    keep: bool,
+    /// The report as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of the report.
+struct Step {
+    name: &'static str,
+    operation_count: u64,
+    entry_count: u64,
+    seconds: f64,
+    /// Blocks touched for the first time, and blocks found in memory; `None` for steps that write.
+    blocks: Option<(u64, u64)>,
+}
+
+/// What a step did.
+struct Done {
+    operation_count: u64,
+    entry_count: u64,
+}
+
+/// The store of the demo and the steps done.
+struct Demo {
+    db: Db,
+    paths: Keyspace,
+    events: Keyspace,
+    clock: SystemClock,
+    steps: Vec<Step>,
+}
+
+impl DemoArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        interrupt::watch()?;
+        if !self.paths.is_dir() {
+            return Err(Failure::Input(format!(
+                "{}: no folder; name one with --paths",
+                self.paths.display()
+            )));
+        }
+        let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir()?;
+        let mut demo = Demo::open(folder.path())?;
+        let samples = demo.fill(&self)?;
+        let write_statistics = demo.db.statistics();
+        demo.open_again(folder.path())?;
+        demo.read(&samples)?;
+        let report = report::Report {
+            steps: &demo.steps,
+            written: &write_statistics,
+            read: &demo.db.statistics(),
+            files: &store::files(folder.path())?,
+            folder: folder.path(),
+            source: &self.paths,
+            skipped_count: samples.skipped_count,
+            is_kept: self.keep,
+        };
+        if self.json {
+            writeln!(output, "{}", report.json())?;
+        } else {
+            report.show(output)?;
+        }
+        drop((demo.paths, demo.events));
+        demo.db.close()?;
+        if self.keep {
+            let _ = folder.keep();
+            return Ok(());
+        }
+        Ok(folder.close()?)
+    }
+}
+
+impl Demo {
+    fn open(folder: &Path) -> Result<Self, Failure> {
+        let db = Db::open_with(folder, Options::default())?;
+        let paths = db.get_or_create_keyspace("paths", KeyspaceOptions::default())?;
+        let events = db.get_or_create_keyspace("events", KeyspaceOptions::default())?;
+        Ok(Self { db, paths, events, clock: SystemClock::default(), steps: Vec::new() })
+    }
+
+    /// Closes the store and opens it again, as the next program would.
+    fn open_again(&mut self, folder: &Path) -> Result<(), Failure> {
+        self.db.clone().close()?;
+        let start = self.clock.now();
+        let reopened = Self::open(folder)?;
+        let seconds = (self.clock.now() - start).as_secs_f64();
+        (self.db, self.paths, self.events) = (reopened.db, reopened.paths, reopened.events);
+        let name = "close, open again";
+        self.steps.push(Step { name, operation_count: 1, entry_count: 0, seconds, blocks: None });
+        Ok(())
+    }
+
+    /// Runs a step that writes, and records how long it took.
+    fn write_step(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce(&Self) -> Result<Done, Failure>,
+    ) -> Result<(), Failure> {
+        self.step(name, None, work)?;
+        if let Some(step) = self.steps.last_mut() {
+            step.blocks = None;
+        }
+        Ok(())
+    }
+
+    /// Runs a step, records what it cost, and refuses a result that can't be.
+    fn step(
+        &mut self,
+        name: &'static str,
+        expected_count: Option<u64>,
+        work: impl FnOnce(&Self) -> Result<Done, Failure>,
+    ) -> Result<(), Failure> {
+        if interrupt::is_interrupted() {
+            return Err(Failure::Interrupted(format!("interrupted before: {name}")));
+        }
+        let (before, start) = (self.db.statistics(), self.clock.now());
+        let Done { operation_count, entry_count } = work(self)?;
+        let seconds = (self.clock.now() - start).as_secs_f64();
+        let after = self.db.statistics();
+        if expected_count.is_some_and(|expected| expected != entry_count) {
+            return Err(Failure::Damage(format!(
+                "{name}: {entry_count} entries found where {} are stored; this is a fault of Tamis",
+                expected_count.unwrap_or_default()
+            )));
+        }
+        let delta = |get: fn(&Statistics) -> u64| get(&after) - get(&before);
+        let blocks =
+            Some((delta(|statistics| statistics.blocks_read), delta(|statistics| statistics.cache_hits)));
+        self.steps.push(Step { name, operation_count, entry_count, seconds, blocks });
+        Ok(())
+    }
+}

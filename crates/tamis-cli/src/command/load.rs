@@ -1,0 +1,164 @@
+//! `tamis load`: entries out of a file into a store, in batches.
+//!
+//! Batches are atomic and their order is the file's. Ctrl-C ends the load between two batches; a fault in the file
+//! ends it before the faulty entry. Both leave a whole store that holds everything before.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use serde_json::json;
+use tamis::{Clock as _, Db, Durability, Keyspace, SystemClock, WriteBatch};
+
+use crate::{
+    bytes::Formats,
+    failure::Failure,
+    input::{self, FileFormat, Input, InputOptions},
+    interrupt, progress,
+    store::StoreArgs,
+    terminal,
+};
+
+/// Entries of a batch.
+const BATCH_ENTRY_COUNT: u64 = 1000;
+/// Bytes of keys and values at which a batch is written even if it has few entries.
+const BATCH_BYTES: u64 = 1 << 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis load store prices.csv                           key in the first column, value in the second
+  tamis load store prices.csv --key-field name --value-field price
+  tamis load store part.jsonl                           as `tamis scan --json` writes it
+  tamis load store uniform_n1m_s42.keys                 binary 64-bit numbers, values stay empty
+  zcat big.csv.gz | tamis load store - --format csv --no-header
+
+Ctrl-C ends a load between two batches: the store is whole and holds what was loaded until then;
+loading the file again is safe. The same holds for a fault in the file, which is named with its
+line or offset.";
+
+/// Load a CSV, JSON lines or binary file; the store is made if it is not there
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The file; `-` is standard input
+    file: PathBuf,
+    /// The file's format; told from its name if not given
+    #[arg(long, value_enum)]
+    format: Option<FileFormat>,
+    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
+    #[arg(long, value_name = "FIELD")]
+    key_field: Option<String>,
+    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
+    #[arg(long, value_name = "FIELD")]
+    value_field: Option<String>,
+    /// CSV: the first row is an entry, too
+    #[arg(long)]
+    no_header: bool,
+    #[command(flatten)]
+    formats: Formats,
+    /// What was done as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl LoadArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        // The input is opened first: a wrong file name makes no store.
+        let mut input = input::open(&InputOptions {
+            path: self.file.clone(),
+            format: self.format,
+            formats: self.formats,
+            key_field: self.key_field.clone(),
+            value_field: self.value_field.clone(),
+            has_header: !self.no_header,
+        })?;
+        interrupt::watch()?;
+        let (db, keyspace) = self.store.open_to_write()?;
+        let clock = SystemClock::default();
+        let bar = progress::bytes(input.length);
+        let mut load = Load { db: &db, keyspace: &keyspace, bar: &bar, entry_count: 0, bytes: 0 };
+        let result = load.all(&mut input);
+        let (entry_count, bytes) = (load.entry_count, load.bytes);
+        bar.finish_and_clear();
+        if let Err(Failure::Store(error)) = result {
+            return Err(Failure::Store(error));
+        }
+        // Also after a fault in the input: what was loaded stays.
+        db.flush()?;
+        db.persist(Durability::Synced)?;
+        let seconds = clock.now().as_secs_f64();
+        db.close()?;
+        let loaded = format!(
+            "{} entries ({}) loaded in {} ({})",
+            terminal::count(entry_count),
+            terminal::bytes(bytes),
+            terminal::seconds(seconds),
+            terminal::rate(entry_count, seconds)
+        );
+        let is_interrupted = matches!(result, Ok(false));
+        if self.json {
+            let is_complete = matches!(result, Ok(true));
+            writeln!(
+                output,
+                "{}",
+                json!({
+                    "entries": entry_count, "bytes": bytes, "seconds": seconds,
+                    "complete": is_complete, "interrupted": is_interrupted,
+                })
+            )?;
+        }
+        match result {
+            Ok(false) => Err(Failure::Interrupted(format!("interrupted; the store is whole, {loaded}"))),
+            Ok(true) if !self.json => Ok(writeln!(output, "{loaded}")?),
+            Ok(true) => Ok(()),
+            Err(Failure::Input(text)) => {
+                Err(Failure::Input(format!("{text}\ntamis: the store is whole, {loaded}")))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+struct Load<'a> {
+    db: &'a Db,
+    keyspace: &'a Keyspace,
+    bar: &'a ProgressBar,
+    entry_count: u64,
+    bytes: u64,
+}
+
+impl Load<'_> {
+    /// Loads everything; `false` when it was interrupted. What stands before a fault is loaded, too.
+    fn all(&mut self, input: &mut Input) -> Result<bool, Failure> {
+        loop {
+            if interrupt::is_interrupted() {
+                return Ok(false);
+            }
+            let mut batch = WriteBatch::new();
+            let (mut count, mut bytes) = (0, 0);
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            let mut has_more = Ok(true);
+            while count < BATCH_ENTRY_COUNT && bytes < BATCH_BYTES {
+                has_more = input.entries.next(&mut key, &mut value);
+                if !matches!(has_more, Ok(true)) {
+                    break;
+                }
+                batch.put(self.keyspace, &key, &value)?;
+                count += 1;
+                bytes += (key.len() + value.len()) as u64;
+            }
+            if count > 0 {
+                self.db.write_with(batch, Durability::Buffered)?;
+                self.entry_count += count;
+                self.bytes += bytes;
+                self.bar.set_position(input.position.get());
+                self.bar.set_message(format!("{} entries", terminal::count(self.entry_count)));
+            }
+            if !has_more? {
+                return Ok(true);
+            }
+        }
+    }
+}

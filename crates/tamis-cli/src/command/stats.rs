@@ -1,0 +1,116 @@
+//! `tamis stats`: what a store holds: keyspaces, levels, tables, and its files.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tamis::{KeyspaceStatistics, LevelStatistics};
+
+use crate::{
+    failure::Failure,
+    store::{self, FileKind},
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis stats store
+  tamis stats store --json";
+
+/// Show keyspaces, levels, tables and files of a store
+///
+/// Entries count puts, older versions and tombstones (records of deletes); compactions drop the latter two in time.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatsArgs {
+    /// The store's folder
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// As a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl StatsArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let db = store::open_to_read(&self.dir)?;
+        let statistics = db.statistics();
+        let files = store::files(&self.dir)?;
+        if self.json {
+            let line = json!({
+                "folder": self.dir.display().to_string(),
+                "keyspaces": statistics.keyspaces.iter().map(keyspace_json).collect::<Vec<_>>(),
+                "log_bytes": statistics.log_bytes,
+                "pinned_bytes": statistics.cache_pinned_bytes,
+                "files": files_json(&files),
+            });
+            return Ok(writeln!(output, "{line}")?);
+        }
+        writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+        writeln!(output, "{}", files_table(&files))?;
+        writeln!(
+            output,
+            "Log still needed: {}. Filters and indexes in memory: {}.",
+            terminal::bytes(statistics.log_bytes),
+            terminal::bytes(statistics.cache_pinned_bytes)
+        )?;
+        Ok(())
+    }
+}
+
+fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
+    let level = |(number, level): (usize, &LevelStatistics)| {
+        json!({
+            "level": number, "runs": level.run_count, "tables": level.table_count, "bytes": level.bytes,
+            "entries": level.entry_count, "tombstones": level.tombstone_count,
+        })
+    };
+    json!({
+        "name": keyspace.name,
+        "memtable_bytes": keyspace.memtable_bytes,
+        "sealed_memtables": keyspace.sealed_memtable_count,
+        "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
+    })
+}
+
+/// A row for each memtable that is not empty and each level that holds tables.
+pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::Table {
+    let mut rows = Vec::new();
+    for keyspace in keyspaces {
+        let dash = || "-".to_owned();
+        let memory = terminal::bytes(keyspace.memtable_bytes);
+        rows.push(vec![keyspace.name.clone(), "memory".to_owned(), dash(), dash(), memory, dash(), dash()]);
+        for (number, level) in keyspace.levels.iter().enumerate().filter(|(_, level)| level.table_count > 0) {
+            rows.push(vec![
+                keyspace.name.clone(),
+                format!("L{number}"),
+                terminal::count(level.run_count as u64),
+                terminal::count(level.table_count as u64),
+                terminal::bytes(level.bytes),
+                terminal::count(level.entry_count),
+                terminal::count(level.tombstone_count),
+            ]);
+        }
+    }
+    terminal::table(2, &["keyspace", "level", "runs", "tables", "size", "entries", "tombstones"], rows)
+}
+
+/// A row for each kind of file.
+pub(super) fn files_table(files: &[FileKind]) -> comfy_table::Table {
+    let rows = files.iter().map(|kind| {
+        vec![
+            kind.name.clone(),
+            kind.holds().to_owned(),
+            terminal::count(kind.count),
+            terminal::bytes(kind.bytes),
+        ]
+    });
+    terminal::table(2, &["files", "what they hold", "count", "size"], rows)
+}
+
+/// The same for programs.
+pub(super) fn files_json(files: &[FileKind]) -> Value {
+    let kinds =
+        files.iter().map(|kind| json!({ "kind": kind.name, "count": kind.count, "bytes": kind.bytes }));
+    Value::Array(kinds.collect())
+}

@@ -1,0 +1,42 @@
+//! Progress of long work on standard error: what is done, how fast, how long it will take. Nothing is drawn where
+//! standard error is no terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often the bar is drawn while nothing moves.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A bar for `length` bytes of input, or a spinner when the length is not known.
+pub(crate) fn bytes(length: Option<u64>) -> ProgressBar {
+    match length {
+        Some(length) => bar(
+            ProgressBar::new(length),
+            "{wide_bar} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left, {msg}",
+        ),
+        None => bar(ProgressBar::new_spinner(), "{spinner} {binary_bytes}, {binary_bytes_per_sec}, {msg}"),
+    }
+}
+
+/// A bar for `count` things, or a spinner when their number is not known.
+pub(crate) fn items(count: Option<u64>) -> ProgressBar {
+    match count {
+        Some(count) => {
+            bar(ProgressBar::new(count), "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left")
+        }
+        None => bar(ProgressBar::new_spinner(), "{msg} {spinner} {human_pos}, {per_sec}"),
+    }
+}
+
+fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
+    // A template that can't be parsed falls back to the library's own.
+    let bar = match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    };
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(TICK);
+    }
+    bar
+}

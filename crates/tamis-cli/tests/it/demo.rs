@@ -1,0 +1,54 @@
+//! demo: it checks itself; here that it ends well, shows what it promises, and leaves nothing behind unless asked.
+
+use crate::Folder;
+
+const SMALL: [&str; 7] = ["demo", "--paths", "tree", "--events", "3000", "--reads", "100"];
+
+fn tree() -> Folder {
+    let folder = Folder::new();
+    for name in ["tree/bin", "tree/lib/deep"] {
+        std::fs::create_dir_all(folder.path(name)).unwrap();
+    }
+    for number in 0..300 {
+        folder.write(&format!("tree/lib/deep/file{number}"), "content");
+    }
+    folder
+}
+
+#[test]
+fn the_demo_reads_what_it_wrote_and_leaves_nothing() {
+    let folder = tree();
+    let text = folder.ok(&SMALL);
+    for expected in
+        ["load paths", "paths: get, absent", "closed empty range", "backward", "snapshot", "*.log"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "only the tree is left");
+}
+
+#[test]
+fn a_kept_store_can_be_looked_into() {
+    let folder = tree();
+    let report: serde_json::Value =
+        serde_json::from_str(&folder.ok(&[&SMALL[..], &["--keep", "--json"]].concat())).unwrap();
+    let step = |name: &str| {
+        let steps = report["steps"].as_array().unwrap();
+        steps.iter().find(|step| step["step"] == name).unwrap().clone()
+    };
+    // 300 files and the folders bin, lib and deep.
+    assert_eq!(step("load paths")["entries"], 303);
+    assert_eq!(step("events: all, backward")["entries"], 3000);
+    assert_eq!(step("events: closed empty range")["entries"], 0);
+    let store = report["folder"].as_str().unwrap();
+    let last = folder.ok(&["scan", store, "--keyspace", "paths", "--reverse", "--limit", "1"]);
+    assert!(last.starts_with("tree/lib/deep/file99\tsize=7 mtime="), "{last}");
+    assert!(folder.ok(&["verify", store]).contains("no faults"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let folder = Folder::new();
+    assert!(folder.fails(4, &["demo", "--paths", "absent"]).contains("absent"));
+    assert!(folder.is_empty());
+}

@@ -1,0 +1,173 @@
+//! put, get, delete, scan.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+use crate::Folder;
+
+/// A store with five fruits.
+fn fruits() -> Folder {
+    let folder = Folder::new();
+    for (key, value) in
+        [("pear", "green"), ("apple", "red"), ("fig", "blue"), ("apricot", "orange"), ("lime", "")]
+    {
+        assert_eq!(folder.ok(&["put", "store", key, value]), "");
+    }
+    folder
+}
+
+#[test]
+fn what_was_put_is_got_and_what_was_deleted_is_not() {
+    let folder = fruits();
+    assert_eq!(folder.ok(&["get", "store", "apple"]), "red\n");
+    assert_eq!(folder.ok(&["get", "store", "lime"]), "\n");
+    assert_eq!(folder.ok(&["get", "store", "fig", "pear"]), "fig\tblue\npear\tgreen\n");
+    folder.ok(&["put", "store", "apple", "yellow"]);
+    assert_eq!(folder.ok(&["get", "store", "apple"]), "yellow\n");
+    folder.ok(&["delete", "store", "apple", "fig", "never there"]);
+    assert_eq!(folder.fails(1, &["get", "store", "apple"]), "");
+    folder.ok(&["put", "store", "--", "-dash", "-5"]);
+    assert_eq!(folder.ok(&["get", "store", "--", "-dash"]), "-5\n");
+    let run = folder.tamis(&["get", "store", "fig", "pear"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, "pear\tgreen\n"));
+}
+
+#[test]
+fn scans_go_both_ways_within_bounds() {
+    let folder = fruits();
+    let keys = |words: &[&str]| {
+        folder
+            .ok(&[&["scan", "store", "--keys-only"], words].concat())
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(keys(&[]), "apple apricot fig lime pear");
+    assert_eq!(keys(&["--reverse"]), "pear lime fig apricot apple");
+    assert_eq!(keys(&["--prefix", "ap"]), "apple apricot");
+    assert_eq!(keys(&["--prefix", "ap", "--reverse", "--limit", "1"]), "apricot");
+    assert_eq!(keys(&["--lower", "apricot", "--upper", "lime"]), "apricot fig lime");
+    assert_eq!(keys(&["--lower-exclusive", "apricot", "--upper-exclusive", "lime"]), "fig");
+    assert_eq!(keys(&["--lower", "apricot", "--upper", "lime", "--reverse"]), "lime fig apricot");
+    assert_eq!(keys(&["--lower", "b", "--upper", "c"]), "");
+    assert_eq!(keys(&["--lower", "z", "--upper", "a"]), "");
+    assert_eq!(keys(&["--limit", "0"]), "");
+    assert_eq!(folder.ok(&["scan", "store", "--limit", "2"]), "apple\tred\napricot\torange\n");
+}
+
+#[test]
+fn numbers_sort_as_numbers() {
+    let folder = Folder::new();
+    for number in ["1000", "9", "18446744073709551615", "256"] {
+        folder.ok(&["put", "store", "--key-format", "u64", number, "--value-format", "hex", "0x00ff"]);
+    }
+    assert_eq!(
+        folder.ok(&["scan", "store", "--key-format", "u64", "--value-format", "hex"]),
+        "9\t00ff\n256\t00ff\n1000\t00ff\n18446744073709551615\t00ff\n"
+    );
+    assert_eq!(
+        folder.ok(&[
+            "scan",
+            "store",
+            "--key-format",
+            "u64",
+            "--keys-only",
+            "--lower",
+            "10",
+            "--upper",
+            "1000"
+        ]),
+        "256\n1000\n"
+    );
+    assert_eq!(
+        folder.ok(&["get", "store", "--key-format", "hex", "0000000000000009", "--value-format", "hex"]),
+        "00ff\n"
+    );
+}
+
+#[test]
+fn json_tells_all_bytes_apart() {
+    let folder = fruits();
+    assert_eq!(
+        folder.ok(&["get", "store", "fig", "--json"]),
+        "{\"found\":true,\"key\":\"fig\",\"value\":\"blue\"}\n"
+    );
+    let run = folder.tamis(&["get", "store", "plum", "--json"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, "{\"found\":false,\"key\":\"plum\",\"value\":null}\n"));
+    folder.ok(&["put", "store", "bytes", "--value-format", "hex", "fffe00"]);
+    assert_eq!(
+        folder.ok(&["scan", "store", "--json", "--prefix", "b"]),
+        "{\"key\":\"bytes\",\"value\":{\"hex\":\"fffe00\"}}\n"
+    );
+    assert_eq!(
+        folder.ok(&["scan", "store", "--json", "--keys-only", "--limit", "1"]),
+        "{\"key\":\"apple\"}\n"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_go_in_and_out_whole() {
+    let folder = Folder::new();
+    let key = OsStr::from_bytes(b"k\xFF\xFE");
+    let words = [OsStr::new("put"), OsStr::new("store"), key, OsStr::new("--file"), OsStr::new("-")];
+    assert_eq!(folder.tamis_with(&words, b"a\nb\x1B\n").code, 0);
+    assert_eq!(folder.ok(&["scan", "store"]), "k\\xff\\xfe\ta\\x0ab\\x1b\\x0a\n");
+    let words = [OsStr::new("get"), OsStr::new("store"), key, OsStr::new("--raw")];
+    assert_eq!(folder.tamis_with(&words, b"").stdout, "a\nb\x1B\n");
+}
+
+#[test]
+fn keyspaces_are_maps_of_their_own() {
+    let folder = fruits();
+    folder.ok(&["put", "store", "--keyspace", "colors", "apple", "#f00"]);
+    assert_eq!(folder.ok(&["get", "store", "--keyspace", "colors", "apple"]), "#f00\n");
+    assert_eq!(folder.ok(&["get", "store", "apple"]), "red\n");
+    assert_eq!(folder.ok(&["scan", "store", "--keyspace", "colors"]), "apple\t#f00\n");
+    let message = folder.fails(3, &["scan", "store", "--keyspace", "sizes"]);
+    assert!(message.contains("no keyspace named \"sizes\"") && message.contains("colors"), "{message}");
+    folder.fails(3, &["delete", "store", "--keyspace", "sizes", "apple"]);
+}
+
+#[test]
+fn reading_makes_no_store() {
+    let folder = Folder::new();
+    for words in [
+        ["get", "store", "key"].as_slice(),
+        &["scan", "store"],
+        &["delete", "store", "key"],
+        &["verify", "store"],
+        &["stats", "store"],
+    ] {
+        let message = folder.fails(3, words);
+        assert!(message.contains("store"), "{message}");
+    }
+    assert!(folder.is_empty());
+}
+
+#[test]
+fn foreign_folders_and_impossible_keys_are_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("music")).unwrap();
+    folder.write("music/song.txt", "la la la");
+    let message = folder.fails(3, &["put", "music", "key", "value"]);
+    assert!(message.contains("not a Tamis database"), "{message}");
+    assert!(folder.fails(3, &["put", "store", "", "value"]).contains("1 to 65,535 bytes"));
+    let long = "k".repeat(65_536);
+    assert!(folder.fails(3, &["put", "store", &long, "value"]).contains("1 to 65,535 bytes"));
+    folder.ok(&["put", "store", &long[1..], "value"]);
+    assert_eq!(folder.ok(&["get", "store", &long[1..]]), "value\n");
+    assert!(folder.fails(4, &["put", "store", "key", "--file", "absent"]).contains("absent"));
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure() {
+    let folder = Folder::new();
+    let rows: String = (0..50_000).map(|row| format!("{row:08},value\n")).collect();
+    assert_eq!(
+        folder.tamis_with(&["load", "store", "-", "--format", "csv", "--no-header"], rows.as_bytes()).code,
+        0
+    );
+    let mut child = folder.command(&["scan", "store"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}

@@ -1,0 +1,52 @@
+//! verify and stats.
+
+use crate::Folder;
+
+fn store() -> Folder {
+    let folder = Folder::new();
+    let rows: String = (0..5000).map(|row| format!("key{row:06},value {row}\n")).collect();
+    folder.write("rows.csv", rows);
+    folder.ok(&["load", "store", "rows.csv", "--no-header"]);
+    folder
+}
+
+#[test]
+fn a_whole_store_is_verified_without_faults() {
+    let folder = store();
+    assert!(folder.ok(&["verify", "store"]).contains("no faults"));
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["verify", "store", "--json"])).unwrap();
+    assert_eq!(report["faults"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_flipped_bit_is_named_with_file_and_offset() {
+    let folder = store();
+    let table = std::fs::read_dir(folder.path("store"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "table"))
+        .unwrap();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    let run = folder.tamis(&["verify", "store"]);
+    let name = table.file_name().unwrap().to_str().unwrap();
+    assert_eq!(run.code, 3, "{}", run.stdout);
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains(name) && told.contains("offset 4096"), "{told}");
+    // A read that meets the damage says so instead of showing something else.
+    let message = folder.fails(3, &["scan", "store"]);
+    assert!(message.contains(name), "{message}");
+}
+
+#[test]
+fn stats_tell_what_lies_where() {
+    let folder = store();
+    let text = folder.ok(&["stats", "store"]);
+    assert!(text.contains("default") && text.contains("5,000") && text.contains("*.table"), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    let levels = report["keyspaces"][0]["levels"].as_array().unwrap();
+    let entries: u64 = levels.iter().map(|level| level["entries"].as_u64().unwrap()).sum();
+    assert_eq!(entries, 5000);
+    assert!(report["files"].as_array().unwrap().iter().any(|file| file["kind"] == "CURRENT"));
+}
