@@ -1,5 +1,4 @@
 //! An embedded, durable, ordered key-value store whose reads touch only the data they return.
-#![allow(dead_code)]
 
 mod batch;
 mod cache;

@@ -97,6 +97,8 @@ pub struct KeyspaceStatistics {
     pub name: String,
     /// Bytes of the memtable that takes writes.
     pub memtable_bytes: u64,
+    /// Bytes that compactions still have to move, about.
+    pub pending_compaction_bytes: u64,
     /// Sealed memtables that wait for their flush.
     pub sealed_memtable_count: usize,
     /// Levels, the newest first.

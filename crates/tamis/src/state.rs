@@ -45,7 +45,6 @@ use crate::{
 };
 
 /// A memtable and the oldest log segment that holds one of its entries.
-
 pub(crate) struct LoggedMemtable {
     pub(crate) memtable: Arc<Memtable>,
     first_segment: AtomicU64,
@@ -68,7 +67,6 @@ impl LoggedMemtable {
 }
 
 /// What a reader of one keyspace needs, newest first.
-
 pub(crate) struct ReadView {
     pub(crate) memtable: Arc<LoggedMemtable>,
     /// Sealed memtables, the newest first.
@@ -84,7 +82,6 @@ impl ReadView {
 }
 
 /// One open keyspace.
-
 pub(crate) struct KeyspaceState {
     pub(crate) id: u32,
     pub(crate) name: String,
@@ -146,7 +143,6 @@ impl KeyspaceState {
 }
 
 /// The log and the last number given out: what the commit leader works on.
-
 pub(crate) struct LogState {
     pub(crate) log: Log,
     pub(crate) last_sequence: Sequence,
@@ -156,7 +152,6 @@ pub(crate) struct LogState {
 pub(crate) type Keyspaces = BTreeMap<u32, Arc<KeyspaceState>>;
 
 /// An open database.
-
 pub(crate) struct Engine {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) folder: PathBuf,

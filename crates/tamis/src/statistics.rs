@@ -1,6 +1,7 @@
 //! The statistics that programs get: the counters, and how log, cache and levels stand.
 
 use crate::{
+    compaction::targets::pending_bytes,
     metrics::{KeyspaceStatistics, LevelStatistics, Statistics},
     state::{Engine, KeyspaceState},
     version::level::Level,
@@ -34,6 +35,7 @@ fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
     KeyspaceStatistics {
         name: keyspace.name.clone(),
         memtable_bytes: view.memtable.memtable.bytes() as u64,
+        pending_compaction_bytes: pending_bytes(&view.version),
         sealed_memtable_count: view.sealed.len(),
         levels,
     }

@@ -62,10 +62,6 @@ impl TableCache {
         Self { environment: Arc::new(environment), open_count_max, open: Mutex::default() }
     }
 
-    pub(crate) fn environment(&self) -> &Arc<TableEnvironment> {
-        &self.environment
-    }
-
     /// The open table; opened now where it is not.
     #[inline]
     pub(crate) fn reader(&self, table: &impl NamedTable) -> Result<OpenTable> {

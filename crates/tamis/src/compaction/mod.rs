@@ -6,6 +6,7 @@ pub(crate) mod job;
 pub(crate) mod output;
 pub(crate) mod picker;
 pub(crate) mod plan;
+pub(crate) mod refilter;
 pub(crate) mod run;
 pub(crate) mod scheduler;
 pub(crate) mod targets;

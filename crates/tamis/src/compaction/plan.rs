@@ -44,6 +44,7 @@ pub(crate) struct Plan {
     pub(crate) keyspace: u64,
     pub(crate) partition: u64,
     pub(crate) action: Action,
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) reason: Reason,
     /// Newest first, as reads would ask them.
     pub(crate) inputs: Vec<PlanInput>,
@@ -64,6 +65,7 @@ pub(crate) struct Plan {
     /// Bytes that it will read.
     pub(crate) bytes_read: u64,
     /// Bytes that it will write at most, about.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_written: u64,
 }
 

@@ -127,7 +127,7 @@ impl Engine {
             let Some(state) = log.as_ref() else { return Ok(()) };
             let current = state.log.number();
             let oldest = self.oldest_needed_segment().unwrap_or(current).min(current);
-            if !state.log.segments().first().is_some_and(|(first, _)| *first < oldest) {
+            if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }
             oldest

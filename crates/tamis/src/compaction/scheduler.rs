@@ -252,10 +252,10 @@ impl Engine {
         let mut best: Option<(Arc<KeyspaceState>, Plan)> = None;
         for keyspace in keyspaces.values().filter(|keyspace| keyspace.check().is_ok()) {
             let view = keyspace.view.load();
-            if let Some(plan) = picker::pick(&view.version, &state.busy) {
-                if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
-                    best = Some((Arc::clone(keyspace), plan));
-                }
+            if let Some(plan) = picker::pick(&view.version, &state.busy)
+                && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
+            {
+                best = Some((Arc::clone(keyspace), plan));
             }
         }
         let (keyspace, plan) = best?;

@@ -13,6 +13,7 @@ pub(crate) struct KeyRange {
 
 impl KeyRange {
     /// All keys.
+    #[cfg(test)]
     pub(crate) const ALL: Self = Self { lower: Bound::Unbounded, upper: Bound::Unbounded };
 
     /// Whether no key can lie inside, by the bounds alone.

@@ -38,11 +38,6 @@ impl<S: RunSource> RunCursor<S> {
         Self { source, open: None }
     }
 
-    /// The tables.
-    pub(crate) fn source(&self) -> &S {
-        &self.source
-    }
-
     /// Opens a table, unless it is open, and seeks in it.
     fn enter(&mut self, table_index: usize, seek: impl FnOnce(&mut S::Cursor) -> Result<()>) -> Result<()> {
         let mut cursor = match self.open.take() {

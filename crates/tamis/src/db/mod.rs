@@ -305,6 +305,18 @@ impl Db {
         self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
+    /// Builds the point filters of all tables of a keyspace anew, with `bits_per_key` (0 to 64; 0 takes them away),
+    /// where one was reported as damaged or another size is wanted. Tables written later use the keyspace's options.
+    ///
+    /// Cost: reads the key columns of the tables, or all their blocks where they have none; writes the filters only.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for bits outside their bounds; otherwise as [`Db::compact_range`].
+    pub fn rebuild_filters(&self, keyspace: &Keyspace, bits_per_key: f32) -> Result<()> {
+        keyspace.check()?;
+        self.handle.engine.rebuild_filters(&keyspace.state, bits_per_key)
+    }
+
     /// Waits until no flush or compaction is due.
     ///
     /// # Errors

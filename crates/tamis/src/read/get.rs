@@ -14,6 +14,15 @@ use crate::{
     table::{environment::ReadCost, reader::Found},
 };
 
+/// Keys of a [`Engine::multi_get`] whose filters are brought near together.
+const GROUP_COUNT: usize = 16;
+
+/// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
+fn get_in_memory(view: &ReadView, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
+    let found = view.memtables().find_map(|memtable| memtable.memtable.get(key, sequence));
+    found.map(|(kind, _, value)| (kind == Kind::Put).then(|| Slice::from(value)))
+}
+
 impl Engine {
     /// The value of `key` as of `snapshot`, or as of now.
     pub(crate) fn get(
@@ -27,7 +36,7 @@ impl Engine {
         keyspace.check()?;
         let (view, visible) = keyspace.read_point(&self.snapshots);
         self.metrics.point_reads.add(1);
-        self.get_in(&view, key, snapshot.unwrap_or(visible))
+        self.get_in(&view, &Probe::new(key, &self.digester), snapshot.unwrap_or(visible))
     }
 
     /// The values of several keys as of one moment.
@@ -41,35 +50,68 @@ impl Engine {
         keyspace.check()?;
         let (view, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        let get = |key: K| {
-            check_key(key.as_ref())?;
-            self.metrics.point_reads.add(1);
-            self.get_in(&view, key.as_ref(), sequence)
-        };
-        keys.into_iter().map(get).collect()
-    }
-
-    fn get_in(&self, view: &ReadView, key: &[u8], sequence: Sequence) -> Result<Option<Slice>> {
-        for memtable in view.memtables() {
-            if let Some((kind, _, value)) = memtable.memtable.get(key, sequence) {
-                return Ok((kind == Kind::Put).then(|| Slice::from(value)));
+        let mut values = Vec::new();
+        let mut keys = keys.into_iter();
+        loop {
+            let group: Vec<K> = keys.by_ref().take(GROUP_COUNT).collect();
+            if group.is_empty() {
+                return Ok(values);
+            }
+            self.metrics.point_reads.add(group.len() as u64);
+            let probes: Vec<Probe<'_>> =
+                group.iter().map(|key| Probe::new(key.as_ref(), &self.digester)).collect();
+            let mut found = Vec::with_capacity(probes.len());
+            for probe in &probes {
+                check_key(probe.key())?;
+                found.push(get_in_memory(&view, probe.key(), sequence));
+            }
+            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| found.is_none();
+            for (probe, _) in probes.iter().zip(&found).filter(is_open) {
+                self.prefetch(&view, probe)?;
+            }
+            for (probe, found) in probes.iter().zip(found) {
+                values.push(match found {
+                    Some(value) => value,
+                    None => self.get_in_tables(&view, probe, sequence)?,
+                });
             }
         }
+    }
+
+    /// Brings the filters that a key will be asked of into the processor's cache, all of a group before the first is
+    /// asked: their misses then overlap.
+    fn prefetch(&self, view: &ReadView, probe: &Probe<'_>) -> Result<()> {
+        let Some(partition) = view.version.partition_of(probe.key()) else { return Ok(()) };
+        for table in partition.runs().filter_map(|(_, run)| run.table_of(probe.key())) {
+            self.tables.reader(table)?.prefetch(probe);
+        }
+        Ok(())
+    }
+
+    fn get_in(&self, view: &ReadView, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
+        match get_in_memory(view, probe.key(), sequence) {
+            Some(value) => Ok(value),
+            None => self.get_in_tables(view, probe, sequence),
+        }
+    }
+
+    fn get_in_tables(&self, view: &ReadView, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
         let mut cost = ReadCost::default();
-        let found = self.get_in_tables(view, key, sequence, &mut cost);
+        let found = self.find_in_tables(view, probe, sequence, &mut cost);
         cost.add_to(&self.metrics);
+        self.metrics.digests.add(u64::from(probe.digest_count()));
         Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
     }
 
-    fn get_in_tables(
+    fn find_in_tables(
         &self,
         view: &ReadView,
-        key: &[u8],
+        probe: &Probe<'_>,
         sequence: Sequence,
         cost: &mut ReadCost,
     ) -> Result<Option<Found>> {
+        let key = probe.key();
         let Some(partition) = view.version.partition_of(key) else { return Ok(None) };
-        let probe = Probe::new(key, &self.digester);
         for (level, runs) in partition.levels.iter().enumerate() {
             for run in runs.runs() {
                 let Some(table) = run.table_of(key) else { continue };
@@ -78,7 +120,7 @@ impl Engine {
                 let is_asked = reader.has_point_filter();
                 if is_asked {
                     counters.inspect(|level| level.asked.add(1));
-                    if !reader.may_contain(&probe) {
+                    if !reader.may_contain(probe) {
                         counters.inspect(|level| level.denied.add(1));
                         continue;
                     }

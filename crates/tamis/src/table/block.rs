@@ -110,10 +110,6 @@ impl<'a> Block<'a> {
         self.content.get(self.layout.prefix_start()..self.layout.entries_start()).unwrap_or_default()
     }
 
-    pub(super) fn content(&self) -> &'a [u8] {
-        self.content
-    }
-
     /// The head of an entry as a number whose big-endian bytes are those of the key.
     pub(super) fn head(&self, entry_index: usize) -> Option<u32> {
         self.heads().get(entry_index).map(|bytes| u32::from_le_bytes(*bytes))

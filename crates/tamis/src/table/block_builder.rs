@@ -57,10 +57,6 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    pub(super) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
     pub(super) fn entry_count(&self) -> usize {
         self.pending.len()
     }

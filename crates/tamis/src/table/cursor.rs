@@ -81,6 +81,7 @@ impl TableReader {
     }
 
     /// A cursor at the n-th entry of the table; not valid past the last one.
+    #[cfg_attr(not(test), expect(dead_code, reason = "views reach entries by number"))]
     pub(crate) fn cursor_at(self: &Arc<Self>, number: u64) -> Result<TableCursor> {
         let mut cursor = self.cursor();
         cursor.seek_number(number)?;
@@ -105,11 +106,6 @@ impl TableCursor {
             kind: Kind::Put,
             value: (0, 0),
         }
-    }
-
-    /// What reads cost since the cursor was made.
-    pub(crate) fn cost(&self) -> ReadCost {
-        self.cost
     }
 
     fn entries(&self) -> Block<'_> {

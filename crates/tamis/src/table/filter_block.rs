@@ -79,6 +79,10 @@ impl FilterBlock {
     }
 
     /// What was built, for people: one line.
+    #[expect(
+        dead_code,
+        reason = "shown by the inspection of tables, which comes with the administration tools"
+    )]
     pub(crate) fn design(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -168,14 +168,6 @@ impl Index {
         self.block_count
     }
 
-    pub(super) const fn is_packed(&self) -> bool {
-        self.is_packed
-    }
-
-    pub(super) const fn block_bytes(&self) -> u32 {
-        self.block_bytes
-    }
-
     /// Bytes of memory that are held.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.bytes.memory_bytes() + (self.sample.len() * 8 + self.prefix.len()) as u64

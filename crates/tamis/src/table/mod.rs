@@ -15,6 +15,7 @@ mod index;
 pub(crate) mod key_column;
 pub(crate) mod properties;
 pub(crate) mod reader;
+pub(crate) mod refilter;
 mod section;
 pub(crate) mod slot;
 pub(crate) mod writer;

@@ -141,6 +141,7 @@ impl TableSummary {
     }
 
     /// Whether the table may hold `key`, by its smallest and largest key alone.
+    #[cfg(test)]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.smallest_key.as_slice() <= key && key <= self.largest_key.as_slice()
     }

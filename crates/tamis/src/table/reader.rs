@@ -33,6 +33,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) kind: Kind,
+    #[cfg_attr(not(test), expect(dead_code, reason = "checked by the tests of tables"))]
     pub(crate) sequence: Sequence,
     pub(crate) value: Slice,
 }
@@ -131,13 +132,26 @@ impl TableReader {
         self.filter.is_some()
     }
 
+    /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
+        if let Some(filter) = self.filter_at_hand() {
+            filter.prefetch(probe);
+        }
+    }
+
     /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        let Some((place, kept)) = &self.filter else { return true };
-        // A filter that was dropped is read again only where it can stay: reading it for one question costs more than it saves.
-        let held = kept.get_if_room(|| place.open(&self.environment, &self.data.source));
-        held.is_none_or(|filter| filter.may_contain(probe))
+        self.filter_at_hand().is_none_or(|filter| filter.may_contain(probe))
+    }
+
+    /// The filter. One that was dropped is read again only where it can stay: reading it for one question costs more
+    /// than it saves.
+    #[inline]
+    fn filter_at_hand(&self) -> Option<KeptRef<'_, FilterBlock>> {
+        let (place, kept) = self.filter.as_ref()?;
+        kept.get_if_room(|| place.open(&self.environment, &self.data.source))
     }
 
     pub(super) fn extent(&self, index: &Index, block: usize) -> Result<(u64, u64)> {
@@ -207,6 +221,10 @@ impl TableReader {
         column
             .ok_or_else(|| source.damaged(record.offset, "key column", "the keys of the table", "others"))
             .map(Some)
+    }
+
+    pub(super) fn damaged_key_column(&self) -> Error {
+        self.data.source.damaged(0, "key column", "the keys of the table", "others, under a right checksum")
     }
 
     /// Reads every byte of the table and checks all that can be checked. The first damage found is the error.

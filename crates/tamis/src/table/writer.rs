@@ -179,11 +179,6 @@ impl TableWriter {
         }
     }
 
-    /// Entries so far.
-    pub(crate) fn entry_count(&self) -> u64 {
-        self.summary.entry_count
-    }
-
     /// Bytes that the file would have if it ended now, roughly.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);

@@ -81,8 +81,8 @@ pub(crate) struct Installed {
     /// Keyspaces that were made or changed, in their new versions.
     pub(crate) changed: Vec<Arc<KeyspaceVersion>>,
     /// Ids of keyspaces that were dropped.
+    #[cfg_attr(not(test), expect(dead_code, reason = "installers of other layouts need it"))]
     pub(crate) dropped: Vec<u64>,
-    pub(crate) state: Arc<State>,
 }
 
 /// How a database is opened.
@@ -230,7 +230,7 @@ impl VersionSet {
         let versions = changed.iter().filter_map(|id| state.keyspaces.get(id)).map(Arc::clone).collect();
         let dropped = changed.into_iter().filter(|id| !state.keyspaces.contains_key(id)).collect();
         self.state.store(Arc::clone(&state));
-        install(&Installed { changed: versions, dropped, state: Arc::clone(&state) });
+        install(&Installed { changed: versions, dropped });
         for file in obsolete {
             file.mark_obsolete();
         }

@@ -64,11 +64,6 @@ impl KeyspaceVersion {
         self.partitions.get(self.partition_index(key))
     }
 
-    /// The partition with this id.
-    pub(crate) fn partition(&self, id: u64) -> Option<&Arc<Partition>> {
-        self.partitions.iter().find(|partition| partition.id == id)
-    }
-
     /// The partitions that hold keys within the bounds.
     pub(crate) fn partitions_within(&self, (lower, upper): KeyBounds<'_>) -> &[Arc<Partition>] {
         let from = match lower {
@@ -89,6 +84,7 @@ impl KeyspaceVersion {
     }
 
     /// Every entry of the keyspace up to this sequence number is in tables.
+    #[cfg(test)]
     pub(crate) fn flushed_sequence(&self) -> Sequence {
         self.partitions.iter().map(|partition| partition.flushed_sequence).min().unwrap_or(0)
     }
@@ -101,10 +97,6 @@ impl KeyspaceVersion {
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.partitions.iter().flat_map(|partition| partition.tables())
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.tables().map(|table| table.file_bytes()).sum()
     }
 
     /// All file handles that the version names: tables, filters, views.
@@ -150,10 +142,6 @@ impl Partition {
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.levels.iter().flat_map(Level::tables)
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.levels.iter().map(Level::bytes).sum()
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
