@@ -88,7 +88,7 @@ fn cache_bytes_and_cache_pinned_percent_bound_what_is_kept() {
         let readers: Vec<_> = tables
             .iter()
             .map(|table| {
-                let reader = TableReader::open(cache.environment(), table.number(), None).unwrap();
+                let reader = TableReader::open(&cache.environment, table.number(), None).unwrap();
                 let found = reader.get(table.smallest_key(), SEQUENCE_MAX, &mut ReadCost::default());
                 assert!(found.unwrap().is_some());
                 reader
