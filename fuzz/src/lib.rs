@@ -2,8 +2,10 @@
 //!
 //! `fuzz_targets/` hands them to libFuzzer; `tests/seeded.rs` runs each on seeded inputs, so that they never rot.
 
+mod db_ops;
 mod filter;
 
+pub use db_ops::db_ops;
 pub use filter::filter;
 pub use tamis::fuzz_internals::{batch, edit, manifest, table, wal};
 
@@ -13,6 +15,7 @@ pub type Target = fn(&[u8]);
 /// All targets by name: the names of the files in `fuzz_targets/`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("batch", batch),
+    ("db_ops", db_ops),
     ("edit", edit),
     ("filter", filter),
     ("manifest", manifest),

@@ -1,0 +1,263 @@
+//! Operations on a whole store against ordered maps of the standard library: writes of every durability, batches over two
+//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening, and the machine losing power.
+//!
+//! After a power cut the store holds what it held after some write that is not older than the last synced one: nothing
+//! acknowledged as synced is lost, and no batch is there by half.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use arbitrary::{Arbitrary, Unstructured};
+use tamis::{
+    Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
+};
+use tamis_vfs::{Access, MemVfs};
+
+/// Operations of one input.
+const OPERATION_COUNT_MAX: usize = 120;
+/// The second keyspace's name; the first is the default one.
+const SECOND: &str = "second";
+
+#[derive(Debug, Arbitrary)]
+enum Operation {
+    Put { write: Write, durability: u8 },
+    Delete { is_second: bool, key: u8, durability: u8 },
+    Batch { writes: Vec<Write>, durability: u8 },
+    Get { is_second: bool, key: u8 },
+    Scan { is_second: bool, lower: u8, upper: u8, steps: Vec<bool> },
+    TakeSnapshot,
+    ReadSnapshot { is_second: bool },
+    Persist,
+    Flush,
+    Compact { is_second: bool, lower: u8, upper: u8 },
+    Reopen,
+    LosePower { seed: u64 },
+}
+
+#[derive(Debug, Arbitrary)]
+struct Write {
+    is_second: bool,
+    key: u8,
+    /// 0 deletes.
+    value: u16,
+}
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    access: u8,
+    compression: u8,
+    has_filter: bool,
+    operations: Vec<Operation>,
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Both keyspaces.
+type Maps = [Map; 2];
+
+/// See the head of this file.
+pub fn db_ops(data: &[u8]) {
+    let Ok(input) = Input::arbitrary(&mut Unstructured::new(data)) else { return };
+    let mut run = Run::new(&input);
+    for operation in input.operations.iter().take(OPERATION_COUNT_MAX) {
+        run.apply(operation);
+    }
+    run.check_all();
+}
+
+/// Keys that are short, long, equal in their heads, and prefixes of each other.
+fn key(number: u8) -> Vec<u8> {
+    let tail = [number % 8; 3];
+    let length = usize::from(number / 64);
+    match number % 5 {
+        0 => vec![number],
+        1 => [b"common prefix ".as_slice(), &tail[..length]].concat(),
+        2 => vec![0xFF; usize::from(number) + 1],
+        3 => [&[0; 12][..usize::from(number / 32)], &tail].concat(),
+        _ => format!("key {number}").into_bytes(),
+    }
+}
+
+/// A value that tells from its bytes which one it is; some are larger than a block.
+fn value(number: u16) -> Vec<u8> {
+    let length = if number % 37 == 0 { 9_000 } else { usize::from(number % 300) };
+    number.to_le_bytes().into_iter().cycle().take(length).collect()
+}
+
+fn durability(number: u8) -> Durability {
+    match number % 3 {
+        0 => Durability::Deferred,
+        1 => Durability::Buffered,
+        _ => Durability::Synced,
+    }
+}
+
+struct Run {
+    vfs: MemVfs,
+    options: Options,
+    db: Db,
+    keyspaces: [Keyspace; 2],
+    /// What the store held after each write since the last one that is synced, that one first.
+    history: Vec<Maps>,
+    snapshots: Vec<(Snapshot, Maps)>,
+}
+
+impl Run {
+    fn new(input: &Input) -> Self {
+        let access = [Access::Mapped, Access::Buffered, Access::Direct][usize::from(input.access % 3)];
+        let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1)];
+        let keyspace_options = KeyspaceOptions {
+            memtable_bytes: 64 << 10,
+            table_bytes: 64 << 10,
+            compression: vec![compression[usize::from(input.compression % 3)]],
+            filter_bits_per_key: vec![if input.has_filter { 10.0 } else { 0.0 }],
+            ..KeyspaceOptions::default()
+        };
+        let options = Options { workers: 0, table_access: access, cache_bytes: 1 << 20, ..Options::default() };
+        let vfs = MemVfs::new();
+        let db = open(&vfs, &options);
+        db.create_keyspace(SECOND, keyspace_options).expect("a new name");
+        let keyspaces = keyspaces(&db);
+        Self { vfs, options, db, keyspaces, history: vec![Maps::default()], snapshots: Vec::new() }
+    }
+
+    fn now(&self) -> &Maps {
+        self.history.last().expect("the history has a beginning")
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Put { write, durability } => self.write(std::slice::from_ref(write), *durability),
+            Operation::Delete { is_second, key, durability } => {
+                self.write(&[Write { is_second: *is_second, key: *key, value: 0 }], *durability);
+            }
+            Operation::Batch { writes, durability } => self.write(writes, *durability),
+            Operation::Get { is_second, key: number } => {
+                let (index, key) = (usize::from(*is_second), key(*number));
+                let found = self.keyspaces[index].get(&key).expect("nothing is damaged");
+                assert_eq!(found.as_deref(), self.now()[index].get(&key).map(Vec::as_slice));
+            }
+            Operation::Scan { is_second, lower, upper, steps } => {
+                let index = usize::from(*is_second);
+                let (lower, upper) = (key(*lower), key(*upper));
+                let scan = self.keyspaces[index].range(lower.clone()..upper.clone());
+                let expected = self.now()[index].iter().filter(|(key, _)| (&lower..&upper).contains(key));
+                walk(scan, expected.collect(), steps);
+            }
+            Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.now().clone())),
+            Operation::ReadSnapshot { is_second } => {
+                let Some((snapshot, maps)) = self.snapshots.first() else { return };
+                let index = usize::from(*is_second);
+                let scan = snapshot.range::<&[u8]>(&self.keyspaces[index], ..);
+                walk(scan, maps[index].iter().collect(), &[]);
+            }
+            Operation::Persist => {
+                self.db.persist(Durability::Synced).expect("memory syncs");
+                self.forget_history();
+            }
+            Operation::Flush => self.db.flush().expect("memory takes tables"),
+            Operation::Compact { is_second, lower, upper } => {
+                let range = key(*lower)..=key(*upper);
+                let keyspace = &self.keyspaces[usize::from(*is_second)];
+                self.db.compact_range(keyspace, range).expect("nothing is damaged");
+            }
+            Operation::Reopen => self.reopen(),
+            Operation::LosePower { seed } => self.lose_power(*seed),
+        }
+    }
+
+    fn write(&mut self, writes: &[Write], number: u8) {
+        let mut batch = WriteBatch::new();
+        let mut maps = self.now().clone();
+        for write in writes {
+            let index = usize::from(write.is_second);
+            let (keyspace, key) = (&self.keyspaces[index], key(write.key));
+            if write.value == 0 {
+                batch.delete(keyspace, &key).expect("keys are within their limits");
+                maps[index].remove(&key);
+            } else {
+                let value = value(write.value);
+                batch.put(keyspace, &key, &value).expect("keys and values are within their limits");
+                maps[index].insert(key, value);
+            }
+        }
+        let is_empty = batch.is_empty();
+        self.db.write_with(batch, durability(number)).expect("memory takes writes");
+        self.history.push(maps);
+        if durability(number) == Durability::Synced && !is_empty {
+            self.forget_history();
+        }
+    }
+
+    /// All that was written is synced.
+    fn forget_history(&mut self) {
+        self.history.drain(..self.history.len() - 1);
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.db.clone().close().expect("memory takes what was deferred");
+        self.replace(self.vfs.clone());
+        self.check_all();
+    }
+
+    /// The old handle goes before the new one comes: they share the lock of the folder.
+    fn replace(&mut self, vfs: MemVfs) {
+        let elsewhere = open(&MemVfs::new(), &self.options);
+        elsewhere.create_keyspace(SECOND, KeyspaceOptions::default()).expect("a new name");
+        self.keyspaces = keyspaces(&elsewhere);
+        self.db = elsewhere;
+        self.db = open(&vfs, &self.options);
+        self.keyspaces = keyspaces(&self.db);
+        self.vfs = vfs;
+    }
+
+    fn lose_power(&mut self, seed: u64) {
+        self.snapshots.clear();
+        let after = self.vfs.crash_clone(seed);
+        self.replace(after);
+        let found = [contents(&self.keyspaces[0]), contents(&self.keyspaces[1])];
+        assert!(self.history.contains(&found), "a state that was never there, or older than the last sync");
+        // What recovery found is what the next crash may go back to.
+        self.db.persist(Durability::Synced).expect("memory syncs");
+        self.history = vec![found];
+    }
+
+    fn check_all(&self) {
+        for (keyspace, map) in self.keyspaces.iter().zip(self.now()) {
+            assert_eq!(contents(keyspace), *map);
+            walk(keyspace.range::<&[u8]>(..), map.iter().collect(), &[true, false, false]);
+        }
+    }
+}
+
+fn open(vfs: &MemVfs, options: &Options) -> Db {
+    Db::open_on(Arc::new(vfs.clone()), Path::new("/store"), options.clone(), Runtime::deterministic(1))
+        .expect("the store opens")
+}
+
+fn keyspaces(db: &Db) -> [Keyspace; 2] {
+    [db.default_keyspace(), db.keyspace(SECOND).expect("it was made when the store was")]
+}
+
+fn contents(keyspace: &Keyspace) -> Map {
+    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.expect("nothing is damaged"));
+    entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+/// Walks a scan from both ends as the steps say (forward where they end) beside what it has to give.
+fn walk(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool]) {
+    let mut expected = expected.into_iter();
+    for is_backward in steps.iter().copied().chain(std::iter::repeat(false)) {
+        let (found, wanted) = if is_backward {
+            (scan.next_back(), expected.next_back())
+        } else {
+            (scan.next(), expected.next())
+        };
+        let found = found.transpose().expect("nothing is damaged");
+        let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let is_end = wanted.is_none();
+        assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));
+        if is_end {
+            return;
+        }
+    }
+}
