@@ -111,7 +111,8 @@ impl Run {
             filter_bits_per_key: vec![if input.has_filter { 10.0 } else { 0.0 }],
             ..KeyspaceOptions::default()
         };
-        let options = Options { workers: 0, table_access: access, cache_bytes: 1 << 20, ..Options::default() };
+        let options =
+            Options { workers: 0, table_access: access, cache_bytes: 1 << 20, ..Options::default() };
         let vfs = MemVfs::new();
         let db = open(&vfs, &options);
         db.create_keyspace(SECOND, keyspace_options).expect("a new name");

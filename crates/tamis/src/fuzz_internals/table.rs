@@ -7,7 +7,7 @@ use tamis_vfs::{Access, MemVfs, Vfs};
 
 use super::{FOLDER, files, pieces};
 use crate::{
-    cache::block::BlockCache,
+    cache::{account::Account, block::BlockCache},
     coding::{Decoder, checksum},
     cursor::Cursor,
     error::Result,
@@ -155,15 +155,17 @@ fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
 /// Opens a table and reads it in every way; gives the number of entries that a walk meets.
 fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs: MemVfs = files(&[("000005.table", bytes)]);
+    let metrics = Arc::new(Metrics::default());
     let environment = Arc::new(TableEnvironment {
         vfs: Arc::new(vfs),
         folder: FOLDER.into(),
         access,
         cache: Arc::new(BlockCache::new(1 << 20)),
-        metrics: Arc::new(Metrics::default()),
+        account: Account::new(1 << 20, &metrics, None),
+        metrics,
         listener: None,
     });
-    let reader = TableReader::open(&environment, NUMBER)?;
+    let reader = TableReader::open(&environment, NUMBER, None)?;
     let mut cursor = reader.cursor();
     let mut count = 0_usize;
     cursor.seek_first()?;
