@@ -15,6 +15,7 @@ pub mod fuzz_internals;
 mod key;
 mod memtable;
 mod metrics;
+mod open_report;
 mod options;
 mod read;
 mod recover;
@@ -34,9 +35,14 @@ pub use error::{Corruption, Error, Result};
 pub use events::{Event, EventListener};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
+pub use open_report::{LogCut, OpenReport};
 pub use options::{Compression, Durability, KeyspaceOptions, Options};
 pub use read::scan::Scan;
-pub use recover::{LogCut, OpenReport};
 pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
 pub use verify::{Fault, VerifyReport};
+
+/// The programs of the README are compiled and run with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

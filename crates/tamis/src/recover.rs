@@ -12,7 +12,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, OnceLock, atomic::AtomicBool},
 };
 
@@ -27,12 +27,12 @@ use crate::{
     error::{Error, Result},
     file_name::{FileName, LOCK},
     metrics::Metrics,
+    open_report::{LogCut, OpenReport},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
     read::snapshot::Snapshots,
     runtime::Runtime,
     state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
     version::{
-        edit::{Change, VersionEdit},
         folder::{self, FolderKind},
         set::{Mode, VersionSet},
     },
@@ -40,40 +40,8 @@ use crate::{
         reader::{LogFiles, ReplayReport, replay},
         writer::{Log, LogSetup},
     },
-    write::{GroupQueue, back_pressure::BackPressure},
+    write::{GroupQueue, back_pressure::BackPressure, keyspaces::new_keyspace},
 };
-
-/// A torn end of the log that was left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogCut {
-    /// The segment.
-    pub file: PathBuf,
-    /// Where its valid part ends; 0 for a segment that was left out as a whole.
-    pub offset: u64,
-    /// Bytes left out.
-    pub bytes: u64,
-}
-
-/// What was found and done at open.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct OpenReport {
-    /// Whether the database was made by this open.
-    pub is_new: bool,
-    /// Log records replayed.
-    pub replayed_records: u64,
-    /// Entries replayed, those not counted that were in tables already.
-    pub replayed_entries: u64,
-    /// Torn ends of the log that were left out, after a crash: writes that were not synced.
-    pub log_cuts: Vec<LogCut>,
-    /// Bytes at the manifest's end that a crash had torn and that were left out: an edit that was not acknowledged.
-    pub manifest_cut_bytes: u64,
-    /// Files that interrupted work had left and that were removed.
-    pub swept_file_count: usize,
-    /// Files in the folder that are none of the database's; they are left alone.
-    pub foreign_files: Vec<String>,
-}
 
 /// Opens or makes the database of a folder.
 pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: Runtime) -> Result<Engine> {
@@ -159,21 +127,6 @@ fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<
 fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
     VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)
-}
-
-/// The edit that makes a keyspace with one partition; nothing up to `sequence` concerns it.
-pub(crate) fn new_keyspace(
-    versions: &VersionSet,
-    name: &str,
-    options: &KeyspaceOptions,
-    sequence: u64,
-) -> VersionEdit {
-    let keyspace = versions.new_keyspace_id();
-    let partition = versions.new_partition_id();
-    let mut edit = VersionEdit::default();
-    edit.push(Change::CreateKeyspace { keyspace, name: name.to_owned(), options: options.clone() });
-    edit.push(Change::AddPartition { keyspace, partition, lower: Vec::new(), flushed_sequence: sequence });
-    edit
 }
 
 /// Steps 4 and 5.

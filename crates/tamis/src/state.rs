@@ -35,13 +35,13 @@ use crate::{
     key::Sequence,
     memtable::Memtable,
     metrics::Metrics,
+    open_report::OpenReport,
     options::{KeyspaceOptions, Options},
     read::snapshot::Snapshots,
-    recover::OpenReport,
     runtime::Runtime,
     version::{set::VersionSet, version::KeyspaceVersion},
     wal::writer::Log,
-    write::{GroupQueue, back_pressure::BackPressure, commit::Request},
+    write::{GroupQueue, Request, back_pressure::BackPressure},
 };
 
 /// A memtable and the oldest log segment that holds one of its entries.

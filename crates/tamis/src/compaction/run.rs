@@ -16,11 +16,11 @@ use super::{
     plan::{Action, Plan},
 };
 use crate::{
+    cursor::bounded::Bounds,
     error::{Error, Result},
     events::Event,
     file_name::FileName,
     options::Durability,
-    read::scan::Bounds,
     state::{Engine, KeyspaceState, ReadView},
     version::{
         edit::{Change, VersionEdit},

@@ -4,6 +4,9 @@
 
 use std::ops::Bound;
 
+/// Lower and upper bound, owned.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRange {

@@ -9,10 +9,11 @@ use std::{
 use super::Handle;
 use crate::{
     batch::WriteBatch,
+    cursor::bounded::Bounds,
     error::{Error, Result},
     key::prefix_successor,
     options::{Durability, KeyspaceOptions},
-    read::scan::{Bounds, Scan},
+    read::scan::Scan,
     slice::Slice,
     state::KeyspaceState,
 };

@@ -12,7 +12,11 @@ use std::{fmt, iter::FusedIterator, ops::Bound, sync::Arc};
 use crate::{
     cache::table::TableCache,
     cursor::{
-        bounded::KeyRange, merge::MergeCursor, run::RunCursor, source::Source, tables::TablesOfRun,
+        bounded::{Bounds, KeyRange},
+        merge::MergeCursor,
+        run::RunCursor,
+        source::Source,
+        tables::TablesOfRun,
         visible::VisibleCursor,
     },
     error::Result,
@@ -20,9 +24,6 @@ use crate::{
     slice::Slice,
     state::{Engine, KeyspaceState, ReadView},
 };
-
-/// Bounds of a scan, owned.
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 type Visible = VisibleCursor<MergeCursor<Source>>;
 

@@ -23,18 +23,14 @@ use crate::{
     frame::FRAME_HEADER_BYTES,
     options::Durability,
     state::{Engine, KeyspaceState, LogState},
-    write::back_pressure::{Pressure, SEALED_COUNT_MAX},
+    write::{
+        back_pressure::{Pressure, SEALED_COUNT_MAX},
+        request::Request,
+    },
 };
 
 /// Bytes of a group's batches beyond which the rest of the group gets records of its own.
 const RECORD_BYTES_MAX: usize = 1 << 20;
-
-/// What a writer brings to its group.
-#[derive(Debug)]
-pub(crate) struct Request {
-    batch: WriteBatch,
-    durability: Durability,
-}
 
 /// The batches of a group that go into one log record.
 #[derive(Default)]

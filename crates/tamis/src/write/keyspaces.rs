@@ -8,9 +8,11 @@ use std::sync::{Arc, atomic::Ordering};
 use crate::{
     error::{Error, Result},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
-    recover::new_keyspace,
     state::{Engine, KeyspaceState, Keyspaces},
-    version::edit::{Change, VersionEdit},
+    version::{
+        edit::{Change, VersionEdit},
+        set::VersionSet,
+    },
 };
 
 /// The longest name in bytes.
@@ -74,4 +76,19 @@ impl Engine {
             changed
         });
     }
+}
+
+/// The edit that makes a keyspace with one partition; nothing up to `sequence` concerns it.
+pub(crate) fn new_keyspace(
+    versions: &VersionSet,
+    name: &str,
+    options: &KeyspaceOptions,
+    sequence: u64,
+) -> VersionEdit {
+    let keyspace = versions.new_keyspace_id();
+    let partition = versions.new_partition_id();
+    let mut edit = VersionEdit::default();
+    edit.push(Change::CreateKeyspace { keyspace, name: name.to_owned(), options: options.clone() });
+    edit.push(Change::AddPartition { keyspace, partition, lower: Vec::new(), flushed_sequence: sequence });
+    edit
 }
