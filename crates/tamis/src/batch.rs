@@ -81,7 +81,7 @@ impl WriteBatch {
 
     /// A batch whose entries bring their own sequence numbers: for carrying entries into a newer segment.
     #[cfg_attr(
-        not(test),
+        not(any(test, feature = "fuzz-internals")),
         expect(dead_code, reason = "carries entries into newer segments: partitioned layouts")
     )]
     pub(crate) fn carrying() -> Self {
@@ -109,7 +109,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put_in`].
     #[cfg_attr(
-        not(test),
+        not(any(test, feature = "fuzz-internals")),
         expect(dead_code, reason = "carries entries into newer segments: partitioned layouts")
     )]
     pub(crate) fn carry(&mut self, entry: BatchEntry<'_>) -> Result<()> {

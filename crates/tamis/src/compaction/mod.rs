@@ -10,3 +10,4 @@ pub(crate) mod refilter;
 pub(crate) mod run;
 pub(crate) mod scheduler;
 pub(crate) mod targets;
+mod worker;

@@ -1,68 +1,39 @@
-//! The threads of the background, and what they do next.
+//! Where the background stands: what runs, what failed, and where threads wait for each other.
 //!
-//! A job is chosen under one lock and run outside of it: first the log bytes that waited too long, then flushes (the
-//! oldest sealed memtable of a keyspace), then compactions; one worker is always left for flushes where there are two
-//! or more. With no workers the writing thread runs all due jobs itself ([`Engine::run_inline`]), in the same order.
-//!
-//! A failed flush or compaction changed nothing: it is tried again after [`RETRY`], or when a writer waits for it.
+//! It knows no database; what is done next, and by whom, is the work of `worker.rs`.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{
-    picker::{self, RangePick, RangeRequest},
-    plan::{Busy, Plan},
-};
-use crate::{
-    error::{Error, Result},
-    events::Event,
-    runtime::Clock,
-    state::{Engine, KeyspaceState},
-};
-
-/// How long deferred log bytes wait in the process at most.
-pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
-/// The wait before a failed job is tried again.
-const RETRY: Duration = Duration::from_millis(500);
-/// A worker looks for work at least this often.
-const IDLE: Duration = Duration::from_secs(1);
+use super::plan::Busy;
+use crate::{error::Error, runtime::Clock};
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     /// What running compactions hold.
-    busy: Busy,
-    compaction_count: usize,
-    failure_count: u64,
-    last_failure: Option<Error>,
-    retry_at: Option<Duration>,
-    flush_failure: Option<Error>,
+    pub(super) busy: Busy,
+    pub(super) compaction_count: usize,
+    pub(super) failure_count: u64,
+    pub(super) last_failure: Option<Error>,
+    pub(super) retry_at: Option<Duration>,
+    pub(super) flush_failure: Option<Error>,
 }
 
 /// What the background is at, and where threads wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Counts everything that may have made a job due, so that no worker sleeps through it.
-    generation: AtomicU64,
-    is_stopping: AtomicBool,
-    is_sweeping: AtomicBool,
-    gate: Mutex<()>,
-    work: Condvar,
+    pub(super) generation: AtomicU64,
+    pub(super) is_stopping: AtomicBool,
+    pub(super) is_sweeping: AtomicBool,
+    pub(super) gate: Mutex<()>,
+    pub(super) work: Condvar,
     progress: Condvar,
-}
-
-enum Job {
-    FlushDeferred,
-    Sweep,
-    Flush(Arc<KeyspaceState>),
-    Compact(Arc<KeyspaceState>, Box<Plan>),
 }
 
 impl Scheduler {
@@ -113,183 +84,5 @@ impl Scheduler {
 
     pub(crate) fn is_stopping(&self) -> &AtomicBool {
         &self.is_stopping
-    }
-}
-
-/// Whether a worker is done for good.
-enum Turn {
-    Worked,
-    Idle,
-}
-
-impl Engine {
-    /// Starts the workers.
-    pub(crate) fn start_workers(self: &Arc<Self>) -> Result<Vec<Box<dyn crate::runtime::Joined>>> {
-        let count = if self.options.read_only { 0 } else { self.options.workers };
-        let start = |index: usize| {
-            let engine = Arc::clone(self);
-            let work = Box::new(move || engine.work());
-            let spawned = self.runtime.spawner.spawn(&format!("tamis-worker-{index}"), work);
-            spawned.map_err(|error| Error::io("start a worker for", &self.folder, error))
-        };
-        (0..count).map(start).collect()
-    }
-
-    /// The life of a worker.
-    fn work(&self) {
-        let scheduler = &self.scheduler;
-        while !scheduler.is_stopping.load(Ordering::SeqCst) {
-            let generation = scheduler.generation.load(Ordering::SeqCst);
-            if matches!(self.turn(), Turn::Worked) {
-                continue;
-            }
-            let timeout = self.idle_time();
-            let mut gate = scheduler.gate.lock();
-            let is_changed = scheduler.generation.load(Ordering::SeqCst) != generation;
-            if !is_changed && !scheduler.is_stopping.load(Ordering::SeqCst) {
-                self.runtime.clock.wait(&scheduler.work, &mut gate, timeout);
-            }
-        }
-    }
-
-    /// How long a worker may sleep when nothing is due.
-    fn idle_time(&self) -> Duration {
-        let now = self.runtime.clock.now();
-        let deferred = self.log.lock().as_ref().and_then(|state| state.log.deferred_since());
-        let deferred = deferred.map(|since| (since + DEFERRED_TIME_MAX).saturating_sub(now));
-        let retry = self.scheduler.state.lock().retry_at.map(|at| at.saturating_sub(now));
-        deferred.into_iter().chain(retry).min().unwrap_or(IDLE).clamp(Duration::from_millis(1), IDLE)
-    }
-
-    /// With no workers: runs all due jobs on this thread.
-    pub(crate) fn run_inline(&self) {
-        if self.options.workers == 0 && !self.options.read_only {
-            while matches!(self.turn(), Turn::Worked) {}
-        }
-    }
-
-    /// Does one job if one is due.
-    fn turn(&self) -> Turn {
-        let Some(job) = self.next_job() else { return Turn::Idle };
-        match job {
-            Job::FlushDeferred => {
-                let result = match self.log.lock().as_mut() {
-                    Some(state) => state.log.flush_deferred(),
-                    None => Ok(()),
-                };
-                if let Err(error) = result {
-                    self.note_failure("write the deferred log", &error);
-                    return Turn::Idle;
-                }
-            }
-            Job::Sweep => self.sweep(),
-            Job::Flush(keyspace) => {
-                let result = self.flush_oldest(&keyspace);
-                keyspace.is_flushing.store(false, Ordering::SeqCst);
-                self.scheduler.state.lock().flush_failure = result.as_ref().err().cloned();
-                self.end_job("flush a memtable", result);
-            }
-            Job::Compact(keyspace, plan) => {
-                let result = self.compact(&keyspace, &plan);
-                self.release(&plan);
-                self.end_job("compact tables", result);
-            }
-        }
-        Turn::Worked
-    }
-
-    fn end_job(&self, job: &'static str, result: Result<()>) {
-        if let Err(error) = result {
-            self.note_failure(job, &error);
-        }
-        self.scheduler.note_progress();
-    }
-
-    fn note_failure(&self, job: &'static str, error: &Error) {
-        if self.scheduler.is_stopping.load(Ordering::SeqCst) {
-            return;
-        }
-        self.metrics.jobs_failed.add(1);
-        let mut state = self.scheduler.state.lock();
-        state.retry_at = Some(self.runtime.clock.now() + RETRY);
-        state.failure_count += 1;
-        state.last_failure = Some(error.clone());
-        drop(state);
-        self.tell(&Event::JobFailed { job, error: error.to_string() });
-    }
-
-    /// Chooses the next job and marks what it works on.
-    fn next_job(&self) -> Option<Job> {
-        let now = self.runtime.clock.now();
-        let is_late = |since: Duration| now.saturating_sub(since) >= DEFERRED_TIME_MAX;
-        // A leader that holds the log is writing it: what waits goes with its record.
-        let deferred =
-            self.log.try_lock().and_then(|log| log.as_ref().and_then(|state| state.log.deferred_since()));
-        if deferred.is_some_and(is_late) {
-            return Some(Job::FlushDeferred);
-        }
-        if self.check_writable().is_err() {
-            return None;
-        }
-        if !self.versions.garbage().is_empty() && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
-            return Some(Job::Sweep);
-        }
-        let mut state = self.scheduler.state.lock();
-        if state.retry_at.is_some_and(|at| now < at) {
-            return None;
-        }
-        state.retry_at = None;
-        let keyspaces = self.keyspaces.load();
-        for keyspace in keyspaces.values() {
-            let is_due = !keyspace.view.load().sealed.is_empty() && keyspace.check().is_ok();
-            if is_due && !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
-                return Some(Job::Flush(Arc::clone(keyspace)));
-            }
-        }
-        if state.compaction_count >= self.options.workers.saturating_sub(1).max(1) {
-            return None;
-        }
-        let mut best: Option<(Arc<KeyspaceState>, Plan)> = None;
-        for keyspace in keyspaces.values().filter(|keyspace| keyspace.check().is_ok()) {
-            let view = keyspace.view.load();
-            if let Some(plan) = picker::pick(&view.version, &state.busy)
-                && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
-            {
-                best = Some((Arc::clone(keyspace), plan));
-            }
-        }
-        let (keyspace, plan) = best?;
-        state.busy.begin(&plan);
-        state.compaction_count += 1;
-        Some(Job::Compact(keyspace, Box::new(plan)))
-    }
-
-    /// The next step of a range that is compacted on request, claimed for the caller.
-    pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangePick {
-        let mut state = self.scheduler.state.lock();
-        let picked = picker::pick_range(&keyspace.view.load().version, &state.busy, request);
-        if let RangePick::Plan(plan) = &picked {
-            state.busy.begin(plan);
-            state.compaction_count += 1;
-        }
-        picked
-    }
-
-    /// Whether nothing is due and nothing runs.
-    pub(super) fn is_idle(&self) -> bool {
-        let state = self.scheduler.state.lock();
-        let keyspaces = self.keyspaces.load();
-        state.busy.is_empty()
-            && keyspaces.values().all(|keyspace| {
-                let view = keyspace.view.load();
-                view.sealed.is_empty() && picker::pick(&view.version, &state.busy).is_none()
-            })
-    }
-
-    /// Ends the claim of a plan whose edit is in force or given up.
-    pub(super) fn release(&self, plan: &Plan) {
-        let mut state = self.scheduler.state.lock();
-        state.busy.end(plan);
-        state.compaction_count -= 1;
     }
 }
