@@ -7,7 +7,7 @@ mod portable;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
 
-use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
+use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
 macro_rules! dispatch {
@@ -26,6 +26,13 @@ macro_rules! dispatch {
 #[inline]
 pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     dispatch!("avx2" => line_contains(line, pattern, probe_count))
+}
+
+/// Whether the line of a digest holds its bits. `true` where that line lies outside `lines`.
+#[inline]
+pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    line::line_at(lines, line_count, digest)
+        .is_none_or(|line| line_contains(line, line::pattern(digest), probe_count))
 }
 
 /// Asks for many digests at once: `answers[i]` becomes whether the line of `digests[i]` holds its bits, and `true` where that

@@ -64,12 +64,6 @@ pub fn line_at_mut(lines: &mut [u8], line_count: u64, digest: u64) -> Option<&mu
     lines.get_mut(line_offset(digest, line_count)..)?.first_chunk_mut()
 }
 
-/// Whether the line of a digest holds its bits. `true` where the line lies outside the bytes.
-#[inline]
-pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    line_at(lines, line_count, digest).is_none_or(|line| contains(line, pattern(digest), probe_count))
-}
-
 /// Asks for the line of a digest.
 #[inline]
 pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {

@@ -1,5 +1,9 @@
 //! How filters are built: keys one at a time, then budget and samples.
 
+use std::cmp::Ordering;
+
+use tamis_bits::key_head;
+
 use crate::{BuildError, KeyRange, KeySet};
 
 /// How large a filter may become.
@@ -72,10 +76,13 @@ pub trait FilterBuilder {
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;
 }
 
-/// Guards the order of keys: tells a new key from a repeated one.
+/// Guards the order of keys: tells a new key from a repeated one. Remembers the last key as its first eight bytes, which
+/// decide most comparisons, and the rest.
 #[derive(Debug, Default)]
 pub(crate) struct KeyOrder {
-    last: Vec<u8>,
+    head: u64,
+    length: usize,
+    tail: Vec<u8>,
     count: u64,
 }
 
@@ -83,15 +90,24 @@ impl KeyOrder {
     /// Whether the key is a new one; an error where it is smaller than the last.
     #[inline]
     pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
-        if self.count > 0 {
-            match key.cmp(&self.last) {
-                std::cmp::Ordering::Less => return Err(BuildError::Unsorted { index: self.count }),
-                std::cmp::Ordering::Equal => return Ok(false),
-                std::cmp::Ordering::Greater => {}
+        let head = key_head(key);
+        let tail = key.get(8..).unwrap_or_default();
+        if head <= self.head && self.count > 0 {
+            // Where the heads are equal and a key is shorter than its head, it is a prefix of the other, or equal.
+            let order =
+                head.cmp(&self.head).then_with(|| tail.cmp(&self.tail)).then(key.len().cmp(&self.length));
+            match order {
+                Ordering::Less => return Err(BuildError::Unsorted { index: self.count }),
+                Ordering::Equal => return Ok(false),
+                Ordering::Greater => {}
             }
         }
-        self.last.clear();
-        self.last.extend_from_slice(key);
+        self.head = head;
+        self.length = key.len();
+        if !(tail.is_empty() && self.tail.is_empty()) {
+            self.tail.clear();
+            self.tail.extend_from_slice(tail);
+        }
         self.count += 1;
         Ok(true)
     }
@@ -100,3 +116,6 @@ impl KeyOrder {
         self.count
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,24 +55,24 @@ impl<'a> Probe<'a> {
     /// The digest of the key under a filter's seed; computed once for the seed of the database.
     #[inline]
     pub fn digest(&self, seed: u64) -> u64 {
-        if let Some(digest) = self.digest.get()
-            && seed == self.digester.seed()
-        {
+        if seed != self.digester.seed() {
+            return self.foreign_digest(seed);
+        }
+        if let Some(digest) = self.digest.get() {
             return digest;
         }
-        self.compute(seed)
-    }
-
-    fn compute(&self, seed: u64) -> u64 {
-        self.digest_count.set(self.digest_count.get() + 1);
-        if seed != self.digester.seed() {
-            return Digester::new(seed).digest(self.key);
-        }
+        self.add_digests(1);
         let digest = self.digester.digest(self.key);
         if self.is_shared {
             self.digest.set(Some(digest));
         }
         digest
+    }
+
+    #[cold]
+    fn foreign_digest(&self, seed: u64) -> u64 {
+        self.add_digests(1);
+        Digester::new(seed).digest(self.key)
     }
 
     /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last length asked for is remembered.

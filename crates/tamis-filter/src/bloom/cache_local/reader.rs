@@ -55,7 +55,7 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
         if self.line_count == 0 {
             return false;
         }
-        line::may_contain(self.lines(), self.line_count, self.digest(probe), self.probe_count)
+        kernel::may_contain(self.lines(), self.line_count, self.digest(probe), self.probe_count)
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {

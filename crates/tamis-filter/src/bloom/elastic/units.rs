@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use tamis_bits::line;
+use tamis_bits::{kernel, line};
 
 use super::{DIRECTORY_BYTES, UNITS_MAX};
 use crate::bloom::formula::blocked_fpr;
@@ -119,7 +119,7 @@ impl ElasticHeader {
         let digest = probe.digest(self.envelope.seed);
         units.into_iter().all(|(number, unit)| {
             probe.add_probes(1);
-            line::may_contain(unit, self.line_count, remix(digest, number), self.probe_count)
+            kernel::may_contain(unit, self.line_count, remix(digest, number), self.probe_count)
         })
     }
 

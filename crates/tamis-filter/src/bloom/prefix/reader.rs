@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis_bits::line;
+use tamis_bits::{kernel, line};
 
 use super::{BIT_COUNT_MAX, PREFIXES_MAX};
 use crate::bloom::formula::blocked_fpr;
@@ -49,7 +49,7 @@ impl<D: AsRef<[u8]>> PrefixFilter<D> {
     }
 
     fn has_digest(&self, digest: u64) -> bool {
-        line::may_contain(envelope::payload(self.bytes.as_ref()), self.line_count, digest, self.probe_count)
+        kernel::may_contain(envelope::payload(self.bytes.as_ref()), self.line_count, digest, self.probe_count)
     }
 
     /// Whether one of the prefixes between two words may be there, where they are few.
