@@ -33,7 +33,8 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// [`Scan::advance`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
 /// [`Scan::retreat`] and [`Scan::seek`] move back and forth.
 ///
-/// Cost: one block of each run that overlaps the range for the first step; then each block once.
+/// Cost: one block of each run that overlaps the range for the first step (two where it falls between them); then each
+/// block once.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {

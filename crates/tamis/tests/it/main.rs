@@ -3,4 +3,6 @@
 
 mod support;
 
+mod cost;
 mod model;
+mod same_result;

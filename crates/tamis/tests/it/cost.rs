@@ -1,0 +1,508 @@
+//! What reads and writes cost in blocks, files and bytes: counted by the recording file system where tables are read
+//! through it, and by the statistics in any case.
+
+use std::{
+    collections::BTreeSet,
+    ops::{Bound, RangeBounds},
+    sync::Arc,
+};
+
+use tamis::{Db, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
+use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
+
+use crate::support::{FOLDER, Random};
+
+const BLOCK: u64 = 4096;
+
+/// Databases on a recording file system; every open has a cold cache.
+struct Bench {
+    vfs: RecordVfs,
+    access: Access,
+    keyspace: KeyspaceOptions,
+}
+
+impl Bench {
+    fn new(access: Access, keyspace: KeyspaceOptions) -> Self {
+        Self { vfs: RecordVfs::new(Arc::new(MemVfs::new())), access, keyspace }
+    }
+
+    fn open(&self) -> (Db, Keyspace) {
+        let options =
+            Options { workers: 0, table_access: self.access, cache_bytes: 64 << 20, ..Options::default() };
+        let vfs: Arc<dyn Vfs> = Arc::new(self.vfs.clone());
+        let db = Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7)).unwrap();
+        let keyspace = db.get_or_create_keyspace("k", self.keyspace.clone()).unwrap();
+        (db, keyspace)
+    }
+
+    /// What `work` cost: data blocks by the statistics, and what the file system saw of tables.
+    fn cost<R>(&self, db: &Db, work: impl FnOnce() -> R) -> (Cost, R) {
+        let before = db.statistics();
+        self.vfs.reset();
+        let result = work();
+        let after = db.statistics();
+        let reads = self.vfs.tally_of(OperationKind::Read, ".table");
+        let since = |count: fn(&Statistics) -> u64| count(&after) - count(&before);
+        let cost = Cost {
+            blocks: since(|statistics| statistics.blocks_read),
+            bytes: since(|statistics| statistics.bytes_read),
+            hits: since(|statistics| statistics.cache_hits),
+            digests: since(|statistics| statistics.digests),
+            asked: since(|statistics| statistics.filters.iter().map(|level| level.asked).sum()),
+            denied: since(|statistics| statistics.filters.iter().map(|level| level.denied).sum()),
+            opened: self.vfs.tally_of(OperationKind::Open, ".table").count,
+            file_reads: reads.count,
+            file_bytes: reads.bytes,
+        };
+        // Of tables that were open before, the file system sees the reads of data blocks and no others.
+        if self.access != Access::Mapped && cost.opened == 0 {
+            assert_eq!((cost.file_reads, cost.file_bytes), (cost.blocks, cost.bytes));
+        }
+        (cost, result)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cost {
+    blocks: u64,
+    bytes: u64,
+    hits: u64,
+    digests: u64,
+    asked: u64,
+    denied: u64,
+    opened: u64,
+    file_reads: u64,
+    file_bytes: u64,
+}
+
+const ACCESSES: [Access; 3] = [Access::Buffered, Access::Direct, Access::Mapped];
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key/{number:08}").into_bytes()
+}
+
+fn value(number: u64) -> Vec<u8> {
+    let mut random = Random(number);
+    (0..13).flat_map(|_| random.next().to_le_bytes()).collect()
+}
+
+/// Memtables and tables that hold all of a test; nothing is merged by itself.
+fn roomy() -> KeyspaceOptions {
+    KeyspaceOptions { memtable_bytes: 64 << 20, level0_runs: 64, ..KeyspaceOptions::default() }
+}
+
+/// A store whose keys `0, 2, 4, ... 2 * count` lie in `run_count` runs that all span the whole range.
+fn with_runs(access: Access, count: u64, run_count: u64) -> Bench {
+    let bench = Bench::new(access, roomy());
+    let (db, keyspace) = bench.open();
+    for run in 0..run_count {
+        for number in (run..count).step_by(run_count as usize) {
+            keyspace.put(key(2 * number), value(2 * number)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let statistics = db.statistics();
+    let of_keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
+    assert_eq!(of_keyspace.levels[0].run_count as u64, run_count);
+    assert_eq!(of_keyspace.levels.len(), 1);
+    db.close().unwrap();
+    bench
+}
+
+#[test]
+fn a_get_of_a_present_key_reads_one_block_and_a_cached_one_none() {
+    for access in ACCESSES {
+        let bench = with_runs(access, 3_000, 1);
+        let (db, keyspace) = bench.open();
+        let (first, found) = bench.cost(&db, || keyspace.get(key(0)).unwrap());
+        assert_eq!(found.unwrap(), &value(0));
+        assert_eq!((first.blocks, first.bytes, first.opened, first.digests), (1, BLOCK, 1, 1), "{access:?}");
+        let mut total = first.blocks;
+        for number in (2..6_000).step_by(2) {
+            let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+            assert_eq!(found.unwrap(), &value(number));
+            assert_eq!(
+                (cost.blocks + cost.hits, cost.opened, cost.digests),
+                (1, 0, 1),
+                "{access:?} {number}"
+            );
+            total += cost.blocks;
+            let (again, _) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+            assert_eq!((again.blocks, again.hits, again.file_reads), (0, 1, 0), "{access:?} {number}");
+        }
+        // Each block was read once, and there are as many as the values need.
+        assert!((80..110).contains(&total), "{access:?}: {total} blocks");
+    }
+}
+
+#[test]
+fn what_a_memtable_answers_costs_no_block_and_no_digest() {
+    for access in ACCESSES {
+        let bench = with_runs(access, 1_000, 2);
+        let (db, keyspace) = bench.open();
+        keyspace.get(key(0)).unwrap();
+        keyspace.put(key(10), b"new").unwrap();
+        keyspace.delete(key(12)).unwrap();
+        for (number, expected) in [(10, Some(b"new".as_slice())), (12, None)] {
+            let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+            assert_eq!(found.as_deref(), expected);
+            assert_eq!((cost.blocks, cost.hits, cost.digests, cost.asked, cost.opened), (0, 0, 0, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn an_absent_key_costs_no_block_unless_a_filter_errs() {
+    for access in ACCESSES {
+        let (bench, run_count) = (with_runs(access, 4_000, 4), 4);
+        let (db, keyspace) = bench.open();
+        keyspace.get(key(0)).unwrap();
+        let mut wrong = 0;
+        for number in (7..7_985).step_by(2) {
+            let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+            assert!(found.is_none());
+            assert_eq!(cost.digests, 1, "one digest serves all runs");
+            let passed = cost.asked - cost.denied;
+            assert_eq!(
+                cost.blocks + cost.hits,
+                passed,
+                "blocks are read where a filter erred, and nowhere else"
+            );
+            wrong += passed;
+            assert_eq!(cost.asked, run_count);
+        }
+        let rate = wrong as f64 / (4_000.0 * run_count as f64);
+        assert!(rate < 0.02, "{access:?}: {rate} of the filters' answers were wrong at 10 bits per key");
+    }
+}
+
+#[test]
+fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() {
+    let bench = with_runs(Access::Buffered, 4_000, 4);
+    let (db, keyspace) = bench.open();
+    let mut total = 0;
+    for number in (0..8_000).step_by(2) {
+        let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+        assert_eq!(found.unwrap(), &value(number));
+        assert_eq!(cost.digests, 1);
+        assert_eq!(cost.blocks + cost.hits, cost.asked - cost.denied);
+        // The newest run is asked first: what it holds costs one question.
+        if number / 2 % 4 == 3 {
+            assert_eq!(cost.asked, 1);
+        }
+        total += cost.blocks + cost.hits;
+    }
+    assert!(total < 4_200, "{total} blocks for 4,000 gets");
+}
+
+#[test]
+fn reading_several_keys_at_once_costs_what_reading_each_costs() {
+    let bench = with_runs(Access::Buffered, 4_000, 4);
+    let keys: Vec<_> = (0..200).map(|number| key(37 * number)).collect();
+    let (db, keyspace) = bench.open();
+    let (alone, found) =
+        bench.cost(&db, || keys.iter().map(|key| keyspace.get(key).unwrap()).collect::<Vec<_>>());
+    drop((db, keyspace));
+    let (db, keyspace) = bench.open();
+    let (together, values) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+    assert_eq!(values, found);
+    assert_eq!(together, alone);
+    assert_eq!(together.digests, 200);
+}
+
+#[test]
+fn without_filters_each_run_costs_a_block_and_no_digest() {
+    let keyspace = KeyspaceOptions { filter_bits_per_key: vec![0.0], ..roomy() };
+    let bench = Bench::new(Access::Buffered, keyspace);
+    let (db, keyspace) = bench.open();
+    for run in 0..3 {
+        for number in (run..300).step_by(3) {
+            keyspace.put(key(2 * number), value(number)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let (cost, found) = bench.cost(&db, || keyspace.get(key(301)).unwrap());
+    assert!(found.is_none());
+    assert_eq!((cost.blocks, cost.digests, cost.asked), (3, 0, 0));
+}
+
+#[test]
+fn a_seek_reads_one_block_of_each_run_and_two_only_where_it_falls_between_them() {
+    for access in ACCESSES {
+        let bench = Bench::new(access, roomy());
+        let mut random = Random(3);
+        let mut sorted = BTreeSet::new();
+        {
+            let (db, keyspace) = bench.open();
+            for _ in 0..4 {
+                for _ in 0..1_000 {
+                    let (number, length) = (random.below(1 << 30), random.below(200) as usize);
+                    keyspace.put(key(number), vec![b'v'; length]).unwrap();
+                    sorted.insert(key(number));
+                }
+                db.flush().unwrap();
+            }
+        }
+        let (mut forward_total, mut backward_total, seek_count) = (0, 0, 60);
+        for seek in 0..seek_count {
+            // Every second target is there.
+            let target = key(random.below(1 << 30));
+            let target = match seek % 2 {
+                0 => sorted.range(target.clone()..).next().unwrap_or(&target).clone(),
+                _ => target,
+            };
+            let (db, keyspace) = bench.open();
+            let ahead = || keyspace.range(target.clone()..).next().map(|entry| entry.unwrap().0.to_vec());
+            let (forward, first) = bench.cost(&db, ahead);
+            assert_eq!(first.as_ref(), sorted.range(target.clone()..).next());
+            drop((db, keyspace));
+            let (db, keyspace) = bench.open();
+            let back =
+                || keyspace.range(..=target.clone()).next_back().map(|entry| entry.unwrap().0.to_vec());
+            let (backward, last) = bench.cost(&db, back);
+            assert_eq!(last.as_ref(), sorted.range(..=target.clone()).next_back());
+            assert!(forward.blocks <= 8 && backward.blocks <= 8, "{access:?}: {forward:?} {backward:?}");
+            forward_total += forward.blocks;
+            backward_total += backward.blocks;
+        }
+        let least = seek_count * 4;
+        println!("{access:?}: {least} runs sought, {forward_total} and {backward_total} blocks");
+        assert!(forward_total <= least * 105 / 100, "{access:?}: {forward_total} blocks");
+        assert!(backward_total <= least * 108 / 100, "{access:?}: {backward_total} blocks");
+    }
+}
+
+#[test]
+fn a_seek_to_a_key_that_is_there_reads_one_block() {
+    let bench = with_runs(Access::Buffered, 2_000, 1);
+    for number in (0..4_000).step_by(74) {
+        let (db, keyspace) = bench.open();
+        let mut scan = keyspace.range::<&[u8]>(..);
+        let (cost, ()) = bench.cost(&db, || {
+            scan.seek(key(number)).unwrap();
+            assert!(scan.advance().unwrap());
+        });
+        assert_eq!(scan.key(), key(number));
+        drop(scan);
+        assert_eq!(db.statistics().blocks_read, 1, "{cost:?}");
+    }
+}
+
+/// Steps through a range from the front, from the back, or from both.
+fn walk<R: RangeBounds<Vec<u8>>>(keyspace: &Keyspace, range: R, style: usize) -> BTreeSet<Vec<u8>> {
+    let mut scan = keyspace.range(range);
+    let mut seen = BTreeSet::new();
+    for turn in 0.. {
+        let is_front = style == 0 || style == 2 && turn % 3 == 0;
+        let Some(step) = (if is_front { scan.next() } else { scan.next_back() }) else { break };
+        assert!(seen.insert(step.unwrap().0.to_vec()), "an entry came twice");
+    }
+    seen
+}
+
+#[test]
+fn scans_read_each_block_once_in_both_directions() {
+    for access in ACCESSES {
+        let bench = with_runs(access, 3_000, 3);
+        let mut costs = Vec::new();
+        for style in 0..3 {
+            let (db, keyspace) = bench.open();
+            let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., style));
+            assert_eq!(seen, (0..3_000).map(|number| key(2 * number)).collect());
+            assert_eq!(cost.opened, 3);
+            // With direct access the sections behind the data blocks share pages.
+            if access == Access::Buffered {
+                let reads = bench.vfs.operations();
+                let reads = reads.iter().filter(|operation| {
+                    operation.kind == OperationKind::Read && operation.file_name().ends_with(".table")
+                });
+                let places: Vec<_> = reads.map(|read| (read.path.clone(), read.offset)).collect();
+                let distinct: BTreeSet<_> = places.iter().cloned().collect();
+                assert_eq!(distinct.len(), places.len(), "{access:?}: a part of a table was read twice");
+            }
+            let (again, _) = bench.cost(&db, || walk(&keyspace, .., style));
+            assert_eq!((again.blocks, again.file_reads), (0, 0), "all blocks are in the cache");
+            costs.push(cost.blocks);
+        }
+        assert!(costs.iter().all(|&blocks| blocks == costs[0]), "{access:?}: {costs:?}");
+        assert!((80..110).contains(&costs[0]), "{access:?}: {costs:?}");
+    }
+}
+
+#[test]
+fn a_short_scan_reads_no_more_than_what_it_gives() {
+    let bench = with_runs(Access::Buffered, 3_000, 1);
+    for style in 0..2 {
+        let (db, keyspace) = bench.open();
+        // 20 entries of 117 bytes lie in one block or in two.
+        let (cost, seen) = bench.cost(&db, || walk(&keyspace, key(1_000)..key(1_040), style));
+        assert_eq!(seen.len(), 20);
+        assert!(cost.blocks <= 2, "{cost:?}");
+        let (next, _) = bench.cost(&db, || walk(&keyspace, key(1_000)..=key(1_038), style));
+        assert_eq!(next.blocks, 0);
+    }
+}
+
+#[test]
+fn the_ends_cost_one_block_of_each_run() {
+    for access in ACCESSES {
+        let bench = with_runs(access, 3_000, 3);
+        let (db, keyspace) = bench.open();
+        let (cost, first) = bench.cost(&db, || keyspace.first().unwrap().unwrap());
+        assert_eq!(first.0, &key(0));
+        assert_eq!((cost.blocks, cost.opened), (3, 3), "{access:?}");
+        let (cost, last) = bench.cost(&db, || keyspace.last().unwrap().unwrap());
+        assert_eq!(last.0, &key(5_998));
+        assert_eq!((cost.blocks, cost.opened), (3, 0), "{access:?}");
+        let (cost, _) = bench.cost(&db, || (keyspace.first().unwrap(), keyspace.last().unwrap()));
+        assert_eq!(cost.blocks, 0, "{access:?}");
+    }
+}
+
+#[test]
+fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing() {
+    let bench = with_runs(Access::Buffered, 3_000, 3);
+    let (db, keyspace) = bench.open();
+    let at = |text: &str| text.as_bytes().to_vec();
+    let ranges = [
+        (Bound::Unbounded, Bound::Excluded(key(0))),
+        (Bound::Excluded(key(5_998)), Bound::Unbounded),
+        (Bound::Included(at("l")), Bound::Included(at("z"))),
+        (Bound::Included(at("a")), Bound::Excluded(at("key/"))),
+        (Bound::Included(key(100)), Bound::Excluded(key(100))),
+        (Bound::Excluded(key(100)), Bound::Excluded(key(100))),
+        (Bound::Excluded(key(100)), Bound::Included(key(100))),
+        (Bound::Included(key(200)), Bound::Included(key(100))),
+        (Bound::Unbounded, Bound::Excluded(Vec::new())),
+    ];
+    for range in ranges {
+        for style in 0..3 {
+            let (cost, seen) = bench.cost(&db, || walk(&keyspace, range.clone(), style));
+            assert!(seen.is_empty());
+            assert_eq!((cost.blocks, cost.file_reads, cost.opened), (0, 0, 0), "{range:?}");
+        }
+    }
+    for outside in [at("a"), at("z"), at("key"), key(6_000)] {
+        let (cost, found) = bench.cost(&db, || keyspace.get(&outside).unwrap());
+        assert!(found.is_none());
+        assert_eq!((cost.blocks, cost.file_reads, cost.opened, cost.asked, cost.digests), (0, 0, 0, 0, 0));
+    }
+    // A scan that is not stepped reads nothing either.
+    let (cost, _) = bench.cost(&db, || drop(keyspace.range(key(0)..)));
+    assert_eq!(cost.opened, 0);
+}
+
+/// 120,000 entries in one level of many tables.
+fn leveled() -> Bench {
+    let options = KeyspaceOptions {
+        memtable_bytes: 2 << 20,
+        table_bytes: 256 << 10,
+        level0_runs: 2,
+        ..KeyspaceOptions::default()
+    };
+    let bench = Bench::new(Access::Buffered, options);
+    let (db, keyspace) = bench.open();
+    let mut batch = tamis::WriteBatch::new();
+    for number in 0..120_000 {
+        batch.put(&keyspace, key(2 * number), &value(number)[..40]).unwrap();
+        if batch.len() == 1_000 {
+            db.write(std::mem::take(&mut batch)).unwrap();
+        }
+    }
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.close().unwrap();
+    bench
+}
+
+#[test]
+fn open_reads_no_table_and_reads_open_only_the_tables_they_need() {
+    let bench = leveled();
+    bench.vfs.reset();
+    let (db, keyspace) = bench.open();
+    assert_eq!(bench.vfs.tally_of(OperationKind::Open, ".table").count, 0);
+    assert_eq!(bench.vfs.tally_of(OperationKind::Read, ".table").count, 0);
+    let read = bench.vfs.tally(OperationKind::Read).bytes;
+    assert!(read < 64 << 10, "open read {read} bytes");
+    assert_eq!(db.open_report().replayed_entries, 0);
+    let statistics = db.statistics();
+    let levels = &statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().levels;
+    let table_count: usize = levels.iter().map(|level| level.table_count).sum();
+    assert!(table_count > 20, "{table_count} tables");
+    assert_eq!(levels.iter().map(|level| level.entry_count).sum::<u64>(), 120_000);
+
+    let (cost, found) = bench.cost(&db, || keyspace.get(key(100_000)).unwrap());
+    assert!(found.is_some());
+    assert_eq!((cost.opened, cost.blocks), (1, 1));
+    let (cost, seen) = bench.cost(&db, || walk(&keyspace, key(50_000)..key(50_100), 0));
+    assert_eq!(seen.len(), 50);
+    assert_eq!(cost.opened, 1);
+    assert!(cost.blocks <= 2);
+    let (cost, seen) = bench.cost(&db, || walk(&keyspace, key(10_000)..key(40_000), 1));
+    assert_eq!(seen.len(), 15_000);
+    assert!((2..8).contains(&cost.opened), "{cost:?}");
+    drop((db, keyspace));
+    let (db, keyspace) = bench.open();
+    let (cost, _) = bench.cost(&db, || (keyspace.first().unwrap(), keyspace.last().unwrap()));
+    assert_eq!((cost.opened, cost.blocks), (2, 2));
+}
+
+#[test]
+fn a_scan_ends_without_opening_the_table_behind_its_upper_bound() {
+    let bench = leveled();
+    let (db, keyspace) = bench.open();
+    let first = keyspace.first().unwrap().unwrap();
+    for style in 0..2 {
+        let (cost, seen) = bench.cost(&db, || walk(&keyspace, first.0.to_vec()..=key(20), style));
+        assert_eq!(seen.len(), 11);
+        assert_eq!(cost.opened, 0, "the first table is open already");
+    }
+}
+
+#[test]
+fn a_key_column_is_written_only_where_asked_for_and_never_read_by_reads() {
+    let size = |key_column| {
+        let bench = Bench::new(Access::Buffered, KeyspaceOptions { key_column, ..roomy() });
+        let (db, keyspace) = bench.open();
+        for number in 0..3_000 {
+            keyspace.put(key(number), value(number)).unwrap();
+        }
+        db.flush().unwrap();
+        let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., 0));
+        assert_eq!(seen.len(), 3_000);
+        (db.statistics().flush_bytes_written, cost.blocks, cost.file_bytes)
+    };
+    let (without, with) = (size(false), size(true));
+    let column = with.0 - without.0;
+    // 3,000 keys of 12 bytes that share most of them.
+    assert!((3_000 * 2..3_000 * 12).contains(&column), "{column} bytes");
+    assert_eq!(with.1, without.1);
+    assert!(with.2 - without.2 < 256, "reads do not touch the column: {with:?} {without:?}");
+}
+
+#[test]
+fn a_random_fill_writes_a_bounded_number_of_bytes() {
+    let options =
+        KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    let bench = Bench::new(Access::Buffered, options);
+    let (db, keyspace) = bench.open();
+    bench.vfs.reset();
+    let mut random = Random(5);
+    for _ in 0..80_000 {
+        let number = random.below(1 << 39);
+        keyspace.put(format!("{number:012}"), &value(number)[..100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let statistics = db.statistics();
+    assert_eq!(statistics.user_bytes_written, 80_000 * 112);
+    // What the statistics say is what the file system saw.
+    let written = |suffix| bench.vfs.tally_of(OperationKind::Append, suffix).bytes;
+    let tables = written(".table") + written(".tmp");
+    assert_eq!(statistics.flush_bytes_written + statistics.compaction_bytes_written, tables);
+    let log = written(".log");
+    assert!(statistics.log_bytes_written <= log && log < statistics.log_bytes_written + (64 << 10));
+    let amplification = statistics.write_amplification();
+    println!("write amplification {amplification:.2}");
+    assert!(amplification < 7.75, "write amplification {amplification:.2}");
+    assert!(statistics.trivial_moves < 1_000);
+}

@@ -1,0 +1,377 @@
+//! Filters, caches, block sizes, compression, the shape of the levels and the threads change what reads cost and never
+//! what they give: one list of operations, many sets of options, one transcript.
+
+use std::{
+    fmt::Write as _,
+    ops::Bound,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis::{
+    Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
+};
+use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
+
+use crate::support::{FOLDER, Random};
+
+/// One step, without anything that depends on options.
+#[derive(Debug, Clone)]
+enum Operation {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>, Durability),
+    Get(Vec<u8>),
+    MultiGet(Vec<Vec<u8>>),
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>, Style),
+    Prefix(Vec<u8>, Style),
+    Ends,
+    Walk(Vec<u8>, Vec<u8>),
+    Snapshot,
+    ReadSnapshot(usize, Vec<u8>, Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Release(usize),
+    Flush,
+    Compact(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Reopen,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Forward,
+    Backward,
+    Both,
+}
+
+/// Keys of a small universe: prefixes of each other, runs of 0x00 and 0xFF, and numbers as big-endian bytes.
+fn key(random: &mut Random) -> Vec<u8> {
+    match random.below(4) {
+        0 => {
+            let length = 1 + random.below(5) as usize;
+            (0..length).map(|_| [0x00, 0x01, b'a', 0xFE, 0xFF][random.below(5) as usize]).collect()
+        }
+        1 => random.below(600).to_be_bytes().to_vec(),
+        _ => format!("user/{:05}/profile", random.below(900)).into_bytes(),
+    }
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    let length = match random.below(60) {
+        0 => 20_000 + random.below(60_000),
+        1..8 => 0,
+        _ => random.below(300),
+    };
+    let byte = random.next() as u8;
+    (0..length).map(|index| byte.wrapping_add((index / 7) as u8)).collect()
+}
+
+fn bound(random: &mut Random) -> Bound<Vec<u8>> {
+    match random.below(5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(key(random)),
+        _ => Bound::Excluded(key(random)),
+    }
+}
+
+fn style(random: &mut Random) -> Style {
+    [Style::Forward, Style::Backward, Style::Both][random.below(3) as usize]
+}
+
+fn operations(seed: u64, count: usize) -> Vec<Operation> {
+    let mut random = Random(seed);
+    let random = &mut random;
+    let durability = [Durability::Deferred, Durability::Buffered, Durability::Synced];
+    let operation = |_| match random.below(200) {
+        0..70 => Operation::Put(key(random), value(random)),
+        70..90 => Operation::Delete(key(random)),
+        90..100 => {
+            let count = random.below(40);
+            let entry = |_| {
+                let key = key(random);
+                (key, (random.below(3) > 0).then(|| value(random)))
+            };
+            let entries = (0..count).map(entry).collect();
+            Operation::Batch(entries, durability[random.below(3) as usize])
+        }
+        100..140 => Operation::Get(key(random)),
+        140..146 => Operation::MultiGet((0..6).map(|_| key(random)).collect()),
+        146..164 => Operation::Range(bound(random), bound(random), style(random)),
+        164..170 => {
+            let mut prefix = key(random);
+            prefix.truncate(random.below(4) as usize);
+            Operation::Prefix(prefix, style(random))
+        }
+        170..174 => Operation::Ends,
+        174..180 => Operation::Walk(key(random), key(random)),
+        180..183 => Operation::Snapshot,
+        183..192 => {
+            Operation::ReadSnapshot(random.below(3) as usize, key(random), bound(random), bound(random))
+        }
+        192..194 => Operation::Release(random.below(3) as usize),
+        194..197 => Operation::Flush,
+        197..199 => Operation::Compact(bound(random), bound(random)),
+        _ => Operation::Reopen,
+    };
+    (0..count).map(operation).collect()
+}
+
+/// What a scan gave, as text short enough to compare.
+fn note_scan(out: &mut String, mut scan: Scan, style: Style) {
+    let (mut count, mut hash) = (0_u64, 0xcbf2_9ce4_8422_2325_u64);
+    for turn in 0.. {
+        let is_front = match style {
+            Style::Forward => true,
+            Style::Backward => false,
+            Style::Both => turn % 3 != 1,
+        };
+        let Some(step) = (if is_front { scan.next() } else { scan.next_back() }) else { break };
+        let (key, value) = step.unwrap();
+        count += 1;
+        hash = hash_of(hash, &key);
+        hash = hash_of(hash, &value);
+    }
+    writeln!(out, "{count} entries {hash:016x}").unwrap();
+}
+
+/// FNV-1a, with the length before the bytes.
+fn hash_of(hash: u64, bytes: &[u8]) -> u64 {
+    let length = (bytes.len() as u32).to_le_bytes();
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    length.iter().chain(bytes).fold(hash, fold)
+}
+
+fn note_value(out: &mut String, value: Option<&[u8]>) {
+    match value {
+        Some(value) => writeln!(out, "{} bytes {:016x}", value.len(), hash_of(0, value)).unwrap(),
+        None => writeln!(out, "none").unwrap(),
+    }
+}
+
+/// One way to run the list.
+#[derive(Debug, Clone)]
+struct Setup {
+    options: Options,
+    keyspace: KeyspaceOptions,
+    /// On the operating system's files, not in memory.
+    is_on_disk: bool,
+}
+
+struct World {
+    vfs: Arc<dyn Vfs>,
+    folder: PathBuf,
+    setup: Setup,
+    open: Option<(Db, Keyspace)>,
+    snapshots: Vec<Snapshot>,
+}
+
+impl World {
+    fn open(&mut self) {
+        let runtime = match self.setup.options.workers {
+            0 => Runtime::deterministic(3),
+            _ => Runtime { seed: 3, ..Runtime::system() },
+        };
+        let options = self.setup.options.clone();
+        let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options, runtime).unwrap();
+        let keyspace = db.get_or_create_keyspace("k", self.setup.keyspace.clone()).unwrap();
+        self.open = Some((db, keyspace));
+    }
+
+    fn run(&mut self, operation: &Operation, out: &mut String) {
+        let Some((db, keyspace)) = &self.open else { return };
+        match operation {
+            Operation::Put(key, value) => keyspace.put(key, value).unwrap(),
+            Operation::Delete(key) => keyspace.delete(key).unwrap(),
+            Operation::Batch(entries, durability) => {
+                let mut batch = WriteBatch::new();
+                for (key, value) in entries {
+                    match value {
+                        Some(value) => batch.put(keyspace, key, value).unwrap(),
+                        None => batch.delete(keyspace, key).unwrap(),
+                    }
+                }
+                db.write_with(batch, *durability).unwrap();
+            }
+            Operation::Get(key) => note_value(out, keyspace.get(key).unwrap().as_deref()),
+            Operation::MultiGet(keys) => {
+                for value in keyspace.multi_get(keys).unwrap() {
+                    note_value(out, value.as_deref());
+                }
+            }
+            Operation::Range(lower, upper, style) => {
+                note_scan(out, keyspace.range((lower.clone(), upper.clone())), *style);
+            }
+            Operation::Prefix(prefix, style) => note_scan(out, keyspace.prefix(prefix), *style),
+            Operation::Ends => {
+                for end in [keyspace.first().unwrap(), keyspace.last().unwrap()] {
+                    note_value(out, end.as_ref().map(|(key, _)| &**key));
+                    note_value(out, end.as_ref().map(|(_, value)| &**value));
+                }
+            }
+            Operation::Walk(from, back) => note_walk(out, keyspace, from, back),
+            Operation::Snapshot => {
+                self.snapshots.push(db.snapshot());
+                if self.snapshots.len() > 3 {
+                    self.snapshots.remove(0);
+                }
+            }
+            Operation::ReadSnapshot(index, key, lower, upper) => {
+                if let Some(snapshot) = self.snapshots.get(*index) {
+                    note_value(out, snapshot.get(keyspace, key).unwrap().as_deref());
+                    let scan = || snapshot.range(keyspace, (lower.clone(), upper.clone()));
+                    note_scan(out, scan(), Style::Forward);
+                    note_scan(out, scan(), Style::Backward);
+                }
+            }
+            Operation::Release(index) => {
+                if *index < self.snapshots.len() {
+                    self.snapshots.remove(*index);
+                }
+            }
+            Operation::Flush => db.flush().unwrap(),
+            Operation::Compact(lower, upper) => {
+                db.compact_range(keyspace, (lower.clone(), upper.clone())).unwrap();
+            }
+            Operation::Reopen => {
+                self.snapshots.clear();
+                let (db, _) = self.open.take().unwrap();
+                db.close().unwrap();
+                self.open();
+            }
+        }
+    }
+}
+
+/// Seeks, steps on, turns round.
+fn note_walk(out: &mut String, keyspace: &Keyspace, from: &[u8], back: &[u8]) {
+    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut note = |scan: &Scan, is_on: bool| {
+        let hash = if is_on { hash_of(hash_of(1, scan.key()), scan.value()) } else { 0 };
+        writeln!(out, "{is_on} {hash:016x}").unwrap();
+    };
+    scan.seek(from).unwrap();
+    for is_forward in [true, true, false, false, false, true] {
+        let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
+        note(&scan, is_on);
+    }
+    scan.seek_back(back).unwrap();
+    for is_forward in [false, false, true, true] {
+        let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
+        note(&scan, is_on);
+    }
+}
+
+fn transcript(setup: &Setup, operations: &[Operation]) -> Vec<String> {
+    let folder = setup.is_on_disk.then(|| tempfile::tempdir().unwrap());
+    let (vfs, path): (Arc<dyn Vfs>, _) = match &folder {
+        Some(folder) => (Arc::new(OsVfs), folder.path().join("db")),
+        None => (Arc::new(MemVfs::new()), Path::new(FOLDER).to_path_buf()),
+    };
+    let mut world = World { vfs, folder: path, setup: setup.clone(), open: None, snapshots: Vec::new() };
+    world.open();
+    let mut outputs = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let mut out = String::new();
+        world.run(operation, &mut out);
+        outputs.push(out);
+    }
+    let (db, keyspace) = world.open.as_ref().unwrap();
+    let mut out = String::new();
+    note_scan(&mut out, keyspace.range::<&[u8]>(..), Style::Forward);
+    outputs.push(out);
+    assert!(db.verify().unwrap().is_sound());
+    outputs
+}
+
+fn base() -> Setup {
+    Setup {
+        options: Options { workers: 0, log_bytes_max: 1 << 20, ..Options::default() },
+        keyspace: KeyspaceOptions {
+            memtable_bytes: 64 << 10,
+            table_bytes: 64 << 10,
+            ..KeyspaceOptions::default()
+        },
+        is_on_disk: false,
+    }
+}
+
+/// A set of options out of the whole space.
+fn random_setup(random: &mut Random) -> Setup {
+    let mut pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
+    let mut setup = base();
+    let options = &mut setup.options;
+    options.cache_bytes = pick(&[0, 1, 8 << 10, 256 << 10, 64 << 20]);
+    options.cache_pinned_percent = pick(&[0, 20, 100]) as u8;
+    options.table_access = [Access::Buffered, Access::Direct, Access::Mapped][pick(&[0, 1, 2]) as usize];
+    options.workers = pick(&[0, 0, 0, 2]) as usize;
+    options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
+    options.deferred_bytes_max = pick(&[0, 1_000, 1 << 20]) as usize;
+    let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
+    let keyspace = &mut setup.keyspace;
+    keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
+    keyspace.table_bytes = pick(&[64 << 10, 128 << 10, 1 << 20]);
+    keyspace.block_bytes = pick(&[4096, 8192, 16_384, 65_536]) as u32;
+    keyspace.key_column = pick(&[0, 1]) == 1;
+    keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
+    keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
+    keyspace.compression =
+        (0..pick(&[0, 1, 3])).map(|_| compressions[pick(&[0, 1, 2, 3]) as usize]).collect();
+    keyspace.filter_bits_per_key = (0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32).collect();
+    setup
+}
+
+/// The sets that stand for one option each.
+fn chosen_setups() -> Vec<Setup> {
+    let mut setups = Vec::new();
+    let mut add = |change: &dyn Fn(&mut Setup)| {
+        let mut setup = base();
+        change(&mut setup);
+        setups.push(setup);
+    };
+    add(&|setup| setup.keyspace.filter_bits_per_key = vec![0.0]);
+    add(&|setup| setup.keyspace.filter_bits_per_key = vec![0.0, 10.0, 2.0, 0.0]);
+    add(&|setup| setup.keyspace.block_bytes = 65_536);
+    add(&|setup| {
+        setup.keyspace.compression = vec![Compression::None, Compression::Lz4, Compression::Zstd(3)]
+    });
+    add(&|setup| {
+        setup.keyspace.compression = vec![Compression::Zstd(3), Compression::None, Compression::Lz4]
+    });
+    add(&|setup| (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 0));
+    add(&|setup| (setup.options.table_access, setup.options.cache_pinned_percent) = (Access::Direct, 0));
+    add(&|setup| (setup.options.table_access, setup.options.cache_pinned_percent) = (Access::Buffered, 100));
+    add(&|setup| setup.keyspace.memtable_bytes = 1 << 20);
+    add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (2, 1));
+    add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (20, 8));
+    add(&|setup| setup.options.workers = 2);
+    for access in [Access::Buffered, Access::Direct, Access::Mapped] {
+        add(&|setup| (setup.options.table_access, setup.is_on_disk) = (access, true));
+    }
+    setups
+}
+
+fn compare(seed: u64, operation_count: usize, setups: &[Setup]) {
+    println!("seed {seed}");
+    let operations = operations(seed, operation_count);
+    let expected = transcript(&base(), &operations);
+    for setup in setups {
+        let outputs = transcript(setup, &operations);
+        for (index, (got, want)) in outputs.iter().zip(&expected).enumerate() {
+            assert_eq!(got, want, "seed {seed}, step {index}: {:?} with {setup:#?}", operations.get(index));
+        }
+    }
+}
+
+#[test]
+fn each_option_alone_changes_no_answer() {
+    for seed in 0..1 {
+        compare(seed, 1_500, &chosen_setups());
+    }
+}
+
+#[test]
+fn random_sets_of_options_change_no_answer() {
+    for seed in 100..104 {
+        let mut random = Random(seed);
+        let setups: Vec<_> = (0..6).map(|_| random_setup(&mut random)).collect();
+        compare(seed, 1_200, &setups);
+    }
+}
