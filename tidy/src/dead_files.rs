@@ -33,7 +33,8 @@ fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let is_source = parts.contains(&"src");
     match parts.as_slice() {
-        [.., "src", "lib.rs" | "main.rs"] | [.., "src", "bin", _] | [.., "build.rs"] => true,
+        [.., "src", "lib.rs" | "main.rs"] | [.., "src", "bin", _] => true,
+        [.., "build.rs"] => !is_source,
         [.., "fuzz_targets", _] => true,
         [.., "tests" | "benches" | "examples", _, "main.rs"] => !is_source,
         [.., "tests" | "benches" | "examples", _] => !is_source,

@@ -12,13 +12,15 @@ fn a_file_that_no_mod_names_is_dead() {
         ("crates/a/src/c/mod.rs", "mod f;"),
         ("crates/a/src/c/f.rs", ""),
         ("crates/a/src/e.rs", ""),
+        ("crates/a/build.rs", ""),
+        ("crates/a/src/b/build.rs", "mod missing;"),
         ("crates/a/tests/it/main.rs", "mod g;"),
         ("crates/a/tests/it/g.rs", ""),
         ("crates/a/tests/alone.rs", "mod missing;"),
         ("fuzz/fuzz_targets/table.rs", ""),
     ]);
     let found: Vec<_> = dead_sources(&tree).into_iter().map(|finding| finding.path).collect();
-    assert_eq!(found, ["crates/a/tests/alone.rs", "crates/a/src/e.rs"]);
+    assert_eq!(found, ["crates/a/tests/alone.rs", "crates/a/src/b/build.rs", "crates/a/src/e.rs"]);
 }
 
 #[test]

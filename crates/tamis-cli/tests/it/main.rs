@@ -6,6 +6,7 @@ mod demo;
 mod entries;
 mod generate;
 mod load;
+mod readme;
 mod whole_store;
 
 use std::{

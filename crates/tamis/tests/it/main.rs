@@ -6,3 +6,4 @@ mod support;
 mod cost;
 mod model;
 mod same_result;
+mod options;
