@@ -429,12 +429,16 @@ fn floor_of(state: &State, next_file_number: u64) -> Counters {
     let versions = || state.keyspaces.values();
     let tables = versions().flat_map(|version| version.tables());
     let files = versions().flat_map(|version| version.files()).filter_map(|file| file.name().number());
-    let partitions = versions().flat_map(|version| version.partitions.iter());
+    let partitions = || versions().flat_map(|version| version.partitions.iter());
+    // A keyspace may have been made when the log had come further than what a crash left of it: a number at or below
+    // the flushed one would be passed over by replay.
+    let flushed = partitions().map(|partition| partition.flushed_sequence);
+    let in_tables = tables.map(|table| table.summary().largest_sequence);
     Counters {
         next_file_number: files.max().unwrap_or(0).saturating_add(1).max(next_file_number),
         next_keyspace_id: state.keyspaces.keys().max().unwrap_or(&0).saturating_add(1),
-        next_partition_id: partitions.map(|partition| partition.id).max().unwrap_or(0).saturating_add(1),
-        last_sequence: tables.map(|table| table.summary().largest_sequence).max().unwrap_or(0),
+        next_partition_id: partitions().map(|partition| partition.id).max().unwrap_or(0).saturating_add(1),
+        last_sequence: in_tables.chain(flushed).max().unwrap_or(0),
         oldest_log: 0,
     }
 }

@@ -1,9 +1,11 @@
 //! The integration tests of the engine: one binary, one module per capability.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod scenario;
 mod support;
 
 mod cost;
+mod crash;
 mod model;
-mod same_result;
 mod options;
+mod same_result;

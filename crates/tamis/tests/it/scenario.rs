@@ -1,0 +1,258 @@
+//! A life of a store from a seed, what it must hold after each step, and how to read all that it does hold.
+//!
+//! Two orders are kept apart: writes go through the log, the making and dropping of keyspaces through the manifest. A
+//! crash may take the unsynced end of the first and leaves what was acknowledged of the second.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
+
+use crate::support::{Random, small_keyspace};
+
+/// The entries of one keyspace.
+pub(crate) type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
+/// What a store holds: entries by keyspace.
+pub(crate) type State = BTreeMap<String, Entries>;
+
+/// One entry of a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) keyspace: String,
+    pub(crate) key: Vec<u8>,
+    /// `None` deletes.
+    pub(crate) value: Option<Arc<[u8]>>,
+}
+
+/// One call of a program.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Write(Vec<Entry>, Durability),
+    Create(String),
+    Drop(String),
+    Flush,
+    Compact(String),
+    Persist(Durability),
+    Verify,
+    Reopen,
+}
+
+/// How a scenario is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) step_count: usize,
+    pub(crate) key_count: u64,
+    pub(crate) value_bytes_max: u64,
+    /// Whether keyspaces are made and dropped; otherwise there is the default one alone.
+    pub(crate) has_keyspaces: bool,
+}
+
+/// A store with only the keyspace that every store has.
+pub(crate) fn new_state() -> State {
+    State::from([("default".to_owned(), Entries::new())])
+}
+
+/// The options of a keyspace that a scenario makes: half of them compress and keep key columns.
+pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
+    let compression = match name {
+        "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
+        _ => vec![tamis::Compression::None],
+    };
+    KeyspaceOptions { compression, key_column: name == "b", ..small_keyspace() }
+}
+
+/// A value that no other write has.
+pub(crate) fn value(random: &mut Random, length: u64) -> Arc<[u8]> {
+    let mark = random.next();
+    let mut bytes = vec![(mark >> 8) as u8; length as usize];
+    for (target, source) in bytes.iter_mut().zip(mark.to_be_bytes()) {
+        *target = source;
+    }
+    bytes.into()
+}
+
+fn key(random: &mut Random, count: u64) -> Vec<u8> {
+    let number = random.below(count);
+    format!("{}{:03}", ["key", "k", "other/long/prefix/"][number as usize % 3], number).into_bytes()
+}
+
+fn durability(random: &mut Random) -> Durability {
+    match random.below(10) {
+        0..3 => Durability::Deferred,
+        3..7 => Durability::Buffered,
+        _ => Durability::Synced,
+    }
+}
+
+/// The steps of a plan. The last keyspaces stay, so that there is something to look at.
+pub(crate) fn script(plan: Plan) -> Vec<Step> {
+    let mut random = Random(plan.seed);
+    let mut live = vec!["default".to_owned()];
+    let mut steps = Vec::new();
+    while steps.len() < plan.step_count {
+        let chosen = live[random.below(live.len() as u64) as usize].clone();
+        let entry = |keyspace: String, random: &mut Random| {
+            let length = 8 + random.below(plan.value_bytes_max);
+            let value = (random.below(4) > 0).then(|| value(random, length));
+            Entry { keyspace, key: key(random, plan.key_count), value }
+        };
+        let step = match random.below(100) {
+            0..58 => Step::Write(vec![entry(chosen, &mut random)], durability(&mut random)),
+            58..84 => {
+                let count = 2 + random.below(5);
+                let entries = (0..count).map(|_| {
+                    let keyspace = live[random.below(live.len() as u64) as usize].clone();
+                    entry(keyspace, &mut random)
+                });
+                let entries = entries.collect();
+                Step::Write(entries, durability(&mut random))
+            }
+            84..89 => {
+                let name = ["a", "b", "c"][random.below(3) as usize].to_owned();
+                if live.contains(&name) || !plan.has_keyspaces {
+                    continue;
+                }
+                live.push(name.clone());
+                Step::Create(name)
+            }
+            89..91 => {
+                if live.len() < 3 {
+                    continue;
+                }
+                let index = 1 + random.below(live.len() as u64 - 1) as usize;
+                Step::Drop(live.remove(index))
+            }
+            91..93 => Step::Flush,
+            93..95 => Step::Compact(chosen),
+            95..97 => Step::Persist(durability(&mut random)),
+            97..98 => Step::Verify,
+            _ => Step::Reopen,
+        };
+        steps.push(step);
+    }
+    steps
+}
+
+/// What a write makes of a state. Keyspaces that are gone take nothing.
+pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
+    for entry in entries {
+        let Some(keyspace) = state.get_mut(&entry.keyspace) else { continue };
+        match &entry.value {
+            Some(value) => keyspace.insert(entry.key.clone(), Arc::clone(value)),
+            None => keyspace.remove(&entry.key),
+        };
+    }
+}
+
+/// What a step makes of a state.
+pub(crate) fn apply(state: &mut State, step: &Step) {
+    match step {
+        Step::Write(entries, _) => write_to(state, entries),
+        Step::Create(name) => drop(state.insert(name.clone(), Entries::new())),
+        Step::Drop(name) => drop(state.remove(name)),
+        _ => {}
+    }
+}
+
+/// Writes entries as one batch.
+pub(crate) fn write(db: &Db, entries: &[Entry], durability: Durability) -> tamis::Result<()> {
+    let mut batch = WriteBatch::new();
+    for entry in entries {
+        let keyspace = db.keyspace(&entry.keyspace)?;
+        match &entry.value {
+            Some(value) => batch.put(&keyspace, &entry.key, value)?,
+            None => batch.delete(&keyspace, &entry.key)?,
+        }
+    }
+    db.write_with(batch, durability)
+}
+
+/// Runs a step other than [`Step::Reopen`].
+pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
+    match step {
+        Step::Write(entries, durability) => write(db, entries, *durability),
+        Step::Create(name) => db.create_keyspace(name, keyspace_options(name)).map(drop),
+        Step::Drop(name) => db.drop_keyspace(name),
+        Step::Flush => db.flush(),
+        Step::Compact(name) => db.compact_range::<&[u8]>(&db.keyspace(name)?, ..),
+        Step::Persist(durability) => db.persist(*durability),
+        Step::Verify => {
+            let report = db.verify()?;
+            assert!(report.is_sound(), "a whole store has faults: {:?}", report.faults);
+            Ok(())
+        }
+        Step::Reopen => unreachable!("the caller holds the handle"),
+    }
+}
+
+fn read_keyspace(keyspace: &Keyspace) -> tamis::Result<Entries> {
+    let all = || keyspace.range::<&[u8]>(..);
+    let mut entries = Entries::new();
+    for entry in all() {
+        let (key, value) = entry?;
+        let last = entries.last_key_value().map(|(last, _)| last.as_slice());
+        assert!(last.is_none_or(|last| last < &*key), "a scan is out of order at {key:?}");
+        entries.insert(key.to_vec(), Arc::from(&*value));
+    }
+    let mut backward = all().rev();
+    for (key, value) in entries.iter().rev() {
+        let entry = backward.next().expect("a backward scan ends early")?;
+        assert_eq!((&*entry.0, &*entry.1), (key.as_slice(), &**value), "a backward scan differs");
+        let got = keyspace.get(key)?;
+        assert_eq!(got.as_deref(), Some(&**value), "a point read differs from the scan at {key:?}");
+    }
+    assert!(backward.next().is_none(), "a backward scan finds more than a forward one");
+    Ok(entries)
+}
+
+/// All that a store holds. Scans in both directions and point reads must agree on it, also about the keys that
+/// `state` has and the store has not.
+///
+/// # Errors
+/// Those of the reads.
+pub(crate) fn read_all(db: &Db, state: &State) -> tamis::Result<State> {
+    let mut found = State::new();
+    for name in db.keyspace_names() {
+        let keyspace = db.keyspace(&name)?;
+        let entries = read_keyspace(&keyspace)?;
+        for key in state.get(&name).into_iter().flat_map(Entries::keys) {
+            if !entries.contains_key(key) {
+                assert_eq!(keyspace.get(key)?.as_deref(), None, "a point read finds more than a scan");
+            }
+        }
+        found.insert(name, entries);
+    }
+    Ok(found)
+}
+
+/// The first difference between two states, for people.
+pub(crate) fn difference(found: &State, expected: &State) -> String {
+    let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
+    if names(found) != names(expected) {
+        return format!("keyspaces {:?}, expected {:?}", names(found), names(expected));
+    }
+    for (name, entries) in expected {
+        let found = &found[name];
+        for key in entries.keys().chain(found.keys()) {
+            let shown = |entries: &Entries| {
+                entries.get(key).map(|value| (value.len(), value.iter().take(8).copied().collect::<Vec<_>>()))
+            };
+            if found.get(key) != entries.get(key) {
+                let key = String::from_utf8_lossy(key);
+                return format!("{name}/{key}: {:?}, expected {:?}", shown(found), shown(entries));
+            }
+        }
+    }
+    "none".to_owned()
+}
+
+/// Says on a panic where the test stood.
+pub(crate) struct Context(pub(crate) String);
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("at: {}", self.0);
+        }
+    }
+}
