@@ -46,9 +46,11 @@ pub trait Filter {
         true
     }
 
-    /// Whether some key may lie in the range. A range of no strings at all holds none.
+    /// Whether some key may lie in the range. A range of no strings at all holds none, and a filter of no keys neither.
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        !probe.range().is_empty() && probe.point().is_none_or(|point| self.may_contain(point))
+        self.key_count() > 0
+            && !probe.range().is_empty()
+            && probe.point().is_none_or(|point| self.may_contain(point))
     }
 
     /// Asks for many keys at once: `answers[i]` becomes `false` where `probes[i]` is certainly absent, and is not asked

@@ -28,7 +28,7 @@
 //! ```
 
 pub mod bloom;
-mod build;
+mod builder;
 pub mod envelope;
 mod error;
 mod filter;
@@ -41,7 +41,7 @@ mod registry;
 mod spec;
 pub mod spread;
 
-pub use build::{Budget, FilterBuilder, Samples};
+pub use builder::{Budget, FilterBuilder, Samples};
 pub use error::{BuildError, DecodeError};
 pub use filter::{Candidate, Count, Direction, Filter};
 pub use hash::{DIGEST_NAME, Digester, remix};

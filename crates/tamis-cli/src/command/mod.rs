@@ -2,6 +2,7 @@
 
 mod delete;
 mod demo;
+mod filter;
 mod generate;
 mod get;
 mod load;
@@ -43,6 +44,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Stats(stats::StatsArgs),
     Gen(generate::GenArgs),
+    Filter(filter::FilterArgs),
 }
 
 impl Cli {
@@ -58,6 +60,7 @@ impl Cli {
             Command::Verify(args) => args.run(output),
             Command::Stats(args) => args.run(output),
             Command::Gen(args) => args.run(output),
+            Command::Filter(args) => args.run(output),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod demo;
 mod entries;
+mod filter;
 mod generate;
 mod load;
 mod readme;
@@ -100,7 +101,7 @@ fn help_has_examples_and_exit_codes() {
     let folder = Folder::new();
     let help = folder.ok(&["--help"]);
     assert!(help.contains("Examples:") && help.contains("130  interrupted"), "{help}");
-    for command in ["demo", "put", "get", "delete", "scan", "load", "verify", "stats", "gen"] {
+    for command in ["demo", "put", "get", "delete", "scan", "load", "verify", "stats", "gen", "filter"] {
         assert!(help.contains(command), "{command}");
         let help = folder.ok(&[command, "--help"]);
         assert!(help.contains(&format!("Examples:\n  tamis {command}")), "{help}");

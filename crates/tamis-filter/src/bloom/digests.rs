@@ -1,6 +1,6 @@
 //! Keeps the digests of sorted keys until the budget is known: 8 bytes a key.
 
-use crate::build::KeyOrder;
+use crate::builder::KeyOrder;
 use crate::{BuildError, Digester};
 
 /// The digests of distinct keys.

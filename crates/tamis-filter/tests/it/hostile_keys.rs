@@ -37,6 +37,9 @@ fn an_empty_filter_denies_everything() {
         let filter = AnyFilter::open(try_build(&spec, &[], 10.0).unwrap()).unwrap();
         let digester = Digester::new(SEED);
         assert!(!filter.may_contain(&Probe::new(b"", &digester)), "{spec:?}");
+        for range in [KeyRange::ALL, KeyRange::prefix(b"a"), KeyRange::closed(b"a", b"c")] {
+            assert!(!filter.may_contain_range(&RangeProbe::new(range, &digester)), "{spec:?} {range:?}");
+        }
         assert_eq!(filter.predicted_fpr(), Some(0.0), "{spec:?}");
         assert_eq!(filter.key_count(), 0);
     }

@@ -1,0 +1,164 @@
+//! `tamis filter eval`: one family, its keys and its queries: rate, size, times.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use tamis::SystemClock;
+use tamis_filter::{Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, KeySet};
+
+use super::{
+    input::{self, Kind, Ranges},
+    measure::{self, Built, Plan},
+    report::{Figures, Report},
+};
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis gen inputs --queries uniform_r0 non_empty
+  tamis filter eval --family cache-local --bits-per-key 10 \
+    --keys inputs/uniform_n1m_s42.keys --queries inputs/uniform_n1m_s42.uniform_r0_s43.q
+  tamis filter eval --family bloom:scheme=rotated --bits-per-key 12 --keys words --queries ranges
+  tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json
+
+Families and their parameters:
+  cache-local   Bloom filter, one cache line a key; probes=1..16
+  bloom         Bloom filter over one array; scheme=independent|rotated|double, probes=1..64
+  prefix-bloom  Bloom filter of prefixes; bytes=N or bits=N, probes=1..16
+  elastic       Bloom filter in units; units=1..8, probes=1..16
+  binary-fuse   static, smaller; bits=8|16|32 (fixes the size: no budget needed)
+
+Files: 64-bit values (a count, then the values; queries are pairs), or text: one key a line,
+sorted by bytes; queries lower<TAB>upper, both included. Times are those of this machine: compare
+them as multiples of the calibration unit, a binary search among as many random integers as there
+are keys. Use a release build on an idle machine.";
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// One JSON object
+    Json,
+}
+
+/// Build a filter over keys and ask it queries: rate of false positives, size, times
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EvalArgs {
+    /// The family: NAME or NAME:param=value,param=value
+    #[arg(long, value_name = "FAMILY")]
+    family: String,
+    /// The budget for the whole filter, in bits for each key
+    #[arg(long, value_name = "BITS")]
+    bits_per_key: Option<f64>,
+    /// The keys
+    #[arg(long, value_name = "FILE")]
+    keys: PathBuf,
+    /// The queries; those that hold a key are counted apart
+    #[arg(long, value_name = "FILE")]
+    queries: PathBuf,
+    /// Queries that a family which designs itself may learn from
+    #[arg(long, value_name = "FILE")]
+    sample: Option<PathBuf>,
+    /// Ranges that all hold a key: none may be denied
+    #[arg(long, value_name = "FILE")]
+    present: Option<PathBuf>,
+    /// The seed of the digests
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// How to show the results
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+}
+
+/// Whether an error is an answer of the family about these keys, not a mistake on the command line.
+fn is_refusal(error: &BuildError) -> bool {
+    matches!(
+        error,
+        BuildError::BudgetTooSmall { .. } | BuildError::TooLarge { .. } | BuildError::Refused { .. }
+    )
+}
+
+fn usage(error: &BuildError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+impl EvalArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let spec: FilterSpec = self.family.parse().map_err(|error| usage(&error))?;
+        // Wrong parameters are told before large files are read.
+        spec.builder(self.seed).map_err(|error| usage(&error))?;
+        let budget = self.bits_per_key.map_or(Ok(Budget::BY_PARAMETERS), Budget::bits_per_key);
+        let budget = budget.map_err(|error| usage(&error))?;
+
+        let (keys, kind) = input::read_keys(&self.keys)?;
+        let queries = input::read_queries(&self.queries, kind)?;
+        let samples = read_optional(self.sample.as_deref(), kind)?;
+        let present = read_optional(self.present.as_deref(), kind)?;
+        if let Some(path) = &self.present {
+            check_present(path, &keys, &present)?;
+        }
+
+        let clock = SystemClock::default();
+        let plan = Plan { spec: &spec, seed: self.seed, keys: &keys, budget, samples: &samples };
+        let outcome = match plan.build(&clock) {
+            Ok(built) => Ok(figures(&clock, &plan, &built, &queries, &present)?),
+            Err(error) if is_refusal(&error) => Err(error.to_string()),
+            Err(error) => return Err(usage(&error)),
+        };
+        let report = Report {
+            family: self.family.clone(),
+            key_count: keys.len() as u64,
+            query_count: queries.len() as u64,
+            outcome,
+        };
+        match self.format {
+            Format::Json => Ok(writeln!(output, "{}", report.to_json())?),
+            Format::Table => report.write_table(output),
+        }
+    }
+}
+
+fn read_optional(path: Option<&Path>, kind: Kind) -> Result<Ranges, Failure> {
+    path.map_or_else(|| Ok(Ranges::default()), |path| input::read_queries(path, kind))
+}
+
+fn check_present(path: &Path, keys: &KeySet, present: &Ranges) -> Result<(), Failure> {
+    let empty = present.iter().position(|(lower, upper)| !keys.has_key_in(&KeyRange::closed(lower, upper)));
+    empty.map_or(Ok(()), |number| {
+        let path = path.display();
+        Err(Failure::Input(format!("{path}: range number {number} (from 0) holds no key; all of these must")))
+    })
+}
+
+fn figures(
+    clock: &SystemClock,
+    plan: &Plan<'_>,
+    built: &Built,
+    queries: &Ranges,
+    present: &Ranges,
+) -> Result<Figures, Failure> {
+    let digester = Digester::new(plan.seed);
+    let filter = &built.filter;
+    let mut design = String::new();
+    filter
+        .design(&mut design)
+        .map_err(|_| Failure::Damage("the filter does not tell its design".to_owned()))?;
+    let of_present = measure::answers(filter, &digester, plan.keys, present);
+    Ok(Figures {
+        design,
+        encoded_bytes: filter.encoded_bytes(),
+        answers: measure::answers(filter, &digester, plan.keys, queries),
+        present: (of_present.present, of_present.false_negatives),
+        predicted_fpr: filter.predicted_fpr(),
+        build_ns_per_key: built.build_ns_per_key,
+        build_peak_bytes: built.build_peak_bytes,
+        query_ns: measure::query_ns(clock, filter, &digester, queries),
+        batch_query_ns: measure::batch_query_ns(clock, filter, &digester, queries),
+        calibration_ns: measure::calibration_ns(clock, plan.keys.len()),
+    })
+}

@@ -1,0 +1,174 @@
+//! Key files and query files: 64-bit values, or lines of text.
+//!
+//! A file of values is told by its ending (`.keys`, `.q`, `.s`), by a length that is what its first eight bytes promise, or
+//! by a zero byte near its beginning, which text does not have. Integers become big-endian bytes, so that their order is that
+//! of the keys. Text: one key a line; queries `lower<TAB>upper`, both included. A line ends with a line feed, the last one
+//! may end with the file.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read, Seek},
+    ops::Bound,
+    path::Path,
+};
+
+use tamis_filter::{KeyRange, KeySet, Upper};
+use tamis_workload::file::{FileError, ValueReader, read_ranges};
+
+use crate::{failure::Failure, input::open_file};
+
+/// How many bytes are looked at for a zero byte.
+const LOOK_BYTES: u64 = 1 << 16;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integers,
+    Text,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Integers => "64-bit integers",
+            Self::Text => "lines of text",
+        }
+    }
+}
+
+fn failure(path: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Input(format!("{}: {error}", path.display()))
+}
+
+fn open(path: &Path) -> Result<(File, Kind), Failure> {
+    let mut file = open_file(path)?;
+    let length = file.metadata().map_err(|error| failure(path, error))?.len();
+    let mut front = Vec::new();
+    file.by_ref().take(LOOK_BYTES).read_to_end(&mut front).map_err(|error| failure(path, error))?;
+    file.rewind().map_err(|error| failure(path, format!("{error}; name a file, no pipe")))?;
+    let promised =
+        front.first_chunk().map(|count| u64::from_le_bytes(*count).saturating_add(1).saturating_mul(8));
+    let has_ending =
+        path.extension().is_some_and(|ending| ending == "keys" || ending == "q" || ending == "s");
+    let is_integers = has_ending || promised == Some(length) || front.contains(&0);
+    Ok((file, if is_integers { Kind::Integers } else { Kind::Text }))
+}
+
+/// Reads the keys: sorted; a repeated key counts once.
+pub(super) fn read_keys(path: &Path) -> Result<(KeySet, Kind), Failure> {
+    let (file, kind) = open(path)?;
+    let length = file.metadata().map_err(|error| failure(path, error))?.len();
+    let mut keys = KeySet::new();
+    if kind == Kind::Integers {
+        let mut values = ValueReader::new(file).map_err(|error| failure(path, error))?;
+        values.check_length(length).map_err(|error| failure(path, error))?;
+        let mut before = 0;
+        loop {
+            let offset = values.offset();
+            let Some(value) = values.next() else { break };
+            let value = value.map_err(|error| failure(path, error))?;
+            let is_pushed = keys.push(&value.to_be_bytes());
+            is_pushed.map_err(|_| failure(path, FileError::NotAscending { offset, value, before }))?;
+            before = value;
+        }
+    } else {
+        for_each_line(path, file, |number, line| {
+            keys.push(line)
+                .map_err(|_| format!("line {number} is smaller than the line before it: sort by bytes"))
+        })?;
+    }
+    Ok((keys, kind))
+}
+
+fn for_each_line(
+    path: &Path,
+    file: File,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
+) -> Result<(), Failure> {
+    let mut source = BufReader::with_capacity(1 << 16, file);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if source.read_until(b'\n', &mut line).map_err(|error| failure(path, error))? == 0 {
+            break;
+        }
+        take(number, line.strip_suffix(b"\n").unwrap_or(&line)).map_err(|error| failure(path, error))?;
+    }
+    Ok(())
+}
+
+/// Ranges with both bounds included, one behind the other in memory.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    bytes: Vec<u8>,
+    lengths: Vec<(u32, u32)>,
+}
+
+impl Ranges {
+    fn push(&mut self, lower: &[u8], upper: &[u8]) {
+        self.bytes.extend_from_slice(lower);
+        self.bytes.extend_from_slice(upper);
+        self.lengths.push((lower.len() as u32, upper.len() as u32));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The bounds in the order of the file.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        let mut rest = self.bytes.as_slice();
+        self.lengths.iter().map(move |(lower, upper)| {
+            let (lower, behind) = rest.split_at_checked(*lower as usize).unwrap_or_default();
+            let (upper, behind) = behind.split_at_checked(*upper as usize).unwrap_or_default();
+            rest = behind;
+            (lower, upper)
+        })
+    }
+
+    /// As a filter is asked.
+    pub(super) fn key_ranges(&self) -> Vec<KeyRange<'_>> {
+        let closed =
+            |(lower, upper)| KeyRange { lower: Bound::Included(lower), upper: Upper::Included(upper) };
+        self.iter().map(closed).collect()
+    }
+
+    /// Whether every range is one key.
+    pub(super) fn are_points(&self) -> bool {
+        self.iter().all(|(lower, upper)| lower == upper)
+    }
+}
+
+/// Reads queries of the kind that the keys are.
+pub(super) fn read_queries(path: &Path, kind: Kind) -> Result<Ranges, Failure> {
+    let (file, own_kind) = open(path)?;
+    if own_kind != kind {
+        let (own, other) = (own_kind.name(), kind.name());
+        return Err(failure(
+            path,
+            format!("holds {own}, but the keys are {other}; both must be of one kind"),
+        ));
+    }
+    let mut ranges = Ranges::default();
+    if kind == Kind::Integers {
+        for (left, right) in read_ranges(file).map_err(|error| failure(path, error))? {
+            ranges.push(&left.to_be_bytes(), &right.to_be_bytes());
+        }
+        return Ok(ranges);
+    }
+    for_each_line(path, file, |number, line| {
+        let mut parts = line.splitn(2, |byte| *byte == b'\t');
+        let (Some(lower), Some(upper)) = (parts.next(), parts.next()) else {
+            return Err(format!("line {number} has no tab: write lower<TAB>upper, both included"));
+        };
+        if lower > upper {
+            return Err(format!("line {number}: the lower bound lies above the upper one"));
+        }
+        if u32::try_from(line.len()).is_err() {
+            return Err(format!("line {number} is longer than 4 GiB"));
+        }
+        ranges.push(lower, upper);
+        Ok(())
+    })?;
+    Ok(ranges)
+}

@@ -1,0 +1,221 @@
+//! Times and sizes of filters, and the unit that makes times of different machines comparable.
+
+use std::{hint::black_box, time::Duration};
+
+use tamis::{Clock as _, SystemClock};
+use tamis_filter::{
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, KeySet, Probe,
+    RangeProbe, Samples,
+};
+use tamis_workload::SplitMix64;
+
+use super::input::Ranges;
+
+/// How often a time is taken; the median counts.
+const ROUND_COUNT: usize = 3;
+/// A build that takes longer is timed once.
+const LONG_BUILD: Duration = Duration::from_secs(2);
+/// Keys that are asked for at once.
+const BATCH_KEYS: usize = 64;
+/// Searches that make up the calibration unit.
+const CALIBRATION_COUNT: usize = 1_000_000;
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Nanoseconds of a call, for each of `count`.
+fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f64 {
+    let start = clock.now();
+    call();
+    (clock.now() - start).as_nanos() as f64 / count.max(1) as f64
+}
+
+/// A filter, and what building it cost.
+pub(super) struct Built {
+    pub(super) filter: AnyFilter<AlignedBytes>,
+    pub(super) build_ns_per_key: f64,
+    pub(super) build_peak_bytes: Option<u64>,
+}
+
+/// What a filter is built from.
+pub(super) struct Plan<'a> {
+    pub(super) spec: &'a FilterSpec,
+    pub(super) seed: u64,
+    pub(super) keys: &'a KeySet,
+    pub(super) budget: Budget,
+    pub(super) samples: &'a Ranges,
+}
+
+impl Plan<'_> {
+    /// Builds up to three times. The peak of memory is that of the first.
+    pub(super) fn build(&self, clock: &SystemClock) -> Result<Built, BuildError> {
+        let queries = self.samples.key_ranges();
+        let mut times = Vec::new();
+        let mut first = None;
+        for _ in 0..ROUND_COUNT {
+            let peak = first.is_none().then(PeakMemory::start);
+            let start = clock.now();
+            let mut builder = self.spec.builder(self.seed)?;
+            builder.add_all(self.keys)?;
+            let bytes = builder.finish(self.budget, Samples { queries: &queries })?;
+            let time = clock.now() - start;
+            times.push(time.as_nanos() as f64 / self.keys.len().max(1) as f64);
+            if let Some(peak) = peak {
+                first = Some((bytes, peak.and_then(|peak| peak.finish())));
+            }
+            if time > LONG_BUILD {
+                break;
+            }
+        }
+        let (bytes, build_peak_bytes) = first.unwrap_or_default();
+        // What was just built is whole: the error cannot come.
+        let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).map_err(|_| {
+            BuildError::Refused { family: self.spec.family().name(), reason: "it does not open" }
+        })?;
+        Ok(Built { filter, build_ns_per_key: median(times), build_peak_bytes })
+    }
+}
+
+/// The peak of this process's memory between two moments, where the system tells it (Linux).
+struct PeakMemory {
+    before: u64,
+}
+
+impl PeakMemory {
+    fn start() -> Option<Self> {
+        // "5" sets the peak back to what is in use now.
+        std::fs::write("/proc/self/clear_refs", "5").ok()?;
+        Some(Self { before: status_bytes("VmRSS:")? })
+    }
+
+    fn finish(&self) -> Option<u64> {
+        Some(status_bytes("VmHWM:")?.saturating_sub(self.before))
+    }
+}
+
+fn status_bytes(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// What a filter answered.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answers {
+    pub(super) query_count: u64,
+    /// Queries that hold a key.
+    pub(super) present: u64,
+    /// Those of them that were denied: there must be none.
+    pub(super) false_negatives: u64,
+    /// Queries without a key that were not denied.
+    pub(super) false_positives: u64,
+    /// Steps of the filter for all queries.
+    pub(super) probe_count: u64,
+}
+
+impl Answers {
+    /// False positives among the queries that hold no key.
+    pub(super) fn fpr(&self) -> f64 {
+        self.false_positives as f64 / ((self.query_count - self.present) as f64).max(1.0)
+    }
+}
+
+/// Asks every query once, and looks into the keys for the truth.
+pub(super) fn answers(
+    filter: &AnyFilter<AlignedBytes>,
+    digester: &Digester,
+    keys: &KeySet,
+    queries: &Ranges,
+) -> Answers {
+    let mut answers = Answers { query_count: queries.len() as u64, ..Answers::default() };
+    for (lower, upper) in queries.iter() {
+        let range = KeyRange::closed(lower, upper);
+        let (answer, probe_count) = if lower == upper {
+            let probe = Probe::new(lower, digester);
+            (filter.may_contain(&probe), probe.probe_count())
+        } else {
+            let probe = RangeProbe::new(range, digester);
+            (filter.may_contain_range(&probe), probe.probe_count())
+        };
+        answers.probe_count += u64::from(probe_count);
+        match (keys.has_key_in(&range), answer) {
+            (true, answer) => {
+                answers.present += 1;
+                answers.false_negatives += u64::from(!answer);
+            }
+            (false, true) => answers.false_positives += 1,
+            (false, false) => {}
+        }
+    }
+    answers
+}
+
+/// Nanoseconds of a query: all of them in the order of the file, digests included, the first pass left out.
+pub(super) fn query_ns(
+    clock: &SystemClock,
+    filter: &AnyFilter<AlignedBytes>,
+    digester: &Digester,
+    queries: &Ranges,
+) -> f64 {
+    let pass = || {
+        let mut positive_count = 0_u64;
+        for (lower, upper) in queries.iter() {
+            positive_count += u64::from(if lower == upper {
+                filter.may_contain(&Probe::new(lower, digester))
+            } else {
+                filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), digester))
+            });
+        }
+        black_box(positive_count);
+    };
+    pass();
+    median((0..ROUND_COUNT).map(|_| nanoseconds_each(clock, queries.len(), pass)).collect())
+}
+
+/// As [`query_ns`], with points asked in batches. `None` where some query is no point.
+pub(super) fn batch_query_ns(
+    clock: &SystemClock,
+    filter: &AnyFilter<AlignedBytes>,
+    digester: &Digester,
+    queries: &Ranges,
+) -> Option<f64> {
+    if !queries.are_points() {
+        return None;
+    }
+    let keys: Vec<&[u8]> = queries.iter().map(|(key, _)| key).collect();
+    let pass = || {
+        let mut positive_count = 0;
+        let mut answers = [true; BATCH_KEYS];
+        let mut probes = Vec::with_capacity(BATCH_KEYS);
+        for batch in keys.chunks(BATCH_KEYS) {
+            probes.clear();
+            probes.extend(batch.iter().map(|key| Probe::new(key, digester)));
+            answers = [true; BATCH_KEYS];
+            filter.may_contain_many(&probes, &mut answers);
+            positive_count += answers.iter().take(batch.len()).filter(|answer| **answer).count();
+        }
+        black_box((positive_count, answers));
+    };
+    pass();
+    Some(median((0..ROUND_COUNT).map(|_| nanoseconds_each(clock, queries.len(), pass)).collect()))
+}
+
+/// The calibration unit: nanoseconds of a binary search for a random integer among as many random integers as there are
+/// keys. Times divided by it can be compared between machines.
+pub(super) fn calibration_ns(clock: &SystemClock, key_count: usize) -> f64 {
+    let mut random = SplitMix64::new(1);
+    let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
+    integers.sort_unstable();
+    let wanted: Vec<u64> = (0..CALIBRATION_COUNT).map(|_| random.next_u64()).collect();
+    let pass = || {
+        let sum = wanted.iter().fold(0_usize, |sum, wanted| {
+            sum.wrapping_add(integers.partition_point(|integer| integer < wanted))
+        });
+        black_box(sum);
+    };
+    pass();
+    median((0..ROUND_COUNT).map(|_| nanoseconds_each(clock, CALIBRATION_COUNT, pass)).collect())
+}

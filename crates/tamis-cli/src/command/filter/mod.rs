@@ -1,0 +1,37 @@
+//! `tamis filter`: filters on keys and queries of your own.
+
+mod eval;
+mod input;
+mod measure;
+mod report;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis filter eval --family cache-local --bits-per-key 10 --keys KEYS --queries QUERIES";
+
+/// Try filter families on keys and queries of your own
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FilterArgs {
+    #[command(subcommand)]
+    command: FilterCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FilterCommand {
+    Eval(eval::EvalArgs),
+}
+
+impl FilterArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        match self.command {
+            FilterCommand::Eval(args) => args.run(output),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! filter eval: figures that are right, refusals that say why, files that are told apart.
+
+use serde_json::Value;
+
+use crate::Folder;
+
+const FAMILIES: [&str; 6] = [
+    "cache-local",
+    "bloom",
+    "bloom:scheme=independent",
+    "prefix-bloom:bits=48",
+    "elastic:units=2",
+    "binary-fuse",
+];
+
+fn generated() -> Folder {
+    let folder = Folder::new();
+    let queries = ["--queries", "uniform_r0", "uniform_r32", "non_empty"];
+    folder.ok(&[&["gen", ".", "--count", "20000", "--query-count", "3000"], queries.as_slice()].concat());
+    folder
+}
+
+fn eval(folder: &Folder, words: &[&str]) -> Value {
+    let words = [&["filter", "eval", "--format", "json"], words].concat();
+    serde_json::from_str(&folder.ok(&words)).unwrap()
+}
+
+const KEYS: &str = "uniform_n20000_s42.keys";
+const POINTS: &str = "uniform_n20000_s42.uniform_r0_s43.q";
+const RANGES: &str = "uniform_n20000_s42.uniform_r32_s43.q";
+const SAMPLE: &str = "uniform_n20000_s42.uniform_r0_s44.s";
+const PRESENT: &str = "uniform_n20000_s42.fn_s45.q";
+
+#[test]
+fn every_family_is_measured_and_denies_no_range_that_holds_a_key() {
+    let folder = generated();
+    for family in FAMILIES {
+        for queries in [POINTS, RANGES] {
+            let words = ["--family", family, "--bits-per-key", "12", "--keys", KEYS, "--queries", queries];
+            let report =
+                eval(&folder, &[words.as_slice(), &["--present", PRESENT, "--sample", SAMPLE]].concat());
+            assert_eq!(report["family"], family);
+            assert_eq!((&report["keys"], &report["queries"]), (&20_000.into(), &3000.into()));
+            assert_eq!(
+                (&report["present"], &report["false_negatives"]),
+                (&100_000.into(), &0.into()),
+                "{report}"
+            );
+            assert!(report["bits_per_key"].as_f64().unwrap() <= 12.0 + 128.0 * 8.0 / 20_000.0, "{report}");
+            assert_eq!(report["refused"], Value::Null);
+            let (fpr, predicted) =
+                (report["fpr"].as_f64().unwrap(), report["predicted_fpr"].as_f64().unwrap());
+            assert!(queries == RANGES || fpr < 5.0 * predicted + 0.001, "{report}");
+            for time in ["build_ns_per_key", "query_ns", "calibration_ns"] {
+                assert!(report[time].as_f64().unwrap() > 0.0, "{time} {report}");
+            }
+            assert!(report["design"].as_str().unwrap().len() > 10 && report["probes_per_query"].is_number());
+        }
+    }
+}
+
+#[test]
+fn text_is_told_from_integers_and_queries_that_hold_a_key_are_counted_apart() {
+    let folder = Folder::new();
+    folder.write("words", "\napple\nbanana\npear\npear\n");
+    folder.write("ranges", "apple\tapple\nb\tbat\np\tq\nx\tz\nzoo\tzoo");
+    let words = [
+        "--family",
+        "prefix-bloom:bytes=1",
+        "--bits-per-key",
+        "200",
+        "--keys",
+        "words",
+        "--queries",
+        "ranges",
+    ];
+    let report = eval(&folder, &words);
+    assert_eq!((&report["keys"], &report["queries"]), (&4.into(), &5.into()), "{report}");
+    assert_eq!((&report["present"], &report["false_negatives"]), (&3.into(), &0.into()));
+    // x to z are three prefixes, zoo is one: none is there.
+    assert_eq!(report["false_positives"], 0);
+    let table = folder.ok(&[&["filter", "eval"], words.as_slice()].concat());
+    assert!(table.contains("prefix-bloom:bytes=1") && table.contains("denied of them"), "{table}");
+}
+
+#[test]
+fn refusals_are_results_and_a_fixed_size_needs_no_budget() {
+    let folder = generated();
+    let words = ["--keys", KEYS, "--queries", POINTS, "--family"];
+    let report = eval(&folder, &[words.as_slice(), &["binary-fuse", "--bits-per-key", "5"]].concat());
+    assert!(report["refused"].as_str().unwrap().contains("needs at least 9."), "{report}");
+    let report = eval(&folder, &[words.as_slice(), &["binary-fuse:bits=8"]].concat());
+    assert_eq!(report["refused"], Value::Null);
+}
+
+#[test]
+fn equal_seeds_give_equal_answers() {
+    let folder = generated();
+    let of = |seed: &str| {
+        let words = ["--family", "cache-local", "--bits-per-key", "6", "--keys", KEYS, "--queries", POINTS];
+        eval(&folder, &[words.as_slice(), &["--seed", seed]].concat())["false_positives"].clone()
+    };
+    assert_eq!(of("7"), of("7"));
+    assert_ne!(of("7"), of("8"));
+}
+
+#[test]
+fn no_keys_are_no_mistake() {
+    let folder = Folder::new();
+    folder.write("none.keys", [0; 8]);
+    folder.write("some.q", [1_u64, 5, 9].map(u64::to_le_bytes).concat());
+    folder.write("some.q", [2_u64, 5, 9].map(u64::to_le_bytes).concat());
+    for family in FAMILIES {
+        let words =
+            ["--family", family, "--bits-per-key", "10", "--keys", "none.keys", "--queries", "some.q"];
+        let report = eval(&folder, &words);
+        assert_eq!((&report["keys"], &report["false_positives"]), (&0.into(), &0.into()), "{report}");
+    }
+}
+
+#[test]
+fn wrong_command_lines_say_what_there_is() {
+    let folder = Folder::new();
+    folder.write("words", "a\nb\n");
+    folder.write("ranges", "a\tb\n");
+    let run = |family: &str, budget: &[&str]| {
+        let words = ["filter", "eval", "--keys", "words", "--queries", "ranges", "--family", family];
+        folder.fails(2, &[words.as_slice(), budget].concat())
+    };
+    let ten = ["--bits-per-key", "10"];
+    assert!(run("blom", &ten).contains("cache-local, bloom, prefix-bloom, elastic, binary-fuse"));
+    assert!(run("bloom:schema=rotated", &ten).contains("scheme, probes"));
+    assert!(run("bloom:scheme=random", &ten).contains("independent, rotated or double"));
+    assert!(run("cache-local", &[]).contains("needs a budget"));
+    for bits in ["0", "-3", "NaN", "inf", "1e99"] {
+        let message = run("cache-local", &[&format!("--bits-per-key={bits}")]);
+        assert!(message.contains("at most 1024"), "{bits}: {message}");
+    }
+}
+
+#[test]
+fn wrong_files_are_named_with_the_place() {
+    let folder = Folder::new();
+    folder.write("words", "a\nb\n");
+    folder.write("unsorted", "b\na\n");
+    folder.write("ranges", "a\tb\n");
+    folder.write("no_tab", "a\tb\nab\n");
+    folder.write("reversed", "b\ta\n");
+    let values = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    folder.write("good.keys", values(&[2, 5, 9]));
+    folder.write("descending.keys", values(&[2, 9, 5]));
+    folder.write("cut.keys", &values(&[2, 5, 9])[..20]);
+    folder.write("good.q", values(&[2, 6, 7]));
+    folder.write("odd.q", values(&[1, 6]));
+    folder.write("reversed.q", values(&[2, 7, 6]));
+    folder.write("cut.q", &values(&[2, 5, 9])[..17]);
+    for (keys, queries, present, message) in [
+        ("unsorted", "ranges", "ranges", "line 2"),
+        ("words", "no_tab", "ranges", "line 2 has no tab"),
+        ("words", "reversed", "ranges", "line 1"),
+        ("words", "good.q", "ranges", "both must be of one kind"),
+        ("good.keys", "ranges", "good.q", "both must be of one kind"),
+        ("descending.keys", "good.q", "good.q", "offset 16"),
+        ("cut.keys", "good.q", "good.q", "cut at offset 20"),
+        ("good.keys", "odd.q", "good.q", "odd"),
+        ("good.keys", "reversed.q", "good.q", "reversed"),
+        ("good.keys", "cut.q", "good.q", "cut at offset 17"),
+        ("good.keys", "good.q", "good.q", "holds no key"),
+        ("missing", "ranges", "ranges", "missing"),
+        (".", "ranges", "ranges", "folder"),
+    ] {
+        let words = ["filter", "eval", "--family", "cache-local", "--bits-per-key", "10"];
+        let files = ["--keys", keys, "--queries", queries, "--present", present];
+        let got = folder.fails(4, &[words.as_slice(), &files].concat());
+        assert!(got.contains(message), "{keys} {queries}: {got}");
+    }
+}
