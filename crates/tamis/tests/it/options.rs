@@ -28,7 +28,9 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
     db.close().unwrap();
     let contents = |vfs: &MemVfs| -> Vec<_> {
         let files = vfs.list(Path::new(FOLDER)).unwrap().into_iter();
-        files.map(|file| (file.name.clone(), vfs.read(&Path::new(FOLDER).join(&file.name)).unwrap())).collect()
+        files
+            .map(|file| (file.name.clone(), vfs.read(&Path::new(FOLDER).join(&file.name)).unwrap()))
+            .collect()
     };
     let before = contents(&vfs);
 
