@@ -13,7 +13,7 @@ const PLACES: &[(&str, &str)] = &[
 /// How many lines above an `unsafe` its reason may begin.
 const REASON_LINES_MAX: usize = 8;
 
-/// `unsafe` stands only in [`PLACES`], each with `SAFETY:` (or `# Safety` for a function) just above.
+/// `unsafe` stands only in the places of the table, each with `SAFETY:` (or `# Safety` for a function) just above.
 pub fn unsafe_is_local_and_argued(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust_files() {

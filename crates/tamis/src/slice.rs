@@ -10,7 +10,7 @@ const INLINE_LENGTH_MAX: usize = 38;
 /// An owned, cheaply cloned byte string: in place when short, otherwise a part of a shared block or of a mapped table.
 ///
 /// It dereferences to `[u8]` and compares as bytes. Holding a large number of slices of different blocks holds those
-/// blocks in memory; [`Slice::to_vec`] copies.
+/// blocks in memory; `to_vec` copies.
 ///
 /// ```
 /// let slice = tamis::Slice::from(b"abc".as_slice());

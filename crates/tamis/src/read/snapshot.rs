@@ -1,6 +1,6 @@
 //! Read points that compactions respect.
 //!
-//! A scan owns the memtables and tables that it reads and needs nothing registered. A [`Snapshot`] may be read from at
+//! A scan owns the memtables and tables that it reads and needs nothing registered. A [`crate::Snapshot`] may be read from at
 //! any later time, through whatever tables there are then: its sequence number is registered here, and flushes and
 //! compactions keep what it sees.
 //!

@@ -1,7 +1,7 @@
 //! Collects the entries of one data block and lays them out (`docs/format/table.md`).
 //!
 //! The block's prefix, sequence base and sequence width are known only when the block is full, so entries are kept as
-//! they came and encoded by [`BlockBuilder::finish`]. [`BlockBuilder::fits`] computes the exact size with one more entry
+//! they came and encoded by [`BlockBuilder::finish`]. `BlockBuilder::add` computes the exact size with one more entry
 //! in constant time; only a shrinking prefix makes it look at all lengths again.
 
 use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
