@@ -4,7 +4,7 @@
 //! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks.
 
 mod portable;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
@@ -12,7 +12,7 @@ use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
 macro_rules! dispatch {
     ($feature:tt $(, $more:tt)* => $function:ident($($argument:expr),*)) => {{
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!($feature) $(&& std::arch::is_x86_feature_detected!($more))* {
             // SAFETY: the functions of `x86_64` are safe but for the features that they are compiled for; the
             // processor has just been found to have them.

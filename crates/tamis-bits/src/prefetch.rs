@@ -16,3 +16,6 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (bytes, offset);
 }
+
+#[cfg(test)]
+mod tests;

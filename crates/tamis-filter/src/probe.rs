@@ -145,15 +145,22 @@ fn remembered_prefix(
     digest
 }
 
-const MEMO_SLOTS: usize = 64;
+/// Digests of prefixes that are remembered without an allocation: more than a Bloom filter of prefixes asks for.
+const FRONT_SLOTS: usize = 4;
+/// Bits of the number of a slot in the table that takes more of them.
+const TABLE_BITS: u32 = 6;
 
-/// A prefix of at most 64 bits (its word and its length) and its digest.
+/// A prefix of at most 64 bits (its word and its length) and its digest under the seed of the database.
 #[derive(Debug, Clone, Copy)]
-struct Memo {
-    seed: u64,
+struct WordMemo {
     word: u64,
-    bit_count: u32,
     digest: u64,
+    bit_count: u32,
+}
+
+impl WordMemo {
+    /// No prefix has so many bits.
+    const NONE: Self = Self { word: 0, digest: 0, bit_count: u32::MAX };
 }
 
 /// A range to be looked up, and the digests of prefixes that filters asked for.
@@ -163,7 +170,8 @@ pub struct RangeProbe<'a> {
     digester: &'a Digester,
     point: OnceCell<Option<Probe<'a>>>,
     lower: Cell<Option<PrefixMemo>>,
-    memo: RefCell<Vec<Option<Memo>>>,
+    front: [Cell<WordMemo>; FRONT_SLOTS],
+    table: RefCell<Vec<WordMemo>>,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
@@ -176,7 +184,8 @@ impl<'a> RangeProbe<'a> {
             digester,
             point: OnceCell::new(),
             lower: Cell::new(None),
-            memo: RefCell::new(Vec::new()),
+            front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
+            table: RefCell::new(Vec::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -194,28 +203,51 @@ impl<'a> RangeProbe<'a> {
     }
 
     /// The digest of a prefix of at most 64 bits, given as the top bits of a word (big-endian key bytes, see
-    /// [`Digester::word_prefix_digest`]); remembered for the next filter.
+    /// [`Digester::word_prefix_digest`]); remembered for the next filter of the database.
+    #[inline]
     pub fn word_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
+        if seed != self.digester.seed() {
+            return self.foreign_word_digest(seed, word, bit_count);
+        }
         let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
-        let mut memo = self.memo.borrow_mut();
-        if memo.is_empty() {
-            memo.resize(MEMO_SLOTS, None);
+        for slot in &self.front {
+            let known = slot.get();
+            if (known.word, known.bit_count) == (word, bit_count) {
+                return known.digest;
+            }
+            if known.bit_count == WordMemo::NONE.bit_count {
+                self.add_digests(1);
+                let digest = self.digester.word_prefix_digest(word, bit_count);
+                slot.set(WordMemo { word, digest, bit_count });
+                return digest;
+            }
+        }
+        self.table_word_digest(word, bit_count)
+    }
+
+    #[cold]
+    fn foreign_word_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
+        self.add_digests(1);
+        Digester::new(seed).word_prefix_digest(word, bit_count)
+    }
+
+    /// Each prefix has one slot in the table; the next one with that slot takes it over.
+    fn table_word_digest(&self, word: u64, bit_count: u32) -> u64 {
+        let mut table = self.table.borrow_mut();
+        if table.is_empty() {
+            table.resize(1 << TABLE_BITS, WordMemo::NONE);
         }
         let mixed = (word ^ u64::from(bit_count)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = memo.get_mut((mixed >> 58) as usize);
-        if let Some(Some(known)) = &slot
-            && (known.seed, known.word, known.bit_count) == (seed, word, bit_count)
+        let mut slot = table.get_mut((mixed >> (64 - TABLE_BITS)) as usize);
+        if let Some(known) = &slot
+            && (known.word, known.bit_count) == (word, bit_count)
         {
             return known.digest;
         }
         self.add_digests(1);
-        let digest = if seed == self.digester.seed() {
-            self.digester.word_prefix_digest(word, bit_count)
-        } else {
-            Digester::new(seed).word_prefix_digest(word, bit_count)
-        };
-        if let Some(slot) = slot {
-            *slot = Some(Memo { seed, word, bit_count, digest });
+        let digest = self.digester.word_prefix_digest(word, bit_count);
+        if let Some(slot) = &mut slot {
+            **slot = WordMemo { word, digest, bit_count };
         }
         digest
     }

@@ -4,6 +4,9 @@
 use super::portable;
 use crate::line::LINE_BYTES;
 
+/// Miri runs the same tests on less.
+const IS_SLOW: bool = cfg!(miri);
+
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state ^ (*state >> 29)
@@ -16,9 +19,10 @@ fn random_bytes(state: &mut u64, length: usize, symbol_count: u64) -> Vec<u8> {
 #[test]
 fn lines_answer_alike() {
     let mut state = 1;
-    for probe_count in 1..=16 {
-        let digests: Vec<u64> = (0..300).map(|_| next(&mut state)).collect();
-        let strangers: Vec<u64> = (0..300).map(|_| next(&mut state)).collect();
+    let digest_count = if IS_SLOW { 40 } else { 300 };
+    for probe_count in (1..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
+        let digests: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
+        let strangers: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
         for line_count in [1_usize, 2, 7] {
             let mut portable_lines = vec![0; line_count * LINE_BYTES];
             portable::lines_insert(&mut portable_lines, line_count as u64, &digests[..20], probe_count);
@@ -63,7 +67,8 @@ fn fewer_answers_than_digests_are_filled() {
 #[test]
 fn bytes_are_found_and_counted_alike() {
     let mut state = 2;
-    for length in (0..100).chain([255, 256, 257, 9000]) {
+    let lengths = (0..100).chain([255, 256, 257, 9000]).step_by(if IS_SLOW { 17 } else { 1 });
+    for length in lengths {
         for symbol_count in [2, 3, 256] {
             let bytes = random_bytes(&mut state, length, symbol_count);
             for byte in [0, 1, 2, 127, 128, 255] {
@@ -88,14 +93,14 @@ fn bytes_are_found_and_counted_alike() {
 
 #[test]
 fn many_equal_bytes_do_not_run_over() {
-    let bytes = vec![7; 100_000];
-    assert_eq!(super::count_byte(&bytes, 7), 100_000);
+    let length = if IS_SLOW { 9_000 } else { 100_000 };
+    assert_eq!(super::count_byte(&vec![7; length], 7), length);
 }
 
 #[test]
 fn ranks_and_positions_in_a_line_are_inverse() {
     let mut state = 3;
-    for round in 0..50 {
+    for round in 0..if IS_SLOW { 4 } else { 50 } {
         let mut line = [0; LINE_BYTES];
         for byte in &mut line {
             *byte = match round % 4 {

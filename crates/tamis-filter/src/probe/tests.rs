@@ -59,6 +59,21 @@ fn a_range_of_one_key_shares_its_point_digest() {
 }
 
 #[test]
+fn more_prefixes_than_the_front_holds_are_remembered_too() {
+    let digester = Digester::new(1);
+    let probe = RangeProbe::new(KeyRange::ALL, &digester);
+    let ask = || {
+        (0..=20).for_each(|bits| {
+            probe.word_prefix_digest(1, u64::MAX, bits);
+        })
+    };
+    ask();
+    assert_eq!(probe.digest_count(), 21);
+    ask();
+    assert!(probe.digest_count() < 32, "few slots are shared: {}", probe.digest_count());
+}
+
+#[test]
 fn forgotten_prefixes_are_computed_again() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::ALL, &digester);
