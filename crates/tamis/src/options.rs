@@ -120,6 +120,15 @@ fn refuse<T>(what: &'static str, got: impl ToString, expected: &str) -> Result<T
     Err(Error::InvalidArgument { what, got: got.to_string(), expected: expected.to_owned() })
 }
 
+/// Refuses what is no size of a filter.
+pub(crate) fn check_bits_per_key(bits: f32) -> Result<()> {
+    if (0.0..=64.0).contains(&bits) {
+        Ok(())
+    } else {
+        refuse("filter_bits_per_key", bits, "give 0 to 64 bits")
+    }
+}
+
 impl Options {
     /// Refuses values outside their bounds.
     pub(crate) fn check(&self) -> Result<()> {
@@ -152,13 +161,7 @@ impl KeyspaceOptions {
         {
             return refuse("compression", "zstd level", "give a level from 1 to 19");
         }
-        if self.filter_bits_per_key.iter().any(|bits| !(0.0..=64.0).contains(bits)) {
-            return refuse(
-                "filter_bits_per_key",
-                format!("{:?}", self.filter_bits_per_key),
-                "give 0 to 64 bits",
-            );
-        }
+        self.filter_bits_per_key.iter().copied().try_for_each(check_bits_per_key)?;
         if !(2..=20).contains(&self.size_ratio) {
             return refuse("size_ratio", self.size_ratio, "give 2 to 20");
         }

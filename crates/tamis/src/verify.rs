@@ -78,8 +78,9 @@ impl Engine {
             report.file_count += 1;
             report.bytes += table.file_bytes();
             report.entry_count += table.summary().entry_count;
-            if let Err(error) = self.tables.reader(table).and_then(|reader| reader.verify()) {
-                report.note(path, &error);
+            match self.tables.reader(table) {
+                Ok(reader) => reader.verify().iter().for_each(|error| report.note(path.clone(), error)),
+                Err(error) => report.note(path, &error),
             }
         }
         Ok(report)

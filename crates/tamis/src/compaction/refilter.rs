@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::{
     error::{Error, Result},
     file_name::FileName,
+    options::check_bits_per_key,
     state::{Engine, KeyspaceState},
     table::refilter::write_filter_of,
     version::{
@@ -21,8 +22,8 @@ impl Engine {
     /// See [`crate::Db::rebuild_filters`].
     pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, bits_per_key: f32) -> Result<()> {
         self.check_writable()?;
-        let view = keyspace.view.load_full();
-        for (place, table) in tables_of(&view.version) {
+        check_bits_per_key(bits_per_key)?;
+        for (place, table) in tables_of(&keyspace.view.load().version) {
             keyspace.check()?;
             let number = self.versions.new_file_number();
             let (_, seed) = self.versions.database();
@@ -43,6 +44,7 @@ impl Engine {
             }
         }
         self.scheduler.wake();
+        self.run_inline();
         Ok(())
     }
 }

@@ -189,6 +189,6 @@ fn read(bytes: &[u8], access: Access) -> Result<usize> {
         assert!(back_count <= bytes.len() * 256, "a walk ends");
         back.prev()?;
     }
-    let _ = reader.verify();
+    reader.verify();
     Ok(count)
 }

@@ -18,6 +18,7 @@ pub(crate) mod reader;
 pub(crate) mod refilter;
 mod section;
 pub(crate) mod slot;
+mod verify;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An open table: point reads, the n-th entry, cursors, verification.
+//! An open table: point reads, the n-th entry, cursors.
 //!
 //! Opening reads footer, directory, index and properties and verifies them; data blocks are verified when they are first
 //! used. A point read looks at the index, one block (two where a key's versions go on in the next block) and copies
@@ -25,7 +25,7 @@ use crate::{
     coding::Decoder,
     error::{Error, Result},
     file_name::FileName,
-    key::{Kind, Sequence, compare_entries},
+    key::{Kind, Sequence},
     slice::Slice,
 };
 
@@ -42,13 +42,13 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     environment: Arc<TableEnvironment>,
-    data: DataBlocks,
+    pub(super) data: DataBlocks,
     index: Kept<Index>,
     index_record: SectionRecord,
     block_count: usize,
-    properties: TableProperties,
+    pub(super) properties: TableProperties,
     filter: Option<(FilterPlace, Kept<FilterBlock>)>,
-    records: Vec<SectionRecord>,
+    pub(super) records: Vec<SectionRecord>,
 }
 
 impl TableReader {
@@ -223,73 +223,14 @@ impl TableReader {
             .map(Some)
     }
 
+    /// The filter in force, read anew; `None` where there is none.
+    pub(super) fn read_filter(&self) -> Option<Result<FilterBlock>> {
+        let (place, _) = self.filter.as_ref()?;
+        Some(place.open(&self.environment, &self.data.source))
+    }
+
     pub(super) fn damaged_key_column(&self) -> Error {
         self.data.source.damaged(0, "key column", "the keys of the table", "others, under a right checksum")
-    }
-
-    /// Reads every byte of the table and checks all that can be checked. The first damage found is the error.
-    pub(crate) fn verify(&self) -> Result<()> {
-        let mut last: Option<(Vec<u8>, Sequence)> = None;
-        let index = self.index()?;
-        let mut position = 0;
-        for block in 0..index.block_count() {
-            let (start, end) = self.extent(&index, block)?;
-            if start != position {
-                return Err(self.data.source.damaged(
-                    start,
-                    "block index",
-                    position.to_string(),
-                    start.to_string(),
-                ));
-            }
-            position = end;
-            self.verify_block(&index, block, (start, end), &mut last)?;
-        }
-        let summary = &self.properties.summary;
-        let is_last = last.as_ref().is_some_and(|(key, _)| *key == summary.largest_key);
-        if !is_last {
-            return Err(self.data.source.damaged(position, "properties", "the largest key", "another"));
-        }
-        for record in &self.records {
-            self.data.source.section(record)?;
-        }
-        Ok(())
-    }
-
-    fn verify_block(
-        &self,
-        index: &Index,
-        block: usize,
-        extent: (u64, u64),
-        last: &mut Option<(Vec<u8>, Sequence)>,
-    ) -> Result<()> {
-        let malformed = || self.malformed(extent.0);
-        let data = self.data.load_and_verify(extent)?;
-        let layout = Layout::parse(data.content()).ok_or_else(malformed)?;
-        let entries = layout.over(data.content());
-        let counted = index.entries_before(block + 1).checked_sub(index.entries_before(block));
-        if counted != Some(layout.entry_count() as u64) {
-            return Err(malformed());
-        }
-        for number in 0..layout.entry_count() {
-            let mut key = entries.prefix().to_vec();
-            let entry = entries.entry(number).ok_or_else(malformed)?;
-            entries.assemble_key(number, &entry, &mut key).ok_or_else(malformed)?;
-            self.kind(entry.kind, extent.0)?;
-            let is_after = match &*last {
-                Some((last_key, sequence)) => {
-                    compare_entries((last_key, *sequence), (&key, entry.sequence)).is_lt()
-                }
-                None => key == self.properties.summary.smallest_key,
-            };
-            let is_separated =
-                number > 0 || index.separates(block, last.as_ref().map(|(key, _)| key.as_slice()), &key);
-            if !is_after || !is_separated {
-                return Err(malformed());
-            }
-            *last = Some((key, entry.sequence));
-        }
-        Ok(())
     }
 }
 

@@ -8,4 +8,5 @@ mod cost;
 mod crash;
 mod model;
 mod options;
+mod refilter;
 mod same_result;

@@ -1,0 +1,142 @@
+//! Reads every byte of a table, checks all that can be checked, and goes on after each fault.
+//!
+//! 1. Blocks follow each other without a gap, their checksums hold, their entries decode and ascend, and the index
+//!    separates them and counts them rightly.
+//! 2. The filter in force says of no key that it is absent.
+//! 3. The key column has the keys and kinds of the entries, in their order.
+//! 4. Every section has its checksum, and the properties name the first and last key.
+//!
+//! Cost: the file is read once, and some sections twice.
+
+use tamis_filter::{Digester, Probe};
+
+use super::{
+    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn, reader::TableReader,
+};
+use crate::{
+    error::{Error, Result},
+    key::{Sequence, compare_entries},
+};
+
+/// What the blocks are held against.
+struct Check<'a> {
+    table: &'a TableReader,
+    index: &'a Index,
+    filter: Option<FilterBlock>,
+    column: Option<KeyColumn>,
+    digester: Digester,
+    /// The entry before; `None` at the beginning and behind a fault.
+    last: Option<(Vec<u8>, Sequence)>,
+}
+
+impl TableReader {
+    /// Every fault of the table, in the order of the file; none for a sound one.
+    pub(crate) fn verify(&self) -> Vec<Error> {
+        let mut faults = Vec::new();
+        for record in &self.records {
+            faults.extend(self.data.source.section(record).err());
+        }
+        let index = match self.index() {
+            Ok(index) => index,
+            Err(error) => return vec![error],
+        };
+        let mut keep = |error: Error| {
+            // A damaged section was found by its checksum already.
+            if !faults.iter().any(|other| is_same_place(other, &error)) {
+                faults.push(error);
+            }
+        };
+        let filter = self.read_filter().and_then(|filter| filter.map_err(&mut keep).ok());
+        let column = self.key_column().map_err(&mut keep).ok().flatten();
+        let mut check =
+            Check { table: self, index: &index, filter, column, digester: Digester::new(0), last: None };
+        let mut position = Some(0);
+        for block in 0..index.block_count() {
+            position = match check.extent(block, position) {
+                Ok((start, end)) => {
+                    if let Err(error) = check.block(block, (start, end)) {
+                        check.last = None;
+                        keep(error);
+                    }
+                    Some(end)
+                }
+                Err(error) => {
+                    keep(error);
+                    None
+                }
+            };
+        }
+        if let Some((key, _)) = &check.last
+            && *key != self.properties.summary.largest_key
+        {
+            keep(self.data.source.damaged(0, "properties", "the largest key", "another"));
+        }
+        faults
+    }
+}
+
+fn is_same_place(left: &Error, right: &Error) -> bool {
+    match (left, right) {
+        (Error::Corruption(left), Error::Corruption(right)) => {
+            left.file == right.file && left.offset == right.offset
+        }
+        _ => false,
+    }
+}
+
+impl Check<'_> {
+    /// Where a block lies: behind the one before.
+    fn extent(&self, block: usize, position: Option<u64>) -> Result<(u64, u64)> {
+        let (start, end) = self.table.extent(self.index, block)?;
+        match position {
+            Some(position) if position != start => Err(self.table.data.source.damaged(
+                start,
+                "block index",
+                position.to_string(),
+                start.to_string(),
+            )),
+            _ => Ok((start, end)),
+        }
+    }
+
+    fn block(&mut self, block: usize, extent: (u64, u64)) -> Result<()> {
+        let table = self.table;
+        let malformed = || table.malformed(extent.0);
+        let data = table.data.load_and_verify(extent)?;
+        let layout = Layout::parse(data.content()).ok_or_else(malformed)?;
+        let entries = layout.over(data.content());
+        let before = self.index.entries_before(block);
+        if self.index.entries_before(block + 1).checked_sub(before) != Some(layout.entry_count() as u64) {
+            return Err(malformed());
+        }
+        let mut column = self.column.as_ref().map(|column| column.keys_from(before as usize));
+        for number in 0..layout.entry_count() {
+            let mut key = entries.prefix().to_vec();
+            let entry = entries.entry(number).ok_or_else(malformed)?;
+            entries.assemble_key(number, &entry, &mut key).ok_or_else(malformed)?;
+            table.kind(entry.kind, extent.0)?;
+            let is_after = match &self.last {
+                Some((last, sequence)) => compare_entries((last, *sequence), (&key, entry.sequence)).is_lt(),
+                None => block + number > 0 || key == table.properties.summary.smallest_key,
+            };
+            let last_key = self.last.as_ref().map(|(key, _)| key.as_slice());
+            let is_separated =
+                number > 0 || self.last.is_none() || self.index.separates(block, last_key, &key);
+            if !is_after || !is_separated {
+                return Err(malformed());
+            }
+            if let Some(column) = &mut column
+                && column.advance() != Some(Some((key.as_slice(), entry.kind)))
+            {
+                return Err(table.damaged_key_column());
+            }
+            let probe = Probe::new(&key, &self.digester);
+            if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(&probe)) {
+                let key = key.escape_ascii().to_string();
+                return Err(table.data.source.damaged(extent.0, "filter", "that it holds every key", key));
+            }
+            self.last = Some((key, entry.sequence));
+        }
+        Ok(())
+    }
+}
