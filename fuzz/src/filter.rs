@@ -4,20 +4,31 @@ use std::ops::Bound;
 
 use arbitrary::{Arbitrary, Unstructured};
 use tamis_filter::{
-    AnyFilter, Budget, Digester, Family, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
+    AnyFilter, Budget, Candidate, Digester, Direction, Family, Filter, FilterSpec, KeyRange, Probe,
+    RangeProbe, Samples, Upper,
+    envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES},
 };
 
 #[derive(Debug, Arbitrary)]
 enum Input {
     /// Bytes of a filter that nobody built.
     Hostile { bytes: Vec<u8>, queries: Vec<Vec<u8>> },
-    /// A filter of these keys, with one byte changed where `flip` says so.
+    /// The same in a whole envelope with right checksums.
+    Sealed {
+        family: u8,
+        seed: u64,
+        key_count: u64,
+        parameters: [u8; PARAMETER_BYTES],
+        payload: Vec<u8>,
+        queries: Vec<Vec<u8>>,
+    },
+    /// A filter of these keys, with bytes of the payload changed.
     Built {
         family: u8,
         seed: u64,
         bits_per_key: u8,
         keys: Vec<Vec<u8>>,
-        flip: Option<(u16, u8)>,
+        flips: Vec<(u16, u8)>,
         queries: Vec<Vec<u8>>,
     },
 }
@@ -26,12 +37,20 @@ enum Input {
 pub fn filter(data: &[u8]) {
     match Input::arbitrary(&mut Unstructured::new(data)) {
         Ok(Input::Hostile { bytes, queries }) => ask(&bytes, 0, &queries),
-        Ok(Input::Built { family, seed, bits_per_key, keys, flip, queries }) => {
-            let family = Family::ALL[usize::from(family) % Family::ALL.len()];
-            built(family, seed, bits_per_key, keys, flip, &queries);
+        Ok(Input::Sealed { family, seed, key_count, parameters, payload, queries }) => {
+            let mut bytes = [&[0; ENVELOPE_BYTES], payload.as_slice()].concat();
+            Envelope::new(family_of(family), seed, key_count, parameters).seal(&mut bytes);
+            ask(&bytes, seed, &queries);
+        }
+        Ok(Input::Built { family, seed, bits_per_key, keys, flips, queries }) => {
+            built(family_of(family), seed, bits_per_key, keys, &flips, &queries);
         }
         Err(_) => {}
     }
+}
+
+fn family_of(number: u8) -> Family {
+    Family::ALL[usize::from(number) % Family::ALL.len()]
 }
 
 fn built(
@@ -39,32 +58,49 @@ fn built(
     seed: u64,
     bits_per_key: u8,
     mut keys: Vec<Vec<u8>>,
-    flip: Option<(u16, u8)>,
+    flips: &[(u16, u8)],
     queries: &[Vec<u8>],
 ) {
     keys.sort();
-    let mut builder = FilterSpec::new(family).builder(seed).expect("the defaults are possible");
+    // A family that has no defaults for its parameters refuses here.
+    let Ok(mut builder) = FilterSpec::new(family).builder(seed) else { return };
     for key in &keys {
         builder.add(key).expect("keys come in order");
     }
     let budget = Budget::bits_per_key(1.0 + f64::from(bits_per_key % 32)).expect("1 to 32 bits");
     let Ok(mut bytes) = builder.finish(budget, Samples::NONE) else { return };
+    check_no_key_is_lost(&bytes, seed, &keys);
     ask(&bytes, seed, queries);
-    if let Some((at, mask)) = flip.filter(|(_, mask)| *mask != 0) {
-        let at = usize::from(at) % bytes.len();
-        bytes[at] ^= mask;
-        return ask(&bytes, seed, queries);
+    let envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("what was built has an envelope");
+    let payload_bytes = bytes.len() - ENVELOPE_BYTES;
+    for (offset, mask) in flips.iter().filter(|_| payload_bytes > 0) {
+        bytes[ENVELOPE_BYTES + usize::from(*offset) % payload_bytes] ^= mask;
     }
+    envelope.seal(&mut bytes);
+    ask(&bytes, seed, queries);
+}
+
+fn check_no_key_is_lost(bytes: &[u8], seed: u64, keys: &[Vec<u8>]) {
     let opened = AnyFilter::open(bytes).expect("what was built opens");
     opened.verify().expect("what was built is whole");
     let digester = Digester::new(seed);
-    for key in &keys {
+    for key in keys {
         assert!(opened.may_contain(&Probe::new(key, &digester)), "a key was lost: {key:?}");
-        let range = KeyRange::new(Bound::Included(key), Bound::Included(key));
-        assert!(
-            opened.may_contain_range(&RangeProbe::new(range, &digester)),
-            "a range lost its key: {key:?}"
-        );
+        for (lower, upper) in [(key.as_slice(), key.as_slice()), (b"", key), (key, &[0xFF; 300])] {
+            let range = KeyRange::new(Bound::Included(lower), Bound::Included(upper));
+            if !range.contains(key) {
+                continue;
+            }
+            let probe = RangeProbe::new(range, &digester);
+            assert!(opened.may_contain_range(&probe), "a range lost its key: {key:?}");
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_ne!(
+                    opened.tighten(&probe, direction),
+                    Candidate::Absent,
+                    "a range lost its key: {key:?}"
+                );
+            }
+        }
     }
 }
 
@@ -74,8 +110,15 @@ fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
     let _ = opened.verify();
     let digester = Digester::new(seed);
     for pair in queries.windows(2) {
-        opened.may_contain(&Probe::new(&pair[0], &digester));
-        let range = KeyRange::new(Bound::Included(&pair[0]), Bound::Excluded(&pair[1]));
-        opened.may_contain_range(&RangeProbe::new(range, &digester));
+        let [lower, upper] = [pair[0].as_slice(), pair[1].as_slice()];
+        opened.may_contain(&Probe::new(lower, &digester));
+        let probe = RangeProbe::new(KeyRange::new(Bound::Included(lower), Bound::Excluded(upper)), &digester);
+        opened.may_contain_range(&probe);
+        opened.tighten(&probe, Direction::Forward);
+        opened.count(&probe);
+        opened.least_candidate(Bound::Excluded(lower));
+        opened.greatest_candidate(Upper::Included(upper));
     }
+    let probes: Vec<Probe<'_>> = queries.iter().map(|key| Probe::new(key, &digester)).collect();
+    opened.may_contain_many(&probes, &mut vec![true; probes.len()]);
 }
