@@ -4,6 +4,7 @@
 mod scenario;
 mod support;
 
+mod concurrent;
 mod cost;
 mod crash;
 mod model;
