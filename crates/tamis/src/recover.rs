@@ -17,7 +17,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tamis_filter::Digester;
 use tamis_vfs::{Lock, Vfs};
 
@@ -104,6 +104,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         scheduler: Scheduler::default(),
         failure: OnceLock::new(),
         is_closed: AtomicBool::new(false),
+        jobs: RwLock::new(()),
         report,
         lock: Mutex::new(lock),
     })

@@ -9,9 +9,10 @@
 //!
 //! # Locks, in the order in which they are taken
 //!
-//! 1. `log`: the commit leader; sealing; creating and dropping keyspaces.
-//! 2. The manifest's own lock, inside of `versions`: one edit at a time.
-//! 3. The view of a keyspace is replaced by compare-and-swap, so that a seal and a finished job do not lose each other.
+//! 1. `jobs`: shared by every job that writes to the folder; alone by close, before it lets go of the folder.
+//! 2. `log`: the commit leader; sealing; creating and dropping keyspaces.
+//! 3. The manifest's own lock, inside of `versions`: one edit at a time.
+//! 4. The view of a keyspace is replaced by compare-and-swap, so that a seal and a finished job do not lose each other.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +24,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tamis_filter::Digester;
 use tamis_vfs::{Lock, Vfs};
 
@@ -172,6 +173,8 @@ pub(crate) struct Engine {
     pub(crate) failure: OnceLock<Arc<str>>,
     pub(crate) is_closed: AtomicBool,
     pub(crate) report: OpenReport,
+    /// See the head of this file.
+    pub(crate) jobs: RwLock<()>,
     /// Let go by close: the folder is free then.
     pub(crate) lock: Mutex<Option<Box<dyn Lock>>>,
 }

@@ -21,7 +21,7 @@ use crate::{
 impl Engine {
     /// See [`crate::Db::rebuild_filters`].
     pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, bits_per_key: f32) -> Result<()> {
-        self.check_writable()?;
+        let _job = self.begin_job()?;
         check_bits_per_key(bits_per_key)?;
         for (place, table) in tables_of(&keyspace.view.load().version) {
             keyspace.check()?;

@@ -216,14 +216,16 @@ impl Engine {
 
     /// See [`crate::Db::flush`].
     pub(crate) fn flush_all(&self) -> Result<()> {
+        let mut log = self.log.lock();
         self.check_writable()?;
-        if let Some(state) = self.log.lock().as_mut() {
+        if let Some(state) = log.as_mut() {
             let keyspaces = self.keyspaces.load();
             let sealed_count = keyspaces.values().filter(|keyspace| keyspace.seal()).count();
             if sealed_count > 0 {
                 self.begin_segment(state);
             }
         }
+        drop(log);
         self.wait_until(|engine| {
             let keyspaces = engine.keyspaces.load();
             keyspaces.values().all(|keyspace| keyspace.view.load().sealed.is_empty())
@@ -265,10 +267,11 @@ impl Engine {
         };
         loop {
             keyspace.check()?;
-            self.check_writable()?;
+            let job = self.begin_job()?;
             match self.claim_range(keyspace, &request) {
                 RangePick::Done => return Ok(()),
                 RangePick::Blocked => {
+                    drop(job);
                     self.run_inline();
                     self.scheduler.wait_for_progress(&*self.runtime.clock, WAIT);
                 }

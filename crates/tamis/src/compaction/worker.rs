@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::RwLockReadGuard;
+
 use super::{
     picker::{self, RangePick, RangeRequest},
     plan::Plan,
@@ -88,8 +90,16 @@ impl Engine {
         }
     }
 
+    /// Lets a job begin that close then waits for, unless nothing can be written any more.
+    pub(super) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let running = self.jobs.read();
+        self.check_writable()?;
+        Ok(running)
+    }
+
     /// Does one job if one is due.
     fn turn(&self) -> Turn {
+        let Ok(_running) = self.begin_job() else { return Turn::Idle };
         let Some(job) = self.next_job() else { return Turn::Idle };
         match job {
             Job::FlushDeferred => {
@@ -147,9 +157,6 @@ impl Engine {
             self.log.try_lock().and_then(|log| log.as_ref().and_then(|state| state.log.deferred_since()));
         if deferred.is_some_and(is_late) {
             return Some(Job::FlushDeferred);
-        }
-        if self.check_writable().is_err() {
-            return None;
         }
         if !self.versions.garbage().is_empty() && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
             return Some(Job::Sweep);

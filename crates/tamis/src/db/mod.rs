@@ -7,7 +7,7 @@ use std::{
     fmt,
     ops::RangeBounds,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use parking_lot::Mutex;
@@ -62,16 +62,16 @@ struct Handle {
 impl Handle {
     /// Syncs the log, lets running jobs end, and stops the workers.
     fn close(&self) -> Result<()> {
+        // Who closes at the same time waits here.
+        let mut threads = self.threads.lock();
         if self.engine.check_open().is_err() {
             return Ok(());
         }
-        let flushed = match self.engine.check_writable() {
-            Ok(()) => self.engine.close_log(),
-            Err(_) => Ok(()),
-        };
-        self.engine.is_closed.store(true, Ordering::Release);
+        let flushed = self.engine.end_writes();
         self.engine.scheduler.stop();
-        self.threads.lock().clear();
+        threads.clear();
+        // Jobs on threads of the program end too: then nothing works on the folder any more.
+        let _jobs = self.engine.jobs.write();
         self.engine.sweep();
         *self.engine.lock.lock() = None;
         flushed

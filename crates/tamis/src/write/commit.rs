@@ -14,7 +14,7 @@
 //! back-pressure (outside of any lock) -> group ([`super::GroupQueue`]) -> room (seal full memtables) -> number ->
 //! log (and sync, when one of the group asked for it) -> memtables -> publish -> wake the background.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     batch::WriteBatch,
@@ -268,17 +268,24 @@ impl Engine {
 
     /// Makes all acknowledged writes as durable as `durability` says.
     pub(crate) fn persist(&self, durability: Durability) -> Result<()> {
-        self.check_writable()?;
         let mut log = self.log.lock();
+        self.check_writable()?;
         let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
         state.log.persist(durability).inspect_err(|error| self.note_refusal(state, error))
     }
 
-    /// The last step on the log: all of it is synced, and says so.
-    pub(crate) fn close_log(&self) -> Result<()> {
+    /// The last step on the log: all of it is synced, and says so. Under the same lock the database is closed, so that
+    /// nothing is acknowledged that came too late for the sync.
+    pub(crate) fn end_writes(&self) -> Result<()> {
         let mut log = self.log.lock();
-        let Some(state) = log.as_mut() else { return Ok(()) };
-        state.log.close().inspect_err(|error| self.note_refusal(state, error))
+        let result = match log.as_mut() {
+            Some(state) if self.check_writable().is_ok() => {
+                state.log.close().inspect_err(|error| self.note_refusal(state, error))
+            }
+            _ => Ok(()),
+        };
+        self.is_closed.store(true, Ordering::Release);
+        result
     }
 
     /// After a failed sync of the log nothing more is written, to the manifest neither.

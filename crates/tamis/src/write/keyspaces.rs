@@ -29,8 +29,8 @@ impl Engine {
                 expected: "give 1 to 255 bytes".to_owned(),
             });
         }
-        self.check_writable()?;
         let log = self.log.lock();
+        self.check_writable()?;
         if self.keyspaces.load().values().any(|state| state.name == name) {
             return Err(Error::KeyspaceExists { name: name.to_owned() });
         }
@@ -55,8 +55,8 @@ impl Engine {
                 expected: "the default keyspace can't be dropped; name another".to_owned(),
             });
         }
-        self.check_writable()?;
         let log = self.log.lock();
+        self.check_writable()?;
         let keyspace = self.keyspaces.load().values().find(|state| state.name == name).cloned();
         let keyspace = keyspace.ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
         let mut edit = VersionEdit::default();

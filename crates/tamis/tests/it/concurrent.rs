@@ -8,13 +8,14 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
     },
     thread,
 };
 
 use tamis::{Db, Durability, Error, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Slice, WriteBatch};
-use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
+use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
 use crate::support::{FOLDER, Random, small_keyspace};
 
@@ -160,7 +161,9 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
         let snapshot = world.db.snapshot();
         let left = entries(snapshot.range::<&[u8]>(&world.left, ..));
         assert_eq!(left, entries_back(snapshot.range::<&[u8]>(&world.right, ..)), "half a batch was seen");
-        world.check_sum(entries(snapshot.prefix(&world.accounts, "account/")).into_iter().map(|entry| entry.1));
+        world.check_sum(
+            entries(snapshot.prefix(&world.accounts, "account/")).into_iter().map(|entry| entry.1),
+        );
         let from = slot_key(random.below(world.writer_count), random.below(SLOT_COUNT));
         let part = entries_back(snapshot.range(&world.left, from.clone()..));
         let expected: Vec<_> = left.iter().filter(|(key, _)| **key >= *from).cloned().collect();
@@ -289,8 +292,10 @@ fn run(vfs: &Arc<dyn Vfs>, folder: &std::path::Path, options: &Options, shape: &
 
 fn check(world: &World, pairs: &Model, accounts: &Model) {
     for (keyspace, model) in [(&world.left, pairs), (&world.right, pairs), (&world.accounts, accounts)] {
-        let found: Model =
-            entries(keyspace.range::<&[u8]>(..)).iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let found: Model = entries(keyspace.range::<&[u8]>(..))
+            .iter()
+            .map(|(key, value)| (key.to_vec(), value.to_vec()))
+            .collect();
         assert!(found == *model, "{} differs from what its writers wrote", keyspace.name());
         for (key, value) in model {
             assert_eq!(keyspace.get(key).unwrap().as_deref(), Some(value.as_slice()));
@@ -370,9 +375,64 @@ fn closing_under_load_loses_nothing_that_was_acknowledged() {
         let world = World::new(vfs, FOLDER.as_ref(), options, &shape(seed, 0));
         for (writer, acknowledged) in acknowledged.into_iter().enumerate() {
             for keyspace in [&world.left, &world.right] {
-                let found = number(&keyspace.get(counter_key(writer as u64)).unwrap().unwrap());
+                let found =
+                    keyspace.get(counter_key(writer as u64)).unwrap().map_or(0, |value| number(&value));
                 assert_eq!(found, acknowledged, "seed {seed}, writer {writer}");
             }
         }
     }
+}
+
+/// A compaction that a program asked for ran on after another thread had closed the database: the folder was free, and
+/// the late job took files away from whoever had opened it since.
+#[test]
+fn the_folder_is_free_only_when_the_last_job_has_ended() {
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let open = || {
+        let options = Options { workers: 0, ..Options::default() };
+        Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1))
+    };
+    let db = open().unwrap();
+    for round in 0..2_u8 {
+        for index in 0..500_u32 {
+            db.put(index.to_be_bytes(), [round; 100]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    // The merge stops where it writes its table, until it is let go on.
+    let (reached, is_reached) = mpsc::channel();
+    let (release, is_released) = mpsc::channel::<()>();
+    let is_released = parking_lot::Mutex::new(is_released);
+    vfs.add_rule(
+        Rule::slow(move |operation| {
+            if operation.file_name().ends_with(".table") || operation.file_name().ends_with(".tmp") {
+                reached.send(()).unwrap();
+                let _ = is_released.lock().recv();
+            }
+        })
+        .on(&[OperationKind::Append])
+        .path("/db/0"),
+    );
+    let is_closed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let compaction = scope.spawn(|| db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
+        is_reached.recv().unwrap();
+        let close = scope.spawn(|| {
+            let result = db.clone().close();
+            is_closed.store(true, Ordering::SeqCst);
+            result
+        });
+        for _ in 0..10_000 {
+            assert!(!is_closed.load(Ordering::SeqCst), "closed while a job writes");
+            thread::yield_now();
+        }
+        assert!(matches!(open(), Err(Error::Locked { .. })));
+        drop(release);
+        assert!(matches!(compaction.join().unwrap(), Err(Error::Closed)));
+        close.join().unwrap().unwrap();
+    });
+    vfs.clear_rules();
+    let db = open().unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 500);
+    assert!(db.verify().unwrap().is_sound());
 }
