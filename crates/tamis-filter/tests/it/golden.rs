@@ -8,6 +8,8 @@ use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Prob
 
 const SEED: u64 = 0x5eed;
 const KEY_COUNT: u32 = 60;
+/// Miri, which runs this on a big-endian machine, asks fewer.
+const STRANGER_COUNT: usize = if cfg!(miri) { 40 } else { 1000 };
 
 fn key(number: u32) -> Vec<u8> {
     format!("key {number:04}{}", "x".repeat(number as usize % 7)).into_bytes()
@@ -52,9 +54,9 @@ fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
         for number in 0..KEY_COUNT {
             assert!(filter.may_contain(&Probe::new(&key(number), &digester)), "{name} {number}");
         }
-        let strangers = (1000..2000).filter(|number| {
+        let strangers = (0..STRANGER_COUNT).filter(|number| {
             filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester))
         });
-        assert!(strangers.count() < 100, "{name} denies next to nothing");
+        assert!(strangers.count() < STRANGER_COUNT / 10, "{name} denies next to nothing");
     }
 }
