@@ -208,9 +208,4 @@ impl Engine {
             None => Ok(()),
         }
     }
-
-    /// The keyspace of this id, unless it was dropped.
-    pub(crate) fn keyspace(&self, id: u32) -> Option<Arc<KeyspaceState>> {
-        self.keyspaces.load().get(&id).cloned()
-    }
 }

@@ -131,6 +131,12 @@ impl Plan {
         self.inputs.first().map_or(0, |input| input.level)
     }
 
+    /// Bytes of the inputs of a level.
+    pub(crate) fn bytes_of(&self, level: usize) -> u64 {
+        let inputs = self.inputs.iter().filter(|input| input.level == level);
+        inputs.flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
+    }
+
     fn place(&self, level: usize, run_age: u64) -> RunPlace {
         RunPlace { keyspace: self.keyspace, partition: self.partition, level: level as u8, run_age }
     }

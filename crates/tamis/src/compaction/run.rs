@@ -96,7 +96,7 @@ impl Engine {
             // A keyspace that was dropped meanwhile needs no flush.
             return if matches!(error, Error::KeyspaceDropped) { Ok(()) } else { Err(error) };
         }
-        self.back_pressure.note_drained(user_bytes, self.runtime.clock.now().saturating_sub(start));
+        self.back_pressure.note_flush(user_bytes, self.runtime.clock.now().saturating_sub(start));
         self.metrics.flushes.add(1);
         self.metrics.flush_bytes_written.add(bytes);
         self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes });
@@ -178,7 +178,7 @@ impl Engine {
         let written = edit.new_tables();
         self.apply_job(edit, &written)?;
         if plan.level() == 0 {
-            self.back_pressure.note_drained(bytes_read, self.runtime.clock.now().saturating_sub(start));
+            self.back_pressure.note_merge(plan.bytes_of(0), self.runtime.clock.now().saturating_sub(start));
         }
         self.metrics.compactions.add(1);
         self.metrics.compaction_bytes_read.add(bytes_read);

@@ -75,6 +75,11 @@ fn insert(record: &Record) -> u64 {
     user_bytes
 }
 
+/// Whether the memtable has the size at which it is sealed.
+fn is_full(keyspace: &KeyspaceState) -> bool {
+    keyspace.view.load().memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
+}
+
 impl Engine {
     /// Writes a batch: all of it or nothing. See [`crate::Db::write_with`].
     pub(crate) fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
@@ -170,7 +175,7 @@ impl Engine {
     fn make_room(&self, state: &mut LogState, touched: &[Arc<KeyspaceState>]) {
         let mut is_sealed = false;
         for keyspace in touched {
-            if keyspace.view.load().memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes {
+            if is_full(keyspace) {
                 is_sealed |= keyspace.seal();
             }
         }
@@ -219,27 +224,44 @@ impl Engine {
     /// Makes writers as slow as the background is behind; waits where a keyspace has as many sealed memtables as
     /// memory allows.
     fn slow_down(&self, batch: &WriteBatch) -> Result<()> {
-        let Some(id) = batch.keyspaces().next() else { return Ok(()) };
-        let Some(keyspace) = self.keyspace(id) else { return Err(Error::KeyspaceDropped) };
-        let view = keyspace.view.load();
-        let is_full = view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes;
-        if is_full && view.sealed.len() >= SEALED_COUNT_MAX {
-            drop(view);
-            return self.wait_for_flush(&keyspace);
+        for id in batch.keyspaces() {
+            let keyspaces = self.keyspaces.load();
+            let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
+            if is_full(keyspace) && keyspace.view.load().sealed.len() >= SEALED_COUNT_MAX {
+                let keyspace = Arc::clone(keyspace);
+                drop(keyspaces);
+                self.wait_for_flush(&keyspace)?;
+            }
         }
-        let pressure = Pressure {
-            sealed_count: view.sealed.len(),
-            level0_run_count: view.version.level0_run_count(),
-            level0_runs_trigger: keyspace.options.level0_runs as usize,
+        let (Some(rate), true) = (self.rate_of(batch), self.options.workers > 0) else { return Ok(()) };
+        let start = self.runtime.clock.now();
+        let Some(until) = self.back_pressure.charge(rate, batch.size_bytes() as u64, start) else {
+            return Ok(());
         };
-        drop(view);
-        let wait = self.back_pressure.charge(pressure, batch.size_bytes() as u64);
-        if !wait.is_zero() && self.options.workers > 0 {
-            self.metrics.slowed_writes.add(1);
-            self.metrics.slowed_microseconds.add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
-            self.scheduler.wait_for_progress(&*self.runtime.clock, wait);
+        let mut now = start;
+        // A job that has ended may have taken the pressure away.
+        while now < until && self.rate_of(batch).is_some() && self.check_writable().is_ok() {
+            self.scheduler.wait_for_progress(&*self.runtime.clock, until - now);
+            now = self.runtime.clock.now();
         }
+        self.metrics.slowed_writes.add(1);
+        let waited = now.saturating_sub(start);
+        self.metrics.slowed_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         Ok(())
+    }
+
+    /// The bytes a second at which a batch may be written; `None` where none of its keyspaces lags behind.
+    fn rate_of(&self, batch: &WriteBatch) -> Option<u64> {
+        let keyspaces = self.keyspaces.load();
+        let rate = |keyspace: &Arc<KeyspaceState>| {
+            let view = keyspace.view.load();
+            self.back_pressure.rate(Pressure {
+                sealed_count: view.sealed.len(),
+                level0_run_count: view.version.level0_run_count(),
+                level0_runs_trigger: keyspace.options.level0_runs as usize,
+            })
+        };
+        batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
     }
 
     /// Waits until a flush made room, or says why none can.

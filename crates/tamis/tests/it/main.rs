@@ -9,5 +9,6 @@ mod cost;
 mod crash;
 mod model;
 mod options;
+mod pressure;
 mod refilter;
 mod same_result;

@@ -1,46 +1,71 @@
 use super::*;
 
+const RATES: Rates = Rates { flush: 100 << 20, merge: 20 << 20 };
+
 fn pressure(sealed_count: usize, level0_run_count: usize) -> Pressure {
     Pressure { sealed_count, level0_run_count, level0_runs_trigger: 4 }
 }
 
 #[test]
 fn writers_are_free_while_the_background_keeps_up() {
-    assert_eq!(rate(pressure(0, 0), 100 << 20), None);
-    assert_eq!(rate(pressure(1, 15), 100 << 20), None);
+    assert_eq!(rate(pressure(0, 0), RATES), None);
+    assert_eq!(rate(pressure(1, 15), RATES), None);
 }
 
 #[test]
 fn the_further_behind_the_slower_and_never_a_full_stop() {
     let mut last = u64::MAX;
     for runs in 16..80 {
-        let now =
-            rate(pressure(0, runs), 100 << 20).expect("writers are slowed from four times the trigger on");
+        let now = rate(pressure(0, runs), RATES).expect("writers are slowed from four times the trigger on");
         assert!(now <= last, "{runs} runs: {now} bytes/s after {last}");
-        assert!(now >= 25 << 20, "{runs} runs: {now} bytes/s is less than a quarter of the drain rate");
+        assert!(now >= 5 << 20, "{runs} runs: {now} bytes/s is less than a quarter of what merges drain");
         last = now;
     }
-    assert!(rate(pressure(0, 1_000), 0).is_some_and(|rate| rate >= RATE_MIN));
+    assert!(rate(pressure(0, 1_000), Rates { flush: 0, merge: 0 }).is_some_and(|rate| rate >= RATE_MIN));
+}
+
+#[test]
+fn each_lag_is_measured_by_what_drains_it() {
+    let flushes_lag = rate(pressure(2, 0), RATES);
+    let merges_lag = rate(pressure(0, 16), RATES);
+    assert!(flushes_lag > merges_lag);
+    assert_eq!(rate(pressure(2, 16), RATES), merges_lag, "the slower one counts");
 }
 
 #[test]
 fn small_delays_are_collected_and_waits_are_bounded() {
     let back_pressure = BackPressure::default();
-    assert_eq!(
-        back_pressure.charge(pressure(3, 0), 100),
-        Duration::ZERO,
-        "a hundred bytes are not worth a wait"
-    );
-    assert_eq!(back_pressure.charge(pressure(3, 0), 1 << 30), WAIT_MAX);
-    assert_eq!(back_pressure.charge(pressure(0, 0), 1 << 30), Duration::ZERO);
+    let now = Duration::from_secs(5);
+    assert_eq!(back_pressure.charge(1 << 20, 100, now), None, "a hundred bytes are not worth a wait");
+    let waits = (0..100).filter(|_| back_pressure.charge(1 << 20, 100, now).is_some()).count();
+    assert!(waits > 80, "together they are");
+    assert_eq!(back_pressure.charge(1 << 20, 1 << 30, now), Some(now + WAIT_MAX));
 }
 
 #[test]
-fn the_measured_drain_rate_moves_the_limit() {
+fn writers_share_the_rate() {
     let back_pressure = BackPressure::default();
-    let before = back_pressure.charge(pressure(3, 0), 1 << 20);
-    for _ in 0..16 {
-        back_pressure.note_drained(4 << 20, Duration::from_secs(1));
+    let now = Duration::from_secs(5);
+    let milliseconds = |number| Some(now + Duration::from_millis(number));
+    // Four writers that come at one moment with 10 ms worth of bytes each go on one after the other.
+    for writer in 1..=4 {
+        assert_eq!(back_pressure.charge(1_000_000, 10_000, now), milliseconds(10 * writer));
     }
-    assert!(back_pressure.charge(pressure(3, 0), 1 << 20) > before, "a slow disk slows writers more");
+    // Who comes after all is paid for waits for its own bytes only.
+    let later = now + Duration::from_secs(1);
+    assert_eq!(back_pressure.charge(1_000_000, 10_000, later), Some(later + Duration::from_millis(10)));
+}
+
+#[test]
+fn the_measured_rate_moves_the_limit() {
+    let back_pressure = BackPressure::default();
+    let before = back_pressure.rate(pressure(3, 0));
+    back_pressure.note_flush(4 << 20, Duration::from_secs(1));
+    assert!(back_pressure.rate(pressure(3, 0)) < before, "the first measurement counts at once");
+    let slow = back_pressure.rate(pressure(3, 0));
+    for _ in 0..16 {
+        back_pressure.note_flush(400 << 20, Duration::from_secs(1));
+        back_pressure.note_merge(1 << 20, Duration::from_secs(1));
+    }
+    assert!(back_pressure.rate(pressure(3, 0)) > slow);
 }

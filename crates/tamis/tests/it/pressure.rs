@@ -1,0 +1,332 @@
+//! Writers that are faster than the disk are slowed, memory stays bounded, and nothing waits for ever.
+//!
+//! The disk of these tests is as slow as a clock says that stands still unless every thread of the database waits for it:
+//! what is asserted is how often and how long in that time, and never the machine's.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+    sync::{Arc, mpsc},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tamis::{
+    Clock, Db, Error, Event, EventListener, Joined, KeyspaceOptions, ManualClock, Options, Runtime, Spawner,
+    SystemSpawner, WriteBatch,
+};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
+
+use crate::support::{FOLDER, Random, small_keyspace};
+
+/// How long a waiting thread waits in earnest until it looks at the simulated time.
+const POLL: Duration = Duration::from_micros(100);
+
+/// Time that the test's thread moves, when all workers wait.
+#[derive(Debug, Default)]
+struct SimulatedClock {
+    state: Mutex<SimulatedState>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SimulatedState {
+    now: Duration,
+    /// Each move of time asks every worker whether it still waits.
+    question: u64,
+    /// Workers that wait: until when, and the last question that they answered.
+    waiting: BTreeMap<u64, (Duration, u64)>,
+    worker_count: usize,
+    /// The disk takes no time any more: the test ends.
+    is_over: bool,
+    /// When the disk is done with what it was given.
+    disk_free_at: Duration,
+    workers: Vec<(ThreadId, u64)>,
+}
+
+impl SimulatedClock {
+    /// Moves the time forward by `by`, from one moment at which a worker goes on to the next.
+    fn advance(&self, by: Duration) {
+        let mut state = self.state.lock();
+        let target = state.now + by;
+        while state.now < target {
+            state.question += 1;
+            let question = state.question;
+            let all_wait = |state: &SimulatedState| {
+                let is_asked =
+                    |(until, answered): &(Duration, u64)| *until > state.now && *answered >= question;
+                state.waiting.values().filter(|wait| is_asked(wait)).count() == state.worker_count
+            };
+            while !all_wait(&state) {
+                self.moved.wait_for(&mut state, POLL);
+            }
+            let next = state.waiting.values().map(|(until, _)| *until).min().unwrap_or(target);
+            state.now = next.min(target);
+            self.moved.notify_all();
+        }
+    }
+
+    fn worker(&self) -> Option<u64> {
+        let state = self.state.lock();
+        let current = thread::current().id();
+        state.workers.iter().find(|(thread, _)| *thread == current).map(|(_, worker)| *worker)
+    }
+
+    /// Called by the disk: `bytes` take their time on the worker that writes them.
+    fn use_disk(&self, bytes: u64, bytes_per_second: u64) {
+        let Some(worker) = self.worker() else { return };
+        let mut state = self.state.lock();
+        let duration = Duration::from_nanos(bytes * 1_000_000_000 / bytes_per_second);
+        let until = state.disk_free_at.max(state.now) + duration;
+        state.disk_free_at = until;
+        while state.now < until && !state.is_over {
+            let question = state.question;
+            state.waiting.insert(worker, (until, question));
+            self.moved.wait_for(&mut state, POLL);
+        }
+        state.waiting.remove(&worker);
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Duration {
+        self.state.lock().now
+    }
+
+    fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
+        let Some(worker) = self.worker() else {
+            MutexGuard::unlocked(guard, || self.advance(timeout));
+            return;
+        };
+        let until = self.now() + timeout;
+        loop {
+            // Woken by time alone: nobody told it of work since it was asked.
+            let is_told = !condition.wait_for(guard, POLL).timed_out();
+            let mut state = self.state.lock();
+            if is_told || state.now >= until {
+                state.waiting.remove(&worker);
+                return;
+            }
+            let question = state.question;
+            state.waiting.insert(worker, (until, question));
+        }
+    }
+}
+
+/// Starts threads that the clock knows.
+#[derive(Debug)]
+struct SimulatedSpawner(Arc<SimulatedClock>);
+
+impl Spawner for SimulatedSpawner {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>> {
+        self.0.state.lock().worker_count += 1;
+        let clock = Arc::clone(&self.0);
+        let work = move || {
+            let mut state = clock.state.lock();
+            let worker = state.workers.len() as u64;
+            state.workers.push((thread::current().id(), worker));
+            drop(state);
+            work();
+            let mut state = clock.state.lock();
+            state.worker_count -= 1;
+            state.waiting.remove(&worker);
+        };
+        SystemSpawner.spawn(name, Box::new(work))
+    }
+}
+
+/// Lets the workers go when the test ends, so that the database can be closed.
+struct Over(Arc<SimulatedClock>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.state.lock().is_over = true;
+    }
+}
+
+fn pressed_keyspace() -> KeyspaceOptions {
+    KeyspaceOptions { memtable_bytes: 128 << 10, table_bytes: 128 << 10, ..KeyspaceOptions::default() }
+}
+
+/// Fills a store through a disk of so many bytes a second; gives its statistics and the longest time without a write.
+fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Statistics, Duration) {
+    let clock = Arc::new(SimulatedClock::default());
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let disk = Arc::clone(&clock);
+    let slow =
+        move |operation: &tamis_vfs::Operation| disk.use_disk(operation.length_bytes, bytes_per_second);
+    // Tables alone: they are written outside of all locks, so that no worker waits for one that waits for time.
+    vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
+    let spawner = Arc::new(SimulatedSpawner(Arc::clone(&clock)));
+    let runtime = Runtime { clock: Arc::<SimulatedClock>::clone(&clock), spawner, seed: 3 };
+    let options = Options { workers, ..Options::default() };
+    let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", pressed_keyspace()).unwrap();
+    let _over = Over(Arc::clone(&clock));
+    let mut random = Random(9);
+    let mut longest = Duration::ZERO;
+    for number in 0..write_bytes / 1_000 {
+        let before = clock.now();
+        keyspace.put(random.next().to_be_bytes(), [number as u8; 992]).unwrap();
+        if number % 16 == 0 {
+            // The writer itself could write 100 MB a second.
+            clock.advance(Duration::from_micros(160));
+        }
+        longest = longest.max(clock.now() - before);
+        let statistics = db.statistics();
+        let state = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
+        assert!(state.sealed_memtable_count <= 5, "{} sealed memtables", state.sealed_memtable_count);
+        assert!(
+            state.memtable_bytes <= (128 << 10) + (64 << 10),
+            "a memtable of {} bytes",
+            state.memtable_bytes
+        );
+    }
+    let statistics = db.statistics();
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, write_bytes / 1_000);
+    (statistics, longest)
+}
+
+#[test]
+fn a_fill_faster_than_the_disk_is_slowed_and_never_stands_still() {
+    let (statistics, longest) = fill(4 << 20, 2, 3_000_000);
+    assert!(statistics.slowed_writes > 10, "{} writes were slowed", statistics.slowed_writes);
+    assert!(statistics.slowed_microseconds > 100_000);
+    // Only until the first flush has shown what the disk can do.
+    let stopped = statistics.stopped_microseconds;
+    assert!(stopped <= 100_000, "{stopped} us of full stops while the disk works");
+    assert!(longest < Duration::from_secs(1), "{longest:?} without a completed write");
+}
+
+#[test]
+fn a_fill_slower_than_the_disk_is_not_slowed() {
+    let (statistics, longest) = fill(1 << 30, 2, 2_000_000);
+    assert_eq!((statistics.slowed_writes, statistics.stopped_writes), (0, 0));
+    assert!(longest <= Duration::from_micros(160), "{longest:?}");
+}
+
+/// A gate that a flush waits at, and what the writers were told meanwhile.
+#[derive(Debug)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut is_open = self.is_open.lock();
+        while !*is_open {
+            self.opened.wait(&mut is_open);
+        }
+    }
+
+    fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// Opens the gate when the test ends, however it ends.
+struct Opened(Arc<Gate>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+#[derive(Debug)]
+struct Stops(Mutex<mpsc::Sender<Told>>);
+
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Stopped,
+    Done,
+}
+
+impl EventListener for Stops {
+    fn on_event(&self, event: &Event) {
+        if matches!(event, Event::BackPressure { microseconds_per_mib: None }) {
+            let _ = self.0.lock().send(Told::Stopped);
+        }
+    }
+}
+
+/// Memtables of a keyspace piled up without a bound where each batch touched another keyspace first.
+#[test]
+fn no_keyspace_of_a_batch_piles_up_memtables() {
+    for names in [["idle", "busy"], ["busy", "idle"]] {
+        let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
+        let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+        let (sender, told) = mpsc::channel();
+        let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
+        let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
+        let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
+        let waiting = Arc::clone(&gate);
+        vfs.add_rule(Rule::slow(move |_| waiting.pass()).on(&[OperationKind::Append]).path(".t"));
+        let keyspaces = names.map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
+        thread::scope(|scope| {
+            let _opened = Opened(Arc::clone(&gate));
+            scope.spawn(|| {
+                // Twelve memtables.
+                for index in 0..1_000_u32 {
+                    let mut batch = WriteBatch::new();
+                    for keyspace in &keyspaces {
+                        let length = if keyspace.name() == "busy" { 800 } else { 1 };
+                        batch.put(keyspace, index.to_be_bytes(), vec![0; length]).unwrap();
+                    }
+                    db.write(batch).unwrap();
+                }
+                let _ = sender.send(Told::Done);
+            });
+            let first = told.recv().unwrap();
+            let statistics = db.statistics();
+            let busy = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "busy").unwrap();
+            assert!(busy.sealed_memtable_count <= 5, "{names:?}: {busy:?}");
+            assert_eq!(first, Told::Stopped);
+            // Reads go on, and so do writes once the disk does.
+            assert_eq!(
+                keyspaces[0].get(1_u32.to_be_bytes()).unwrap(),
+                keyspaces[0].get([0, 0, 0, 1]).unwrap()
+            );
+            gate.open();
+            while told.recv().unwrap() != Told::Done {}
+        });
+        assert_eq!(keyspaces[0].range::<&[u8]>(..).count(), 1_000);
+        assert!(db.statistics().stopped_writes > 0);
+    }
+}
+
+#[test]
+fn with_a_failing_disk_a_full_stop_is_an_error_and_ends_with_the_failure() {
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    let rule =
+        vfs.add_rule(Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Create]).path(".t").forever());
+    let mut model = BTreeSet::new();
+    let refused = (0..10_000_u32).find_map(|index| match keyspace.put(index.to_be_bytes(), [1; 200]) {
+        Ok(()) => {
+            model.insert(index);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert!(matches!(refused, Some(Error::DiskFull { .. })), "{refused:?}");
+    let statistics = db.statistics();
+    assert!(statistics.stopped_writes > 0 && statistics.jobs_failed > 0);
+    // Five memtables of 64 KiB.
+    assert!((500..2_000).contains(&model.len()), "{} writes fitted", model.len());
+    assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len());
+    vfs.remove_rule(rule);
+    clock.advance(Duration::from_secs(1));
+    keyspace.put(77_777_u32.to_be_bytes(), "back").unwrap();
+    assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len() + 1);
+    db.flush().unwrap();
+}
