@@ -16,6 +16,7 @@ use super::{
     output::JobContext,
     picker::{RangePick, RangeRequest},
     plan::{Action, Plan},
+    worker::RETRY,
 };
 use crate::{
     cursor::bounded::Bounds,
@@ -109,15 +110,14 @@ impl Engine {
         let segments = self.log.lock().as_ref().map(|state| state.log.segments()).unwrap_or_default();
         for (number, _) in segments {
             let path = FileName::Log(number).path(&self.folder);
-            let synced = self.vfs.open(&path, Access::Buffered).and_then(|file| file.sync());
-            match synced {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => {
-                    let error = Error::io("sync", &path, error);
-                    self.poison(&error);
-                    return Err(error);
-                }
-                Ok(()) => {}
+            let file = match self.vfs.open(&path, Access::Buffered) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other.map_err(|error| Error::io("open", &path, error))?,
+            };
+            if let Err(error) = file.sync() {
+                let error = Error::io("sync", &path, error);
+                self.poison(&error);
+                return Err(error);
             }
         }
         Ok(())
@@ -206,12 +206,17 @@ impl Engine {
         }
     }
 
-    /// Deletes files that nothing needs.
+    /// Deletes files that nothing needs. What can't be deleted now is tried again later.
     pub(crate) fn sweep(&self) {
-        if let Err(error) = self.versions.sweep_garbage() {
+        let result = self.versions.sweep_garbage();
+        let again_at = result.is_err().then(|| self.runtime.clock.now() + RETRY);
+        if let Err(error) = result {
+            if self.versions.refusal().is_some() {
+                self.poison(&error);
+            }
             self.tell(&Event::JobFailed { job: "delete old files", error: error.to_string() });
         }
-        self.scheduler.end_sweep();
+        self.scheduler.end_sweep(again_at);
     }
 
     /// See [`crate::Db::flush`].

@@ -20,6 +20,10 @@ pub(super) struct State {
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,
     pub(super) retry_at: Option<Duration>,
+    /// Not before: the last sweep could not delete what waits.
+    pub(super) sweep_at: Option<Duration>,
+    /// Not before: the last write of deferred log bytes failed.
+    pub(super) deferred_at: Option<Duration>,
     pub(super) flush_failure: Option<Error>,
 }
 
@@ -69,11 +73,15 @@ impl Scheduler {
 
     /// Tries failed jobs again at once: somebody waits for them.
     pub(super) fn retry_now(&self) {
-        self.state.lock().retry_at = None;
+        let mut state = self.state.lock();
+        (state.retry_at, state.sweep_at) = (None, None);
+        drop(state);
         self.wake();
     }
 
-    pub(super) fn end_sweep(&self) {
+    /// Ends a sweep; `again_at` is set where it could not delete what waits.
+    pub(super) fn end_sweep(&self, again_at: Option<Duration>) {
+        self.state.lock().sweep_at = again_at;
         self.is_sweeping.store(false, Ordering::SeqCst);
     }
 

@@ -21,13 +21,13 @@ use crate::{
     error::{Error, Result},
     events::Event,
     runtime::Joined,
-    state::{Engine, KeyspaceState},
+    state::{Engine, KeyspaceState, LogState},
 };
 
 /// How long deferred log bytes wait in the process at most.
 pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
 /// The wait before a failed job is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// A worker looks for work at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -42,6 +42,11 @@ enum Job {
 enum Turn {
     Worked,
     Idle,
+}
+
+/// Since when log bytes wait that can still be written.
+fn deferred_since(state: Option<&LogState>) -> Option<Duration> {
+    state.filter(|state| state.log.refusal().is_none()).and_then(|state| state.log.deferred_since())
 }
 
 impl Engine {
@@ -77,10 +82,12 @@ impl Engine {
     /// How long a worker may sleep when nothing is due.
     fn idle_time(&self) -> Duration {
         let now = self.runtime.clock.now();
-        let deferred = self.log.lock().as_ref().and_then(|state| state.log.deferred_since());
-        let deferred = deferred.map(|since| (since + DEFERRED_TIME_MAX).saturating_sub(now));
-        let retry = self.scheduler.state.lock().retry_at.map(|at| at.saturating_sub(now));
-        deferred.into_iter().chain(retry).min().unwrap_or(IDLE).clamp(Duration::from_millis(1), IDLE)
+        let deferred = deferred_since(self.log.lock().as_ref());
+        let state = self.scheduler.state.lock();
+        let deferred =
+            deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
+        let due = [deferred, state.retry_at, state.sweep_at].into_iter().flatten().min();
+        due.map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
     }
 
     /// With no workers: runs all due jobs on this thread.
@@ -99,7 +106,10 @@ impl Engine {
 
     /// Does one job if one is due.
     fn turn(&self) -> Turn {
-        let Ok(_running) = self.begin_job() else { return Turn::Idle };
+        let _running = self.jobs.read();
+        if self.check_open().is_err() {
+            return Turn::Idle;
+        }
         let Some(job) = self.next_job() else { return Turn::Idle };
         match job {
             Job::FlushDeferred => {
@@ -107,9 +117,10 @@ impl Engine {
                     Some(state) => state.log.flush_deferred(),
                     None => Ok(()),
                 };
+                let again_at = result.is_err().then(|| self.runtime.clock.now() + RETRY);
+                self.scheduler.state.lock().deferred_at = again_at;
                 if let Err(error) = result {
-                    self.note_failure("write the deferred log", &error);
-                    return Turn::Idle;
+                    self.tell(&Event::JobFailed { job: "write the deferred log", error: error.to_string() });
                 }
             }
             Job::Sweep => self.sweep(),
@@ -151,18 +162,22 @@ impl Engine {
     /// Chooses the next job and marks what it works on.
     fn next_job(&self) -> Option<Job> {
         let now = self.runtime.clock.now();
+        let mut state = self.scheduler.state.lock();
+        let is_waiting = |at: Option<Duration>| at.is_some_and(|at| now < at);
         let is_late = |since: Duration| now.saturating_sub(since) >= DEFERRED_TIME_MAX;
         // A leader that holds the log is writing it: what waits goes with its record.
-        let deferred =
-            self.log.try_lock().and_then(|log| log.as_ref().and_then(|state| state.log.deferred_since()));
-        if deferred.is_some_and(is_late) {
+        let deferred = self.log.try_lock().and_then(|log| deferred_since(log.as_ref()));
+        if deferred.is_some_and(is_late) && !is_waiting(state.deferred_at) {
             return Some(Job::FlushDeferred);
         }
-        if !self.versions.garbage().is_empty() && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
+        if self.check_writable().is_err() {
+            return None;
+        }
+        let has_garbage = !self.versions.garbage().is_empty() && !is_waiting(state.sweep_at);
+        if has_garbage && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
             return Some(Job::Sweep);
         }
-        let mut state = self.scheduler.state.lock();
-        if state.retry_at.is_some_and(|at| now < at) {
+        if is_waiting(state.retry_at) {
             return None;
         }
         state.retry_at = None;

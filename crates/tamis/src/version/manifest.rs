@@ -3,8 +3,9 @@
 //! 1. A manifest begins with edits that make the whole state at its birth; it comes into force when `CURRENT` names it.
 //! 2. An edit counts once its record is appended and synced. After each sync an empty record follows, not synced,
 //!    whose mark covers the edit: a bad bit in the last edit is then damage and not a torn tail.
-//! 3. After a failed append nothing more is written to the file (another manifest is begun); after a failed sync
-//!    nothing is written at all.
+//! 3. After a failed append what may have been written of the edit is cut off again and the cut is synced, before
+//!    anything else is acknowledged: the edit did not happen, and must not be found later. Nothing more is written to
+//!    the file (another manifest is begun). After a failed cut or sync nothing is written at all.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
@@ -92,10 +93,20 @@ impl ManifestWriter {
 
     /// Appends an edit and syncs it; says whether more edits can follow in this file.
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<bool, Failure> {
-        self.append_record(&edit.encode()).map_err(Failure::again)?;
+        if let Err(error) = self.append_record(&edit.encode()) {
+            return Err(self.cut_off(error));
+        }
         self.file.sync().map_err(|error| Failure::last(Error::io("sync", &self.path, error)))?;
         self.synced = self.length;
         Ok(self.append_record(&[]).is_ok())
+    }
+
+    /// Rule 3: takes a failed edit away for certain.
+    fn cut_off(&self, error: Error) -> Failure {
+        match self.file.truncate(self.length).and_then(|()| self.file.sync()) {
+            Ok(()) => Failure::again(error),
+            Err(source) => Failure::last(Error::io("cut a failed edit off", &self.path, source)),
+        }
     }
 
     fn append_record(&mut self, payload: &[u8]) -> Result<()> {

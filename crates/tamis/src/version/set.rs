@@ -2,10 +2,10 @@
 //!
 //! 1. [`VersionSet::apply`] checks an edit, appends it to the manifest, syncs it, and only then installs the new
 //!    state; edits are applied one at a time, and installed in the order of the manifest.
-//! 2. After a failed append the edit is not in force; the next edit begins another manifest. After a failed sync, or
-//!    a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
-//!    [`Error::WritesRefused`]. In both cases the files that the edit would have added may yet turn out to be in force:
-//!    they are not to be removed, but may be given to the garbage queue, which waits until it is certain.
+//! 2. After a failed append the edit is not in force and was cut off again; the next edit begins another manifest. After
+//!    a failed sync, or a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
+//!    [`Error::WritesRefused`], and the files that the edit would have added may yet turn out to be in force: they are
+//!    not to be removed, but may be given to the garbage queue, which waits until it is certain.
 //! 3. File numbers and ids are given out here and never twice; what was given out is recorded with every edit.
 //! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
 //!    `.obsolete` and the folder synced; then they are removed.
@@ -321,7 +321,8 @@ impl VersionSet {
             return Ok(Vec::new());
         }
         let mut log = self.log.lock();
-        if self.begin_another_where_due(&mut log).is_err() || !matches!(*log, Log::Ready(_)) {
+        self.begin_another_where_due(&mut log)?;
+        if !matches!(*log, Log::Ready(_)) {
             return Ok(Vec::new());
         }
         let names = self.garbage.take();

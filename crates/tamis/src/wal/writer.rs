@@ -307,8 +307,10 @@ impl Log {
     /// Leaves the current segment after a failed append.
     fn close_segment(&mut self) {
         let Some(segment) = self.current.take() else { return };
-        if segment.length == HEADER_BYTES && self.setup.vfs.remove(&segment.path).is_ok() {
-            // Nothing was ever acknowledged in it, and no segment names it: failing again and again leaves no files.
+        if segment.length == HEADER_BYTES {
+            // Nothing was ever acknowledged in it, and no segment will name it, whether it goes (so that failing again and
+            // again leaves no files) or stays.
+            let _ = self.setup.vfs.remove(&segment.path);
             return;
         }
         // The next header says where the valid part ends, so that this may fail.

@@ -301,10 +301,15 @@ impl Engine {
     pub(crate) fn end_writes(&self) -> Result<()> {
         let mut log = self.log.lock();
         let result = match log.as_mut() {
-            Some(state) if self.check_writable().is_ok() => {
-                state.log.close().inspect_err(|error| self.note_refusal(state, error))
-            }
-            _ => Ok(()),
+            Some(state) => match self.check_writable() {
+                Ok(()) => state.log.close().inspect_err(|error| self.note_refusal(state, error)),
+                // What waits is saved where the log can take it. The program has to know that the rest may be lost.
+                Err(refusal) => {
+                    let _ = state.log.flush_deferred();
+                    Err(refusal)
+                }
+            },
+            None => Ok(()),
         };
         self.is_closed.store(true, Ordering::Release);
         result

@@ -7,6 +7,7 @@ mod support;
 mod concurrent;
 mod cost;
 mod crash;
+mod fault;
 mod model;
 mod options;
 mod pressure;

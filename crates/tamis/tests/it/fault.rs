@@ -1,0 +1,463 @@
+//! Every file operation of a scenario fails once, in each of several ways; and from each one on, all of them.
+//!
+//! Each call gives `Ok` or an error of the file system; what was acknowledged stays readable in the same handle, after a
+//! crash (as far as it was synced) and after an open; what failed is there as a whole or not at all. A failed sync is final: writes are
+//! refused, reads go on. Anything else is not: once the fault is gone, writes work again. Failures of the background
+//! are told. Nothing stays in the folder that the store does not need.
+
+use std::{
+    collections::BTreeSet,
+    io::ErrorKind,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Options, Runtime};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+
+use crate::{
+    scenario::{Context, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script},
+    support::{FOLDER, Random, inline_options},
+};
+
+/// A clock that notices a thread that goes round in circles.
+#[derive(Debug, Default)]
+struct PatientClock {
+    clock: ManualClock,
+    asked: AtomicU64,
+}
+
+impl Clock for PatientClock {
+    fn now(&self) -> Duration {
+        assert!(self.asked.fetch_add(1, Ordering::Relaxed) < 200_000, "the store goes round in circles");
+        self.clock.now()
+    }
+
+    fn wait(
+        &self,
+        condition: &parking_lot::Condvar,
+        guard: &mut parking_lot::MutexGuard<'_, ()>,
+        timeout: Duration,
+    ) {
+        self.clock.wait(condition, guard, timeout);
+    }
+}
+
+/// Keeps what the store tells.
+#[derive(Debug, Default)]
+struct Listener {
+    failures: Mutex<Vec<String>>,
+}
+
+impl EventListener for Listener {
+    fn on_event(&self, event: &Event) {
+        let mut failures = self.failures.lock().unwrap();
+        match event {
+            Event::JobFailed { job, error } => failures.push(format!("{job}: {error}")),
+            Event::FilterIgnored { reason, .. } => failures.push(reason.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// A step that was tried.
+#[derive(Debug, Clone)]
+struct Record {
+    step: Step,
+    /// Tells by itself whether a write is there.
+    mark: Vec<u8>,
+    is_acknowledged: bool,
+    /// A change of the manifest that failed and was found nevertheless: certain once a store was opened with it.
+    may_vanish: bool,
+}
+
+/// A program, its store, and what it was told.
+struct World {
+    memory: MemVfs,
+    faults: FaultVfs,
+    listener: Arc<Listener>,
+    db: Option<Db>,
+    records: Vec<Record>,
+    /// What was acknowledged of the records before this one survives the machine.
+    durable: usize,
+    /// What the handle shows.
+    state: State,
+    mark_count: usize,
+    error_count: usize,
+    /// A sync failed.
+    is_refused: bool,
+}
+
+/// What of the acknowledged writes may be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    /// Nothing.
+    None,
+    /// The end that waited in the process.
+    Deferred,
+    /// The end that was not synced.
+    Unsynced,
+}
+
+/// Only what the file system does to a store may come out of it.
+fn check_kind(error: &Error) {
+    assert!(
+        matches!(error, Error::Io { .. } | Error::DiskFull { .. } | Error::WritesRefused { .. }),
+        "not an error of the file system: {error:?}"
+    );
+}
+
+/// A copy of the folder as another process would find it.
+fn copy(memory: &MemVfs) -> MemVfs {
+    let target = MemVfs::new();
+    let folder = Path::new(FOLDER);
+    target.create_dir_all(folder).unwrap();
+    for entry in memory.list(folder).unwrap_or_default() {
+        let path = folder.join(entry.name);
+        target.create(&path).unwrap().append(&memory.read(&path).unwrap()).unwrap();
+    }
+    target
+}
+
+impl World {
+    fn new() -> Self {
+        let memory = MemVfs::new();
+        Self {
+            faults: FaultVfs::new(Arc::new(memory.clone())),
+            memory,
+            listener: Arc::default(),
+            db: None,
+            records: Vec::new(),
+            durable: 0,
+            state: new_state(),
+            mark_count: 0,
+            error_count: 0,
+            is_refused: false,
+        }
+    }
+
+    fn open(&self, vfs: Arc<dyn Vfs>) -> tamis::Result<Db> {
+        let listener: Arc<dyn EventListener> = Arc::clone(&self.listener) as _;
+        let options = Options { deferred_bytes_max: 8 << 10, listener: Some(listener), ..inline_options() };
+        let runtime = Runtime { clock: Arc::new(PatientClock::default()), ..Runtime::deterministic(7) };
+        Db::open_on(vfs, FOLDER, options, runtime)
+    }
+
+    /// Opens the store if it is not.
+    fn reach_db(&mut self) -> Option<Db> {
+        if self.db.is_none() {
+            match self.open(Arc::new(self.faults.clone())) {
+                Ok(db) => {
+                    self.db = Some(db);
+                    self.records.iter_mut().for_each(|record| record.may_vanish = false);
+                }
+                Err(error) => self.note_error(&error),
+            }
+        }
+        self.db.clone()
+    }
+
+    fn note_error(&mut self, error: &Error) {
+        check_kind(error);
+        self.error_count += 1;
+    }
+
+    /// The step as it makes sense now: some of those before it may have failed.
+    fn fitting(&mut self, step: &Step) -> Option<Record> {
+        self.mark_count += 1;
+        let mark = format!("mark/{:04}", self.mark_count).into_bytes();
+        let step = match step {
+            Step::Write(entries, durability) => {
+                let value = Some(Arc::from(b"here".as_slice()));
+                let marking = Entry { keyspace: "default".to_owned(), key: mark.clone(), value };
+                let known = entries.iter().filter(|entry| self.state.contains_key(&entry.keyspace));
+                Some(Step::Write(known.cloned().chain([marking]).collect(), *durability))
+            }
+            Step::Create(name) => (!self.state.contains_key(name)).then(|| step.clone()),
+            Step::Drop(name) | Step::Compact(name) => self.state.contains_key(name).then(|| step.clone()),
+            _ => Some(step.clone()),
+        };
+        Some(Record { step: step?, mark, is_acknowledged: false, may_vanish: false })
+    }
+
+    fn step(&mut self, step: &Step) {
+        let Some(mut record) = self.fitting(step) else { return };
+        let step = record.step.clone();
+        if matches!(step, Step::Reopen) {
+            self.close();
+            return;
+        }
+        let Some(db) = self.reach_db() else { return };
+        let result = match step {
+            Step::Verify => db.verify().map(drop),
+            _ => run(&db, &step),
+        };
+        if self.is_refused && !matches!(step, Step::Verify) {
+            let is_refusal = matches!(result, Err(Error::WritesRefused { .. }));
+            assert!(is_refusal, "{step:?} after a failed sync: {result:?}");
+        }
+        match &result {
+            Ok(()) => apply(&mut self.state, &step),
+            Err(error) => self.note_error(error),
+        }
+        self.is_refused |= matches!(db.persist(Durability::Deferred), Err(Error::WritesRefused { .. }));
+        record.is_acknowledged = result.is_ok();
+        self.records.push(record);
+        if result.is_ok() && is_durable(&step) {
+            self.durable = self.records.len();
+        }
+    }
+
+    /// Closes the store, and looks at it as the next process will find it.
+    fn close(&mut self) {
+        let Some(db) = self.db.take() else { return };
+        let loss = match db.close() {
+            Ok(()) => {
+                assert!(!self.is_refused, "a close that could not sync says so");
+                self.durable = self.records.len();
+                Loss::None
+            }
+            Err(error) => {
+                self.note_error(&error);
+                Loss::Deferred
+            }
+        };
+        self.is_refused = false;
+        let found = self.look_at(copy(&self.memory), loss);
+        self.state = found.0;
+        self.durable = found.1.iter().filter(|index| **index < self.durable).count();
+        let records = found.1.iter().map(|&index| self.records[index].clone());
+        let found = |record: Record| Record {
+            may_vanish: !record.is_acknowledged || record.may_vanish,
+            is_acknowledged: true,
+            ..record
+        };
+        self.records = records.map(found).collect();
+    }
+
+    /// What a store in `memory` holds, and which records make it.
+    fn look_at(&self, memory: MemVfs, loss: Loss) -> (State, Vec<usize>) {
+        let db = self.open(Arc::new(memory)).expect("without faults the store opens");
+        let found = read_all(&db, &self.state).expect("without faults the store can be read");
+        let report = db.verify().expect("without faults the store can be verified");
+        assert!(report.is_sound(), "faults: {:?}", report.faults);
+        let records = self.explain(&found, loss);
+        (found, records)
+    }
+
+    /// The records that make what was found, if any do.
+    fn explain(&self, found: &State, loss: Loss) -> Vec<usize> {
+        let is_there = |record: &Record| found["default"].contains_key(&record.mark);
+        let mut lost = None;
+        for (index, record) in self.records.iter().enumerate() {
+            let Step::Write(_, durability) = record.step else { continue };
+            let text = || format!("write {} at {durability:?}", String::from_utf8_lossy(&record.mark));
+            match (record.is_acknowledged, is_there(record)) {
+                (true, true) => assert_eq!(lost, None, "{} survived an earlier one", text()),
+                (true, false) => {
+                    let may_be_lost = match loss {
+                        Loss::None => false,
+                        Loss::Deferred => index >= self.durable && durability == Durability::Deferred,
+                        Loss::Unsynced => index >= self.durable,
+                    };
+                    assert!(may_be_lost, "lost, {loss:?} allowed: {}", text());
+                    lost = Some(index);
+                }
+                (false, true) => {
+                    let mut later = self.records[index + 1..].iter();
+                    let later = later.find(|record| {
+                        record.is_acknowledged && matches!(record.step, Step::Write(..)) && is_there(record)
+                    });
+                    assert!(later.is_none(), "failed, and there beside a later one: {}", text());
+                }
+                (false, false) => {}
+            }
+        }
+        // Of the failed changes of the manifest any may have happened.
+        let is_uncertain = |record: &Record| {
+            matches!(record.step, Step::Create(_) | Step::Drop(_))
+                && (!record.is_acknowledged || loss == Loss::Unsynced && record.may_vanish)
+        };
+        let failed = self.records.iter().enumerate();
+        let failed: Vec<_> = failed.filter(|(_, record)| is_uncertain(record)).collect();
+        let mut differences = Vec::new();
+        for chosen in 0..1_u32 << failed.len().min(12) {
+            let happened: BTreeSet<usize> =
+                (0..failed.len()).filter(|bit| chosen >> bit & 1 == 1).map(|bit| failed[bit].0).collect();
+            let mut state = new_state();
+            let mut made = Vec::new();
+            for (index, record) in self.records.iter().enumerate() {
+                let is_there = match record.step {
+                    Step::Write(..) => is_there(record),
+                    _ => !is_uncertain(record) || happened.contains(&index),
+                };
+                if is_there {
+                    apply(&mut state, &record.step);
+                    made.push(index);
+                }
+            }
+            if state == *found {
+                return made;
+            }
+            differences.push(difference(found, &state));
+        }
+        panic!("found what no records make: {differences:#?}");
+    }
+
+    /// The handle shows what was acknowledged and nothing else.
+    fn check_handle(&self) {
+        let Some(db) = &self.db else { return };
+        let found = read_all(db, &self.state).expect("without faults reads go on");
+        assert!(found == self.state, "the handle shows another state: {}", difference(&found, &self.state));
+    }
+
+    /// The faults are gone: reads and, unless a sync failed, writes go on in the same handle. Whatever
+    /// happened, the next open finds all that it has to.
+    fn check_end(&mut self, random: &mut Random) {
+        self.faults.clear_rules();
+        self.check_handle();
+        for _ in 0..2 {
+            self.look_at(self.memory.crash_clone(random.next()), Loss::Unsynced);
+        }
+        let entry = |key: &str| Entry {
+            keyspace: "default".to_owned(),
+            key: key.as_bytes().to_vec(),
+            value: Some(Arc::from(vec![7; 5_000])),
+        };
+        for _ in 0..2 {
+            let (errors, was_refused) = (self.error_count, self.is_refused);
+            self.step(&Step::Write(vec![entry("end")], Durability::Buffered));
+            self.step(&Step::Create("end".to_owned()));
+            self.step(&Step::Flush);
+            self.step(&Step::Write(vec![entry("end")], Durability::Synced));
+            assert!(was_refused || self.error_count == errors, "the faults are gone: writes work again");
+            self.check_handle();
+            self.look_at(self.memory.crash_clone(random.next()), Loss::Unsynced);
+            self.close();
+        }
+        self.check_folder();
+    }
+
+    /// Only what the store needs is in the folder after an open.
+    fn check_folder(&mut self) {
+        let db = self.reach_db().expect("without faults the store opens");
+        db.flush().expect("without faults the store can be flushed");
+        let names: Vec<String> =
+            self.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
+        let count = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).count();
+        let statistics = db.statistics();
+        let levels = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+        let tables: usize = levels.map(|level| level.table_count).sum();
+        let counted = (count(".table"), count(".manifest"), count(".log"), names.len());
+        assert_eq!(counted, (tables, 1, 1, tables + 4), "left in the folder: {names:?}");
+    }
+}
+
+fn is_durable(step: &Step) -> bool {
+    match step {
+        Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
+        Step::Flush | Step::Compact(_) => true,
+        _ => false,
+    }
+}
+
+const PLAN: Plan =
+    Plan { seed: 3, step_count: 60, key_count: 12, value_bytes_max: 20_000, has_keyspaces: true };
+
+/// Runs the scenario with a fault at the `nth` operation; says whether it was met.
+fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
+    let mut world = World::new();
+    let rule = world.faults.add_rule(make_rule(nth));
+    let _context = Context(format!("fault {:?}", make_rule(nth)));
+    for step in steps {
+        world.step(step);
+    }
+    let hit_count = world.faults.hit_count(rule);
+    world.check_end(&mut Random(nth));
+    hit_count > 0
+}
+
+fn sweep(make_rule: &dyn Fn(u64) -> Rule) {
+    let steps = script(PLAN);
+    let mut nth = 1;
+    while run_with(make_rule, &steps, nth) {
+        nth += 1;
+    }
+    println!("{} runs: {:?}", nth, make_rule(nth));
+}
+
+#[test]
+fn each_operation_fails_once() {
+    sweep(&|nth| Rule::error(ErrorKind::Other).nth(nth));
+}
+
+#[test]
+fn each_operation_is_done_and_fails_once() {
+    sweep(&|nth| Rule::error_after(ErrorKind::Other).nth(nth));
+}
+
+#[test]
+fn each_append_is_cut_short_once() {
+    sweep(&|nth| Rule::short_append(13).nth(nth));
+    sweep(&|nth| Rule::short_append(500).nth(nth));
+}
+
+#[test]
+fn each_operation_finds_the_disk_full_once() {
+    sweep(&|nth| Rule::error(ErrorKind::StorageFull).nth(nth));
+}
+
+#[test]
+fn all_operations_fail_from_one_on() {
+    sweep(&|nth| Rule::error(ErrorKind::Other).nth(nth).forever());
+}
+
+#[test]
+fn all_operations_are_done_and_fail_from_one_on() {
+    sweep(&|nth| Rule::error_after(ErrorKind::Other).nth(nth).forever());
+}
+
+#[test]
+fn all_changes_fail_from_one_on() {
+    let kinds = [OperationKind::Create, OperationKind::Append, OperationKind::Rename, OperationKind::Remove];
+    sweep(&|nth| Rule::error(ErrorKind::Other).on(&kinds).nth(nth).forever());
+    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Append]).nth(nth).forever());
+    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).nth(nth).forever());
+    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Rename]).nth(nth).forever());
+    sweep(&|nth| {
+        Rule::error(ErrorKind::Other).on(&[OperationKind::Truncate, OperationKind::Append]).nth(nth).forever()
+    });
+}
+
+#[test]
+fn the_disk_is_full_at_any_size() {
+    sweep(&|nth| Rule::disk_full(nth * 1_500));
+}
+
+/// An edit of the manifest that fails may have reached the disk. A keyspace whose drop failed is still there for its
+/// program, and what is written to it then must not go with the drop that was never acknowledged.
+#[test]
+fn a_drop_that_failed_takes_no_later_writes() {
+    for rule in [Rule::error_after(ErrorKind::Other), Rule::short_append(1 << 20)] {
+        let mut world = World::new();
+        world.step(&Step::Create("a".to_owned()));
+        world.faults.add_rule(rule.on(&[OperationKind::Append]).path(".manifest"));
+        world.step(&Step::Drop("a".to_owned()));
+        assert_eq!(world.error_count, 1);
+        let entry =
+            Entry { keyspace: "a".to_owned(), key: b"key".to_vec(), value: Some(Arc::from(b"v".as_slice())) };
+        world.step(&Step::Write(vec![entry], Durability::Synced));
+        assert_eq!(world.error_count, 1);
+        assert!(world.state.contains_key("a"));
+        for seed in 0..24 {
+            let (found, _) = world.look_at(world.memory.crash_clone(seed), Loss::Unsynced);
+            assert!(found == world.state, "seed {seed}: {}", difference(&found, &world.state));
+        }
+        let (found, _) = world.look_at(copy(&world.memory), Loss::None);
+        assert!(found == world.state, "{}", difference(&found, &world.state));
+    }
+}
