@@ -83,6 +83,32 @@ pub fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank))
 }
 
+/// Work that is to be compiled for what the processor has: see [`run`].
+pub trait Task {
+    /// What the work gives.
+    type Output;
+
+    /// Does the work. Inlined at any price: only then is it compiled for the better processor.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2 where the processor has them. One choice for a whole
+/// walk, where a choice for each step of it would cost as much as the steps. Everything that the task calls must be
+/// `#[inline(always)]` to profit.
+#[inline]
+pub fn run<T: Task>(task: T) -> T::Output {
+    dispatch!("avx2", "bmi2", "popcnt" => run(task))
+}
+
+/// Bit `i` of the answer: whether `bytes[i]` is at least `byte`.
+#[inline(always)]
+pub fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return x86_64::not_smaller_mask(bytes, byte);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    portable::not_smaller_mask(bytes, byte)
+}
+
 #[inline]
 fn window(bytes: &[u8], start: usize, length: usize) -> &[u8] {
     let rest = bytes.get(start..).unwrap_or_default();

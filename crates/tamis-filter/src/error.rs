@@ -46,6 +46,14 @@ pub enum BuildError {
         /// Bytes that are possible.
         bytes_max: u64,
     },
+    /// All values of an index have the same length.
+    #[error("a value of {got} bytes in an index of values of {expected} bytes")]
+    ValueLength {
+        /// Bytes of each value.
+        expected: u64,
+        /// Bytes of this one.
+        got: u64,
+    },
     /// No family has this name.
     #[error("no filter family is named {name:?}; there are: {known}")]
     UnknownFamily {

@@ -42,6 +42,8 @@ mod probe;
 mod registry;
 mod spec;
 pub mod spread;
+pub mod surf;
+pub mod trie;
 
 pub use builder::{Budget, FilterBuilder, Samples};
 pub use error::{BuildError, DecodeError};

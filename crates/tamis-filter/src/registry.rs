@@ -9,6 +9,7 @@ use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
 use crate::fuse::{FuseBuilder, FuseFilter};
 use crate::spec::Parameters;
+use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
     BuildError, Candidate, Count, DecodeError, Direction, Filter, FilterBuilder, Probe, RangeProbe, Upper,
 };
@@ -27,11 +28,32 @@ pub enum Family {
     Elastic = 4,
     /// Binary fuse filter: smaller, static; for the deepest level.
     Fuse = 5,
+    /// Succinct range filter whose suffix the budget and the samples choose.
+    Surf = 6,
+    /// Succinct range filter without suffixes.
+    SurfBase = 7,
+    /// Succinct range filter with digest bits: for points.
+    SurfHash = 8,
+    /// Succinct range filter with key bits: for ranges.
+    SurfReal = 9,
+    /// Succinct range filter with both.
+    SurfMixed = 10,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 5] = [Self::CacheLocal, Self::Standard, Self::Prefix, Self::Elastic, Self::Fuse];
+    pub const ALL: [Self; 10] = [
+        Self::CacheLocal,
+        Self::Standard,
+        Self::Prefix,
+        Self::Elastic,
+        Self::Fuse,
+        Self::Surf,
+        Self::SurfBase,
+        Self::SurfHash,
+        Self::SurfReal,
+        Self::SurfMixed,
+    ];
 
     /// The name on the command line and in statistics.
     pub const fn name(self) -> &'static str {
@@ -41,6 +63,11 @@ impl Family {
             Self::Prefix => "prefix-bloom",
             Self::Elastic => "elastic",
             Self::Fuse => "binary-fuse",
+            Self::Surf => "surf",
+            Self::SurfBase => "surf-base",
+            Self::SurfHash => "surf-hash",
+            Self::SurfReal => "surf-real",
+            Self::SurfMixed => "surf-mixed",
         }
     }
 
@@ -70,6 +97,9 @@ impl Family {
             Self::Prefix => Box::new(PrefixBuilder::with_parameters(parameters, seed)?),
             Self::Elastic => Box::new(ElasticBuilder::with_parameters(parameters, seed)?),
             Self::Fuse => Box::new(FuseBuilder::with_parameters(parameters, seed)?),
+            Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed => {
+                Box::new(SurfBuilder::with_parameters(self, parameters, seed)?)
+            }
         })
     }
 }
@@ -94,6 +124,8 @@ pub enum AnyFilter<D> {
     Elastic(ElasticFilter<D>),
     /// [`Family::Fuse`]
     Fuse(FuseFilter<D>),
+    /// [`Family::Surf`] and its variants
+    Surf(SurfFilter<D>),
 }
 
 impl<D: AsRef<[u8]>> AnyFilter<D> {
@@ -107,6 +139,9 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Family::Prefix => Self::Prefix(PrefixFilter::open(envelope, bytes)?),
             Family::Elastic => Self::Elastic(ElasticFilter::open(envelope, bytes)?),
             Family::Fuse => Self::Fuse(FuseFilter::open(envelope, bytes)?),
+            Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
+                Self::Surf(SurfFilter::open(envelope, bytes)?)
+            }
         })
     }
 
@@ -118,6 +153,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Prefix(_) => Family::Prefix,
             Self::Elastic(_) => Family::Elastic,
             Self::Fuse(_) => Family::Fuse,
+            Self::Surf(filter) => filter.family(),
         }
     }
 }
@@ -130,6 +166,7 @@ macro_rules! each {
             AnyFilter::Prefix($filter) => $answer,
             AnyFilter::Elastic($filter) => $answer,
             AnyFilter::Fuse($filter) => $answer,
+            AnyFilter::Surf($filter) => $answer,
         }
     };
 }

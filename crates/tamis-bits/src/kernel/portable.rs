@@ -101,3 +101,17 @@ fn select_in_word(word: u64, rank: u32) -> u32 {
     }
     position + bits.trailing_zeros()
 }
+
+#[inline(always)]
+pub(super) fn run<T: super::Task>(task: T) -> T::Output {
+    task.run()
+}
+
+#[cfg_attr(
+    all(target_arch = "x86_64", not(miri), not(test)),
+    expect(dead_code, reason = "its twin is always there")
+)]
+#[inline(always)]
+pub(super) fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
+    bytes.iter().enumerate().fold(0, |mask, (index, candidate)| mask | u32::from(*candidate >= byte) << index)
+}

@@ -1,7 +1,7 @@
 //! Both twins of every kernel give the same answers, and those of the plain definition.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::portable;
+use super::{Task, not_smaller_mask, portable, run};
 use crate::line::LINE_BYTES;
 
 /// Miri runs the same tests on less.
@@ -128,5 +128,30 @@ fn ranks_and_positions_in_a_line_are_inverse() {
             assert_eq!(super::rank_in_line(&line, all), rank);
             assert_eq!(portable::rank_in_line(&line, all), rank);
         }
+    }
+}
+
+#[test]
+fn masks_of_bytes_not_smaller_agree_with_comparing_each() {
+    let bytes: [u8; 16] = core::array::from_fn(|index| (index * 37 % 256) as u8 ^ 0x80);
+    for byte in 0..=255_u8 {
+        let expected = (0..16).fold(0, |mask, index| mask | u32::from(bytes[index] >= byte) << index);
+        assert_eq!(not_smaller_mask(&bytes, byte), expected);
+        assert_eq!(portable::not_smaller_mask(&bytes, byte), expected);
+    }
+}
+
+#[test]
+fn a_task_gives_the_same_in_both_forms() {
+    struct Ones(u64);
+    impl Task for Ones {
+        type Output = u32;
+        #[inline(always)]
+        fn run(self) -> u32 {
+            self.0.count_ones()
+        }
+    }
+    for word in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
+        assert_eq!(run(Ones(word)), portable::run(Ones(word)));
     }
 }

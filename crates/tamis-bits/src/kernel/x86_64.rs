@@ -270,3 +270,19 @@ pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     }
     512
 }
+
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+pub(super) fn run<T: super::Task>(task: T) -> T::Output {
+    task.run()
+}
+
+/// SSE2 belongs to every x86-64 target: no choice at run time.
+#[inline(always)]
+pub(super) fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
+    // SAFETY: the processor has SSE2; the array has the 16 bytes that are read, and the load needs no alignment.
+    unsafe {
+        let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
+        let bound = _mm_set1_epi8(byte.cast_signed());
+        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned()
+    }
+}

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
 
 const SEED: u64 = 0x5eed;
@@ -23,6 +24,19 @@ fn written(spec: &FilterSpec) -> Vec<u8> {
     builder.finish(Budget::bits_per_key(24.0).unwrap(), Samples::NONE).unwrap()
 }
 
+/// Compares with the frozen bytes of a name, and gives those.
+fn frozen(name: &str, written: &[u8]) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
+    let path = folder.join(name);
+    if std::env::var_os("TAMIS_REWRITE").is_some() {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(&path, written).unwrap();
+    }
+    let frozen = std::fs::read(&path).unwrap();
+    assert!(written == frozen, "{name}: the bytes changed: that needs a new version of the format");
+    frozen
+}
+
 fn specs() -> Vec<(String, FilterSpec)> {
     let mut specs: Vec<(String, FilterSpec)> =
         Family::ALL.into_iter().map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
@@ -35,20 +49,9 @@ fn specs() -> Vec<(String, FilterSpec)> {
 
 #[test]
 fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
     let digester = Digester::new(SEED);
     for (name, spec) in specs() {
-        let path = folder.join(format!("filter-{name}"));
-        let written = written(&spec);
-        if std::env::var_os("TAMIS_REWRITE").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &written).unwrap();
-        }
-        let frozen = std::fs::read(&path).unwrap();
-        assert!(
-            written == frozen,
-            "{name}: the bytes of a filter changed: that needs a new version of the format"
-        );
+        let frozen = frozen(&format!("filter-{name}"), &written(&spec));
         let filter = AnyFilter::open(frozen).unwrap();
         filter.verify().unwrap();
         for number in 0..KEY_COUNT {
@@ -58,5 +61,23 @@ fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
             filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester))
         });
         assert!(strangers.count() < STRANGER_COUNT / 10, "{name} denies next to nothing");
+    }
+}
+
+#[test]
+fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
+    let mut builder = TrieIndexBuilder::new(3);
+    // Some keys that are prefixes of others.
+    let mut keys: Vec<Vec<u8>> = (0..KEY_COUNT).flat_map(|number| [key(number), key(number / 8)]).collect();
+    keys.extend((0..9).map(|length| vec![b'k'; length]));
+    keys.sort();
+    keys.dedup();
+    for (number, key) in keys.iter().enumerate() {
+        builder.add(key, &(number as u32).to_le_bytes()[..3]).unwrap();
+    }
+    let index = TrieIndex::open(frozen("filter-trie-index", &builder.finish().unwrap())).unwrap();
+    index.verify().unwrap();
+    for (number, key) in keys.iter().enumerate() {
+        assert_eq!(index.get(key), Some(&(number as u32).to_le_bytes()[..3]));
     }
 }

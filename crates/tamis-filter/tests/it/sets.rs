@@ -19,6 +19,13 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
             FilterSpec::new(Family::Prefix).with("bytes", "8"),
             FilterSpec::new(Family::Prefix).with("bits", "100"),
             FilterSpec::new(Family::Elastic).with("units", "8"),
+            FilterSpec::new(Family::SurfHash).with("bits", "4"),
+            FilterSpec::new(Family::SurfHash).with("bits", "64"),
+            FilterSpec::new(Family::SurfReal).with("bits", "5"),
+            FilterSpec::new(Family::SurfReal).with("bits", "8"),
+            FilterSpec::new(Family::SurfReal).with("bits", "16"),
+            FilterSpec::new(Family::SurfReal).with("bits", "64"),
+            FilterSpec::new(Family::SurfMixed).with("hash", "3").with("real", "13"),
         ])
         .collect()
 }

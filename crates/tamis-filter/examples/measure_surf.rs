@@ -1,0 +1,168 @@
+//! Measures SuRFs on the published integer sets and on a list of words: sizes, false positives, times.
+//!
+//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE]]`
+//!
+//! Times are nanoseconds a query (the least of seven passes over 300,000 queries, digest included) and multiples of the
+//! calibration unit: a binary search of the left bounds of `uniform_r32` in the uniform keys. Of the lines of the words, the
+//! even ones are keys and the odd ones queries; a range goes from a word to the word with its last byte raised by one.
+
+#![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of words")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tamis_filter::{
+    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
+};
+use tamis_workload::{
+    KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, non_empty_ranges,
+};
+
+const SPECS: [&str; 6] = [
+    "surf-base",
+    "surf-hash:bits=4",
+    "surf-hash:bits=8",
+    "surf-real:bits=4",
+    "surf-real:bits=8",
+    "surf-mixed:hash=4,real=4",
+];
+const TIMED_COUNT: usize = 300_000;
+const BATCH: usize = 64;
+
+type Bounds = (Vec<u8>, Vec<u8>);
+
+/// The least of seven passes in nanoseconds an item: whatever else runs on the machine only adds.
+fn time(item_count: usize, mut pass: impl FnMut()) -> f64 {
+    let mut timed = || {
+        let start = Instant::now();
+        pass();
+        start.elapsed().as_secs_f64() * 1e9 / item_count as f64
+    };
+    (0..7).map(|_| timed()).fold(f64::INFINITY, f64::min)
+}
+
+struct Subject {
+    filter: AnyFilter<AlignedBytes>,
+    digester: Digester,
+}
+
+impl Subject {
+    fn build(spec: &str, keys: &[Vec<u8>]) -> (Self, f64) {
+        let build = || {
+            let mut builder = spec.parse::<FilterSpec>().expect("a spec").builder(42).expect("parameters");
+            keys.iter().for_each(|key| builder.add(key).expect("sorted keys"));
+            builder.finish(Budget::BY_PARAMETERS, Samples::NONE).expect("a filter")
+        };
+        let build_ns = time(keys.len(), || drop(black_box(build())));
+        let filter = AnyFilter::open(AlignedBytes::from(build().as_slice())).expect("what was built opens");
+        (Self { filter, digester: Digester::new(42) }, build_ns)
+    }
+
+    fn ask(&self, (lower, upper): &Bounds) -> bool {
+        if lower == upper {
+            return self.filter.may_contain(&Probe::new(lower, &self.digester));
+        }
+        self.filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), &self.digester))
+    }
+
+    fn report(&self, name: &str, queries: &[Bounds], unit: f64) {
+        let positives = queries.iter().filter(|query| self.ask(query)).count();
+        let timed = queries.get(..TIMED_COUNT).unwrap_or(queries);
+        let single = time(timed.len(), || {
+            black_box(timed.iter().filter(|query| self.ask(query)).count());
+        });
+        let mut batch = None;
+        if queries.iter().all(|(lower, upper)| lower == upper) {
+            batch = Some(time(timed.len(), || {
+                for queries in timed.chunks(BATCH) {
+                    let probes: Vec<Probe<'_>> =
+                        queries.iter().map(|query| Probe::new(&query.0, &self.digester)).collect();
+                    let mut answers = [true; BATCH];
+                    self.filter
+                        .may_contain_many(&probes, answers.get_mut(..probes.len()).unwrap_or_default());
+                    black_box(answers);
+                }
+            }));
+        }
+        println!(
+            "    {name:16} positives {positives:7} of {:7} ({:.6})   {single:6.1} ns = {:.2} units{}",
+            queries.len(),
+            positives as f64 / queries.len() as f64,
+            single / unit,
+            batch.map_or(String::new(), |batch| format!(", in batches of {BATCH} {batch:.1} ns"))
+        );
+    }
+}
+
+fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds], unit: f64) {
+    for spec in SPECS {
+        let (subject, build_ns) = Subject::build(spec, keys);
+        let missed = present.iter().filter(|query| !subject.ask(query)).count();
+        let mut design = String::new();
+        subject.filter.design(&mut design).expect("a string takes everything");
+        let bits = subject.filter.encoded_bytes() as f64 * 8.0 / keys.len() as f64;
+        println!(
+            "  {spec:26} {bits:.4} bits/key, {missed} false negatives of {}, build {build_ns:.1} ns/key",
+            present.len()
+        );
+        println!("    {design}");
+        sets.iter().for_each(|(name, queries)| subject.report(name, queries, unit));
+    }
+}
+
+fn bounds(ranges: &[(u64, u64)]) -> Vec<Bounds> {
+    ranges.iter().map(|(lower, upper)| (lower.to_be_bytes().to_vec(), upper.to_be_bytes().to_vec())).collect()
+}
+
+fn calibrate(key_count: usize) -> f64 {
+    let keys = KeySet::Uniform.generate(key_count, PUBLIC_KEY_SEED);
+    let set = QuerySet::Uniform(RangeMax::R32);
+    let queries =
+        set.generate(KeySet::Uniform, &keys, TIMED_COUNT, QUERY_SEED).expect("room between the keys");
+    time(queries.len(), || {
+        black_box(queries.iter().fold(0, |sum, query| sum + keys.partition_point(|key| *key < query.0)));
+    })
+}
+
+fn words(path: &str, unit: f64) {
+    let text = std::fs::read(path).expect("the words can be read");
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let keys: Vec<Vec<u8>> = lines.iter().step_by(2).map(|line| line.to_vec()).collect();
+    let mut raised: Vec<Bounds> =
+        lines.iter().skip(1).step_by(2).map(|line| (line.to_vec(), line.to_vec())).collect();
+    let points = raised.clone();
+    raised
+        .iter_mut()
+        .for_each(|(_, upper)| upper.iter_mut().next_back().into_iter().for_each(|last| *last += 1));
+    let holds = |range: &Bounds| {
+        keys.get(keys.partition_point(|key| key < &range.0)).is_some_and(|key| key <= &range.1)
+    };
+    let (full, empty): (Vec<Bounds>, Vec<Bounds>) = raised.into_iter().partition(holds);
+    let present: Vec<Bounds> = keys.iter().map(|key| (key.clone(), key.clone())).chain(full).collect();
+    println!("{} words", keys.len());
+    measure(&keys, &[("points".to_owned(), points), ("ranges".to_owned(), empty)], &present, unit);
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let key_count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
+    let unit = calibrate(key_count);
+    println!("calibration unit: {unit:.0} ns");
+    for key_set in KeySet::ALL {
+        let keys = key_set.generate(key_count, PUBLIC_KEY_SEED);
+        let sets = ["uniform_r0", "uniform_r32", "correlated_r0", "correlated_r32"].map(|name| {
+            let set: QuerySet = name.parse().expect("a query set");
+            (
+                name.to_owned(),
+                bounds(&set.generate(key_set, &keys, 1_000_000, QUERY_SEED).expect("room between the keys")),
+            )
+        });
+        let present = bounds(&non_empty_ranges(&keys, 100_000, NON_EMPTY_SEED));
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_be_bytes().to_vec()).collect();
+        println!("{key_set}, {key_count} keys");
+        measure(&keys, &sets, &present, unit);
+    }
+    if let Some(path) = arguments.next() {
+        words(&path, unit);
+    }
+}

@@ -1,0 +1,100 @@
+//! The stored key nearest to a bound, as far as it is known.
+//!
+//! Forward, the stored prefix with its real bits, as whole bytes, zeros at the end left out: no key that it stands for is
+//! smaller. Backward, the same with its whole bytes only: every key that it stands for is smaller or begins with them. Where
+//! the bound runs through the leaf, the nearer of bound and leaf.
+
+use std::ops::Bound;
+
+use super::walk::View;
+use crate::trie::{Cursor, Edge, Stop};
+use crate::{Candidate, Upper};
+
+impl View<'_> {
+    pub(super) fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
+        let (bytes, is_excluded) = match lower {
+            Bound::Unbounded => (&b""[..], false),
+            Bound::Included(bytes) => (bytes, false),
+            Bound::Excluded(bytes) => (bytes, true),
+        };
+        let mut cursor = Cursor::default();
+        cursor.seek(&self.trie, bytes);
+        loop {
+            match cursor.stop() {
+                None => return Candidate::Absent,
+                Some(Stop::PrefixKey(_)) if is_excluded && cursor.path() == bytes => {}
+                Some(Stop::PrefixKey(_)) => return Candidate::Bytes(cursor.path().to_vec()),
+                Some(Stop::Leaf(edge)) => {
+                    let path = cursor.path();
+                    if !bytes.starts_with(path) || self.may_meet_lower(&edge, path.len(), bytes) {
+                        let least = self.least_bytes(&edge, path);
+                        return Candidate::Bytes(if least.as_slice() < bytes {
+                            bytes.to_vec()
+                        } else {
+                            least
+                        });
+                    }
+                }
+            }
+            cursor.next(&self.trie);
+        }
+    }
+
+    pub(super) fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
+        let mut cursor = Cursor::default();
+        let bytes = match upper {
+            Upper::Open => {
+                cursor.move_to_last(&self.trie);
+                None
+            }
+            Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes) => {
+                cursor.seek_back(&self.trie, bytes, matches!(upper, Upper::Prefix(_)));
+                Some(bytes)
+            }
+        };
+        loop {
+            let path = cursor.path();
+            match cursor.stop() {
+                None => return Candidate::Absent,
+                Some(Stop::PrefixKey(_)) => {
+                    if !matches!(upper, Upper::Excluded(excluded) if excluded == path) {
+                        return Candidate::Bytes(path.to_vec());
+                    }
+                }
+                Some(Stop::Leaf(edge)) => {
+                    let greatest = self.greatest_bytes(&edge, path);
+                    match bytes.filter(|bytes| bytes.starts_with(path)) {
+                        None => return Candidate::Bytes(greatest),
+                        Some(bytes) if self.may_meet_upper(&edge, path.len(), upper) => {
+                            let is_nearer = greatest.as_slice() < bytes && !bytes.starts_with(&greatest);
+                            return Candidate::Bytes(if is_nearer { greatest } else { bytes.to_vec() });
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+            cursor.previous(&self.trie);
+        }
+    }
+
+    /// The real bits of a leaf from the top of a word, and how many whole bytes they are.
+    fn real_bytes(&self, edge: &Edge) -> ([u8; 8], usize) {
+        let real = self.suffix(edge).map_or(0, |(_, real)| real);
+        let word = real.checked_shl(64 - self.compared).unwrap_or(0);
+        (word.to_be_bytes(), (self.compared / 8) as usize)
+    }
+
+    fn least_bytes(&self, edge: &Edge, path: &[u8]) -> Vec<u8> {
+        let (real, _) = self.real_bytes(edge);
+        let length = real.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        [path, real.get(..length).unwrap_or_default()].concat()
+    }
+
+    fn greatest_bytes(&self, edge: &Edge, path: &[u8]) -> Vec<u8> {
+        if self.suffix(edge).is_none() {
+            return path.to_vec();
+        }
+        let (real, length) = self.real_bytes(edge);
+        [path, real.get(..length).unwrap_or_default()].concat()
+    }
+}

@@ -1,0 +1,185 @@
+//! Reads SuRFs in place.
+
+use std::fmt;
+use std::ops::Bound;
+
+use tamis_bits::{kernel, packed};
+
+use super::batch::BatchWalk;
+use super::suffix::SuffixBits;
+use super::walk::{PointWalk, RangeWalk, View};
+use crate::envelope::{self, Envelope};
+use crate::trie::{Layout, TRAILER_BYTES, Trie};
+use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, Probe, RangeProbe, Upper};
+
+/// A filter of one of the SuRF families.
+#[derive(Debug, Clone)]
+pub struct SurfFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    family: Family,
+    /// `None` without keys.
+    layout: Option<Layout>,
+    widths: SuffixBits,
+    compared: u32,
+    predicted_fpr: Option<f64>,
+}
+
+impl<D: AsRef<[u8]>> SurfFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let refuse = |(field, got)| DecodeError::Field { field, got };
+        let family = Family::from_number(envelope.family)?;
+        let [hash, real, reserved @ ..] = envelope::parameter::<4>(&envelope.parameters, 0);
+        let widths = SuffixBits { hash: u32::from(hash), real: u32::from(real) };
+        let is_possible = match family {
+            Family::SurfBase => widths.width() == 0,
+            Family::SurfHash => real == 0,
+            Family::SurfReal => hash == 0,
+            _ => true,
+        };
+        if widths.width() > SuffixBits::MAX || !is_possible || reserved != [0; 2] {
+            return Err(refuse(("suffix", u64::from(hash) | u64::from(real) << 8)));
+        }
+        let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+        if !(0.0..=1.0).contains(&predicted) && predicted != NO_PREDICTION {
+            return Err(refuse(("predicted_fpr", u64::from(predicted.to_bits()))));
+        }
+        envelope::check_reserved(&envelope.parameters, 8)?;
+        let payload = envelope::payload(bytes.as_ref());
+        let layout = if envelope.key_count == 0 && payload.is_empty() {
+            None
+        } else {
+            let layout = Layout::read(payload).map_err(refuse)?;
+            let suffixes = packed::encoded_bytes(widths.width(), layout.counts.leaf_count());
+            let expected =
+                suffixes.and_then(|suffixes| suffixes.checked_add((layout.leaves + TRAILER_BYTES) as u64));
+            if expected != Some(envelope.payload_bytes) {
+                return Err(refuse(("payload_bytes", envelope.payload_bytes)));
+            }
+            if layout.counts.key_count() != envelope.key_count || envelope.key_count == 0 {
+                return Err(refuse(("key_count", envelope.key_count)));
+            }
+            Some(layout)
+        };
+        let predicted_fpr = (predicted != NO_PREDICTION).then(|| f64::from(predicted));
+        Ok(Self { bytes, envelope, family, layout, widths, compared: widths.real, predicted_fpr })
+    }
+
+    /// The same filter as if fewer real bits had been stored: tells what a shorter suffix would answer.
+    pub(super) fn compare_only(&mut self, real_bits: u32) {
+        self.compared = real_bits.min(self.widths.real);
+    }
+
+    /// The family.
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// The suffix of each leaf.
+    pub const fn suffix_bits(&self) -> SuffixBits {
+        self.widths
+    }
+
+    #[inline(always)]
+    fn view(&self) -> Option<View<'_>> {
+        let layout = self.layout.as_ref()?;
+        let payload = envelope::payload(self.bytes.as_ref());
+        let suffixes = payload.get(layout.leaves..).unwrap_or_default();
+        let trie = Trie::new(payload, layout);
+        Some(View { trie, suffixes, widths: self.widths, compared: self.compared, seed: self.envelope.seed })
+    }
+}
+
+/// In place of a predicted rate.
+pub(super) const NO_PREDICTION: f32 = -1.0;
+
+impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        probe.add_probes(1);
+        self.view().is_some_and(|view| kernel::run(PointWalk(view, probe)))
+    }
+
+    #[inline]
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        if let Some(point) = probe.point() {
+            return self.may_contain(point);
+        }
+        probe.add_probes(1);
+        let range = probe.range();
+        !range.is_empty() && self.view().is_some_and(|view| kernel::run(RangeWalk(view, range)))
+    }
+
+    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        let Some(view) = self.view() else { return answers.fill(false) };
+        for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
+            probe.add_probes(1);
+        }
+        kernel::run(BatchWalk(view, probes, answers));
+    }
+
+    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        if !self.may_contain_range(probe) {
+            return Candidate::Absent;
+        }
+        match direction {
+            Direction::Forward => self.least_candidate(probe.range().lower),
+            Direction::Backward => self.greatest_candidate(probe.range().upper),
+        }
+    }
+
+    fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
+        self.view().map_or(Candidate::Absent, |view| view.least_candidate(lower))
+    }
+
+    fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
+        self.view().map_or(Candidate::Absent, |view| view.greatest_candidate(upper))
+    }
+
+    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
+        let nothing = Count { keys: 0, error_max: 0 };
+        Some(
+            self.view()
+                .filter(|_| !probe.range().is_empty())
+                .map_or(nothing, |view| view.count(probe.range())),
+        )
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        if self.layout.is_none() { Some(0.0) } else { self.predicted_fpr }
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        let counts = self.layout.map(|layout| layout.counts).unwrap_or_default();
+        let SuffixBits { hash, real } = self.widths;
+        write!(
+            target,
+            "trie of {} levels, {} dense nodes of {}, {} sparse labels, {} prefix keys; suffix of {hash} digest and {real} key bits",
+            counts.height,
+            counts.dense_node_count,
+            counts.node_count,
+            counts.sparse_label_count,
+            counts.prefix_key_count,
+        )?;
+        if counts.capped_leaf_count > 0 {
+            write!(
+                target,
+                "; height cut, {} keys at its {} last leaves",
+                counts.capped_key_count, counts.capped_leaf_count
+            )?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}

@@ -1,0 +1,74 @@
+//! The bits at a leaf: digest bits above real bits.
+//!
+//! Real bits are the key's first bits behind its stored prefix, continued by zeros. Let `s` be those of a stored key and `q`
+//! those of another string with the same stored prefix. At the first bit where they differ, the 1 is a real bit of its owner;
+//! the 0 is real, and the order of bytes decides, or it continues a string that has ended, which is a prefix of the other and
+//! so smaller. Hence `s < q` means that the stored key is smaller, `s > q` that it is greater, and equal bits leave it open.
+//! A prefix as upper bound is continued by ones: it stands for all that begin with it.
+
+use tamis_bits::key_head;
+
+/// How many bits of each kind a leaf has; 64 together at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SuffixBits {
+    /// Bits of the digest.
+    pub hash: u32,
+    /// Bits of the key.
+    pub real: u32,
+}
+
+impl SuffixBits {
+    /// Most bits of a leaf.
+    pub const MAX: u32 = 64;
+
+    /// Bits of a leaf.
+    #[inline(always)]
+    pub const fn width(self) -> u32 {
+        self.hash + self.real
+    }
+
+    /// What a leaf stores.
+    #[inline(always)]
+    pub(super) fn field(self, digest: u64, real: u64) -> u64 {
+        self.hash_of(digest).checked_shl(self.real).unwrap_or(0) | self.real_of(real)
+    }
+
+    /// The digest bits that a leaf stores.
+    #[inline(always)]
+    pub(super) fn hash_of(self, digest: u64) -> u64 {
+        top_bits(digest, self.hash)
+    }
+
+    /// The real bits that a leaf stores, of a word from [`word_behind`].
+    #[inline(always)]
+    pub(super) fn real_of(self, word: u64) -> u64 {
+        top_bits(word, self.real)
+    }
+
+    /// Digest bits and real bits of what a leaf stores.
+    #[inline(always)]
+    pub(super) fn split(self, field: u64) -> (u64, u64) {
+        let hash = field.checked_shr(self.real).unwrap_or(0);
+        let real = if self.real == 0 { 0 } else { field & (u64::MAX >> (64 - self.real)) };
+        (hash, real)
+    }
+}
+
+/// The first bits of a word.
+#[inline(always)]
+pub(super) fn top_bits(word: u64, count: u32) -> u64 {
+    word.checked_shr(64 - count).unwrap_or(0)
+}
+
+/// The first 64 bits of a key behind its stored prefix, continued by zeros.
+#[inline(always)]
+pub(super) fn word_behind(key: &[u8], depth: usize) -> u64 {
+    key_head(key.get(depth..).unwrap_or_default())
+}
+
+/// [`word_behind`], continued by ones.
+#[inline(always)]
+pub(super) fn prefix_word_behind(prefix: &[u8], depth: usize) -> u64 {
+    let rest = prefix.get(depth..).unwrap_or_default();
+    key_head(rest) | u64::MAX.checked_shr(rest.len().min(8) as u32 * 8).unwrap_or(0)
+}

@@ -1,0 +1,222 @@
+//! A position in a trie, with the path that leads to it.
+//!
+//! Moving forward or backward touches only the levels that change: a step within a node reads its labels, a step down the
+//! rank of one label. Order: a node's prefix key comes before everything below its labels.
+
+use super::reader::{Edge, Node, Trie};
+
+/// What a cursor stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// A label without a child; the path has all its bytes.
+    Leaf(Edge),
+    /// A node whose path is a key.
+    PrefixKey(u32),
+}
+
+/// A path from the root: the labels taken and, at its end, what it leads to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cursor {
+    edges: Vec<Edge>,
+    path: Vec<u8>,
+    stop: Option<Stop>,
+}
+
+impl Cursor {
+    /// What the cursor stands on; `None` before the first and behind the last.
+    #[inline]
+    pub(crate) const fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+
+    /// The bytes that lead there.
+    #[inline]
+    pub(crate) fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    fn clear(&mut self) {
+        self.edges.clear();
+        self.path.clear();
+        self.stop = None;
+    }
+
+    fn push(&mut self, edge: Edge) {
+        self.edges.push(edge);
+        self.path.push(edge.label);
+    }
+
+    fn pop(&mut self) -> Option<Edge> {
+        self.path.pop();
+        self.edges.pop()
+    }
+
+    /// To the first key.
+    pub(crate) fn move_to_first(&mut self, trie: &Trie<'_>) {
+        self.clear();
+        if let Some(root) = trie.root() {
+            self.descend_to_first(trie, root);
+        }
+    }
+
+    /// To the last key.
+    pub(crate) fn move_to_last(&mut self, trie: &Trie<'_>) {
+        self.clear();
+        if let Some(root) = trie.root() {
+            self.descend_to_last(trie, root);
+        }
+    }
+
+    /// To the first key, or leaf that stands for keys, of which not all are smaller than `key`. Where it is a leaf whose path
+    /// is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
+    pub(crate) fn seek(&mut self, trie: &Trie<'_>, key: &[u8]) {
+        self.clear();
+        let Some(mut node) = trie.root() else { return };
+        for byte in key {
+            let Some(edge) = trie.at_or_after(node, *byte) else { return self.climb(trie) };
+            if edge.label != *byte {
+                return self.enter_first(trie, edge);
+            }
+            self.push(edge);
+            match trie.child(&edge) {
+                Some(child) => node = child,
+                None => {
+                    self.stop = Some(Stop::Leaf(edge));
+                    return;
+                }
+            }
+        }
+        self.descend_to_first(trie, node);
+    }
+
+    /// To the last key, or leaf that stands for keys, whose path is at most `key`; with `is_prefix`, also those that begin
+    /// with `key`. Where it is a leaf whose path is a prefix of `key`, its key may be greater: the caller decides.
+    pub(crate) fn seek_back(&mut self, trie: &Trie<'_>, key: &[u8], is_prefix: bool) {
+        self.clear();
+        let Some(mut node) = trie.root() else { return };
+        for byte in key {
+            let Some(edge) = trie.at_or_before(node, *byte) else { return self.stop_at_or_above(trie, node) };
+            if edge.label != *byte {
+                return self.enter_last(trie, edge);
+            }
+            self.push(edge);
+            match trie.child(&edge) {
+                Some(child) => node = child,
+                None => {
+                    self.stop = Some(Stop::Leaf(edge));
+                    return;
+                }
+            }
+        }
+        if is_prefix {
+            self.descend_to_last(trie, node);
+        } else {
+            // Everything below the node is greater than the key, but for the key itself.
+            self.stop_at_or_above(trie, node);
+        }
+    }
+
+    /// To the next key.
+    pub(crate) fn next(&mut self, trie: &Trie<'_>) {
+        match self.stop.take() {
+            None => {}
+            Some(Stop::Leaf(_)) => self.climb(trie),
+            Some(Stop::PrefixKey(number)) => match trie.at_or_after(trie.node(number), 0) {
+                Some(edge) => self.enter_first(trie, edge),
+                None => self.climb(trie),
+            },
+        }
+    }
+
+    /// To the key before.
+    pub(crate) fn previous(&mut self, trie: &Trie<'_>) {
+        if self.stop.take().is_some() {
+            self.climb_back(trie);
+        }
+    }
+
+    /// Up to the nearest label that has a next one, and to the first key below that.
+    fn climb(&mut self, trie: &Trie<'_>) {
+        while let Some(edge) = self.pop() {
+            if let Some(next) = trie.next(&edge) {
+                return self.enter_first(trie, next);
+            }
+        }
+        self.stop = None;
+    }
+
+    /// Up to the nearest label that has one before it, or node that is a key.
+    fn climb_back(&mut self, trie: &Trie<'_>) {
+        while let Some(edge) = self.pop() {
+            if let Some(before) = trie.previous(&edge) {
+                return self.enter_last(trie, before);
+            }
+            if trie.is_prefix_key(edge.node) {
+                self.stop = Some(Stop::PrefixKey(edge.node));
+                return;
+            }
+        }
+        self.stop = None;
+    }
+
+    /// At a node none of whose labels will do: its own key, or what comes before it.
+    fn stop_at_or_above(&mut self, trie: &Trie<'_>, node: Node) {
+        if trie.is_prefix_key(node.number) {
+            self.stop = Some(Stop::PrefixKey(node.number));
+        } else {
+            self.climb_back(trie);
+        }
+    }
+
+    fn enter_first(&mut self, trie: &Trie<'_>, edge: Edge) {
+        self.push(edge);
+        match trie.child(&edge) {
+            Some(child) => self.descend_to_first(trie, child),
+            None => self.stop = Some(Stop::Leaf(edge)),
+        }
+    }
+
+    fn enter_last(&mut self, trie: &Trie<'_>, edge: Edge) {
+        self.push(edge);
+        match trie.child(&edge) {
+            Some(child) => self.descend_to_last(trie, child),
+            None => self.stop = Some(Stop::Leaf(edge)),
+        }
+    }
+
+    fn descend_to_first(&mut self, trie: &Trie<'_>, mut node: Node) {
+        loop {
+            if trie.is_prefix_key(node.number) {
+                self.stop = Some(Stop::PrefixKey(node.number));
+                return;
+            }
+            let Some(edge) = trie.at_or_after(node, 0) else { return };
+            self.push(edge);
+            match trie.child(&edge) {
+                Some(child) => node = child,
+                None => {
+                    self.stop = Some(Stop::Leaf(edge));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn descend_to_last(&mut self, trie: &Trie<'_>, mut node: Node) {
+        loop {
+            let Some(edge) = trie.at_or_before(node, u8::MAX) else {
+                // Only a root without labels: the empty key.
+                self.stop = trie.is_prefix_key(node.number).then_some(Stop::PrefixKey(node.number));
+                return;
+            };
+            self.push(edge);
+            match trie.child(&edge) {
+                Some(child) => node = child,
+                None => {
+                    self.stop = Some(Stop::Leaf(edge));
+                    return;
+                }
+            }
+        }
+    }
+}

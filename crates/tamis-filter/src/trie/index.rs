@@ -1,0 +1,342 @@
+//! The trie as an index: complete keys, each with a value of a fixed number of bytes.
+//!
+//! Built from sorted keys in one pass, used in place over any bytes. A search costs a step for each byte of the key, at most;
+//! cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
+//!
+//! ```
+//! use std::ops::Bound;
+//! use tamis_filter::trie::TrieIndexBuilder;
+//! use tamis_filter::trie::TrieIndex;
+//!
+//! let mut builder = TrieIndexBuilder::new(2);
+//! builder.add(b"far", &[1, 0])?;
+//! builder.add(b"fas", &[2, 0])?;
+//! builder.add(b"fast", &[3, 0])?;
+//! let index = TrieIndex::open(builder.finish()?)?;
+//!
+//! assert_eq!(index.get(b"fas"), Some(&[2, 0][..]));
+//! assert_eq!(index.count(Bound::Excluded(b"far"), Bound::Unbounded), 2);
+//! let mut cursor = index.cursor();
+//! cursor.seek(b"fasa");
+//! assert_eq!(cursor.key(), Some(&b"fast"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ops::Bound;
+
+use tamis_bits::kernel;
+
+use super::rank::{Frontier, Side, count_between};
+use super::{Cursor, Depth, Edge, Layout, LeafWords, Levels, Plan, Stop, TRAILER_BYTES, Trie, encode, plan};
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
+use crate::{BuildError, DecodeError};
+
+/// Number of the index among the families of the envelope; it is no filter.
+const INDEX_NUMBER: u16 = 256;
+
+/// Builds an index: keys in ascending order, each with its value.
+#[derive(Debug)]
+pub struct TrieIndexBuilder {
+    levels: Levels,
+    values: Vec<u8>,
+    value_bytes: u32,
+}
+
+/// A leaf keeps the number of its key.
+struct Ordinal(u64);
+
+impl LeafWords for Ordinal {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        1
+    }
+
+    #[inline(always)]
+    fn words(&mut self, _key: &[u8], _depth: usize) -> [u64; 2] {
+        [self.0, 0]
+    }
+}
+
+impl TrieIndexBuilder {
+    /// A builder for values of so many bytes each.
+    pub const fn new(value_bytes: u32) -> Self {
+        Self { levels: Levels::new(Depth::Complete), values: Vec::new(), value_bytes }
+    }
+
+    /// Takes the next key and its value. A key equal to the one before it keeps its first value.
+    ///
+    /// # Errors
+    /// [`BuildError::Unsorted`] for a smaller key, [`BuildError::ValueLength`] for a value of another length.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), BuildError> {
+        if value.len() != self.value_bytes as usize {
+            let (expected, got) = (u64::from(self.value_bytes), value.len() as u64);
+            return Err(BuildError::ValueLength { expected, got });
+        }
+        // The key that is written now is the one before.
+        let mut ordinal = Ordinal(self.levels.key_count().saturating_sub(1));
+        if self.levels.add(key, &mut ordinal)? {
+            self.values.extend_from_slice(value);
+        }
+        Ok(())
+    }
+
+    /// Distinct keys that were added.
+    pub const fn key_count(&self) -> u64 {
+        self.levels.key_count()
+    }
+
+    /// Bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        self.levels.memory_bytes() + self.values.capacity()
+    }
+
+    /// The encoded index.
+    ///
+    /// # Errors
+    /// [`BuildError::TooLarge`] beyond 2^32 labels.
+    pub fn finish(self) -> Result<Vec<u8>, BuildError> {
+        self.finish_with(plan)
+    }
+
+    /// [`TrieIndexBuilder::finish`] with a plan of the caller's choice.
+    pub(super) fn finish_with(
+        mut self,
+        plan: impl FnOnce(&Levels, usize) -> Option<Plan>,
+    ) -> Result<Vec<u8>, BuildError> {
+        let key_count = self.levels.key_count();
+        self.levels.seal(&mut Ordinal(key_count.saturating_sub(1)));
+        let height = self.levels.levels().len();
+        let too_large =
+            || BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 };
+        let plan = plan(&self.levels, height).ok_or_else(too_large)?;
+        let trie = encode(&self.levels, &plan).ok_or_else(too_large)?;
+        let mut bytes = vec![0; ENVELOPE_BYTES];
+        bytes.reserve_exact(trie.bytes.len() + self.values.len() + TRAILER_BYTES);
+        bytes.extend_from_slice(&trie.bytes);
+        self.encode_values(&mut bytes);
+        bytes.extend_from_slice(&trie.trailer);
+        let mut parameters = [0; PARAMETER_BYTES];
+        envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
+        let envelope = Envelope {
+            family: INDEX_NUMBER,
+            seed: 0,
+            payload_bytes: 0,
+            key_count,
+            payload_checksum: 0,
+            parameters,
+        };
+        envelope.seal(&mut bytes);
+        Ok(bytes)
+    }
+
+    /// Values of leaves in the order of their labels, then those of prefix keys in the order of their nodes.
+    fn encode_values(&self, target: &mut Vec<u8>) {
+        let leaves = self.levels.levels().iter().flat_map(|level| {
+            let words = level.words.first().map_or(&[][..], Vec::as_slice);
+            let leaves = level.labels.iter().zip(words);
+            leaves.filter(|(label, _)| *label & super::levels::HAS_CHILD == 0).map(|(_, word)| *word)
+        });
+        let prefix_keys = self.levels.levels().iter().flat_map(|level| level.prefix_words.iter().copied());
+        for ordinal in leaves.chain(prefix_keys) {
+            let start = ordinal as usize * self.value_bytes as usize;
+            let value = self.values.get(start..start + self.value_bytes as usize);
+            target.extend_from_slice(value.unwrap_or_default());
+        }
+        target.resize(target.len().next_multiple_of(8), 0);
+    }
+}
+
+/// An index over borrowed or owned bytes.
+#[derive(Debug, Clone)]
+pub struct TrieIndex<D> {
+    bytes: D,
+    envelope: Envelope,
+    layout: Layout,
+    value_bytes: usize,
+}
+
+/// An exact search, compiled for the processor.
+struct Search<'a> {
+    trie: Trie<'a>,
+    key: &'a [u8],
+}
+
+impl kernel::Task for Search<'_> {
+    type Output = Option<Stop>;
+
+    #[inline(always)]
+    fn run(self) -> Option<Stop> {
+        let mut node = self.trie.root()?;
+        let mut rest = self.key.iter();
+        loop {
+            let Some(byte) = rest.next() else {
+                return self.trie.is_prefix_key(node.number).then_some(Stop::PrefixKey(node.number));
+            };
+            let edge = self.trie.find(node, *byte)?;
+            match self.trie.child(&edge) {
+                Some(child) => node = child,
+                None => return rest.as_slice().is_empty().then_some(Stop::Leaf(edge)),
+            }
+        }
+    }
+}
+
+impl<D: AsRef<[u8]>> TrieIndex<D> {
+    /// Opens encoded bytes in place; reads header and trailer.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for bytes that are no index.
+    pub fn open(bytes: D) -> Result<Self, DecodeError> {
+        let slice = bytes.as_ref();
+        let envelope = Envelope::parse(slice, slice.len() as u64)?;
+        if envelope.family != INDEX_NUMBER {
+            return Err(DecodeError::Family { got: envelope.family });
+        }
+        envelope::check_reserved(&envelope.parameters, 4)?;
+        let value_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 0));
+        let payload = envelope::payload(slice);
+        let refuse = |(field, got)| DecodeError::Field { field, got };
+        let layout = Layout::read(payload).map_err(refuse)?;
+        let key_count = layout.counts.key_count();
+        let values =
+            key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
+        let expected = values.and_then(|values| values.checked_add((layout.leaves + TRAILER_BYTES) as u64));
+        if expected != Some(envelope.payload_bytes) || layout.counts.capped_leaf_count != 0 {
+            return Err(refuse(("payload_bytes", envelope.payload_bytes)));
+        }
+        if key_count != envelope.key_count {
+            return Err(refuse(("key_count", envelope.key_count)));
+        }
+        Ok(Self { bytes, envelope, layout, value_bytes: value_bytes as usize })
+    }
+
+    fn trie(&self) -> Trie<'_> {
+        Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
+    }
+
+    /// How many keys there are.
+    pub const fn len(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the whole index.
+    pub fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    /// Compares the checksum of the payload; reads all bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Checksum`].
+    pub fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        let stop = kernel::run(Search { trie: self.trie(), key })?;
+        self.value(stop)
+    }
+
+    fn value(&self, stop: Stop) -> Option<&[u8]> {
+        let trie = self.trie();
+        let ordinal = match stop {
+            Stop::Leaf(edge) => trie.leaf_index(&edge),
+            Stop::PrefixKey(number) => self.layout.counts.leaf_count() + trie.prefix_keys_before(number),
+        };
+        let start =
+            usize::try_from(ordinal).ok()?.checked_mul(self.value_bytes)?.checked_add(self.layout.leaves)?;
+        trie.bytes.get(start..start.checked_add(self.value_bytes)?)
+    }
+
+    /// A cursor, not positioned yet.
+    pub fn cursor(&self) -> TrieCursor<'_, D> {
+        TrieCursor { index: self, cursor: Cursor::default() }
+    }
+
+    /// How many keys lie between two bounds; none where they are reversed.
+    pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
+        let lower = match lower {
+            Bound::Unbounded => (&b""[..], Side::Before),
+            Bound::Included(key) => (key, Side::Before),
+            Bound::Excluded(key) => (key, Side::After),
+        };
+        let upper = match upper {
+            Bound::Unbounded => (&b""[..], Side::AfterPrefix),
+            Bound::Included(key) => (key, Side::After),
+            Bound::Excluded(key) => (key, Side::Before),
+        };
+        if upper.1 != Side::AfterPrefix && upper.0 < lower.0 {
+            return 0;
+        }
+        let Some((count, lower_frontier, upper_frontier)) = count_between(&self.trie(), lower, upper) else {
+            return 0;
+        };
+        let before_lower = u64::from(is_tie_before(&lower_frontier, lower));
+        (count + u64::from(is_tie_before(&upper_frontier, upper))).saturating_sub(before_lower)
+    }
+}
+
+/// Whether the leaf that ends on a bound's path lies before the bound. Its path is its key, which is a prefix of the bound's.
+fn is_tie_before(frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
+    frontier.tie.is_some_and(|(_, length): (Edge, usize)| length < key.len() || side == Side::After)
+}
+
+/// A position in a [`TrieIndex`]; moves in both directions.
+#[derive(Debug, Clone)]
+pub struct TrieCursor<'a, D> {
+    index: &'a TrieIndex<D>,
+    cursor: Cursor,
+}
+
+impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
+    /// To the first key.
+    pub fn first(&mut self) {
+        self.cursor.move_to_first(&self.index.trie());
+    }
+
+    /// To the last key.
+    pub fn last(&mut self) {
+        self.cursor.move_to_last(&self.index.trie());
+    }
+
+    /// To the first key that is not smaller: the lower bound.
+    pub fn seek(&mut self, key: &[u8]) {
+        let trie = self.index.trie();
+        self.cursor.seek(&trie, key);
+        if self.key().is_some_and(|found| found < key) {
+            self.cursor.next(&trie);
+        }
+    }
+
+    /// To the last key that is not greater.
+    pub fn seek_back(&mut self, key: &[u8]) {
+        self.cursor.seek_back(&self.index.trie(), key, false);
+    }
+
+    /// To the next key; behind the last one there is none.
+    pub fn next(&mut self) {
+        self.cursor.next(&self.index.trie());
+    }
+
+    /// To the key before; before the first one there is none.
+    pub fn previous(&mut self) {
+        self.cursor.previous(&self.index.trie());
+    }
+
+    /// The key, until the next move; `None` where the cursor stands on none.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.cursor.stop().map(|_| self.cursor.path())
+    }
+
+    /// The key's value.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.index.value(self.cursor.stop()?)
+    }
+}

@@ -1,0 +1,316 @@
+//! Takes sorted keys and keeps, level by level, the labels of their trie.
+//!
+//! One key is held back: where its leaf lies follows from what it shares with the key before and the key behind it. After
+//! that nothing that was written changes, so a level is a list that only grows at its end.
+//!
+//! **Height cap.** Long prefixes that few keys share would cost ten bits a byte. Once far more labels than keys are held, the
+//! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
+//! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and 8 for each word.
+
+use crate::BuildError;
+
+/// Labels held for each key, before levels are given up. What is encoded has far fewer.
+pub(crate) const LABELS_PER_KEY_MAX: u64 = 16;
+/// Labels that may be held beyond that.
+pub(crate) const LABELS_SLACK: u64 = 1 << 20;
+
+pub(crate) const FIRST: u16 = 1 << 8;
+pub(crate) const HAS_CHILD: u16 = 1 << 9;
+/// On the first label of a node: the path to the node is a key.
+pub(crate) const PREFIX_KEY: u16 = 1 << 10;
+
+/// How deep keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// To the first byte that no other key shares; the height may be capped.
+    Unique,
+    /// To their last byte.
+    Complete,
+}
+
+/// The labels of one level, from left to right.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Level {
+    /// Label byte and flags.
+    pub(crate) labels: Vec<u16>,
+    /// What the caller keeps for each label (0 where it has a child).
+    pub(crate) words: [Vec<u64>; 2],
+    /// What the caller keeps for each prefix key that ends at a node of this level.
+    pub(crate) prefix_words: Vec<u64>,
+    pub(crate) node_count: u64,
+    pub(crate) child_count: u64,
+    pub(crate) prefix_key_count: u64,
+}
+
+/// What is kept for a leaf: words made of the key and the depth of its leaf.
+pub(crate) trait LeafWords {
+    /// How many of the two words are kept: the same number for all keys.
+    fn count(&self) -> usize;
+    /// The words of a key whose stored prefix has `depth` bytes.
+    fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2];
+}
+
+/// The levels of a trie that is being built.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    levels: Vec<Level>,
+    depth: Depth,
+    pending: Vec<u8>,
+    /// Bytes that the pending key shares with the one before it.
+    shared_before: usize,
+    key_count: u64,
+    is_sealed: bool,
+    label_count: u64,
+    /// A prefix key was written whose node has no label yet: its level.
+    open_prefix: Option<usize>,
+    /// Height cap in force, and the keys below each label of the last level.
+    capped_counts: Option<(usize, Vec<u64>)>,
+}
+
+/// How many bytes two keys share at their beginning.
+#[inline]
+pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
+    let (left_words, _) = left.as_chunks::<8>();
+    let (right_words, _) = right.as_chunks::<8>();
+    let mut shared = 0;
+    for (left, right) in left_words.iter().zip(right_words) {
+        let difference = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+        if difference != 0 {
+            return shared + (difference.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    let rest = left.get(shared..).unwrap_or_default().iter().zip(right.get(shared..).unwrap_or_default());
+    shared + rest.take_while(|(left, right)| left == right).count()
+}
+
+impl Levels {
+    pub(crate) const fn new(depth: Depth) -> Self {
+        Self {
+            levels: Vec::new(),
+            depth,
+            pending: Vec::new(),
+            shared_before: 0,
+            key_count: 0,
+            is_sealed: false,
+            label_count: 0,
+            open_prefix: None,
+            capped_counts: None,
+        }
+    }
+
+    /// Takes the next key. A repeated one is passed over, a smaller one refused.
+    #[inline]
+    pub(crate) fn add<W: LeafWords>(&mut self, key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
+        let mut shared = 0;
+        if self.key_count > 0 {
+            shared = shared_bytes(&self.pending, key);
+            match (self.pending.get(shared), key.get(shared)) {
+                (None, None) => return Ok(false),
+                (None, Some(_)) => {}
+                (Some(before), Some(now)) if before < now => {}
+                _ => return Err(BuildError::Unsorted { index: self.key_count }),
+            }
+            self.write_pending(shared, leaf);
+        }
+        self.shared_before = shared;
+        self.pending.clear();
+        self.pending.extend_from_slice(key);
+        self.key_count += 1;
+        Ok(true)
+    }
+
+    /// Writes the last key. No key may be added afterwards.
+    pub(crate) fn seal<W: LeafWords>(&mut self, leaf: &mut W) {
+        if !self.is_sealed && self.key_count > 0 {
+            self.write_pending(0, leaf);
+        }
+        self.is_sealed = true;
+    }
+
+    fn write_pending<W: LeafWords>(&mut self, shared_after: usize, leaf: &mut W) {
+        let key = std::mem::take(&mut self.pending);
+        let shared = self.shared_before;
+        let leaf_level = match self.depth {
+            Depth::Unique => shared.max(shared_after),
+            // A key that is no prefix of the next one ends with a leaf at its last byte.
+            Depth::Complete if key.len() > shared_after => key.len() - 1,
+            Depth::Complete => key.len(),
+        };
+        match &mut self.capped_counts {
+            Some((height, counts)) if leaf_level >= *height => {
+                let height = *height;
+                if shared >= height {
+                    if let Some(count) = counts.last_mut() {
+                        *count += 1;
+                    }
+                } else {
+                    self.write_path(&key, shared, height - 1, [0; 2], leaf.count());
+                }
+            }
+            _ => {
+                let words = leaf.words(&key, leaf_level + 1);
+                self.write_path(&key, shared, leaf_level, words, leaf.count());
+            }
+        }
+        self.pending = key;
+        if self.depth == Depth::Unique
+            && self.label_count > self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK
+        {
+            self.give_up_levels();
+        }
+    }
+
+    /// Writes the labels of a key from where it leaves the key before it to its leaf, or to the node it ends at.
+    #[inline]
+    fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
+        if self.levels.len() <= end {
+            self.levels.resize_with(end + 1, Level::default);
+        }
+        let mut is_first = self.label_count == 0 || self.open_prefix.is_some();
+        let mut prefix_flag = if self.open_prefix.take().is_some() { PREFIX_KEY } else { 0 };
+        let path = key.get(start..).unwrap_or_default();
+        let levels = self.levels.get_mut(start..=end).unwrap_or_default();
+        for (index, level) in levels.iter_mut().enumerate() {
+            let is_last = index + start == end;
+            let Some(byte) = path.get(index) else {
+                level.prefix_key_count += 1;
+                if word_count > 0 {
+                    level.prefix_words.push(words[0]);
+                }
+                self.open_prefix = Some(end);
+                break;
+            };
+            let mut flags = prefix_flag;
+            if is_first {
+                flags |= FIRST;
+                level.node_count += 1;
+            }
+            if !is_last {
+                flags |= HAS_CHILD;
+                level.child_count += 1;
+            }
+            level.labels.push(u16::from(*byte) | flags);
+            for (target, word) in level.words.iter_mut().zip(words).take(word_count) {
+                target.push(if is_last { word } else { 0 });
+            }
+            self.label_count += 1;
+            (is_first, prefix_flag) = (true, 0);
+        }
+        if let Some((height, counts)) = &mut self.capped_counts
+            && end + 1 == *height
+            && self.open_prefix.is_none()
+        {
+            counts.push(1);
+        }
+    }
+
+    /// Gives up the deepest levels until half of the labels that are allowed are left.
+    fn give_up_levels(&mut self) {
+        let allowed = (self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK) / 2;
+        let mut kept = 0;
+        let mut height = 0;
+        for level in &self.levels {
+            kept += level.labels.len() as u64;
+            if kept > allowed && height > 0 {
+                break;
+            }
+            height += 1;
+        }
+        self.cap(height);
+    }
+
+    /// Cuts the trie to a height of at least 1 that is below its own.
+    fn cap(&mut self, height: usize) {
+        if height == 0 || height >= self.levels.len() {
+            return;
+        }
+        let counts = self.keys_below(height - 1);
+        self.levels.truncate(height);
+        self.label_count = self.levels.iter().map(|level| level.labels.len() as u64).sum();
+        if let Some(last) = self.levels.last_mut() {
+            last.labels.iter_mut().for_each(|label| *label &= !HAS_CHILD);
+            last.child_count = 0;
+        }
+        self.open_prefix = self.open_prefix.filter(|level| *level < height);
+        self.capped_counts = Some((height, counts));
+    }
+
+    /// How many written keys lie below each label of a level (1 for a leaf).
+    pub(crate) fn keys_below(&self, level_index: usize) -> Vec<u64> {
+        let mut node_counts: Vec<u64> = Vec::new();
+        for (index, level) in self.levels.iter().enumerate().skip(level_index).rev() {
+            if self.open_prefix == Some(index + 1) {
+                // The last node below has no label yet, only its prefix key.
+                node_counts.push(1);
+            }
+            let capped = self.capped_counts.as_ref().filter(|(height, _)| *height == index + 1);
+            let mut children = node_counts.iter();
+            let counts: Vec<u64> = match capped {
+                Some((_, counts)) => counts.clone(),
+                None => level
+                    .labels
+                    .iter()
+                    .map(
+                        |label| {
+                            if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) }
+                        },
+                    )
+                    .collect(),
+            };
+            if index == level_index {
+                return counts;
+            }
+            node_counts = Vec::with_capacity(level.node_count as usize);
+            for (label, count) in level.labels.iter().zip(counts) {
+                if label & FIRST != 0 {
+                    node_counts.push(u64::from(label & PREFIX_KEY != 0));
+                }
+                if let Some(node) = node_counts.last_mut() {
+                    *node += count;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// All levels, those of a capped trie without anything below the cap. A set of the empty key alone has one without labels.
+    pub(crate) fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The words of all leaves of a plan, in the order of their labels; 0 for those that stand for several keys.
+    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = [u64; 2]> + '_ {
+        let plan = *plan;
+        self.levels.iter().take(plan.height).enumerate().flat_map(move |(index, level)| {
+            let child_mask = plan.child_mask(index);
+            let [first, second] = &level.words;
+            let word = |words: &[u64], index: usize| words.get(index).copied().unwrap_or(0);
+            let labels = level.labels.iter().enumerate();
+            labels
+                .filter(move |(_, label)| *label & child_mask == 0)
+                .map(move |(index, _)| [word(first, index), word(second, index)])
+        })
+    }
+
+    /// Whether some levels were given up, so that leaves of the last level may stand for several keys.
+    pub(crate) const fn is_capped(&self) -> bool {
+        self.capped_counts.is_some()
+    }
+
+    /// Distinct keys that were added.
+    pub(crate) const fn key_count(&self) -> u64 {
+        self.key_count
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let level_bytes = |level: &Level| {
+            let words = level.words.iter().chain([&level.prefix_words]).map(Vec::capacity).sum::<usize>();
+            level.labels.capacity() * 2 + words * 8 + size_of::<Level>()
+        };
+        let counts = self.capped_counts.as_ref().map_or(0, |(_, counts)| counts.capacity() * 8);
+        let levels: usize = self.levels.iter().map(level_bytes).sum();
+        levels + counts + self.pending.capacity()
+    }
+}

@@ -1,0 +1,146 @@
+//! What a trie costs in bytes at a given height and cut, and the choice of both.
+//!
+//! **The cut.** A dense node takes 548 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
+//! are smaller dense, and all levels are faster dense. For each cut the exact size is computed; the deepest one is taken
+//! whose size is at most 1/64 above the least.
+//!
+//! **The height** is the trie's own, or the greatest that fits into a limit.
+
+use super::layout::{
+    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, hint_bytes, prefix_key_bytes, sparse_bytes,
+};
+use super::levels::{HAS_CHILD, Level, Levels};
+
+/// Share of the size that may be paid for dense levels beyond the least size.
+const DENSE_SHARE: u64 = 64;
+
+/// How a trie is to be encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Levels that are encoded.
+    pub(crate) height: usize,
+    /// Levels that are encoded densely.
+    pub(crate) cut: usize,
+    /// Whether leaves of the last level stand for several keys.
+    pub(crate) is_capped: bool,
+    /// Bytes without leaf array and trailer; for a capped trie an upper bound.
+    pub(crate) bytes: u64,
+    pub(super) counts: Counts,
+}
+
+impl Plan {
+    /// The flag of labels with a child; none in the last level of a capped trie, whose labels are all leaves.
+    pub(super) const fn child_mask(&self, level_index: usize) -> u16 {
+        if self.is_capped && level_index + 1 == self.height { 0 } else { HAS_CHILD }
+    }
+}
+
+/// Sums over the levels above a cut.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    nodes: u64,
+    labels: u64,
+    children: u64,
+    prefix_keys: u64,
+}
+
+impl Sums {
+    fn with(self, level: &Level) -> Self {
+        Self {
+            nodes: self.nodes + level.node_count,
+            labels: self.labels + level.labels.len() as u64,
+            children: self.children + level.child_count,
+            prefix_keys: self.prefix_keys + level.prefix_key_count,
+        }
+    }
+}
+
+fn cost(dense: &Sums, all: &Sums) -> u64 {
+    let sparse_labels = all.labels - dense.labels;
+    let dense_bytes: u64 = dense_bytes(dense.nodes).iter().sum();
+    let hint_bytes: u64 = hint_bytes(sparse_labels, all.nodes - dense.nodes).iter().sum();
+    dense_bytes + sparse_bytes(sparse_labels) + hint_bytes
+}
+
+/// The plan for the first `height` levels. `None` where there are more labels than can be numbered.
+pub(crate) fn plan(levels: &Levels, height: usize) -> Option<Plan> {
+    plan_at(levels, height, None)
+}
+
+/// [`plan`] with a given cut.
+pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Option<Plan> {
+    let is_capped = levels.is_capped() || height < levels.levels().len();
+    let chosen = levels.levels().get(..height)?;
+    let mut all = chosen.iter().fold(Sums::default(), Sums::with);
+    // The empty key alone: a root without labels.
+    all.nodes = all.nodes.max(u64::from(height > 0));
+    let last = chosen.last().filter(|_| is_capped);
+    if let Some(last) = last {
+        all.children -= last.child_count;
+    }
+    if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
+        return None;
+    }
+    let (cut, dense) = match cut {
+        None => best_cut(chosen, &all),
+        Some(cut) => (cut, chosen.get(..cut)?.iter().fold(Sums::default(), Sums::with)),
+    };
+    let capped_leaves = last.map_or(0, |last| last.labels.len() as u64);
+    let bytes = cost(&dense, &all)
+        + prefix_key_bytes(all.nodes, all.prefix_keys)
+        + capped_bytes(capped_leaves, levels.key_count().max(capped_leaves))?;
+    let dense_children = dense.children - last.filter(|_| cut == height).map_or(0, |last| last.child_count);
+    let counts = Counts {
+        sparse_label_count: (all.labels - dense.labels) as u32,
+        node_count: all.nodes as u32,
+        dense_node_count: dense.nodes as u32,
+        dense_child_count: dense_children as u32,
+        dense_leaf_count: (dense.labels - dense_children) as u32,
+        prefix_key_count: all.prefix_keys as u32,
+        capped_leaf_count: capped_leaves as u32,
+        height: height as u32,
+        capped_key_count: 0,
+    };
+    Some(Plan { height, cut, is_capped, bytes, counts })
+}
+
+/// The deepest cut whose size is near the least.
+fn best_cut(levels: &[Level], all: &Sums) -> (usize, Sums) {
+    let mut dense = Sums::default();
+    let mut least = cost(&dense, all);
+    for level in levels {
+        dense = dense.with(level);
+        least = least.min(cost(&dense, all));
+    }
+    let allowed = least + least / DENSE_SHARE;
+    let mut best = (0, Sums::default());
+    let mut dense = Sums::default();
+    for (index, level) in levels.iter().enumerate() {
+        dense = dense.with(level);
+        if cost(&dense, all) <= allowed && level.node_count > 0 {
+            best = (index + 1, dense);
+        }
+    }
+    best
+}
+
+/// The plan of the greatest height whose bytes keep a limit, or of height 1 where none does.
+pub(crate) fn plan_within(levels: &Levels, bytes_max: u64) -> Option<Plan> {
+    let own = plan(levels, levels.levels().len());
+    if let Some(own) = own
+        && (own.bytes <= bytes_max || own.height <= 1)
+    {
+        return Some(own);
+    }
+    // Sizes grow with the height, but for the counts of capped leaves: the search may end a little below the greatest.
+    let (mut fits, mut fails) = (1, levels.levels().len());
+    while fits + 1 < fails {
+        let middle = usize::midpoint(fits, fails);
+        if plan(levels, middle).is_some_and(|plan| plan.bytes <= bytes_max) {
+            fits = middle
+        } else {
+            fails = middle
+        }
+    }
+    plan(levels, fits)
+}

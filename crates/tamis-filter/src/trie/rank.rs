@@ -1,0 +1,95 @@
+//! How many keys lie between two bounds, by ranks: one or two of them a level, however many keys there are.
+//!
+//! On each level a bound has a **frontier**: the first label that is not left of the bound's path. The leaves left of it are
+//! one rank; the frontier of the next level begins with the child of the first label at or right of it. Two bounds differ by
+//! the sums of their levels; once their frontiers meet off their paths, they never part again.
+
+use super::reader::{Edge, Node, Trie};
+
+/// On which side of a key's own place a bound lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Before the key.
+    Before,
+    /// Behind the key, before its extensions.
+    After,
+    /// Behind all keys that begin with it.
+    AfterPrefix,
+}
+
+/// A bound on its way down the levels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frontier<'k> {
+    key: &'k [u8],
+    side: Side,
+    depth: usize,
+    node: Node,
+    is_on_path: bool,
+    /// The leaf whose path is a prefix of the key, and how long its path is: whether its key lies before the bound, the trie
+    /// cannot tell. It is not counted.
+    pub(crate) tie: Option<(Edge, usize)>,
+}
+
+impl<'k> Frontier<'k> {
+    fn new(root: Node, key: &'k [u8], side: Side) -> Self {
+        Self { key, side, depth: 0, node: root, is_on_path: true, tie: None }
+    }
+
+    /// Keys of this level that lie before the bound, counted from the first key of the first level; then goes down.
+    fn descend(&mut self, trie: &Trie<'_>) -> u64 {
+        let number = self.node.number;
+        let mut at = if trie.is_dense(number) { 0 } else { self.node.start };
+        let mut prefix_keys = trie.prefix_keys_before(number);
+        let mut child = None;
+        if self.is_on_path {
+            let byte = self.key.get(self.depth);
+            if byte.is_some() || self.side != Side::Before {
+                prefix_keys += u64::from(trie.is_prefix_key(number));
+            }
+            let edge = byte.and_then(|byte| trie.at_or_after(self.node, *byte));
+            match (byte, edge) {
+                (Some(byte), Some(edge)) => {
+                    at = edge.at;
+                    if edge.label == *byte {
+                        child = trie.child(&edge);
+                        if child.is_none() {
+                            self.tie = Some((edge, self.depth + 1));
+                        }
+                    }
+                }
+                (Some(_), None) => at = trie.node_end(self.node),
+                (None, _) if self.side == Side::AfterPrefix => at = trie.node_end(self.node),
+                (None, _) => {}
+            }
+        }
+        let leaves = trie.keys_before_leaf(trie.leaves_before(number, at));
+        self.depth += 1;
+        self.is_on_path = child.is_some();
+        self.node = child.unwrap_or_else(|| {
+            let next = trie.children_before(number, at).saturating_add(1);
+            trie.node(next.max(number).min(trie.layout.counts.node_count))
+        });
+        leaves + prefix_keys
+    }
+}
+
+/// Keys that certainly lie at or behind the lower bound's place and before the upper bound's, ties apart, and both frontiers
+/// with their ties. Never below 0.
+pub(crate) fn count_between<'k>(
+    trie: &Trie<'_>,
+    lower: (&'k [u8], Side),
+    upper: (&'k [u8], Side),
+) -> Option<(u64, Frontier<'k>, Frontier<'k>)> {
+    let root = trie.root()?;
+    let mut lower = Frontier::new(root, lower.0, lower.1);
+    let mut upper = Frontier::new(root, upper.0, upper.1);
+    let mut count = 0_u64;
+    for _ in 0..trie.layout.counts.height {
+        if !lower.is_on_path && !upper.is_on_path && lower.node == upper.node {
+            break;
+        }
+        let before_lower = lower.descend(trie);
+        count = count.saturating_add(upper.descend(trie).saturating_sub(before_lower));
+    }
+    Some((count, lower, upper))
+}
