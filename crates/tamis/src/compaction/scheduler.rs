@@ -66,13 +66,13 @@ impl Scheduler {
     }
 
     /// How many jobs failed so far, and how the last one did.
-    pub(super) fn failures(&self) -> (u64, Option<Error>) {
+    pub(crate) fn failures(&self) -> (u64, Option<Error>) {
         let state = self.state.lock();
         (state.failure_count, state.last_failure.clone())
     }
 
     /// Tries failed jobs again at once: somebody waits for them.
-    pub(super) fn retry_now(&self) {
+    pub(crate) fn retry_now(&self) {
         let mut state = self.state.lock();
         (state.retry_at, state.sweep_at) = (None, None);
         drop(state);

@@ -10,7 +10,7 @@
 //! until then. What it did meanwhile by itself counts as waiting.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -86,6 +86,7 @@ impl Measured {
 pub(crate) struct BackPressure {
     /// When the writes so far are paid for, in nanoseconds of the clock.
     paid_until: AtomicU64,
+    is_slowing: AtomicBool,
     flush_rate: Measured,
     merge_rate: Measured,
 }
@@ -94,6 +95,15 @@ impl BackPressure {
     /// The bytes a second that the writers of a keyspace may write now.
     pub(crate) fn rate(&self, pressure: Pressure) -> Option<u64> {
         rate(pressure, Rates { flush: self.flush_rate.get(), merge: self.merge_rate.get() })
+    }
+
+    /// Where slowing begins: the delay in microseconds per MiB; where it ends: 0.
+    pub(crate) fn news(&self, rate: Option<u64>) -> Option<u64> {
+        if self.is_slowing.load(Ordering::Relaxed) == rate.is_some() {
+            return None;
+        }
+        let was_slowing = self.is_slowing.swap(rate.is_some(), Ordering::Relaxed);
+        (was_slowing != rate.is_some()).then(|| rate.map_or(0, |rate| (1 << 20) * 1_000_000 / rate.max(1)))
     }
 
     /// The moment until which a write of `bytes` at `rate` has to wait: `None` mostly, as small delays are collected.

@@ -14,7 +14,10 @@
 //! back-pressure (outside of any lock) -> group ([`super::GroupQueue`]) -> room (seal full memtables) -> number ->
 //! log (and sync, when one of the group asked for it) -> memtables -> publish -> wake the background.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crate::{
     batch::WriteBatch,
@@ -29,6 +32,8 @@ use crate::{
     },
 };
 
+/// How often a writer that waits for a flush looks for itself.
+const WAIT: Duration = Duration::from_millis(20);
 /// Bytes of a group's batches beyond which the rest of the group gets records of its own.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
@@ -157,6 +162,10 @@ impl Engine {
             self.note_refusal(state, &error);
             return Err(error);
         }
+        if state.log.deferred_since() == Some(now) {
+            // The first that waits in the process: a worker sees to it that it does not wait long.
+            self.scheduler.wake();
+        }
         for keyspace in &record.keyspaces {
             keyspace.view.load().memtable.note_segment(segment);
         }
@@ -233,7 +242,15 @@ impl Engine {
                 self.wait_for_flush(&keyspace)?;
             }
         }
-        let (Some(rate), true) = (self.rate_of(batch), self.options.workers > 0) else { return Ok(()) };
+        if self.options.workers == 0 {
+            // This thread does the work itself: nothing lags behind.
+            return Ok(());
+        }
+        let rate = self.rate_of(batch);
+        if let Some(microseconds_per_mib) = self.back_pressure.news(rate) {
+            self.tell(&Event::BackPressure { microseconds_per_mib: Some(microseconds_per_mib) });
+        }
+        let Some(rate) = rate else { return Ok(()) };
         let start = self.runtime.clock.now();
         let Some(until) = self.back_pressure.charge(rate, batch.size_bytes() as u64, start) else {
             return Ok(());
@@ -264,11 +281,13 @@ impl Engine {
         batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
     }
 
-    /// Waits until a flush made room, or says why none can.
+    /// Waits until a flush made room, or says why none can: a flush that is tried while the writer waits fails.
     fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
         let start = self.runtime.clock.now();
         self.metrics.stopped_writes.add(1);
         self.tell(&Event::BackPressure { microseconds_per_mib: None });
+        let (failed_before, _) = self.scheduler.failures();
+        self.scheduler.retry_now();
         let result = loop {
             self.run_inline();
             if keyspace.view.load().sealed.len() < SEALED_COUNT_MAX || keyspace.check().is_err() {
@@ -277,10 +296,12 @@ impl Engine {
             if let Err(error) = self.check_writable() {
                 break Err(error);
             }
-            if let Some(error) = self.scheduler.flush_failure() {
+            if let ((count, _), Some(error)) = (self.scheduler.failures(), self.scheduler.flush_failure())
+                && count != failed_before
+            {
                 break Err(error);
             }
-            self.scheduler.wait_for_progress(&*self.runtime.clock, std::time::Duration::from_millis(20));
+            self.scheduler.wait_for_progress(&*self.runtime.clock, WAIT);
         };
         let waited = self.runtime.clock.now().saturating_sub(start);
         self.metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));

@@ -69,3 +69,13 @@ fn the_measured_rate_moves_the_limit() {
     }
     assert!(back_pressure.rate(pressure(3, 0)) > slow);
 }
+
+#[test]
+fn the_beginning_and_the_end_of_slowing_are_told_once() {
+    let back_pressure = BackPressure::default();
+    assert_eq!(back_pressure.news(None), None);
+    assert_eq!(back_pressure.news(Some(1 << 20)), Some(1_000_000));
+    assert_eq!(back_pressure.news(Some(1 << 21)), None);
+    assert_eq!(back_pressure.news(None), Some(0));
+    assert_eq!(back_pressure.news(None), None);
+}
