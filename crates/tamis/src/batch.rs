@@ -38,6 +38,8 @@ pub struct WriteBatch {
     /// Ids of the keyspaces of the entries, each once; mostly there is one, which needs no allocation.
     first_keyspace: Option<u32>,
     other_keyspaces: Vec<u32>,
+    /// Stands for the open database that the keyspaces belong to; 0 before the first entry.
+    database: usize,
 }
 
 impl WriteBatch {
@@ -50,7 +52,27 @@ impl WriteBatch {
             has_own_sequences: false,
             first_keyspace: None,
             other_keyspaces: Vec::new(),
+            database: 0,
         }
+    }
+
+    /// Refuses keyspaces of more than one database; `database` is another number for each that is open.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`].
+    pub(crate) fn claim(&mut self, database: usize) -> Result<()> {
+        if self.is_empty() {
+            self.database = database;
+        }
+        self.check_database(database)
+    }
+
+    /// Refuses a database that is not the one of the keyspaces.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`].
+    pub(crate) fn check_database(&self, database: usize) -> Result<()> {
+        if self.database == database || self.is_empty() { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
     /// Number of entries.
@@ -185,6 +207,15 @@ impl WriteBatch {
     pub(crate) fn entries(&self) -> impl Iterator<Item = BatchEntry<'_>> {
         // These bytes were written by `add` and never left memory: they decode.
         entries(&self.bytes).map_while(std::result::Result::ok)
+    }
+}
+
+/// What calls with a keyspace of another database get.
+pub(crate) fn foreign_keyspace() -> Error {
+    Error::InvalidArgument {
+        what: "keyspace",
+        got: "one of another database".to_owned(),
+        expected: "take it from the database that is used".to_owned(),
     }
 }
 

@@ -139,17 +139,23 @@ pub enum Error {
         name: String,
     },
     /// A keyspace of this name exists already.
-    #[error("a keyspace named {name:?} exists already")]
+    #[error("a keyspace named {name:?} exists already; open it, or choose another name")]
     KeyspaceExists {
         /// The name.
         name: String,
     },
     /// The keyspace was dropped while this handle was held.
-    #[error("the keyspace was dropped; this handle can no longer be used")]
+    #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,
-    /// The database was opened read-only, or its folder can't be written.
-    #[error("{}: opened read-only; writes are refused", path.display())]
+    /// The database was opened read-only.
+    #[error("{}: opened read-only, so writes are refused; open it again without `read_only`", path.display())]
     ReadOnly {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder of the database can't be written.
+    #[error("{}: can't be written; change its permissions, or open it with `read_only`", path.display())]
+    NotWritable {
         /// The folder.
         path: PathBuf,
     },
@@ -162,7 +168,7 @@ pub enum Error {
         cause: Arc<str>,
     },
     /// The database was closed.
-    #[error("the database was closed")]
+    #[error("the database was closed; open it again")]
     Closed,
 }
 

@@ -114,12 +114,17 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
 fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, WouldBlock};
     let path = folder.join(LOCK);
+    // Whoever has the database open has made the file; who only reads makes none.
+    if is_read_only && !vfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
+        return Ok(None);
+    }
     match vfs.lock(&path) {
         Ok(lock) => Ok(Some(lock)),
         Err(error) if error.kind() == WouldBlock => Err(Error::Locked { path: folder.to_path_buf() }),
-        Err(error) if is_read_only && matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
-            Ok(None)
-        }
+        Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => match is_read_only {
+            true => Ok(None),
+            false => Err(Error::NotWritable { path: folder.to_path_buf() }),
+        },
         Err(error) => Err(Error::io("lock", &path, error)),
     }
 }

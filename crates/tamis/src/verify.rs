@@ -67,6 +67,7 @@ impl VerifyReport {
 impl Engine {
     /// See [`crate::Db::verify`].
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
+        self.check_open()?;
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
         self.verify_log(&mut report)?;

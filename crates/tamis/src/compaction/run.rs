@@ -258,6 +258,7 @@ impl Engine {
 
     /// See [`crate::Db::wait_for_compactions`].
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
+        self.check_open()?;
         self.wait_until(|engine| engine.is_idle())
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::Handle;
 use crate::{
-    batch::WriteBatch,
+    batch::{WriteBatch, foreign_keyspace},
     cursor::bounded::Bounds,
     error::{Error, Result},
     key::prefix_successor,
@@ -168,6 +168,11 @@ impl Keyspace {
         self.scan((Bound::Unbounded, Bound::Unbounded)).next_back().transpose()
     }
 
+    /// Refuses a keyspace of another database.
+    pub(super) fn check_of(&self, handle: &Handle) -> Result<()> {
+        if std::ptr::eq(&*self.handle, handle) { Ok(()) } else { Err(foreign_keyspace()) }
+    }
+
     /// [`Error::KeyspaceDropped`] after a drop.
     pub(super) fn check(&self) -> Result<()> {
         if self.state.is_dropped.load(Ordering::Acquire) { Err(Error::KeyspaceDropped) } else { Ok(()) }
@@ -178,9 +183,10 @@ impl WriteBatch {
     /// Adds a put to the batch.
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`]: the batch stays
-    /// as it was.
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`];
+    /// [`Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.claim(keyspace.handle.id())?;
         self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
     }
 
@@ -189,6 +195,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.claim(keyspace.handle.id())?;
         self.delete_in(keyspace.id(), key.as_ref())
     }
 }

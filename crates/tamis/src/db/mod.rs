@@ -60,6 +60,11 @@ struct Handle {
 }
 
 impl Handle {
+    /// Another number for each open database.
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// Syncs the log, lets running jobs end, and stops the workers.
     fn close(&self) -> Result<()> {
         // Who closes at the same time waits here.
@@ -214,7 +219,7 @@ impl Db {
     /// Writes a batch at [`Durability::Buffered`]: all of it or nothing, across keyspaces.
     ///
     /// # Errors
-    /// [`Error::KeyspaceDropped`] when one of its keyspaces is gone; [`Error::DiskFull`] and [`Error::Io`] when the
+    /// [`Error::InvalidArgument`] when its keyspaces are of another database; [`Error::KeyspaceDropped`] when one is gone; [`Error::DiskFull`] and [`Error::Io`] when the
     /// log can't be written; [`Error::WritesRefused`] after a failed sync: nothing of the batch is visible.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
         self.write_with(batch, Durability::default())
@@ -226,6 +231,7 @@ impl Db {
     /// As [`Db::write`]. After an error of the sync itself ([`Durability::Synced`]) the batch is not visible, but may
     /// be found after a crash.
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        batch.check_database(self.handle.id())?;
         self.handle.engine.write(batch, durability)
     }
 
@@ -302,6 +308,7 @@ impl Db {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<()> {
+        keyspace.check_of(&self.handle)?;
         keyspace.check()?;
         self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
@@ -314,6 +321,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for bits outside their bounds; otherwise as [`Db::compact_range`].
     pub fn rebuild_filters(&self, keyspace: &Keyspace, bits_per_key: f32) -> Result<()> {
+        keyspace.check_of(&self.handle)?;
         keyspace.check()?;
         self.handle.engine.rebuild_filters(&keyspace.state, bits_per_key)
     }

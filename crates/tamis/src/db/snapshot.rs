@@ -6,7 +6,7 @@ use super::{
     Handle, Keyspace,
     keyspace::{prefix_bounds, range_bounds},
 };
-use crate::{error::Result, key::Sequence, read::scan::Scan, slice::Slice};
+use crate::{cursor::bounded::Bounds, error::Result, key::Sequence, read::scan::Scan, slice::Slice};
 
 /// All keyspaces as they were at one moment. While it is held, flushes and compactions keep what it sees; dropping it
 /// lets them go on. Cheap to clone, usable from any thread.
@@ -61,6 +61,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        keyspace.check_of(&self.registered.handle)?;
         self.registered.handle.engine.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
     }
 
@@ -73,18 +74,25 @@ impl Snapshot {
         keyspace: &Keyspace,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
+        keyspace.check_of(&self.registered.handle)?;
         self.registered.handle.engine.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
     }
 
     /// The entries in `range` at the moment of the snapshot.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
-        let sequence = self.registered.sequence;
-        self.registered.handle.engine.scan(&keyspace.state, range_bounds(&range), Some(sequence))
+        self.scan(keyspace, range_bounds(&range))
     }
 
     /// The entries whose keys begin with `prefix` at the moment of the snapshot.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
-        let sequence = self.registered.sequence;
-        self.registered.handle.engine.scan(&keyspace.state, prefix_bounds(prefix.as_ref()), Some(sequence))
+        self.scan(keyspace, prefix_bounds(prefix.as_ref()))
+    }
+
+    fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> Scan {
+        let Registered { handle, sequence } = &*self.registered;
+        match keyspace.check_of(handle) {
+            Ok(()) => handle.engine.scan(&keyspace.state, bounds, Some(*sequence)),
+            Err(error) => Scan::new(Err(error)),
+        }
     }
 }

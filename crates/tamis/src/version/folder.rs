@@ -34,6 +34,9 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
     let entries = match vfs.list(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FolderKind::Vacant),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return Err(Error::NotADatabase { path: folder.to_path_buf(), found: "it is a file".to_owned() });
+        }
         Err(error) => return Err(Error::io("list", folder, error)),
     };
     let mut has_data = false;

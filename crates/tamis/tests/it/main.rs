@@ -4,6 +4,7 @@
 mod scenario;
 mod support;
 
+mod bad_input;
 mod concurrent;
 mod cost;
 mod crash;
