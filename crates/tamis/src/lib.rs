@@ -40,6 +40,8 @@ pub use options::{Compression, Durability, KeyspaceOptions, Options};
 pub use read::scan::Scan;
 pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
+/// How tables are opened, and the seam behind which all files lie.
+pub use tamis_vfs::{Access, OsVfs, Vfs};
 pub use verify::{Fault, VerifyReport};
 
 /// The programs of the README are compiled and run with the tests of the documentation.

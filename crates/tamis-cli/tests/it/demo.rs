@@ -28,6 +28,17 @@ fn the_demo_reads_what_it_wrote_and_leaves_nothing() {
 }
 
 #[test]
+fn tables_can_be_read_through_the_cache_with_the_same_answers() {
+    let folder = tree();
+    for access in ["buffered", "direct"] {
+        // The demo checks every answer itself.
+        let text = folder.ok(&[&SMALL[..], &["--access", access]].concat());
+        assert!(text.contains("paths: get, present"), "{text}");
+    }
+    assert!(folder.fails(2, &["demo", "--access", "telepathic"]).contains("buffered"));
+}
+
+#[test]
 fn a_kept_store_can_be_looked_into() {
     let folder = tree();
     let report: serde_json::Value =

@@ -11,8 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
-use tamis::{Clock as _, Db, Keyspace, KeyspaceOptions, Options, Statistics, SystemClock};
+use clap::{Args, ValueEnum};
+use tamis::{Access, Clock as _, Db, Keyspace, KeyspaceOptions, Options, Statistics, SystemClock};
 
 use crate::{failure::Failure, interrupt, store};
 
@@ -21,6 +21,7 @@ Examples:
   tamis demo
   tamis demo --paths /home --keep                       keep the store, to look into it
   tamis demo --paths /usr/bin --events 20000            done in a second
+  tamis demo --access buffered --reads 300000           the same reads through the block cache
   tamis demo --json > demo.json";
 
 /// Make a store of real input in a temporary folder, read it in every way, and show what it cost
@@ -42,12 +43,37 @@ pub(crate) struct DemoArgs {
     /// How many reads each step makes
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     reads: u64,
+    /// How tables are read
+    #[arg(long, value_enum, default_value_t = AccessName::Mapped)]
+    access: AccessName,
     /// Keep the store
     #[arg(long)]
     keep: bool,
     /// The report as a JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// [`Access`] by its name.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum AccessName {
+    /// Used where they lie
+    Mapped,
+    /// Through the block cache, from the page cache
+    Buffered,
+    /// Through the block cache, past the page cache
+    Direct,
+}
+
+impl AccessName {
+    fn options(self) -> Options {
+        let table_access = match self {
+            Self::Mapped => Access::Mapped,
+            Self::Buffered => Access::Buffered,
+            Self::Direct => Access::Direct,
+        };
+        Options { table_access, ..Options::default() }
+    }
 }
 
 /// One line of the report.
@@ -85,10 +111,10 @@ impl DemoArgs {
             )));
         }
         let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir()?;
-        let mut demo = Demo::open(folder.path())?;
+        let mut demo = Demo::open(folder.path(), self.access)?;
         let samples = demo.fill(&self)?;
         let write_statistics = demo.db.statistics();
-        demo.open_again(folder.path())?;
+        demo.open_again(folder.path(), self.access)?;
         demo.read(&samples)?;
         let report = report::Report {
             steps: &demo.steps,
@@ -116,18 +142,18 @@ impl DemoArgs {
 }
 
 impl Demo {
-    fn open(folder: &Path) -> Result<Self, Failure> {
-        let db = Db::open_with(folder, Options::default())?;
+    fn open(folder: &Path, access: AccessName) -> Result<Self, Failure> {
+        let db = Db::open_with(folder, access.options())?;
         let paths = db.get_or_create_keyspace("paths", KeyspaceOptions::default())?;
         let events = db.get_or_create_keyspace("events", KeyspaceOptions::default())?;
         Ok(Self { db, paths, events, clock: SystemClock::default(), steps: Vec::new() })
     }
 
     /// Closes the store and opens it again, as the next program would.
-    fn open_again(&mut self, folder: &Path) -> Result<(), Failure> {
+    fn open_again(&mut self, folder: &Path, access: AccessName) -> Result<(), Failure> {
         self.db.clone().close()?;
         let start = self.clock.now();
-        let reopened = Self::open(folder)?;
+        let reopened = Self::open(folder, access)?;
         let seconds = (self.clock.now() - start).as_secs_f64();
         (self.db, self.paths, self.events) = (reopened.db, reopened.paths, reopened.events);
         let name = "close, open again";
