@@ -330,3 +330,28 @@ fn with_a_failing_disk_a_full_stop_is_an_error_and_ends_with_the_failure() {
     assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len() + 1);
     db.flush().unwrap();
 }
+/// Old files that could not be deleted were tried again and again, without an end, by the thread of the write.
+#[test]
+fn old_files_that_can_not_be_deleted_stop_nobody() {
+    for kind in [OperationKind::Rename, OperationKind::Remove] {
+        let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+        let options = Options { workers: 0, ..Options::default() };
+        let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1)).unwrap();
+        let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+        let mut random = Random(1);
+        let mut keys = BTreeSet::new();
+        let mut fill = || {
+            for _ in 0..2_000 {
+                let key = random.below(1_000).to_be_bytes();
+                keyspace.put(key, [7; 100]).unwrap();
+                keys.insert(key);
+            }
+        };
+        fill();
+        let rule = Rule::error(ErrorKind::PermissionDenied).on(&[kind]).path(".obsolete").forever();
+        let rule = vfs.add_rule(rule);
+        fill();
+        assert!(vfs.hit_count(rule) > 0, "{kind:?}");
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), keys.len());
+    }
+}

@@ -1,0 +1,292 @@
+//! Keyspaces that are made, dropped and made again: what of them survives, what does not, and what they may cost others.
+
+use std::{collections::BTreeMap, path::Path};
+
+use tamis::{Compression, Db, Durability, Error, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis_vfs::{MemVfs, Vfs};
+
+use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+
+fn open(vfs: &MemVfs) -> Db {
+    open_in_memory(vfs, inline_options()).unwrap()
+}
+
+fn count(vfs: &MemVfs, suffix: &str) -> usize {
+    vfs.list(Path::new(FOLDER)).unwrap().iter().filter(|file| file.name.ends_with(suffix)).count()
+}
+
+fn log_bytes(vfs: &MemVfs) -> u64 {
+    let files = vfs.list(Path::new(FOLDER)).unwrap();
+    files.iter().filter(|file| file.name.ends_with(".log")).map(|file| file.length).sum()
+}
+
+fn fill(keyspace: &Keyspace, count: u32, length: usize) {
+    for index in 0..count {
+        keyspace.put(index.to_be_bytes(), vec![index as u8; length]).unwrap();
+    }
+}
+
+fn is_dropped<T>(result: tamis::Result<T>) -> bool {
+    matches!(result, Err(Error::KeyspaceDropped))
+}
+
+#[test]
+fn a_dropped_keyspace_is_gone_for_its_handles_and_goes_on_for_begun_scans() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    db.put("kept", "1").unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    fill(&keyspace, 3_000, 100);
+    let snapshot = db.snapshot();
+    let mut begun = keyspace.range::<&[u8]>(..);
+    assert!(begun.advance().unwrap());
+    let table_count = count(&vfs, ".table");
+    assert!(table_count > 2);
+    db.drop_keyspace("k").unwrap();
+
+    let mut batch = WriteBatch::new();
+    batch.put(&db.default_keyspace(), "half", "1").unwrap();
+    batch.put(&keyspace, "half", "2").unwrap();
+    assert!(is_dropped(db.write(batch)));
+    assert!(db.get("half").unwrap().is_none(), "half a batch was written");
+    assert!(is_dropped(keyspace.put("a", "b")) && is_dropped(keyspace.delete("a")));
+    assert!(is_dropped(keyspace.get("a")) && is_dropped(keyspace.multi_get(["a"])));
+    assert!(is_dropped(keyspace.first()) && is_dropped(keyspace.range::<&[u8]>(..).next().unwrap()));
+    assert!(is_dropped(snapshot.get(&keyspace, "a")));
+    assert!(is_dropped(snapshot.prefix(&keyspace, "a").next_back().unwrap()));
+    assert!(is_dropped(db.compact_range::<&[u8]>(&keyspace, ..)));
+    assert!(matches!(db.keyspace("k"), Err(Error::KeyspaceNotFound { .. })));
+    assert!(matches!(db.drop_keyspace("k"), Err(Error::KeyspaceNotFound { .. })));
+    assert_eq!(db.keyspace_names(), ["default"]);
+
+    // Its files live as long as the scan that reads them.
+    assert_eq!(begun.by_ref().count(), 2_999);
+    assert_eq!(count(&vfs, ".table"), table_count);
+    drop((begun, keyspace, snapshot));
+    db.put("more", "1").unwrap();
+    assert_eq!(count(&vfs, ".table"), 0, "the files of a dropped keyspace go");
+    assert_eq!(db.get("kept").unwrap().unwrap(), b"1");
+}
+
+#[test]
+fn a_name_that_is_taken_again_begins_empty_however_the_database_ends() {
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        let mut vfs = MemVfs::new();
+        let mut db = open(&vfs);
+        // What the keyspace of each name holds now.
+        let mut models: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+        for step in 0..400 {
+            let name = format!("k{}", random.below(3));
+            match random.below(40) {
+                0..2 => match models.remove(&name) {
+                    Some(_) => db.drop_keyspace(&name).unwrap(),
+                    None => {
+                        assert!(
+                            db.create_keyspace(&name, small_keyspace()).unwrap().first().unwrap().is_none()
+                        );
+                        models.insert(name, BTreeMap::new());
+                    }
+                },
+                2 => db.flush().unwrap(),
+                3 => {
+                    db.close().unwrap();
+                    db = open(&vfs);
+                }
+                4 => {
+                    // The machine loses power: what was synced is there, and so are all keyspaces.
+                    db.persist(Durability::Synced).unwrap();
+                    let after = vfs.crash_clone(seed + step);
+                    drop(db);
+                    vfs = after;
+                    db = open(&vfs);
+                }
+                _ => {
+                    if let Some(model) = models.get_mut(&name) {
+                        let (key, value) = (random.below(50), random.next());
+                        let keyspace = db.keyspace(&name).unwrap();
+                        keyspace.put(key.to_be_bytes(), value.to_be_bytes().repeat(100)).unwrap();
+                        model.insert(key, value);
+                    }
+                }
+            }
+            if step % 20 == 0 {
+                let names: Vec<_> = models.keys().map(String::as_str).collect();
+                assert_eq!(&db.keyspace_names()[1..], names);
+                for (name, model) in &models {
+                    let found: BTreeMap<u64, u64> = entries(&db.keyspace(name).unwrap());
+                    assert_eq!(&found, model, "{name}");
+                }
+            }
+        }
+    }
+}
+
+fn entries(keyspace: &Keyspace) -> BTreeMap<u64, u64> {
+    let number = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().unwrap());
+    keyspace
+        .range::<&[u8]>(..)
+        .map(|entry| entry.unwrap())
+        .map(|(key, value)| (number(&key), number(&value)))
+        .collect()
+}
+
+#[test]
+fn making_and_dropping_survive_the_machine_when_the_calls_return() {
+    for seed in 0..20 {
+        let vfs = MemVfs::new();
+        let db = open(&vfs);
+        db.create_keyspace("made", small_keyspace()).unwrap();
+        db.create_keyspace("dropped", small_keyspace()).unwrap().put("key", "value").unwrap();
+        db.drop_keyspace("dropped").unwrap();
+        let db = open(&vfs.crash_clone(seed));
+        assert_eq!(db.keyspace_names(), ["default", "made"], "seed {seed}");
+    }
+}
+
+#[test]
+fn options_stay_with_their_keyspace() {
+    let vfs = MemVfs::new();
+    let options = KeyspaceOptions {
+        memtable_bytes: 1 << 20,
+        block_bytes: 8192,
+        table_bytes: 3 << 20,
+        compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
+        filter_bits_per_key: vec![12.5, 8.0, 0.0],
+        key_column: true,
+        size_ratio: 7,
+        level0_runs: 3,
+    };
+    let db = open(&vfs);
+    assert_eq!(db.create_keyspace("k", options.clone()).unwrap().options(), &options);
+    for _ in 0..3 {
+        let db = open_again(&vfs, &db);
+        assert_eq!(db.keyspace("k").unwrap().options(), &options);
+        // The options of a keyspace that is there are not changed by asking for others.
+        let found = db.get_or_create_keyspace("k", KeyspaceOptions::default()).unwrap();
+        assert_eq!(found.options(), &options);
+        assert_eq!(db.default_keyspace().options(), &KeyspaceOptions::default());
+    }
+}
+
+/// Closes what is open and opens it again.
+fn open_again(vfs: &MemVfs, db: &Db) -> Db {
+    db.clone().close().unwrap();
+    open(vfs)
+}
+
+#[test]
+fn a_batch_over_keyspaces_is_whole_after_any_crash() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        let vfs = MemVfs::new();
+        let db = open(&vfs);
+        let keyspaces: Vec<_> =
+            (0..4).map(|index| db.create_keyspace(&format!("k{index}"), small_keyspace()).unwrap()).collect();
+        let mut synced = 0;
+        let step_count = 20 + random.below(200);
+        for step in 1..=step_count {
+            let mut batch = WriteBatch::new();
+            for keyspace in &keyspaces {
+                // Of very different sizes, so that the keyspaces are flushed at different times.
+                let length = 8 + random.below(if keyspace.name() == "k1" { 3_000 } else { 20 }) as usize;
+                let mut value = step.to_be_bytes().to_vec();
+                value.resize(length, 0);
+                batch.put(keyspace, "last", value).unwrap();
+            }
+            let is_synced = random.below(10) == 0;
+            let durability = if is_synced { Durability::Synced } else { Durability::Buffered };
+            db.write_with(batch, durability).unwrap();
+            synced = if is_synced { step } else { synced };
+            if random.below(40) == 0 {
+                db.flush().unwrap();
+                synced = step;
+            }
+        }
+        let db = open(&vfs.crash_clone(seed));
+        let last = |index: u32| {
+            let value = db.keyspace(&format!("k{index}")).unwrap().get("last").unwrap();
+            value.map_or(0, |value| u64::from_be_bytes(value[..8].try_into().unwrap()))
+        };
+        let found: Vec<u64> = (0..4).map(last).collect();
+        assert!(found.iter().all(|step| *step == found[0]), "half a batch was found: {found:?}");
+        assert!(found[0] >= synced, "{} was synced, {} was found", synced, found[0]);
+    }
+}
+
+#[test]
+fn an_idle_keyspace_keeps_no_log_alive() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, Options { log_bytes_max: 1 << 20, ..inline_options() }).unwrap();
+    let idle = db.create_keyspace("idle", KeyspaceOptions::default()).unwrap();
+    let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
+    idle.put("only", "entry").unwrap();
+    for round in 0..20 {
+        fill(&busy, 2_000, 100);
+        let logged = log_bytes(&vfs);
+        // The limit, and what one memtable of the busy keyspace adds before the next segment begins.
+        assert!(logged < (1 << 20) + (256 << 10), "round {round}: {logged} bytes of log");
+        assert_eq!(db.statistics().log_bytes, logged);
+    }
+    let of = |statistics: &Statistics, name: &str| {
+        statistics.keyspaces.iter().find(|keyspace| keyspace.name == name).unwrap().clone()
+    };
+    assert_eq!(of(&db.statistics(), "idle").levels.len(), 1, "the idle memtable was flushed");
+    let db = open_again(&vfs, &db);
+    assert!(db.open_report().replayed_entries < 20_000);
+    assert_eq!(db.keyspace("idle").unwrap().get("only").unwrap().unwrap(), b"entry");
+    assert_eq!(db.keyspace("busy").unwrap().range::<&[u8]>(..).count(), 2_000);
+}
+
+#[test]
+fn a_dropped_keyspace_keeps_no_log_alive() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    let dropped = db.create_keyspace("dropped", KeyspaceOptions::default()).unwrap();
+    let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
+    fill(&dropped, 1_000, 100);
+    db.drop_keyspace("dropped").unwrap();
+    fill(&busy, 4_000, 100);
+    db.flush().unwrap();
+    assert!(log_bytes(&vfs) < 4_096, "{} bytes of log are left of nothing", log_bytes(&vfs));
+    let db = open_again(&vfs, &db);
+    assert_eq!(db.open_report().replayed_entries, 0);
+    assert_eq!(db.keyspace_names(), ["busy", "default"]);
+}
+
+#[test]
+fn hundreds_of_keyspaces_live_side_by_side() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    let name = |index: u64| format!("tenant/{index:04}");
+    for index in 0..300 {
+        let keyspace = db.create_keyspace(&name(index), small_keyspace()).unwrap();
+        for entry in 0..5 {
+            keyspace.put((index * entry).to_be_bytes(), index.to_be_bytes()).unwrap();
+        }
+        if index == 150 {
+            db.flush().unwrap();
+        }
+    }
+    let db = open_again(&vfs, &db);
+    let check = |db: &Db, index: u64| {
+        let found = db.keyspace(&name(index)).unwrap();
+        let keys: Vec<_> = found.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec()).collect();
+        let mut expected: Vec<_> = (0..5).map(|entry| (index * entry).to_be_bytes().to_vec()).collect();
+        expected.dedup();
+        assert_eq!(keys, expected, "{index}");
+    };
+    (0..300).for_each(|index| check(&db, index));
+    for index in (0..300).step_by(2) {
+        db.drop_keyspace(&name(index)).unwrap();
+    }
+    let db = open_again(&vfs, &db);
+    assert_eq!(db.keyspace_names().len(), 151);
+    (1..300).step_by(2).for_each(|index| check(&db, index));
+    assert!(db.verify().unwrap().is_sound());
+    // One table each of the first half, at most.
+    db.flush().unwrap();
+    assert!(count(&vfs, ".table") <= 150, "{} tables", count(&vfs, ".table"));
+}
