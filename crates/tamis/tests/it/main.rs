@@ -9,6 +9,7 @@ mod concurrent;
 mod cost;
 mod crash;
 mod fault;
+mod golden_db;
 mod keyspaces;
 mod model;
 mod options;

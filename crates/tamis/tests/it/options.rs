@@ -1,11 +1,22 @@
-//! Options that decide how a folder is opened and what stays in the process: what each of them changes.
+//! Every option matters: what each of them changes, seen from outside.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use tamis::{Durability, Error, Options, WriteBatch};
-use tamis_vfs::{MemVfs, Vfs};
+use parking_lot::Mutex;
+use tamis::{
+    Compression, Db, Durability, Error, Event, EventListener, Joined, Keyspace, KeyspaceOptions,
+    KeyspaceStatistics, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner, WriteBatch,
+};
+use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory};
+use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
 #[test]
 fn a_missing_database_is_made_only_where_that_is_asked_for() {
@@ -60,4 +71,355 @@ fn deferred_writes_wait_in_the_process_up_to_their_bound() {
     assert!(all_waits < 500, "{all_waits} bytes were given to the system");
     assert!(some_waits > all_waits && none_waits > some_waits, "{all_waits} {some_waits} {none_waits}");
     assert!(none_waits > 1_000, "{none_waits} bytes were given to the system");
+}
+
+/// Writes as many entries of 100 bytes in a random order, and waits for what becomes due.
+fn fill(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    let mut random = Random(1);
+    for _ in 0..count {
+        keyspace.put(random.next().to_be_bytes(), [b'v'; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    keyspace
+}
+
+/// As [`fill`], with runs at L0 at its end.
+fn fill_all_levels(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
+    let keyspace = fill(db, KeyspaceOptions { level0_runs: 4, ..options }, count);
+    while of_keyspace(&db.statistics()).levels[0].run_count == 0 {
+        for index in 0..100_u8 {
+            keyspace.put([index, 0], [b'v'; 100]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    keyspace
+}
+
+/// A store of one table of 5,000 entries on a recording file system, opened again with `options`.
+fn table_store(options: Options) -> (RecordVfs, Db, Keyspace) {
+    let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
+    let open =
+        |options| Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    fill(&open(inline_options()), KeyspaceOptions::default(), 5_000);
+    let db = open(options);
+    let keyspace = db.keyspace("k").unwrap();
+    (vfs, db, keyspace)
+}
+
+fn of_keyspace(statistics: &Statistics) -> KeyspaceStatistics {
+    statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().clone()
+}
+
+/// What a fill with these options leaves.
+fn filled(change: impl Fn(&mut KeyspaceOptions)) -> Statistics {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let mut options = small_keyspace();
+    change(&mut options);
+    fill(&db, options, 8_000);
+    db.statistics()
+}
+
+#[test]
+fn deferred_writes_wait_a_tenth_of_a_second_at_most() {
+    let vfs = MemVfs::new();
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(7) };
+    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, inline_options(), runtime).unwrap();
+    let log_bytes = || -> u64 {
+        let files = vfs.list(Path::new(FOLDER)).unwrap();
+        files.iter().filter(|file| file.name.ends_with(".log")).map(|file| file.length).sum()
+    };
+    let put = |key: &str| {
+        let mut batch = WriteBatch::new();
+        batch.put(&db.default_keyspace(), key, [0; 1_000]).unwrap();
+        db.write_with(batch, Durability::Deferred).unwrap();
+    };
+    put("a");
+    clock.advance(Duration::from_millis(99));
+    put("b");
+    assert!(log_bytes() < 1_000);
+    clock.advance(Duration::from_millis(1));
+    put("c");
+    assert!(log_bytes() > 2_000, "{} bytes were given to the system", log_bytes());
+}
+
+#[test]
+fn cache_bytes_decide_what_is_read_again() {
+    let second_scan = |cache_bytes| {
+        let options = Options { cache_bytes, table_access: Access::Buffered, ..inline_options() };
+        let (_, db, keyspace) = table_store(options);
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        let before = db.statistics();
+        assert!(before.cache_bytes <= cache_bytes);
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        db.statistics().blocks_read - before.blocks_read
+    };
+    let (none, some, all) = (second_scan(0), second_scan(200 << 10), second_scan(4 << 20));
+    assert!(none > 130, "{none} blocks");
+    assert!((1..none).contains(&some), "{some} blocks with a cache of a third of the store");
+    assert_eq!(all, 0);
+}
+
+#[test]
+fn cache_pinned_percent_decides_whether_filters_and_indexes_stay() {
+    let cost = |cache_pinned_percent| {
+        let options = Options {
+            cache_bytes: 1 << 20,
+            cache_pinned_percent,
+            table_access: Access::Buffered,
+            ..inline_options()
+        };
+        let (vfs, db, keyspace) = table_store(options);
+        keyspace.get([1; 8]).unwrap();
+        vfs.reset();
+        for first in 0..200_u8 {
+            keyspace.get([first; 8]).unwrap();
+        }
+        let statistics = db.statistics();
+        (
+            vfs.tally_of(OperationKind::Read, ".table").bytes,
+            statistics.cache_pinned_bytes,
+            statistics.not_kept,
+        )
+    };
+    let (kept_reads, kept_bytes, not_kept) = cost(20);
+    assert!(kept_bytes > 6_000 && not_kept == 0, "{kept_bytes} bytes are kept, {not_kept} things are not");
+    assert!(kept_reads < 100 << 10, "{kept_reads} bytes were read");
+    let (lost_reads, lost_bytes, not_kept) = cost(0);
+    assert!(lost_bytes == 0 && not_kept == 2, "{lost_bytes} bytes are kept, {not_kept} things are not");
+    assert!(lost_reads > 10 * kept_reads, "{lost_reads} bytes were read");
+}
+
+#[test]
+fn table_access_decides_how_blocks_are_read() {
+    for (access, has_reads, is_aligned) in
+        [(Access::Buffered, true, false), (Access::Direct, true, true), (Access::Mapped, false, true)]
+    {
+        let options = Options { table_access: access, cache_bytes: 4 << 20, ..inline_options() };
+        let (vfs, db, keyspace) = table_store(options);
+        vfs.reset();
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        let operations = vfs.operations();
+        let reads: Vec<_> =
+            operations.iter().filter(|operation| operation.kind == OperationKind::Read).collect();
+        assert_eq!(!reads.is_empty(), has_reads, "{access:?}");
+        let aligned = |read: &&tamis_vfs::Operation| {
+            read.offset.is_multiple_of(4096) && read.length_bytes.is_multiple_of(4096)
+        };
+        assert_eq!(reads.iter().all(|read| aligned(read)), is_aligned, "{access:?}");
+        // Mapped blocks take none of the cache.
+        assert_eq!(db.statistics().cache_bytes > 0, has_reads, "{access:?}");
+    }
+}
+
+#[derive(Debug, Default)]
+struct CountingSpawner(AtomicUsize);
+
+impl Spawner for CountingSpawner {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        SystemSpawner.spawn(name, work)
+    }
+}
+
+#[test]
+fn workers_are_started_and_without_any_the_writer_works() {
+    for workers in [0, 1, 3] {
+        let spawner = Arc::new(CountingSpawner::default());
+        let runtime = Runtime { spawner: Arc::<CountingSpawner>::clone(&spawner), ..Runtime::system() };
+        let options = Options { workers, ..inline_options() };
+        let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
+        assert_eq!(spawner.0.load(Ordering::SeqCst), workers);
+        let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+        for index in 0..2_000_u32 {
+            keyspace.put(index.to_be_bytes(), [1; 100]).unwrap();
+        }
+        if workers == 0 {
+            let state = of_keyspace(&db.statistics());
+            assert_eq!(state.sealed_memtable_count, 0, "what a write made due is done when it returns");
+            assert!(db.statistics().flushes > 2);
+        }
+        db.flush().unwrap();
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), 2_000);
+    }
+}
+
+#[test]
+fn log_bytes_max_bounds_the_log() {
+    let log_bytes = |log_bytes_max| {
+        let options = Options { log_bytes_max, ..inline_options() };
+        let db = open_in_memory(&MemVfs::new(), options).unwrap();
+        let mut greatest = 0;
+        for index in 0..5_000_u32 {
+            db.put(index.to_be_bytes(), [1; 1_000]).unwrap();
+            greatest = greatest.max(db.statistics().log_bytes);
+        }
+        greatest
+    };
+    let (bounded, free) = (log_bytes(1 << 20), log_bytes(1 << 30));
+    assert!(bounded < (1 << 20) + 4_096, "{bounded} bytes");
+    assert!(free > 5_000_000, "{free} bytes");
+}
+
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<Event>>);
+
+impl EventListener for Told {
+    fn on_event(&self, event: &Event) {
+        self.0.lock().push(event.clone());
+    }
+}
+
+#[test]
+fn a_listener_is_told_of_flushes_and_compactions() {
+    let told = Arc::new(Told::default());
+    let listener: Arc<dyn EventListener> = Arc::<Told>::clone(&told);
+    let options = Options { listener: Some(listener), ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    fill(&db, small_keyspace(), 4_000);
+    let statistics = db.statistics();
+    let events = told.0.lock();
+    let flushed = events.iter().filter_map(|event| match event {
+        Event::Flushed { keyspace, bytes } if keyspace == "k" => Some(*bytes),
+        _ => None,
+    });
+    let flushed: Vec<u64> = flushed.collect();
+    assert_eq!(flushed.len() as u64, statistics.flushes);
+    assert_eq!(flushed.iter().sum::<u64>(), statistics.flush_bytes_written);
+    let compacted = events.iter().filter_map(|event| match event {
+        Event::Compacted { level, output_level, bytes_read, bytes_written, .. } => {
+            assert!(level <= output_level && *bytes_read > 0);
+            Some(*bytes_written)
+        }
+        _ => None,
+    });
+    assert_eq!(compacted.sum::<u64>(), statistics.compaction_bytes_written);
+    assert!(statistics.compactions > 0);
+}
+
+#[test]
+fn memtable_bytes_decide_how_often_is_flushed() {
+    let small = filled(|options| options.memtable_bytes = 64 << 10);
+    let large = filled(|options| options.memtable_bytes = 512 << 10);
+    assert!(small.flushes >= 5 * large.flushes, "{} and {} flushes", small.flushes, large.flushes);
+    assert!(small.write_amplification() > large.write_amplification());
+}
+
+#[test]
+fn table_bytes_decide_how_many_tables_there_are() {
+    let tables = |statistics: &Statistics| -> usize {
+        of_keyspace(statistics).levels.iter().map(|level| level.table_count).sum()
+    };
+    let small = tables(&filled(|options| options.table_bytes = 64 << 10));
+    let large = tables(&filled(|options| options.table_bytes = 4 << 20));
+    assert!(small > 2 * large, "{small} and {large} tables");
+}
+
+#[test]
+fn block_bytes_decide_what_a_read_costs() {
+    for block_bytes in [4096, 8192, 65_536] {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let options = KeyspaceOptions { block_bytes, level0_runs: 64, ..KeyspaceOptions::default() };
+        let keyspace = fill(&db, options, 5_000);
+        keyspace.get(Random(1).next().to_be_bytes()).unwrap().unwrap();
+        let statistics = db.statistics();
+        assert_eq!((statistics.blocks_read, statistics.bytes_read), (1, u64::from(block_bytes)));
+    }
+}
+
+#[test]
+fn compression_makes_the_levels_it_is_given_for_smaller() {
+    let bytes_per_entry = |compression: &[Compression]| -> Vec<u64> {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let options = KeyspaceOptions { compression: compression.to_vec(), ..small_keyspace() };
+        fill_all_levels(&db, options, 8_000);
+        let statistics = db.statistics();
+        let levels = of_keyspace(&statistics).levels;
+        levels
+            .iter()
+            .filter(|level| level.entry_count > 0)
+            .map(|level| level.bytes / level.entry_count)
+            .collect()
+    };
+    let (none, zstd) = (Compression::None, Compression::Zstd(3));
+    let plain = bytes_per_entry(&[none]);
+    assert!(plain.len() > 1 && plain.iter().all(|&bytes| bytes > 100), "{plain:?}");
+    for compression in [zstd, Compression::Lz4] {
+        let packed = bytes_per_entry(&[compression]);
+        assert!(packed.iter().all(|&bytes| bytes < 60), "{compression:?}: {packed:?}");
+    }
+    // No list at all is no compression.
+    assert!(bytes_per_entry(&[]).iter().all(|&bytes| bytes > 100));
+    // L0 as it is, everything below packed.
+    let mixed = bytes_per_entry(&[none, zstd]);
+    assert!(mixed.first() > Some(&100) && mixed.last() < Some(&60), "{mixed:?}");
+}
+
+#[test]
+fn filter_bits_per_key_decide_how_often_a_filter_errs() {
+    let errors = |bits: f32| {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let options = KeyspaceOptions { filter_bits_per_key: vec![bits], ..KeyspaceOptions::default() };
+        let keyspace = fill(&db, options, 5_000);
+        let mut random = Random(77);
+        for _ in 0..4_000 {
+            assert!(keyspace.get(random.next().to_be_bytes()).unwrap().is_none());
+        }
+        let statistics = db.statistics();
+        let asked: u64 = statistics.filters.iter().map(|level| level.asked).sum();
+        assert_eq!(asked, if bits > 0.0 { 4_000 } else { 0 });
+        statistics.blocks_read + statistics.cache_hits
+    };
+    let (none, few, many) = (errors(0.0), errors(4.0), errors(16.0));
+    assert_eq!(none, 4_000);
+    assert!((200..1_000).contains(&few) && many < 20, "{few} and {many} errors");
+    // Per level: none at L0, some below.
+    let statistics = {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let bits = vec![0.0, 10.0];
+        let options = KeyspaceOptions { filter_bits_per_key: bits, ..small_keyspace() };
+        let keyspace = fill_all_levels(&db, options, 8_000);
+        (0..200_u8).for_each(|first| drop(keyspace.get([first, 7]).unwrap()));
+        db.statistics()
+    };
+    assert_eq!(statistics.filters[0].asked, 0);
+    assert!(statistics.filters.iter().skip(1).any(|level| level.asked > 100));
+}
+
+#[test]
+fn a_key_column_is_written_where_it_is_asked_for() {
+    let without = filled(|options| options.level0_runs = 64);
+    let with = filled(|options| (options.level0_runs, options.key_column) = (64, true));
+    let added = with.flush_bytes_written - without.flush_bytes_written;
+    // 8,000 random keys of 8 bytes.
+    assert!((8_000 * 6..8_000 * 12).contains(&added), "{added} bytes");
+}
+
+#[test]
+fn size_ratio_decides_how_many_levels_there_are() {
+    let level_count = |size_ratio| {
+        let statistics = filled(|options| options.size_ratio = size_ratio);
+        of_keyspace(&statistics).levels.iter().filter(|level| level.table_count > 0).count()
+    };
+    let (narrow, wide) = (level_count(2), level_count(20));
+    assert!(narrow > wide, "{narrow} levels at ratio 2, {wide} at ratio 20");
+}
+
+#[test]
+fn level0_runs_decide_when_runs_are_merged() {
+    let greatest = |level0_runs| {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let keyspace = db.create_keyspace("k", KeyspaceOptions { level0_runs, ..small_keyspace() }).unwrap();
+        let mut random = Random(1);
+        let mut greatest = 0;
+        for _ in 0..8_000 {
+            keyspace.put(random.next().to_be_bytes(), [b'v'; 100]).unwrap();
+            let levels = of_keyspace(&db.statistics()).levels;
+            greatest = greatest.max(levels.first().map_or(0, |level| level.run_count));
+        }
+        greatest
+    };
+    assert_eq!((greatest(1), greatest(2), greatest(8)), (0, 1, 7));
 }

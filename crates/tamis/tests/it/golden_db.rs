@@ -1,0 +1,186 @@
+//! A whole database of version 1, frozen: this version writes the same bytes, and every later one opens and reads it.
+//!
+//! Where the same formats come about in another order (other file numbers, say), `TAMIS_REWRITE=1` writes it anew. A
+//! change of a format leaves it as it is and adds the folder of another version.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use tamis::{Db, KeyspaceOptions, Options, WriteBatch};
+use tamis_vfs::{MemVfs, OsVfs, Vfs};
+
+use crate::support::{FOLDER, inline_options, open_in_memory};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What each keyspace holds.
+type Models = BTreeMap<&'static str, Model>;
+
+fn golden(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join("db")
+}
+
+struct Program {
+    db: Db,
+    models: Models,
+}
+
+impl Program {
+    fn put(&mut self, batch: &mut WriteBatch, name: &'static str, key: &[u8], value: &[u8]) {
+        let keyspace = self.db.keyspace(name).unwrap();
+        batch.put(&keyspace, key, value).unwrap();
+        self.models.entry(name).or_default().insert(key.to_vec(), value.to_vec());
+    }
+
+    fn delete(&mut self, batch: &mut WriteBatch, name: &'static str, key: &[u8]) {
+        batch.delete(&self.db.keyspace(name).unwrap(), key).unwrap();
+        self.models.entry(name).or_default().remove(key);
+    }
+
+    /// Numbered keys with values that tell their round; every seventh key is deleted instead.
+    fn round(&mut self, name: &'static str, round: u32, numbers: std::ops::Range<u32>) {
+        let mut batch = WriteBatch::new();
+        for number in numbers {
+            let key = format!("{name}/{number:05}").into_bytes();
+            if round > 0 && number % 7 == 0 {
+                self.delete(&mut batch, name, &key);
+            } else {
+                self.put(&mut batch, name, &key, format!("round {round} of {number}").as_bytes());
+            }
+        }
+        self.db.write(batch).unwrap();
+    }
+}
+
+/// Compression is left out: what its crates write may change, what they wrote stays readable (the golden tables).
+fn options() -> KeyspaceOptions {
+    KeyspaceOptions {
+        filter_bits_per_key: vec![12.0, 8.0, 0.0],
+        level0_runs: 8,
+        ..KeyspaceOptions::default()
+    }
+}
+
+/// Makes the database: tables of two levels, runs at L0, a filter file, a key column, tombstones, a value larger than
+/// a block, a dropped keyspace, and a log that is to be replayed.
+fn write_all(vfs: &MemVfs) -> Models {
+    let db = open_in_memory(vfs, inline_options()).unwrap();
+    db.create_keyspace("events", KeyspaceOptions { key_column: true, size_ratio: 4, ..options() }).unwrap();
+    db.create_keyspace("dropped", options()).unwrap().put("gone", "gone").unwrap();
+    db.create_keyspace("users", KeyspaceOptions { block_bytes: 8192, ..options() }).unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    let mut program = Program { db, models: Models::new() };
+    program.round("events", 0, 0..300);
+    program.round("users", 0, 0..100);
+    let all = program.db.keyspace("events").unwrap();
+    program.db.compact_range::<&[u8]>(&all, ..).unwrap();
+    program.round("events", 1, 100..200);
+    program.db.flush().unwrap();
+    program.round("events", 2, 150..320);
+    program.round("users", 2, 50..120);
+    program.db.flush().unwrap();
+    program.db.rebuild_filters(&program.db.keyspace("users").unwrap(), 16.0).unwrap();
+    // Over all keyspaces, in the log alone.
+    let mut batch = WriteBatch::new();
+    let large: Vec<u8> = (0..9_000_u32).map(|index| (index % 251) as u8).collect();
+    program.put(&mut batch, "default", b"large", &large);
+    program.put(&mut batch, "default", &[0], b"");
+    program.put(&mut batch, "default", &[0xFF; 40], b"last");
+    program.put(&mut batch, "users", b"users/00001", b"in the log");
+    program.delete(&mut batch, "events", b"events/00001");
+    program.db.write(batch).unwrap();
+    drop(all);
+    let Program { db, models } = program;
+    db.close().unwrap();
+    models
+}
+
+fn files(vfs: &dyn Vfs, folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = vfs.list(folder).unwrap().into_iter().map(|entry| entry.name).filter(|name| name != "LOCK");
+    names.map(|name| (name.clone(), vfs.read(&folder.join(&name)).unwrap())).collect()
+}
+
+/// A copy in memory.
+fn copy(source: &Path) -> MemVfs {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new(FOLDER)).unwrap();
+    for (name, bytes) in files(&OsVfs, source) {
+        vfs.create(&Path::new(FOLDER).join(name)).unwrap().append(&bytes).unwrap();
+    }
+    vfs
+}
+
+fn check(db: &Db, models: &Models) {
+    assert_eq!(db.keyspace_names(), ["default", "events", "users"]);
+    for (name, model) in models {
+        let keyspace = db.keyspace(name).unwrap();
+        let own = |entry: tamis::Result<(tamis::Slice, tamis::Slice)>| {
+            let (key, value) = entry.unwrap();
+            (key.to_vec(), value.to_vec())
+        };
+        let forward: Vec<_> = keyspace.range::<&[u8]>(..).map(own).collect();
+        let mut backward: Vec<_> = keyspace.range::<&[u8]>(..).rev().map(own).collect();
+        backward.reverse();
+        let expected: Vec<_> = model.clone().into_iter().collect();
+        assert!(forward == expected && backward == expected, "{name}");
+        for number in 0..330 {
+            let key = format!("{name}/{number:05}").into_bytes();
+            assert_eq!(keyspace.get(&key).unwrap().as_deref(), model.get(&key).map(Vec::as_slice));
+        }
+    }
+    let report = db.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.faults);
+    assert_eq!(db.statistics().filters_ignored, 0);
+}
+
+#[test]
+fn a_database_is_written_as_the_frozen_one() {
+    let vfs = MemVfs::new();
+    let models = write_all(&vfs);
+    let written = files(&vfs, Path::new(FOLDER));
+    let folder = golden("v1");
+    if std::env::var_os("TAMIS_REWRITE").is_some() {
+        OsVfs.create_dir_all(&folder).unwrap();
+        for name in files(&OsVfs, &folder).keys() {
+            OsVfs.remove(&folder.join(name)).unwrap();
+        }
+        for (name, bytes) in &written {
+            OsVfs.create(&folder.join(name)).unwrap().append(bytes).unwrap();
+        }
+    }
+    let frozen = files(&OsVfs, &folder);
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&written), names(&frozen));
+    for (name, bytes) in &frozen {
+        let first = bytes.iter().zip(&written[name]).position(|(frozen, written)| frozen != written);
+        assert!(*bytes == written[name], "{name} is not written as it was: first other byte {first:?}");
+    }
+    assert!(models["events"].len() > 200 && models["users"].len() > 80);
+}
+
+#[test]
+fn the_frozen_database_is_read_whole_and_goes_on() {
+    let mut models = write_all(&MemVfs::new());
+    let vfs = copy(&golden("v1"));
+    let before = files(&vfs, Path::new(FOLDER));
+    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let report = db.open_report();
+    assert!(!report.is_new && report.replayed_entries == 5 && report.log_cuts.is_empty(), "{report:?}");
+    check(&db, &models);
+    assert_eq!(db.keyspace("events").unwrap().options().size_ratio, 4);
+    db.close().unwrap();
+    assert!(files(&vfs, Path::new(FOLDER)) == before);
+
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    check(&db, &models);
+    let users = db.keyspace("users").unwrap();
+    users.put("users/00002", "later").unwrap();
+    models.get_mut("users").unwrap().insert(b"users/00002".to_vec(), b"later".to_vec());
+    db.compact_range::<&[u8]>(&users, ..).unwrap();
+    db.flush().unwrap();
+    check(&db, &models);
+    db.clone().close().unwrap();
+    check(&open_in_memory(&vfs, inline_options()).unwrap(), &models);
+}
