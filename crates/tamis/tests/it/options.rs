@@ -208,7 +208,7 @@ fn table_access_decides_how_blocks_are_read() {
         let aligned = |read: &&tamis_vfs::Operation| {
             read.offset.is_multiple_of(4096) && read.length_bytes.is_multiple_of(4096)
         };
-        assert_eq!(reads.iter().all(|read| aligned(read)), is_aligned, "{access:?}");
+        assert_eq!(reads.iter().all(aligned), is_aligned, "{access:?}");
         // Mapped blocks take none of the cache.
         assert_eq!(db.statistics().cache_bytes > 0, has_reads, "{access:?}");
     }
