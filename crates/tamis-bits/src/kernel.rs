@@ -93,11 +93,38 @@ pub trait Task {
 }
 
 /// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2 where the processor has them. One choice for a whole
-/// walk, where a choice for each step of it would cost as much as the steps. Everything that the task calls must be
-/// `#[inline(always)]` to profit.
+/// walk, where a choice for each step of it would cost as much as the steps; and one load for the choice, where asking for
+/// three features takes three. Everything that the task calls must be `#[inline(always)]` to profit.
 #[inline]
 pub fn run<T: Task>(task: T) -> T::Output {
-    dispatch!("avx2", "bmi2", "popcnt" => run(task))
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if has_walk_features() {
+        // SAFETY: the functions of `x86_64` are safe but for the features that they are compiled for; the processor has
+        // been found to have them.
+        return unsafe { x86_64::run(task) };
+    }
+    portable::run(task)
+}
+
+/// Whether the processor has what [`run`] compiles for; asked once.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn has_walk_features() -> bool {
+    use std::arch::is_x86_feature_detected;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    // 0: not asked yet, 1: no, 2: yes. Whoever asks at the same time finds the same.
+    static KNOWN: AtomicU8 = AtomicU8::new(0);
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => {
+            let has = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt");
+            KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
+            has
+        }
+        known => known == 2,
+    }
 }
 
 /// Bit `i` of the answer: whether `bytes[i]` is at least `byte`.

@@ -8,14 +8,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of words")]
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
+use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
 };
 use tamis_workload::{
-    KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, non_empty_ranges,
+    KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, SplitMix64, non_empty_ranges,
 };
 
 const SPECS: [&str; 6] = [
@@ -95,6 +97,7 @@ impl Subject {
 }
 
 fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds], unit: f64) {
+    measure_index(keys);
     for spec in SPECS {
         let (subject, build_ns) = Subject::build(spec, keys);
         let missed = present.iter().filter(|query| !subject.ask(query)).count();
@@ -108,6 +111,46 @@ fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds],
         println!("    {design}");
         sets.iter().for_each(|(name, queries)| subject.report(name, queries, unit));
     }
+}
+
+/// The trie as an index with values of 8 bytes beside a `BTreeMap`: sizes, and times of searches for all keys in random order.
+fn measure_index(keys: &[Vec<u8>]) {
+    let shared =
+        |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    let pairs = keys.iter().zip(keys.iter().skip(1));
+    let label_count = keys.first().map_or(0, Vec::len)
+        + pairs.map(|(left, right)| right.len() - shared(left, right)).sum::<usize>();
+    let mut builder = TrieIndexBuilder::new(8);
+    for (number, key) in (0_u64..).zip(keys) {
+        builder.add(key, &number.to_le_bytes()).expect("sorted keys");
+    }
+    let bytes = builder.finish().expect("an index");
+    let index = TrieIndex::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens");
+    let map: BTreeMap<&[u8], u64> = keys.iter().map(Vec::as_slice).zip(0..).collect();
+    let mut random = SplitMix64::new(7);
+    let probes: Vec<&[u8]> = (0..TIMED_COUNT)
+        .filter_map(|_| keys.get(random.below(keys.len() as u64) as usize).map(Vec::as_slice))
+        .collect();
+    let in_index = time(probes.len(), || {
+        black_box(probes.iter().filter(|key| index.get(key).is_some()).count());
+    });
+    let in_map = time(probes.len(), || {
+        black_box(probes.iter().filter(|key| map.contains_key(**key)).count());
+    });
+    let scan = time(keys.len(), || {
+        let mut cursor = index.cursor();
+        cursor.first();
+        while cursor.key().is_some() {
+            cursor.next();
+        }
+        black_box(cursor.value());
+    });
+    let trie_bits = (bytes.len() - keys.len() * 8) as f64 * 8.0;
+    println!(
+        "  index: {label_count} labels, {:.2} bits/label, {:.2} bits/key; search {in_index:.1} ns, BTreeMap {in_map:.1} ns; scan {scan:.1} ns/key",
+        trie_bits / label_count as f64,
+        trie_bits / keys.len() as f64
+    );
 }
 
 fn bounds(ranges: &[(u64, u64)]) -> Vec<Bounds> {

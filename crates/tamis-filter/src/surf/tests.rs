@@ -210,7 +210,7 @@ fn hostile_keys_have_no_false_negatives_at_any_suffix_width() {
             let suffix = suffixes[(width as usize + number) % 3];
             let shape = [Shape::Best, Shape::Sparse, Shape::Dense][(width as usize / 3) % 3];
             // Bounds that no long key is copied for.
-            let bounds = bounds(&keys, if keys[0].len() > 1000 { 3 } else { 12 }, &mut state);
+            let bounds = bounds(&keys, if keys[0].len() > 1000 { 3 } else { 8 }, &mut state);
             check_everything(&open(encode(&keys, suffix, shape)), &keys, &bounds, 1);
         }
     }
@@ -253,14 +253,14 @@ fn all_ranges_of_a_small_universe_are_answered_rightly() {
         }
     }
     let digester = Digester::new(SEED);
-    for set in (1..1_u32 << strings.len()).step_by(11) {
+    for set in (1..1_u32 << strings.len()).step_by(17) {
         let keys: Vec<Vec<u8>> = strings
             .iter()
             .enumerate()
             .filter(|(index, _)| set >> index & 1 == 1)
             .map(|(_, key)| key.clone())
             .collect();
-        let turn = set as usize / 11;
+        let turn = set as usize / 17;
         let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1 + turn % 2)][turn % 4];
         let suffix = SuffixBits { hash: 0, real: [0, 3, 8, 16][turn / 4 % 4] };
         let filter = open(encode(&keys, suffix, shape));

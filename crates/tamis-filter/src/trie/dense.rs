@@ -48,24 +48,51 @@ impl Trie<'_> {
         None
     }
 
-    /// Labels with and without a child before label `at` (up to 256) of a node.
+    /// What lies before a node: labels with a child, and leaves.
     #[inline(always)]
-    pub(super) fn dense_before(&self, number: u32, at: u32) -> (u32, u32) {
+    fn dense_ranks(&self, number: u32) -> (u32, u32) {
         let group: [u8; 8] =
             chunk(self.bytes, self.layout.dense_groups + (number / DENSE_GROUP) as usize * 8);
         let own: [u8; 4] = chunk(self.bytes, self.layout.dense_ranks + number as usize * 4);
         let group = u64::from_le_bytes(group);
         let own = u32::from_le_bytes(own);
-        let mut children = (group as u32).wrapping_add(own & 0xffff);
-        let mut leaves = ((group >> 32) as u32).wrapping_add(own >> 16);
-        for word in 0..4 {
-            let below = at.saturating_sub(word * 64).min(64);
-            let mask = u64::MAX.checked_shr(64 - below).unwrap_or(0);
-            let with_child = self.dense_word(number, word + 4) & mask;
-            children = children.wrapping_add(with_child.count_ones());
-            let without = self.dense_word(number, word) & mask & !with_child;
-            leaves = leaves.wrapping_add(without.count_ones());
-        }
-        (children, leaves)
+        ((group as u32).wrapping_add(own & 0xffff), ((group >> 32) as u32).wrapping_add(own >> 16))
     }
+
+    /// One of the two bitmaps of a node.
+    #[inline(always)]
+    fn dense_bitmap(&self, number: u32, offset: usize) -> [u64; 4] {
+        let bytes: [u8; 32] = chunk(self.bytes, number as usize * DENSE_NODE_BYTES + offset);
+        match bytes.as_chunks::<8>().0 {
+            [a, b, c, d] => [*a, *b, *c, *d].map(u64::from_le_bytes),
+            _ => [0; 4],
+        }
+    }
+
+    /// Labels with a child before label `at` (up to 256) of a node.
+    #[inline(always)]
+    pub(super) fn dense_children_before(&self, number: u32, at: u32) -> u32 {
+        self.dense_ranks(number).0.wrapping_add(ones_before(self.dense_bitmap(number, 32), at))
+    }
+
+    /// Labels without a child before label `at` (up to 256) of a node.
+    #[inline(always)]
+    pub(super) fn dense_leaves_before(&self, number: u32, at: u32) -> u32 {
+        let [a, b, c, d] = self.dense_bitmap(number, 0);
+        let [e, f, g, h] = self.dense_bitmap(number, 32);
+        self.dense_ranks(number).1.wrapping_add(ones_before([a & !e, b & !f, c & !g, d & !h], at))
+    }
+}
+
+/// Bits set before bit `at` of 256.
+#[inline(always)]
+fn ones_before([a, b, c, d]: [u64; 4], at: u32) -> u32 {
+    let whole = at / 64;
+    let partial = (1_u64 << (at % 64)) - 1;
+    // Without a branch: each word counts whole, in part, or not at all.
+    let masked = |index: u32, word: u64| {
+        let mask = if whole > index { u64::MAX } else { partial };
+        if whole < index { 0 } else { (word & mask).count_ones() }
+    };
+    masked(0, a) + masked(1, b) + masked(2, c) + masked(3, d)
 }

@@ -24,7 +24,7 @@ pub(super) const BLOCK_HEADER_BYTES: usize = 29;
 pub(super) const HINT_GROUP: u32 = 128;
 /// Labels that should lie between two hints.
 const LABELS_PER_HINT: u64 = 96;
-const HINT_SHIFT_MAX: u32 = 5;
+pub(super) const HINT_SHIFT_MAX: u32 = 6;
 
 /// Labels are numbered with 32 bits; the rest leaves room for sums.
 pub(super) const LABEL_COUNT_MAX: u64 = u32::MAX as u64 - 1024;

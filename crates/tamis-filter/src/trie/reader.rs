@@ -174,7 +174,7 @@ impl<'a> Trie<'a> {
     #[inline(always)]
     pub(super) fn children_before(&self, node: u32, at: u32) -> u32 {
         if self.is_dense(node) {
-            self.dense_before(node, at).0
+            self.dense_children_before(node, at)
         } else {
             self.layout.counts.dense_child_count.wrapping_add(self.sparse_children_before(at))
         }
@@ -184,7 +184,7 @@ impl<'a> Trie<'a> {
     #[inline(always)]
     pub(super) fn leaves_before(&self, node: u32, at: u32) -> u64 {
         if self.is_dense(node) {
-            u64::from(self.dense_before(node, at).1)
+            u64::from(self.dense_leaves_before(node, at))
         } else {
             let leaves = at.saturating_sub(self.sparse_children_before(at));
             u64::from(self.layout.counts.dense_leaf_count) + u64::from(leaves)

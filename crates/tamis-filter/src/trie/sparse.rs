@@ -4,17 +4,20 @@
 //! block   rank u32 | 99 has-child bits, 99 first-of-node bits (25 bytes) | 99 label bytes        128 bytes
 //! ```
 
-use super::layout::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP};
+use tamis_bits::kernel::not_smaller_mask;
+
+use super::layout::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, HINT_SHIFT_MAX};
 use super::reader::{Edge, Trie, chunk};
 
-const BLOCK_MASK: u128 = (1 << BLOCK_LABELS) - 1;
-/// Offset of the first-of-node bits: the byte they begin in, and the bit.
-const FIRST_BYTE: usize = 4 + (BLOCK_LABELS / 8) as usize;
-const FIRST_SHIFT: u32 = BLOCK_LABELS % 8;
+/// First bit of a block's has-child bits, and of its first-of-node bits, counted from the block's first byte.
+const CHILD_BITS: u32 = 32;
+const FIRST_BITS: u32 = CHILD_BITS + BLOCK_LABELS;
+/// Bits that a word read at any bit surely has.
+const WINDOW_BITS: u32 = 57;
 /// Blocks that the 256 labels of a node can reach into.
 const NODE_BLOCKS: u32 = 4;
-/// Blocks that the nodes between two hints can reach into.
-const HINT_BLOCKS: u32 = 32 * 256 / BLOCK_LABELS + 2;
+/// Words of first-of-node bits that the nodes between two hints can reach into.
+const HINT_WINDOWS: u32 = 2 * ((256 << HINT_SHIFT_MAX) / BLOCK_LABELS + 2);
 
 impl Trie<'_> {
     #[inline(always)]
@@ -22,17 +25,22 @@ impl Trie<'_> {
         self.layout.sparse + block as usize * BLOCK_BYTES
     }
 
-    /// Which labels of a block begin a node.
+    /// A bit of the header of a position's block.
     #[inline(always)]
-    fn first_bits(&self, block: u32) -> u128 {
-        let bits = u128::from_le_bytes(chunk(self.bytes, self.block_offset(block) + FIRST_BYTE));
-        bits >> FIRST_SHIFT & BLOCK_MASK
+    fn header_bit(&self, position: u32, part: u32) -> bool {
+        let bit = part + position % BLOCK_LABELS;
+        let [byte] = chunk(self.bytes, self.block_offset(position / BLOCK_LABELS) + (bit / 8) as usize);
+        byte >> (bit % 8) & 1 == 1
     }
 
-    /// Which labels of a block have a child.
+    /// Which labels from one of a block on begin a node, and for how many of them this tells: at most 57, none at the end of
+    /// the block.
     #[inline(always)]
-    fn child_bits(&self, block: u32) -> u128 {
-        u128::from_le_bytes(chunk(self.bytes, self.block_offset(block) + 4)) & BLOCK_MASK
+    fn first_bits(&self, block: u32, index: u32) -> (u64, u32) {
+        let bit = FIRST_BITS + index;
+        let word = u64::from_le_bytes(chunk(self.bytes, self.block_offset(block) + (bit / 8) as usize));
+        let count = (BLOCK_LABELS - index).min(WINDOW_BITS);
+        (word >> (bit % 8) & ((1 << count) - 1), count)
     }
 
     #[inline(always)]
@@ -44,13 +52,12 @@ impl Trie<'_> {
 
     #[inline(always)]
     pub(super) fn is_first_label(&self, position: u32) -> bool {
-        self.first_bits(position / BLOCK_LABELS) >> (position % BLOCK_LABELS) & 1 == 1
+        self.header_bit(position, FIRST_BITS)
     }
 
     #[inline(always)]
     pub(super) fn sparse_edge(&self, node: u32, position: u32, label: u8) -> Edge {
-        let has_child = self.child_bits(position / BLOCK_LABELS) >> (position % BLOCK_LABELS) & 1 == 1;
-        Edge { node, at: position, label, has_child }
+        Edge { node, at: position, label, has_child: self.header_bit(position, CHILD_BITS) }
     }
 
     /// Labels with a child before a position, dense ones apart.
@@ -61,9 +68,13 @@ impl Trie<'_> {
             return all.saturating_sub(self.layout.counts.dense_child_count);
         }
         let block = position / BLOCK_LABELS;
-        let rank = u32::from_le_bytes(chunk(self.bytes, self.block_offset(block)));
-        let below = self.child_bits(block) & ((1 << (position % BLOCK_LABELS)) - 1);
-        rank.wrapping_add(below.count_ones())
+        let index = position % BLOCK_LABELS;
+        let header: [u8; 20] = chunk(self.bytes, self.block_offset(block));
+        let [rank, low, middle, high, rest] = words(&header);
+        let (low, high) = (u64::from(middle) << 32 | u64::from(low), u64::from(rest) << 32 | u64::from(high));
+        let (low_mask, high_mask) =
+            if index < 64 { ((1 << index) - 1, 0) } else { (u64::MAX, (1 << (index - 64)) - 1) };
+        rank.wrapping_add((low & low_mask).count_ones() + (high & high_mask).count_ones())
     }
 
     /// The first label from `start` on, within its node, that is at least `byte`: position and label. Without such a label
@@ -75,29 +86,43 @@ impl Trie<'_> {
         for _ in 0..NODE_BLOCKS {
             let block = position / BLOCK_LABELS;
             let index = position % BLOCK_LABELS;
-            // The bit after that of the first label here: where another node begins.
-            let rest = self.first_bits(block) >> index >> 1;
-            let in_block = if rest == 0 { BLOCK_LABELS - index } else { rest.trailing_zeros() + 1 };
+            let (in_block, is_end) = self.labels_left(block, index);
             let length = in_block.min(label_count.saturating_sub(position));
             let labels = self.block_offset(block) + BLOCK_HEADER_BYTES + index as usize;
             let mut offset = 0;
             while offset < length {
-                let chunk: [u8; 16] = chunk(self.bytes, labels + offset as usize);
-                let valid = (1_u32 << (length - offset).min(16)) - 1;
-                let found = tamis_bits::kernel::not_smaller_mask(&chunk, byte) & valid;
+                let place = labels + offset as usize;
+                let low = not_smaller_mask(&chunk(self.bytes, place), byte);
+                let high = not_smaller_mask(&chunk(self.bytes, place + 16), byte);
+                let valid = u32::MAX >> (32 - (length - offset).min(32));
+                let found = (low | high << 16) & valid;
                 if found != 0 {
                     let index = found.trailing_zeros();
-                    let label = chunk.get(index as usize).copied();
-                    return (position + offset + index, label);
+                    let [label] = chunk(self.bytes, place + index as usize);
+                    return (position + offset + index, Some(label));
                 }
-                offset += 16;
+                offset += 32;
             }
             position += length;
-            if rest != 0 || position >= label_count || self.first_bits(block + 1) & 1 == 1 {
+            if is_end || position >= label_count || self.is_first_label(position) {
                 break;
             }
         }
         (position, None)
+    }
+
+    /// How many labels of a node lie in a block from one of them on, and whether they end before the block does.
+    #[inline(always)]
+    fn labels_left(&self, block: u32, index: u32) -> (u32, bool) {
+        let mut after = index + 1;
+        while after < BLOCK_LABELS {
+            let (bits, count) = self.first_bits(block, after);
+            if bits != 0 {
+                return (after - index + bits.trailing_zeros(), true);
+            }
+            after += count;
+        }
+        (BLOCK_LABELS - index, false)
     }
 
     /// Position of the first label of a sparse node, counted from the first of them.
@@ -116,34 +141,47 @@ impl Trie<'_> {
     #[inline(always)]
     fn skip_nodes(&self, position: u32, count: u32) -> u32 {
         let mut block = position / BLOCK_LABELS;
-        let index = position % BLOCK_LABELS;
-        let mut from = position + 1;
-        let mut bits = self.first_bits(block) >> index >> 1;
+        let mut index = position % BLOCK_LABELS + 1;
         let mut rest = count;
-        for _ in 0..HINT_BLOCKS {
+        for _ in 0..HINT_WINDOWS {
+            let (bits, bit_count) = self.first_bits(block, index);
             let ones = bits.count_ones();
             if rest <= ones {
-                return from + select(bits, rest - 1);
+                return block * BLOCK_LABELS + index + select(bits, rest - 1, self.layout.hint_shift);
             }
             rest -= ones;
-            block += 1;
-            from = block * BLOCK_LABELS;
-            bits = self.first_bits(block);
+            index += bit_count;
+            if index >= BLOCK_LABELS {
+                (block, index) = (block + 1, 0);
+            }
         }
         self.layout.counts.sparse_label_count
     }
 }
 
-/// Position of the set bit that `rank` set bits precede; there is one.
+/// Position of the set bit that `rank` set bits precede; there is one, and `rank` is below 2^`shift`. Without a branch on the
+/// rank, which nothing predicts.
 #[inline(always)]
-fn select(bits: u128, rank: u32) -> u32 {
-    let low = bits as u64;
-    let low_ones = low.count_ones();
-    let (mut word, mut rest, offset) =
-        if rank < low_ones { (low, rank, 0) } else { ((bits >> 64) as u64, rank - low_ones, 64) };
-    while rest > 0 {
-        word &= word.wrapping_sub(1);
-        rest -= 1;
+fn select(bits: u64, rank: u32, shift: u32) -> u32 {
+    let (mut word, mut rest, mut offset) = (bits, rank, 0);
+    if shift > 3 {
+        for half in [32, 16, 8] {
+            let ones = (word & ((1 << half) - 1)).count_ones();
+            let is_above = rest >= ones;
+            word >>= if is_above { half } else { 0 };
+            offset += if is_above { half } else { 0 };
+            rest -= if is_above { ones } else { 0 };
+        }
+    }
+    for step in 0..7 {
+        word = if step < rest { word & word.wrapping_sub(1) } else { word };
     }
     offset + word.trailing_zeros()
+}
+
+/// The u32 words of bytes.
+#[inline(always)]
+fn words<const N: usize>(bytes: &[u8; 20]) -> [u32; N] {
+    let (words, _) = bytes.as_chunks::<4>();
+    std::array::from_fn(|index| words.get(index).map_or(0, |word| u32::from_le_bytes(*word)))
 }
