@@ -11,6 +11,7 @@ mod crash;
 mod fault;
 mod golden_db;
 mod keyspaces;
+mod kill;
 mod model;
 mod options;
 mod pressure;

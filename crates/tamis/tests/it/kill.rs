@@ -1,0 +1,159 @@
+//! A process is killed while its threads write, again and again in the same store: every batch that it was told of is
+//! there and whole.
+//!
+//! The test starts itself anew as the process that is killed. That one writes each acknowledgement to its standard output; what
+//! stands there when it is dead was acknowledged.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use tamis::{Db, Durability, Keyspace, Options, WriteBatch};
+
+use crate::{
+    scenario::Context,
+    support::{Random, small_keyspace},
+};
+
+/// Names the store's folder to the process that is killed.
+const FOLDER_VARIABLE: &str = "TAMIS_TEST_KILL_FOLDER";
+const THREAD_COUNT: u64 = 3;
+const ROUND_COUNT: u64 = 20;
+/// The process ends by itself after so many batches for each thread.
+const BATCH_COUNT_MAX: u64 = 20_000;
+
+fn open(folder: &Path) -> tamis::Result<(Db, [Keyspace; 2])> {
+    let db = Db::open_with(folder, Options { cache_bytes: 4 << 20, ..Options::default() })?;
+    let left = db.get_or_create_keyspace("left", small_keyspace())?;
+    let right = db.get_or_create_keyspace("right", small_keyspace())?;
+    Ok((db, [left, right]))
+}
+
+fn key(thread: u64, number: u64) -> Vec<u8> {
+    format!("{thread}/{number:08}").into_bytes()
+}
+
+fn value(thread: u64, number: u64) -> Vec<u8> {
+    let mut random = Random(thread << 32 | number);
+    vec![random.next() as u8; 8 + random.below(9_000) as usize]
+}
+
+/// How many batches of a thread are there; each must be whole, and none before them missing.
+fn count_batches(keyspaces: &[Keyspace; 2], thread: u64) -> u64 {
+    let [left, right] = keyspaces.each_ref().map(|keyspace| {
+        let entries = keyspace.prefix(format!("{thread}/"));
+        entries.map(|entry| entry.expect("the store can be read")).collect::<Vec<_>>()
+    });
+    assert_eq!(left.len(), right.len(), "half a batch of thread {thread}");
+    for (number, (left, right)) in (0..).zip(left.iter().zip(&right)) {
+        for (found, value) in [(left, value(thread, number)), (right, value(thread + 100, number))] {
+            assert_eq!(&*found.0, key(thread, number), "thread {thread}");
+            assert!(*found.1 == *value, "the value of batch {number} of thread {thread}");
+        }
+    }
+    left.len() as u64
+}
+
+/// What a thread of the killed process does. Every third batch is not synced: it has to survive the process only.
+fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Result<()> {
+    for number in count_batches(keyspaces, thread)..BATCH_COUNT_MAX {
+        let [left, right] = keyspaces;
+        let mut batch = WriteBatch::new();
+        batch.put(left, key(thread, number), value(thread, number))?;
+        batch.put(right, key(thread, number), value(thread + 100, number))?;
+        let durability = if number % 3 == 0 { Durability::Buffered } else { Durability::Synced };
+        db.write_with(batch, durability)?;
+        let mut output = std::io::stdout().lock();
+        let written = output.write_all(format!("acknowledged {thread} {number}\n").as_bytes());
+        if written.and_then(|()| output.flush()).is_err() {
+            // Nobody listens any more.
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The process that is killed; does nothing where the variable does not ask for it.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else { return };
+    std::io::stdout().write_all(b"\nopening\n").expect("the parent listens");
+    let (db, keyspaces) = open(Path::new(&folder)).expect("the store opens after a kill");
+    std::thread::scope(|scope| {
+        for thread in 0..THREAD_COUNT {
+            let (db, keyspaces) = (&db, &keyspaces);
+            scope.spawn(move || write_batches(db, keyspaces, thread).expect("the store takes batches"));
+        }
+    });
+}
+
+fn start(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("the test knows its own file"))
+        .args(["kill::child", "--exact", "--nocapture", "--test-threads=1"])
+        .env(FOLDER_VARIABLE, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the test can start itself")
+}
+
+/// Kills a process that has begun to open the store after so many acknowledgements and a short while more; all
+/// acknowledgements that it gave.
+fn run_and_kill(folder: &Path, wait_count: u64, spin_count: u64) -> Vec<(u64, u64)> {
+    let mut process = start(folder);
+    let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut acknowledged = Vec::new();
+    let (mut is_alive, mut has_begun) = (true, false);
+    loop {
+        if is_alive && has_begun && acknowledged.len() as u64 >= wait_count {
+            (0..spin_count).for_each(|_| std::hint::spin_loop());
+            process.kill().expect("it runs");
+            is_alive = false;
+        }
+        let mut line = String::new();
+        let length = output.read_line(&mut line).expect("a pipe can be read");
+        if length == 0 {
+            break;
+        }
+        has_begun |= line == "opening\n";
+        let numbers = line.strip_suffix('\n').and_then(|line| line.split_once("acknowledged "));
+        if let Some((thread, number)) = numbers.and_then(|(_, numbers)| numbers.split_once(' ')) {
+            acknowledged.push((thread.parse().unwrap(), number.parse().unwrap()));
+        }
+    }
+    process.wait().expect("it is dead");
+    assert!(!is_alive, "the process ended by itself");
+    acknowledged
+}
+
+#[test]
+fn every_acknowledged_batch_survives_kill_9() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut random = Random(9);
+    let mut counts = [0; THREAD_COUNT as usize];
+    for round in 0..ROUND_COUNT {
+        let wait_count = if random.below(4) == 0 { 0 } else { random.below(250) };
+        let spin_count = random.below(1_000_000);
+        let _context = Context(format!("round {round}: {wait_count} acknowledgements, {spin_count} spins"));
+        for (thread, number) in run_and_kill(folder.path(), wait_count, spin_count) {
+            let count: &mut u64 = &mut counts[thread as usize];
+            *count = (*count).max(number + 1);
+        }
+        let (db, keyspaces) = open(folder.path()).expect("the store opens after a kill");
+        for (thread, count) in (0..).zip(&mut counts) {
+            let found = count_batches(&keyspaces, thread);
+            assert!(found >= *count, "thread {thread}: {found} of {count} acknowledged batches");
+            *count = found;
+        }
+        let report = db.verify().expect("the store can be verified");
+        assert!(report.is_sound(), "faults: {:?}", report.faults);
+        let cuts = db.open_report().log_cuts.len();
+        println!("round {round}: {counts:?} batches, {cuts} cuts, {} flushes", db.statistics().flushes);
+        if random.below(2) == 0 {
+            db.close().expect("the store can be closed");
+        }
+    }
+    assert!(counts.iter().sum::<u64>() > 100, "the process was killed too early to write: {counts:?}");
+}
