@@ -1,7 +1,7 @@
 //! Reads every byte that is in force and names each fault: file, offset, what is wrong. It goes on after a fault.
 //!
 //! Checked: `CURRENT` and the manifest (by replaying them), every log segment (headers, records, entries), every table
-//! (section checksums, every data block, entry order, counts against properties, filters against keys). What was
+//! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). What was
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
 //! Cost: every file is read once.
@@ -80,7 +80,14 @@ impl Engine {
             report.bytes += table.file_bytes();
             report.entry_count += table.summary().entry_count;
             match self.tables.reader(table) {
-                Ok(reader) => reader.verify().iter().for_each(|error| report.note(path.clone(), error)),
+                Ok(reader) => {
+                    reader.verify().iter().for_each(|error| report.note(path.clone(), error));
+                    let Some(number) = table.filter_file() else { continue };
+                    report.file_count += 1;
+                    if let Err(error) = reader.check_filter_file(number) {
+                        report.note(FileName::Filter(number).path(&self.folder), &error);
+                    }
+                }
                 Err(error) => report.note(path, &error),
             }
         }

@@ -127,6 +127,18 @@ impl TableReader {
         })
     }
 
+    /// Whether the filter file in force can be used; opening the table passed over one that could not. One that
+    /// is in use is read by [`TableReader::verify`].
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check_filter_file(&self, number: u64) -> Result<()> {
+        if matches!(self.filter, Some((FilterPlace::File(..), _))) {
+            return Ok(());
+        }
+        open_filter_file(&self.environment, number, FilterOwner::of(&self.properties)).map(drop)
+    }
+
     /// Whether a filter is in force.
     pub(crate) fn has_point_filter(&self) -> bool {
         self.filter.is_some()

@@ -128,6 +128,9 @@ impl Log {
     /// After a failed sync: [`Error::WritesRefused`] for ever.
     pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<()> {
         self.check_refusal()?;
+        if durability == Durability::Synced {
+            self.open_older()?;
+        }
         let kept = self.waiting.len();
         let (seed, length, synced) =
             self.current.as_ref().map_or((0, HEADER_BYTES, 0), |s| (s.seed, s.length, s.synced));
@@ -153,6 +156,7 @@ impl Log {
             Durability::Deferred => Ok(()),
             Durability::Buffered => self.write_waiting(),
             Durability::Synced => {
+                self.open_older()?;
                 self.write_waiting()?;
                 self.sync()
             }
@@ -325,14 +329,24 @@ impl Log {
         })
     }
 
+    /// Opens the segments of an earlier process that a sync will be about. A failure is none of the sync, and comes before
+    /// anything was appended: it changes nothing.
+    fn open_older(&mut self) -> Result<()> {
+        let closed = |segment: &&mut OlderSegment| !segment.is_durable && segment.file.is_none();
+        for segment in self.older.iter_mut().filter(closed) {
+            let path = FileName::Log(segment.end.number).path(&self.setup.folder);
+            let file = self.setup.vfs.open(&path, Access::Buffered);
+            segment.file = Some(file.map_err(|error| Error::io("open", &path, error))?);
+        }
+        Ok(())
+    }
+
     fn try_sync(&mut self) -> Result<()> {
         for segment in self.older.iter_mut().filter(|segment| !segment.is_durable) {
             let path = FileName::Log(segment.end.number).path(&self.setup.folder);
-            let file = match mem::take(&mut segment.file) {
-                Some(file) => Ok(file),
-                None => self.setup.vfs.open(&path, Access::Buffered),
-            };
-            file.and_then(|file| file.sync()).map_err(|error| Error::io("sync", &path, error))?;
+            if let Some(file) = mem::take(&mut segment.file) {
+                file.sync().map_err(|error| Error::io("sync", &path, error))?;
+            }
             segment.is_durable = true;
         }
         if let Some(segment) = self.current.as_ref().filter(|segment| segment.synced < segment.length) {

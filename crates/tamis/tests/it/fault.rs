@@ -6,7 +6,7 @@
 //! are told. Nothing stays in the folder that the store does not need.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::ErrorKind,
     path::Path,
     sync::{
@@ -16,12 +16,12 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Options, Runtime};
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Options, Runtime, WriteBatch};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
     scenario::{Context, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script},
-    support::{FOLDER, Random, inline_options},
+    support::{FOLDER, Random, inline_options, small_keyspace},
 };
 
 /// A clock that notices a thread that goes round in circles.
@@ -381,61 +381,105 @@ fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
     hit_count > 0
 }
 
-fn sweep(make_rule: &dyn Fn(u64) -> Rule) {
+/// Each operation, or each `stride`-th, until the scenario meets no fault.
+fn sweep(stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     let steps = script(PLAN);
     let mut nth = 1;
     while run_with(make_rule, &steps, nth) {
-        nth += 1;
+        nth += stride;
     }
-    println!("{} runs: {:?}", nth, make_rule(nth));
+    println!("{} runs up to {:?}", nth / stride, make_rule(nth));
+}
+
+/// Whether the failure of this operation leaves it open what is on disk.
+fn is_final(operation: &Operation) -> bool {
+    let name = operation.file_name();
+    match operation.kind {
+        OperationKind::Sync => !name.ends_with(".table"),
+        OperationKind::SyncDir => true,
+        OperationKind::Rename => {
+            operation.target.as_deref().is_some_and(|target| target.ends_with("CURRENT"))
+        }
+        _ => false,
+    }
+}
+
+/// Whether nothing depends on the operation: a read of `verify`, which reports it itself; a mark that only proves what is
+/// known to be synced.
+fn may_be_silent(operation: &Operation) -> bool {
+    matches!(operation.kind, OperationKind::Open | OperationKind::Read)
+        || operation.kind == OperationKind::Append && operation.length_bytes == 24
 }
 
 #[test]
 fn each_operation_fails_once() {
-    sweep(&|nth| Rule::error(ErrorKind::Other).nth(nth));
+    let steps = script(PLAN);
+    let mut seen = BTreeMap::<_, usize>::new();
+    for nth in 1.. {
+        let mut world = World::new();
+        let met = Arc::new(Mutex::new(None));
+        let note = Arc::clone(&met);
+        world.faults.add_rule(
+            Rule::slow(move |operation| *note.lock().unwrap() = Some(operation.clone())).nth(nth).times(1),
+        );
+        world.faults.add_rule(Rule::error(ErrorKind::Other).nth(nth));
+        let mut is_refused = false;
+        for step in &steps {
+            world.step(step);
+            is_refused |= world.is_refused;
+        }
+        let Some(operation) = met.lock().unwrap().take() else { break };
+        let _context = Context(format!("failed: {operation:?}"));
+        assert!(!is_refused || is_final(&operation), "writes are refused, and no sync failed");
+        let is_told = world.error_count > 0 || !world.listener.failures.lock().unwrap().is_empty();
+        assert!(is_told || may_be_silent(&operation), "nobody was told");
+        *seen.entry(operation.kind).or_default() += 1;
+        world.check_end(&mut Random(nth));
+    }
+    println!("failed: {seen:?}");
 }
 
 #[test]
 fn each_operation_is_done_and_fails_once() {
-    sweep(&|nth| Rule::error_after(ErrorKind::Other).nth(nth));
+    sweep(1, &|nth| Rule::error_after(ErrorKind::Other).nth(nth));
 }
 
 #[test]
 fn each_append_is_cut_short_once() {
-    sweep(&|nth| Rule::short_append(13).nth(nth));
-    sweep(&|nth| Rule::short_append(500).nth(nth));
+    sweep(1, &|nth| Rule::short_append(13).nth(nth));
+    sweep(2, &|nth| Rule::short_append(500).nth(nth));
 }
 
 #[test]
 fn each_operation_finds_the_disk_full_once() {
-    sweep(&|nth| Rule::error(ErrorKind::StorageFull).nth(nth));
+    sweep(3, &|nth| Rule::error(ErrorKind::StorageFull).nth(nth));
 }
 
 #[test]
 fn all_operations_fail_from_one_on() {
-    sweep(&|nth| Rule::error(ErrorKind::Other).nth(nth).forever());
+    sweep(2, &|nth| Rule::error(ErrorKind::Other).nth(nth).forever());
 }
 
 #[test]
 fn all_operations_are_done_and_fail_from_one_on() {
-    sweep(&|nth| Rule::error_after(ErrorKind::Other).nth(nth).forever());
+    sweep(2, &|nth| Rule::error_after(ErrorKind::Other).nth(nth).forever());
 }
 
 #[test]
 fn all_changes_fail_from_one_on() {
     let kinds = [OperationKind::Create, OperationKind::Append, OperationKind::Rename, OperationKind::Remove];
-    sweep(&|nth| Rule::error(ErrorKind::Other).on(&kinds).nth(nth).forever());
-    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Append]).nth(nth).forever());
-    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).nth(nth).forever());
-    sweep(&|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Rename]).nth(nth).forever());
-    sweep(&|nth| {
+    sweep(2, &|nth| Rule::error(ErrorKind::Other).on(&kinds).nth(nth).forever());
+    sweep(1, &|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Append]).nth(nth).forever());
+    sweep(1, &|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).nth(nth).forever());
+    sweep(1, &|nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Rename]).nth(nth).forever());
+    sweep(1, &|nth| {
         Rule::error(ErrorKind::Other).on(&[OperationKind::Truncate, OperationKind::Append]).nth(nth).forever()
     });
 }
 
 #[test]
 fn the_disk_is_full_at_any_size() {
-    sweep(&|nth| Rule::disk_full(nth * 1_500));
+    sweep(1, &|nth| Rule::disk_full(nth * 3_100));
 }
 
 /// An edit of the manifest that fails may have reached the disk. A keyspace whose drop failed is still there for its
@@ -460,4 +504,102 @@ fn a_drop_that_failed_takes_no_later_writes() {
         let (found, _) = world.look_at(copy(&world.memory), Loss::None);
         assert!(found == world.state, "{}", difference(&found, &world.state));
     }
+}
+
+fn put(key: &[u8], length: usize) -> Step {
+    let value = Some(Arc::from(vec![1; length]));
+    Step::Write(vec![Entry { keyspace: "default".to_owned(), key: key.to_vec(), value }], Durability::Synced)
+}
+
+/// The rule of the step function is that every write after a failed sync is refused; here it is seen to apply.
+#[test]
+fn a_failed_sync_is_final_and_reads_go_on() {
+    let end = [Step::Create("z".to_owned()), Step::Flush, put(b"k", 5), Step::Persist(Durability::Synced)];
+    for (part, error) in [".log", ".manifest"]
+        .into_iter()
+        .flat_map(|part| [ErrorKind::Other, ErrorKind::StorageFull].map(|error| (part, error)))
+    {
+        let mut world = World::new();
+        world.step(&put(b"before", 100));
+        world.faults.add_rule(Rule::error(error).on(&[OperationKind::Sync]).path(part));
+        world.step(if part == ".log" { &end[3] } else { &end[0] });
+        if part == ".log" {
+            // Nothing was left to be synced.
+            world.step(&end[2]);
+        }
+        assert_eq!((world.error_count, world.is_refused), (1, true), "{part} {error:?}");
+        for (index, step) in end.iter().enumerate() {
+            world.step(step);
+            assert_eq!(world.error_count, 2 + index, "{part} {error:?}: {step:?}");
+        }
+        world.check_handle();
+        world.check_end(&mut Random(1));
+    }
+}
+
+/// Threads that write while the disk fills up, workers that can't flush, and space that returns.
+#[test]
+fn threads_go_on_when_space_returns() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory));
+    let options = Options { workers: 2, ..inline_options() };
+    let open = || Db::open_on(Arc::new(faults.clone()), FOLDER, options.clone(), Runtime::system());
+    let db = open().unwrap();
+    let keyspaces: Vec<_> =
+        ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap()).into_iter().collect();
+    let key = |thread: u64, number: u64| format!("{thread}/{number:06}").into_bytes();
+    let write = |thread: u64, number: u64| -> tamis::Result<()> {
+        let mut batch = WriteBatch::new();
+        for keyspace in &keyspaces {
+            batch.put(keyspace, key(thread, number), vec![thread as u8; 2_000])?;
+        }
+        db.write_with(batch, if number.is_multiple_of(4) { Durability::Synced } else { Durability::Buffered })
+    };
+    let acknowledged = Mutex::new(BTreeSet::new());
+    for free_bytes in [300_000, 700_000] {
+        faults.add_rule(Rule::disk_full(free_bytes));
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (write, acknowledged) = (&write, &acknowledged);
+                scope.spawn(move || {
+                    let mut error_count = 0;
+                    for number in free_bytes..free_bytes + 2_000 {
+                        match write(thread, number) {
+                            Ok(()) => drop(acknowledged.lock().unwrap().insert((thread, number))),
+                            Err(error) => {
+                                assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+                                error_count += 1;
+                            }
+                        }
+                        if error_count == 5 {
+                            return;
+                        }
+                    }
+                    panic!("the disk was never full");
+                });
+            }
+        });
+        faults.clear_rules();
+        for thread in 0..3 {
+            write(thread, 0).expect("space returned");
+            acknowledged.lock().unwrap().insert((thread, 0));
+        }
+        db.flush().expect("space returned");
+    }
+    let check = |db: &Db| {
+        for name in ["a", "b"] {
+            let keyspace = db.keyspace(name).unwrap();
+            let found: BTreeSet<_> =
+                keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec()).collect();
+            let expected = acknowledged.lock().unwrap();
+            let expected: BTreeSet<_> =
+                expected.iter().map(|&(thread, number)| key(thread, number)).collect();
+            assert!(found == expected, "{} found, {} acknowledged", found.len(), expected.len());
+        }
+        assert!(db.verify().unwrap().is_sound());
+    };
+    check(&db);
+    drop(keyspaces);
+    db.close().unwrap();
+    check(&open().unwrap());
 }

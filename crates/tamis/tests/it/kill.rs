@@ -63,7 +63,7 @@ fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Resu
         let mut batch = WriteBatch::new();
         batch.put(left, key(thread, number), value(thread, number))?;
         batch.put(right, key(thread, number), value(thread + 100, number))?;
-        let durability = if number % 3 == 0 { Durability::Buffered } else { Durability::Synced };
+        let durability = if number.is_multiple_of(3) { Durability::Buffered } else { Durability::Synced };
         db.write_with(batch, durability)?;
         let mut output = std::io::stdout().lock();
         let written = output.write_all(format!("acknowledged {thread} {number}\n").as_bytes());

@@ -6,6 +6,7 @@ mod support;
 
 mod bad_input;
 mod concurrent;
+mod corrupt;
 mod cost;
 mod crash;
 mod fault;
