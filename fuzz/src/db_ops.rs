@@ -41,12 +41,12 @@ struct Write {
     value: u16,
 }
 
+/// What stands in front of the operations, which go on to the end of the input.
 #[derive(Debug, Arbitrary)]
-struct Input {
+struct Setup {
     access: u8,
     compression: u8,
     has_filter: bool,
-    operations: Vec<Operation>,
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -55,23 +55,27 @@ type Maps = [Map; 2];
 
 /// See the head of this file.
 pub fn db_ops(data: &[u8]) {
-    let Ok(input) = Input::arbitrary(&mut Unstructured::new(data)) else { return };
-    let mut run = Run::new(&input);
-    for operation in input.operations.iter().take(OPERATION_COUNT_MAX) {
-        run.apply(operation);
+    let mut source = Unstructured::new(data);
+    let Ok(setup) = Setup::arbitrary(&mut source) else { return };
+    let mut run = Run::new(&setup);
+    for _ in 0..OPERATION_COUNT_MAX {
+        match Operation::arbitrary(&mut source) {
+            Ok(operation) if !source.is_empty() => run.apply(&operation),
+            _ => break,
+        }
     }
     run.check_all();
 }
 
-/// Keys that are short, long, equal in their heads, and prefixes of each other.
+/// One of 30 keys: short, long, equal in their heads, prefixes of each other.
 fn key(number: u8) -> Vec<u8> {
-    let tail = [number % 8; 3];
-    let length = usize::from(number / 64);
-    match number % 5 {
+    let number = number % 30;
+    let (kind, length) = (number % 5, usize::from(number / 5));
+    match kind {
         0 => vec![number],
-        1 => [b"common prefix ".as_slice(), &tail[..length]].concat(),
-        2 => vec![0xFF; usize::from(number) + 1],
-        3 => [&[0; 12][..usize::from(number / 32)], &tail].concat(),
+        1 => [b"common prefix ".as_slice(), &[7; 6][..length]].concat(),
+        2 => vec![0xFF; length * 50 + 1],
+        3 => vec![0; length * 3 + 1],
         _ => format!("key {number}").into_bytes(),
     }
 }
@@ -101,14 +105,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(input: &Input) -> Self {
-        let access = [Access::Mapped, Access::Buffered, Access::Direct][usize::from(input.access % 3)];
+    fn new(setup: &Setup) -> Self {
+        let access = [Access::Mapped, Access::Buffered, Access::Direct][usize::from(setup.access % 3)];
         let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1)];
         let keyspace_options = KeyspaceOptions {
             memtable_bytes: 64 << 10,
             table_bytes: 64 << 10,
-            compression: vec![compression[usize::from(input.compression % 3)]],
-            filter_bits_per_key: vec![if input.has_filter { 10.0 } else { 0.0 }],
+            compression: vec![compression[usize::from(setup.compression % 3)]],
+            filter_bits_per_key: vec![if setup.has_filter { 10.0 } else { 0.0 }],
             ..KeyspaceOptions::default()
         };
         let options =

@@ -9,58 +9,57 @@ use tamis_filter::{
     envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES},
 };
 
+/// What stands in front of the keys, which go on to the end of the input.
 #[derive(Debug, Arbitrary)]
-enum Input {
-    /// Bytes of a filter that nobody built.
-    Hostile { bytes: Vec<u8>, queries: Vec<Vec<u8>> },
-    /// The same in a whole envelope with right checksums.
-    Sealed {
-        family: u8,
-        seed: u64,
-        key_count: u64,
-        parameters: [u8; PARAMETER_BYTES],
-        payload: Vec<u8>,
-        queries: Vec<Vec<u8>>,
-    },
-    /// A filter of these keys, with bytes of the payload changed.
-    Built {
-        family: u8,
-        seed: u64,
-        bits_per_key: u8,
-        keys: Vec<Vec<u8>>,
-        flips: Vec<(u16, u8)>,
-        queries: Vec<Vec<u8>>,
-    },
+struct Setup {
+    kind: u8,
+    family: u8,
+    seed: u64,
+    bits_per_key: u8,
+    key_count: u64,
+    parameters: [u8; PARAMETER_BYTES],
+    /// Bytes of the payload that are changed, and how.
+    flips: [(u16, u8); 3],
 }
 
 /// See the head of this file.
 pub fn filter(data: &[u8]) {
-    match Input::arbitrary(&mut Unstructured::new(data)) {
-        Ok(Input::Hostile { bytes, queries }) => ask(&bytes, 0, &queries),
-        Ok(Input::Sealed { family, seed, key_count, parameters, payload, queries }) => {
-            let mut bytes = [&[0; ENVELOPE_BYTES], payload.as_slice()].concat();
-            Envelope::new(family_of(family), seed, key_count, parameters).seal(&mut bytes);
-            ask(&bytes, seed, &queries);
+    let mut source = Unstructured::new(data);
+    let Ok(setup) = Setup::arbitrary(&mut source) else { return };
+    let family = family_of(setup.family);
+    let rest = source.take_rest();
+    let keys = keys(rest);
+    match setup.kind % 4 {
+        // Bytes of a filter that nobody built.
+        0 => ask(rest, setup.seed, &keys),
+        // The same in a whole envelope with right checksums.
+        1 => {
+            let mut bytes = [&[0; ENVELOPE_BYTES], rest].concat();
+            Envelope::new(family, setup.seed, setup.key_count, setup.parameters).seal(&mut bytes);
+            ask(&bytes, setup.seed, &keys);
         }
-        Ok(Input::Built { family, seed, bits_per_key, keys, flips, queries }) => {
-            built(family_of(family), seed, bits_per_key, keys, &flips, &queries);
-        }
-        Err(_) => {}
+        _ => built(family, setup.seed, setup.bits_per_key, keys, &setup.flips),
     }
+}
+
+/// Keys of 0 to 15 bytes, the length of each in the byte before it; long runs of equal bits come with it.
+fn keys(mut data: &[u8]) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    while let Some((&head, rest)) = data.split_first() {
+        let (key, rest) = rest.split_at_checked(usize::from(head % 16)).unwrap_or((rest, &[]));
+        let tail = [[0, 0xFF][usize::from(head >> 4 & 1)]; 9];
+        keys.push([key, &tail[..if head >= 0xE0 { 9 } else { 0 }]].concat());
+        data = rest;
+    }
+    keys
 }
 
 fn family_of(number: u8) -> Family {
     Family::ALL[usize::from(number) % Family::ALL.len()]
 }
 
-fn built(
-    family: Family,
-    seed: u64,
-    bits_per_key: u8,
-    mut keys: Vec<Vec<u8>>,
-    flips: &[(u16, u8)],
-    queries: &[Vec<u8>],
-) {
+fn built(family: Family, seed: u64, bits_per_key: u8, queries: Vec<Vec<u8>>, flips: &[(u16, u8)]) {
+    let mut keys = queries.clone();
     keys.sort();
     // A family that has no defaults for its parameters refuses here.
     let Ok(mut builder) = FilterSpec::new(family).builder(seed) else { return };
@@ -70,14 +69,14 @@ fn built(
     let budget = Budget::bits_per_key(1.0 + f64::from(bits_per_key % 32)).expect("1 to 32 bits");
     let Ok(mut bytes) = builder.finish(budget, Samples::NONE) else { return };
     check_no_key_is_lost(&bytes, seed, &keys);
-    ask(&bytes, seed, queries);
+    ask(&bytes, seed, &queries);
     let envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("what was built has an envelope");
     let payload_bytes = bytes.len() - ENVELOPE_BYTES;
     for (offset, mask) in flips.iter().filter(|_| payload_bytes > 0) {
         bytes[ENVELOPE_BYTES + usize::from(*offset) % payload_bytes] ^= mask;
     }
     envelope.seal(&mut bytes);
-    ask(&bytes, seed, queries);
+    ask(&bytes, seed, &queries);
 }
 
 fn check_no_key_is_lost(bytes: &[u8], seed: u64, keys: &[Vec<u8>]) {
