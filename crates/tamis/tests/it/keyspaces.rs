@@ -69,6 +69,33 @@ fn a_dropped_keyspace_is_gone_for_its_handles_and_goes_on_for_begun_scans() {
 }
 
 #[test]
+fn what_was_meant_for_a_dropped_keyspace_never_reaches_the_next_of_its_name() {
+    let vfs = MemVfs::new();
+    let mut db = open(&vfs);
+    for turn in 0..6 {
+        let old = db.create_keyspace("k", small_keyspace()).unwrap();
+        old.put("key", "old").unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put(&old, "key", "late").unwrap();
+        db.drop_keyspace("k").unwrap();
+        let new = db.create_keyspace("k", small_keyspace()).unwrap();
+        assert!(is_dropped(db.write(batch.clone())) && is_dropped(old.put("key", "late")));
+        assert!(new.first().unwrap().is_none());
+        new.put("key", "new").unwrap();
+        assert!(is_dropped(db.write(batch)) && is_dropped(old.get("key")));
+        assert_eq!(new.get("key").unwrap().unwrap(), b"new");
+        drop(old);
+        if turn % 2 == 0 {
+            db = open_again(&vfs, &db);
+        }
+        let new = db.keyspace("k").unwrap();
+        assert_eq!(new.get("key").unwrap().unwrap(), b"new");
+        assert_eq!(new.range::<&[u8]>(..).count(), 1);
+        db.drop_keyspace("k").unwrap();
+    }
+}
+
+#[test]
 fn a_name_that_is_taken_again_begins_empty_however_the_database_ends() {
     for seed in 0..40 {
         println!("seed {seed}");
