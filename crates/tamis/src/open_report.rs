@@ -20,6 +20,8 @@ pub struct LogCut {
 pub struct OpenReport {
     /// Whether the database was made by this open.
     pub is_new: bool,
+    /// Bytes of the log that was replayed.
+    pub log_bytes: u64,
     /// Log records replayed.
     pub replayed_records: u64,
     /// Entries replayed, those not counted that were in tables already.

@@ -26,7 +26,8 @@ pub enum Compression {
 /// Which writes survive what, chosen per write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// The log is buffered in the process, at most [`Options::deferred_bytes_max`] and 100 ms of it. A crash of the process loses that tail.
+    /// The log is buffered in the process, at most [`Options::deferred_bytes_max`] and, while there are workers, 100 ms of
+    /// it. A crash of the process loses that tail.
     Deferred,
     /// Given to the operating system: survives the process, not the machine. The default.
     #[default]

@@ -25,6 +25,7 @@ use crate::{
     cache::table::TableCache,
     compaction::scheduler::Scheduler,
     error::{Error, Result},
+    events::Event,
     file_name::{FileName, LOCK},
     metrics::Metrics,
     open_report::{LogCut, OpenReport},
@@ -47,15 +48,17 @@ use crate::{
 pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: Runtime) -> Result<Engine> {
     let kind = folder::inspect(&*vfs, folder)?;
     if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
-        return Err(Error::NotADatabase {
-            path: folder.to_path_buf(),
-            found: "it is empty or missing".to_owned(),
-        });
+        return Err(vacant(folder));
     }
     if kind == FolderKind::Vacant {
         vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     }
     let lock = take_lock(&*vfs, folder, options.read_only)?;
+    // What was seen without the lock may have changed: only now nobody else makes a database here.
+    let kind = folder::inspect(&*vfs, folder)?;
+    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
+        return Err(vacant(folder));
+    }
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
@@ -82,6 +85,12 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.state().counters.last_sequence);
     let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
+    if let Some(listener) = &options.listener {
+        for cut in &report.log_cuts {
+            let LogCut { file, offset, bytes } = cut.clone();
+            listener.on_event(&Event::LogCut { file, offset, bytes });
+        }
+    }
     let metrics = Arc::new(Metrics::default());
     let (_, seed) = versions.database();
     let snapshots = Snapshots::default();
@@ -108,6 +117,10 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         report,
         lock: Mutex::new(lock),
     })
+}
+
+fn vacant(folder: &Path) -> Error {
+    Error::NotADatabase { path: folder.to_path_buf(), found: "it is empty or missing".to_owned() }
 }
 
 /// A folder that can't be written has no lock, and needs none as long as nothing is written.
@@ -178,6 +191,7 @@ impl Recovery<'_> {
             }
             Ok(())
         })?;
+        report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
         report.replayed_entries = replayed;
         let cut = |cut: &crate::wal::reader::Cut| LogCut {

@@ -11,7 +11,10 @@ impl Engine {
     /// See [`crate::Db::statistics`].
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = self.metrics.snapshot();
-        statistics.log_bytes = self.log.lock().as_ref().map_or(0, |state| state.log.total_bytes());
+        // Opened read-only, the log is what was replayed.
+        let log = self.log.lock();
+        statistics.log_bytes = log.as_ref().map_or(self.report.log_bytes, |state| state.log.total_bytes());
+        drop(log);
         statistics.cache_bytes = self.tables.block_bytes();
         statistics.cache_pinned_bytes = self.tables.pinned_bytes();
         statistics.keyspaces = self.keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();

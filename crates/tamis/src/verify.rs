@@ -12,7 +12,6 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     state::Engine,
-    version::set::VersionSet,
     wal::reader::{LogFiles, replay},
 };
 
@@ -96,7 +95,7 @@ impl Engine {
 
     fn verify_manifest(&self, report: &mut VerifyReport) {
         report.file_count += 2;
-        match VersionSet::check(&*self.vfs, &self.folder) {
+        match self.versions.check() {
             Ok(bytes) => report.bytes += bytes,
             Err(error) => report.note(FileName::Current.path(&self.folder), &error),
         }

@@ -33,6 +33,7 @@ use crate::{
 const OVERLAP_RATIO_MAX: u64 = 10;
 
 /// What a job needs from the database.
+#[derive(Clone)]
 pub(crate) struct JobContext<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) folder: &'a Path,
@@ -44,6 +45,8 @@ pub(crate) struct JobContext<'a> {
     /// See [`DropRules`].
     pub(crate) read_points: Vec<Sequence>,
     pub(crate) is_cancelled: &'a AtomicBool,
+    /// Called before each table.
+    pub(crate) between_tables: &'a dyn Fn(),
 }
 
 impl JobContext<'_> {
@@ -155,6 +158,7 @@ impl<'a> Outputs<'a> {
     }
 
     fn begin(context: &JobContext<'_>, origin: &TableOrigin, depth: usize) -> Result<TableWriter> {
+        (context.between_tables)();
         if context.is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }

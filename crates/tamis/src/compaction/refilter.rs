@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    error::{Error, Result},
+    error::Result,
     file_name::FileName,
     options::check_bits_per_key,
     state::{Engine, KeyspaceState},
@@ -21,47 +21,50 @@ use crate::{
 impl Engine {
     /// See [`crate::Db::rebuild_filters`].
     pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, bits_per_key: f32) -> Result<()> {
-        let _job = self.begin_job()?;
+        let job = self.begin_job()?;
         check_bits_per_key(bits_per_key)?;
-        for (place, table) in tables_of(&keyspace.view.load().version) {
-            keyspace.check()?;
-            let number = self.versions.new_file_number();
-            let (_, seed) = self.versions.database();
-            let reader = Arc::clone(&*self.tables.reader(&table)?);
-            write_filter_of(&reader, number, bits_per_key, seed)?;
-            let mut edit = VersionEdit::default();
-            edit.push(Change::SetTableFilter { place, number: table.number(), filter_file: Some(number) });
-            if let Err(error) = self.apply(edit) {
-                if self.versions.refusal().is_none() {
-                    self.versions.garbage().extend([FileName::Filter(number)]);
-                }
-                let is_there = tables_of(&keyspace.view.load().version)
-                    .iter()
-                    .any(|(other, at)| *other == place && at.number() == table.number());
-                if is_there || !matches!(error, Error::InvalidArgument { .. }) {
-                    return Err(error);
+        let numbers: Vec<u64> = keyspace.view.load().version.tables().map(|table| table.number()).collect();
+        for number in numbers {
+            // A table that a compaction moves meanwhile is looked for again; one that is gone needs no filter.
+            while let Some((place, table)) = find(&keyspace.view.load().version, number) {
+                keyspace.check()?;
+                if self.rebuild_filter(place, &table, bits_per_key)? {
+                    break;
                 }
             }
         }
+        drop(job);
         self.scheduler.wake();
         self.run_inline();
         Ok(())
     }
+
+    /// Gives a table another filter; `false` when it was no longer at its place.
+    fn rebuild_filter(&self, place: RunPlace, table: &Arc<Table>, bits_per_key: f32) -> Result<bool> {
+        let file = self.versions.new_file_number();
+        let (_, seed) = self.versions.database();
+        let reader = Arc::clone(&*self.tables.reader(table)?);
+        write_filter_of(&reader, file, bits_per_key, seed)?;
+        let mut edit = VersionEdit::default();
+        edit.push(Change::SetTableFilter { place, number: table.number(), filter_file: Some(file) });
+        let Err(error) = self.apply(edit) else { return Ok(true) };
+        if self.versions.refusal().is_none() {
+            self.versions.garbage().extend([FileName::Filter(file)]);
+        }
+        let now = self.versions.state();
+        let place_now = now.keyspaces.get(&place.keyspace).and_then(|version| find(version, table.number()));
+        if place_now.is_some_and(|(now, _)| now == place) { Err(error) } else { Ok(false) }
+    }
 }
 
-/// All tables of a version and where they stand.
-fn tables_of(version: &KeyspaceVersion) -> Vec<(RunPlace, Arc<Table>)> {
-    let mut tables = Vec::new();
-    for partition in &version.partitions {
-        for (level, run) in partition.runs() {
-            let place = RunPlace {
-                keyspace: version.id,
-                partition: partition.id,
-                level: level as u8,
-                run_age: run.age(),
-            };
-            tables.extend(run.tables().iter().map(|table| (place, Arc::clone(table))));
-        }
-    }
-    tables
+/// A table of a version by its number, and where it stands.
+fn find(version: &KeyspaceVersion, number: u64) -> Option<(RunPlace, Arc<Table>)> {
+    version.partitions.iter().find_map(|partition| {
+        partition.runs().find_map(|(level, run)| {
+            let table = run.tables().iter().find(|table| table.number() == number)?;
+            let (keyspace, level) = (version.id, level as u8);
+            let place = RunPlace { keyspace, partition: partition.id, level, run_age: run.age() };
+            Some((place, Arc::clone(table)))
+        })
+    })
 }

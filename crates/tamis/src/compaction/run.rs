@@ -16,6 +16,7 @@ use super::{
     output::JobContext,
     picker::{RangePick, RangeRequest},
     plan::{Action, Plan},
+    scheduler::Scheduler,
     worker::RETRY,
 };
 use crate::{
@@ -79,6 +80,7 @@ impl Engine {
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             is_cancelled: self.scheduler.is_stopping(),
+            between_tables: &|| {},
         })
     }
 
@@ -173,7 +175,10 @@ impl Engine {
             return Ok(());
         }
         let view = keyspace.view.load_full();
-        let merged = self.with_context(&view.version, |context| merge(context, &self.tables, plan))?;
+        let merged = self.with_context(&view.version, |context| {
+            let context = JobContext { between_tables: &|| self.flush_between_tables(), ..context.clone() };
+            merge(&context, &self.tables, plan)
+        })?;
         let Merged { edit, bytes_read, bytes_written } = merged;
         let written = edit.new_tables();
         self.apply_job(edit, &written)?;
@@ -230,16 +235,30 @@ impl Engine {
                 self.begin_segment(state);
             }
         }
-        drop(log);
-        self.wait_until(|engine| {
+        let views =
+            self.keyspaces.load().values().map(|keyspace| keyspace.view.load_full()).collect::<Vec<_>>();
+        let sealed: Vec<_> = views.iter().flat_map(|view| view.sealed.iter().cloned()).collect();
+        drop((views, log));
+        // Those that writers seal later are no concern of this call.
+        let is_done = |engine: &Self| {
             let keyspaces = engine.keyspaces.load();
-            keyspaces.values().all(|keyspace| keyspace.view.load().sealed.is_empty())
-        })
+            sealed.iter().all(|memtable| {
+                let waits = |keyspace: &Arc<KeyspaceState>| {
+                    keyspace.view.load().sealed.iter().any(|other| Arc::ptr_eq(other, memtable))
+                };
+                !keyspaces.values().any(waits)
+            })
+        };
+        self.wait_until(is_done, Scheduler::flush_failures)
     }
 
-    /// Waits for the background until `is_done`, or until a job fails.
-    fn wait_until(&self, is_done: impl Fn(&Self) -> bool) -> Result<()> {
-        let (failed_before, _) = self.scheduler.failures();
+    /// Waits for the background until `is_done`, or until another job of those that `failures` counts has failed.
+    fn wait_until(
+        &self,
+        is_done: impl Fn(&Self) -> bool,
+        failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
+    ) -> Result<()> {
+        let (failed_before, _) = failures(&self.scheduler);
         self.scheduler.retry_now();
         loop {
             self.run_inline();
@@ -247,7 +266,7 @@ impl Engine {
                 return Ok(());
             }
             self.check_writable()?;
-            if let (count, Some(error)) = self.scheduler.failures()
+            if let (count, Some(error)) = failures(&self.scheduler)
                 && count != failed_before
             {
                 return Err(error);
@@ -259,7 +278,7 @@ impl Engine {
     /// See [`crate::Db::wait_for_compactions`].
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
         self.check_open()?;
-        self.wait_until(|engine| engine.is_idle())
+        self.wait_until(|engine| engine.is_idle(), Scheduler::failures)
     }
 
     /// See [`crate::Db::compact_range`].

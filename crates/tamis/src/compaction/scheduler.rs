@@ -3,6 +3,7 @@
 //! It knows no database; what is done next, and by whom, is the work of `worker.rs`.
 
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
@@ -19,7 +20,12 @@ pub(super) struct State {
     pub(super) compaction_count: usize,
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,
-    pub(super) retry_at: Option<Duration>,
+    /// Not before: the last flush failed.
+    pub(super) flush_at: Option<Duration>,
+    /// Keyspaces (by id) whose last compaction failed: how often in a row, and not before when the next is tried.
+    pub(super) compact_at: BTreeMap<u32, (u32, Duration)>,
+    /// Failed flushes.
+    pub(super) flush_failure_count: u64,
     /// Not before: the last sweep could not delete what waits.
     pub(super) sweep_at: Option<Duration>,
     /// Not before: the last write of deferred log bytes failed.
@@ -60,9 +66,10 @@ impl Scheduler {
         clock.wait(&self.progress, &mut gate, timeout);
     }
 
-    /// Why the last flush failed, unless one succeeded since.
-    pub(crate) fn flush_failure(&self) -> Option<Error> {
-        self.state.lock().flush_failure.clone()
+    /// How many flushes failed so far, and how the last one did, unless one succeeded since.
+    pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
+        let state = self.state.lock();
+        (state.flush_failure_count, state.flush_failure.clone())
     }
 
     /// How many jobs failed so far, and how the last one did.
@@ -74,7 +81,8 @@ impl Scheduler {
     /// Tries failed jobs again at once: somebody waits for them.
     pub(crate) fn retry_now(&self) {
         let mut state = self.state.lock();
-        (state.retry_at, state.sweep_at) = (None, None);
+        (state.flush_at, state.sweep_at) = (None, None);
+        state.compact_at.clear();
         drop(state);
         self.wake();
     }

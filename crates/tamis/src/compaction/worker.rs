@@ -28,6 +28,8 @@ use crate::{
 pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
 /// The wait before a failed job is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
+/// The wait doubles with each failed compaction of a keyspace in a row, up to about a minute.
+const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// A worker looks for work at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -86,7 +88,9 @@ impl Engine {
         let state = self.scheduler.state.lock();
         let deferred =
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
-        let due = [deferred, state.retry_at, state.sweep_at].into_iter().flatten().min();
+        let sweep = state.sweep_at.filter(|_| self.versions.has_garbage());
+        let compactions = state.compact_at.values().map(|(_, at)| *at);
+        let due = [deferred, state.flush_at, sweep].into_iter().flatten().chain(compactions).min();
         due.map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
     }
 
@@ -127,12 +131,13 @@ impl Engine {
             Job::Flush(keyspace) => {
                 let result = self.flush_oldest(&keyspace);
                 keyspace.is_flushing.store(false, Ordering::SeqCst);
-                self.scheduler.state.lock().flush_failure = result.as_ref().err().cloned();
+                self.note_flush(&result);
                 self.end_job("flush a memtable", result);
             }
             Job::Compact(keyspace, plan) => {
                 let result = self.compact(&keyspace, &plan);
                 self.release(&plan);
+                self.note_compaction(keyspace.id, result.is_err());
                 self.end_job("compact tables", result);
             }
         }
@@ -146,13 +151,29 @@ impl Engine {
         self.scheduler.note_progress();
     }
 
+    fn note_flush(&self, result: &Result<()>) {
+        let mut state = self.scheduler.state.lock();
+        state.flush_failure = result.as_ref().err().cloned();
+        state.flush_failure_count += u64::from(result.is_err());
+        state.flush_at = result.is_err().then(|| self.runtime.clock.now() + RETRY);
+    }
+
+    /// A keyspace whose compactions fail waits longer each time; the others go on.
+    fn note_compaction(&self, keyspace: u32, is_failed: bool) {
+        let mut state = self.scheduler.state.lock();
+        let failure_count = state.compact_at.remove(&keyspace).map_or(0, |(count, _)| count);
+        if is_failed {
+            let wait = RETRY * (1 << failure_count.min(RETRY_DOUBLINGS_MAX));
+            state.compact_at.insert(keyspace, (failure_count + 1, self.runtime.clock.now() + wait));
+        }
+    }
+
     fn note_failure(&self, job: &'static str, error: &Error) {
         if self.scheduler.is_stopping.load(Ordering::SeqCst) {
             return;
         }
         self.metrics.jobs_failed.add(1);
         let mut state = self.scheduler.state.lock();
-        state.retry_at = Some(self.runtime.clock.now() + RETRY);
         state.failure_count += 1;
         state.last_failure = Some(error.clone());
         drop(state);
@@ -173,26 +194,24 @@ impl Engine {
         if self.check_writable().is_err() {
             return None;
         }
-        let has_garbage = !self.versions.garbage().is_empty() && !is_waiting(state.sweep_at);
+        let has_garbage = self.versions.has_garbage() && !is_waiting(state.sweep_at);
         if has_garbage && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
             return Some(Job::Sweep);
         }
-        if is_waiting(state.retry_at) {
-            return None;
-        }
-        state.retry_at = None;
         let keyspaces = self.keyspaces.load();
-        for keyspace in keyspaces.values() {
-            let is_due = !keyspace.view.load().sealed.is_empty() && keyspace.check().is_ok();
-            if is_due && !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
-                return Some(Job::Flush(Arc::clone(keyspace)));
-            }
+        if !is_waiting(state.flush_at)
+            && let Some(keyspace) = self.claim_flush()
+        {
+            return Some(Job::Flush(keyspace));
         }
         if state.compaction_count >= self.options.workers.saturating_sub(1).max(1) {
             return None;
         }
         let mut best: Option<(Arc<KeyspaceState>, Plan)> = None;
-        for keyspace in keyspaces.values().filter(|keyspace| keyspace.check().is_ok()) {
+        let may_compact = |keyspace: &&Arc<KeyspaceState>| {
+            keyspace.check().is_ok() && !is_waiting(state.compact_at.get(&keyspace.id).map(|(_, at)| *at))
+        };
+        for keyspace in keyspaces.values().filter(may_compact) {
             let view = keyspace.view.load();
             if let Some(plan) = picker::pick(&view.version, &state.busy)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
@@ -204,6 +223,30 @@ impl Engine {
         state.busy.begin(&plan);
         state.compaction_count += 1;
         Some(Job::Compact(keyspace, Box::new(plan)))
+    }
+
+    /// A keyspace with a sealed memtable that nobody flushes.
+    fn claim_flush(&self) -> Option<Arc<KeyspaceState>> {
+        let keyspaces = self.keyspaces.load();
+        let mut due = keyspaces.values().filter(|keyspace| {
+            !keyspace.view.load().sealed.is_empty()
+                && keyspace.check().is_ok()
+                && !keyspace.is_flushing.swap(true, Ordering::SeqCst)
+        });
+        due.next().cloned()
+    }
+
+    /// Between two tables of a merge: the only worker flushes what is due, so that writers need not wait for the merge.
+    pub(super) fn flush_between_tables(&self) {
+        while self.options.workers == 1
+            && self.scheduler.state.lock().flush_at.is_none()
+            && let Some(keyspace) = self.claim_flush()
+        {
+            let result = self.flush_oldest(&keyspace);
+            keyspace.is_flushing.store(false, Ordering::SeqCst);
+            self.note_flush(&result);
+            self.end_job("flush a memtable", result);
+        }
     }
 
     /// The next step of a range that is compacted on request, claimed for the caller.

@@ -298,8 +298,8 @@ impl Db {
         self.handle.engine.flush_all()
     }
 
-    /// Merges all that a key range of a keyspace holds down to its deepest level, dropping old versions and
-    /// tombstones that nothing needs, and waits for it.
+    /// Merges all that a key range of a keyspace holds down to its deepest level, dropping
+    /// tombstones and the old versions it meets that nothing needs, and waits for it.
     ///
     /// # Errors
     /// As [`Db::write`]; [`Error::Corruption`] from the tables read.

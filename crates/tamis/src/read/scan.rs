@@ -112,11 +112,13 @@ enum Position {
 struct Side {
     cursor: Option<Visible>,
     position: Position,
+    /// The last step failed: where the cursor stands is not known until a seek.
+    is_failed: bool,
 }
 
 impl Side {
     const fn new(position: Position) -> Self {
-        Self { cursor: None, position }
+        Self { cursor: None, position, is_failed: false }
     }
 
     fn cursor(&mut self, source: &ScanSource) -> &mut Visible {
@@ -155,7 +157,8 @@ impl Side {
 
     /// The entry given last.
     fn entry(&self) -> Option<&Visible> {
-        self.cursor.as_ref().filter(|cursor| self.position == Position::On && cursor.is_valid())
+        let is_on = self.position == Position::On && !self.is_failed;
+        self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid())
     }
 }
 
@@ -210,20 +213,26 @@ impl Scan {
             Err(error) => return Err(error.clone()),
         };
         let cursor = self.front.cursor(source);
-        seek(cursor)?;
-        self.front.position = if cursor.is_valid() { found } else { none };
+        let result = seek(cursor);
+        let is_valid = cursor.is_valid();
+        self.front.is_failed = result.is_err();
+        self.front.position = if is_valid { found } else { none };
         self.is_ended = false;
-        Ok(())
+        result
     }
 
     /// The key of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
     pub fn key(&self) -> &[u8] {
-        self.front.entry().map_or(&[], |cursor| cursor.key())
+        self.front_entry().map_or(&[], |cursor| cursor.key())
     }
 
     /// The value of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
     pub fn value(&self) -> &[u8] {
-        self.front.entry().map_or(&[], |cursor| cursor.value())
+        self.front_entry().map_or(&[], |cursor| cursor.value())
+    }
+
+    fn front_entry(&self) -> Option<&Visible> {
+        self.front.entry().filter(|_| !self.is_ended)
     }
 
     /// Moves one end and looks whether it met the other.
@@ -243,7 +252,13 @@ impl Scan {
             }
         };
         let side = if is_front { &mut self.front } else { &mut self.back };
-        let is_valid = go(side, source).inspect_err(|_| self.is_ended = true)?;
+        if side.is_failed {
+            return Ok(false);
+        }
+        let is_valid = go(side, source).inspect_err(|_| {
+            side.is_failed = true;
+            self.is_ended = true;
+        })?;
         if is_valid && self.back.cursor.is_some() && self.have_met() {
             self.is_ended = true;
             return Ok(false);

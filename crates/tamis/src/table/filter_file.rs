@@ -72,12 +72,20 @@ pub(crate) fn write_filter_file(
     put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, &records);
     let (temporary, target) =
         (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
-    let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
-    file.append(&bytes).map_err(|source| Error::io("write", &temporary, source))?;
-    file.sync().map_err(|source| Error::io("sync", &temporary, source))?;
-    vfs.rename(&temporary, &target).map_err(|source| Error::io("rename", &temporary, source))?;
-    vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))?;
-    Ok(bytes.len() as u64)
+    let written = write_whole(vfs, folder, &temporary, &target, &bytes).inspect_err(|_| {
+        // What can't be removed is swept at the next open.
+        let _ = vfs.remove(&temporary);
+        let _ = vfs.remove(&target);
+    });
+    written.map(|()| bytes.len() as u64)
+}
+
+fn write_whole(vfs: &dyn Vfs, folder: &Path, temporary: &Path, target: &Path, bytes: &[u8]) -> Result<()> {
+    let file = vfs.create(temporary).map_err(|source| Error::io("create", temporary, source))?;
+    file.append(bytes).map_err(|source| Error::io("write", temporary, source))?;
+    file.sync().map_err(|source| Error::io("sync", temporary, source))?;
+    vfs.rename(temporary, target).map_err(|source| Error::io("rename", temporary, source))?;
+    vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
 }
 
 /// Opens the first filter of a filter file that belongs to `owner`.

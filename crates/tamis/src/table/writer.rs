@@ -268,6 +268,14 @@ impl TableWriter {
 
     /// Ends the table: all sections, sync, rename, sync of the folder. A table without entries is refused.
     pub(crate) fn finish(mut self) -> Result<TableSummary> {
+        self.try_finish().inspect_err(|_| {
+            // What can't be removed is swept at the next open.
+            let _ = self.vfs.remove(&self.temporary);
+            let _ = self.vfs.remove(&FileName::Table(self.number).path(&self.folder));
+        })
+    }
+
+    fn try_finish(&mut self) -> Result<TableSummary> {
         let Some((largest_key, _)) = self.last.clone() else {
             return Err(Error::InvalidArgument {
                 what: "table",

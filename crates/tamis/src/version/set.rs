@@ -57,6 +57,8 @@ pub(crate) struct VersionSet {
     vfs: Arc<dyn Vfs>,
     folder: PathBuf,
     garbage: Arc<Garbage>,
+    /// Files on their way out that could not be removed yet.
+    half_deleted: Mutex<Vec<PathBuf>>,
     next_file_number: AtomicU64,
     next_keyspace_id: AtomicU64,
     next_partition_id: AtomicU64,
@@ -149,7 +151,10 @@ impl VersionSet {
     ///
     /// # Errors
     /// As [`VersionSet::open`].
-    pub(crate) fn check(vfs: &dyn Vfs, folder: &Path) -> Result<u64> {
+    pub(crate) fn check(&self) -> Result<u64> {
+        // Another manifest may not begin meanwhile.
+        let _log = self.log.lock();
+        let (vfs, folder) = (&*self.vfs, self.folder.as_path());
         let current = Current::read(vfs, folder)?;
         let contents = manifest::read(vfs, folder, current)?;
         let path = contents.path.clone();
@@ -164,6 +169,7 @@ impl VersionSet {
             vfs,
             folder: folder.to_path_buf(),
             garbage,
+            half_deleted: Mutex::default(),
             next_file_number: AtomicU64::new(counters.next_file_number),
             next_keyspace_id: AtomicU64::new(counters.next_keyspace_id),
             next_partition_id: AtomicU64::new(counters.next_partition_id),
@@ -311,13 +317,18 @@ impl VersionSet {
         }
     }
 
+    /// Whether some file waits to be deleted.
+    pub(crate) fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty() || !self.half_deleted.lock().is_empty()
+    }
+
     /// Deletes files that nothing names or reads any more; gives the names of those that went. While it is not certain
     /// what stands at the end of the manifest (rule 2) it deletes nothing: an edit that failed may name them after all.
     ///
     /// # Errors
     /// The system's; what is left is deleted by a later call or at the next open.
     pub(crate) fn sweep_garbage(&self) -> Result<Vec<FileName>> {
-        if self.garbage.is_empty() {
+        if !self.has_garbage() {
             return Ok(Vec::new());
         }
         let mut log = self.log.lock();
@@ -327,9 +338,6 @@ impl VersionSet {
         }
         let names = self.garbage.take();
         drop(log);
-        if names.is_empty() {
-            return Ok(names);
-        }
         self.delete(&names, &[])?;
         Ok(names)
     }
@@ -354,6 +362,7 @@ impl VersionSet {
     /// Tables, filters and views are renamed first, so that a crash leaves no half of them under a live name.
     fn delete(&self, names: &[FileName], obsolete: &[String]) -> Result<()> {
         let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.join(name)).collect();
+        doomed.append(&mut self.half_deleted.lock());
         let first_new = doomed.len();
         for name in names {
             let path = name.path(&self.folder);
@@ -367,22 +376,28 @@ impl VersionSet {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
                     self.garbage.extend(names.iter().copied());
+                    self.half_deleted.lock().append(&mut doomed);
                     return Err(Error::io("rename", &path, error));
                 }
             }
         }
-        if doomed.len() > first_new {
-            self.vfs.sync_dir(&self.folder).map_err(|error| Error::io("sync", &self.folder, error))?;
+        if doomed.len() > first_new
+            && let Err(error) = self.vfs.sync_dir(&self.folder)
+        {
+            self.half_deleted.lock().append(&mut doomed);
+            return Err(Error::io("sync", &self.folder, error));
         }
+        let mut result = Ok(());
         for path in doomed {
             match self.vfs.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &path, error));
+                    result = Err(Error::io("remove", &path, error));
+                    self.half_deleted.lock().push(path);
                 }
                 _ => {}
             }
         }
-        Ok(())
+        result
     }
 }
 

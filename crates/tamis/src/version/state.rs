@@ -232,11 +232,8 @@ impl Work<'_> {
             Some(table) if table.summary() != summary => {
                 return Err(format!("table {} was moved and changed", summary.number));
             }
-            Some(table) if table.filter_file() == filter_file => table,
-            Some(table) => {
-                self.obsolete.extend(table.filter().map(Arc::clone));
-                table.with_filter(filter_file)
-            }
+            // A moved table keeps the filter in force, whatever it was when the move was planned.
+            Some(table) => table,
             None => Table::new(summary.clone(), filter_file, self.garbage),
         };
         let partition = self.partition(place.keyspace, place.partition)?;

@@ -286,7 +286,7 @@ impl Engine {
         let start = self.runtime.clock.now();
         self.metrics.stopped_writes.add(1);
         self.tell(&Event::BackPressure { microseconds_per_mib: None });
-        let (failed_before, _) = self.scheduler.failures();
+        let (failed_before, _) = self.scheduler.flush_failures();
         self.scheduler.retry_now();
         let result = loop {
             self.run_inline();
@@ -296,7 +296,7 @@ impl Engine {
             if let Err(error) = self.check_writable() {
                 break Err(error);
             }
-            if let ((count, _), Some(error)) = (self.scheduler.failures(), self.scheduler.flush_failure())
+            if let (count, Some(error)) = self.scheduler.flush_failures()
                 && count != failed_before
             {
                 break Err(error);

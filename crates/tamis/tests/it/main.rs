@@ -13,6 +13,7 @@ mod fault;
 mod golden_db;
 mod keyspaces;
 mod kill;
+mod mended;
 mod model;
 mod options;
 mod pressure;

@@ -1,0 +1,143 @@
+//! Mended defects, each named by the behaviour that users get now.
+
+use std::{
+    io::ErrorKind,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tamis::{Access, Db, Durability, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+
+use crate::support::{FOLDER, inline_options, small_keyspace};
+
+fn open_on(vfs: &FaultVfs, options: Options) -> Db {
+    Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(2)).unwrap()
+}
+
+fn files_with(vfs: &MemVfs, part: &str) -> Vec<String> {
+    let entries = vfs.list(Path::new(FOLDER)).unwrap();
+    entries.into_iter().map(|entry| entry.name).filter(|name| name.contains(part)).collect()
+}
+
+/// The folder was looked at before the lock was taken: a database that another process made and closed in between was
+/// replaced by an empty one.
+#[test]
+fn a_database_that_is_made_while_another_open_waits_for_the_lock_is_kept() {
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let is_done = AtomicBool::new(false);
+    let other = memory.clone();
+    fault.add_rule(
+        Rule::slow(move |_| {
+            if !is_done.swap(true, Ordering::SeqCst) {
+                let vfs = Arc::new(other.clone());
+                let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(1)).unwrap();
+                let mut batch = WriteBatch::new();
+                batch.put(&db.default_keyspace(), "key", "value").unwrap();
+                db.write_with(batch, Durability::Synced).unwrap();
+                db.close().unwrap();
+            }
+        })
+        .on(&[OperationKind::Lock]),
+    );
+    let db = open_on(&fault, inline_options());
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(b"value".as_slice()));
+}
+
+/// After a failed step a cursor stood nowhere, and a later step panicked or ended the scan in silence.
+#[test]
+fn a_failed_seek_is_an_error_once_and_a_later_seek_heals_the_scan() {
+    let fault = FaultVfs::new(Arc::new(MemVfs::new()));
+    let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };
+    let db = open_on(&fault, options);
+    for number in 0..2_000_u32 {
+        db.put(number.to_be_bytes(), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    let mut scan = db.range::<&[u8]>(..);
+    assert!(scan.advance().unwrap());
+    let rule = fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Read]).forever());
+    scan.seek(1_500_u32.to_be_bytes()).unwrap_err();
+    assert!(!scan.advance().unwrap());
+    assert!(scan.key().is_empty());
+    fault.remove_rule(rule);
+    scan.seek(1_500_u32.to_be_bytes()).unwrap();
+    assert!(scan.advance().unwrap());
+    assert_eq!(scan.key(), 1_500_u32.to_be_bytes());
+}
+
+/// A table that could not be finished left its temporary file, so that a full disk stayed full.
+#[test]
+fn a_failed_flush_leaves_no_file_behind() {
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let db = open_on(&fault, inline_options());
+    for number in 0..3_000_u32 {
+        db.put(number.to_be_bytes(), [7; 100]).unwrap();
+    }
+    let rule = fault.add_rule(Rule::disk_full(100_000).path(".tmp"));
+    for _ in 0..3 {
+        db.flush().unwrap_err();
+        assert_eq!(files_with(&memory, ".tmp"), [""; 0]);
+    }
+    fault.remove_rule(rule);
+    db.flush().unwrap();
+    assert_eq!(files_with(&memory, ".table").len(), 1);
+}
+
+/// One file that could not be removed kept all that waited behind it until the next open.
+#[test]
+fn a_file_that_can_not_be_removed_is_tried_again_and_holds_up_no_other() {
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let db = open_on(&fault, inline_options());
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    for number in 0..6_000_u32 {
+        keyspace.put((number * 7_919 % 6_000).to_be_bytes(), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).path(".obsolete"));
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    assert!(files_with(&memory, ".obsolete").len() <= 1, "{:?}", files_with(&memory, ".obsolete"));
+    db.put("another", "write").unwrap();
+    db.flush().unwrap();
+    assert_eq!(files_with(&memory, ".obsolete"), [""; 0]);
+}
+
+/// The compaction that failed was chosen again and again, and no other keyspace was compacted.
+#[test]
+fn a_damaged_table_keeps_no_other_keyspace_from_being_flushed_and_compacted() {
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };
+    let db = open_on(&fault, options);
+    let runs = |name: &str, db: &Db| {
+        let statistics = db.statistics();
+        let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == name).unwrap();
+        keyspace.levels.first().map_or(0, |level| level.run_count)
+    };
+    let options = KeyspaceOptions { level0_runs: 2, ..small_keyspace() };
+    let damaged = db.create_keyspace("damaged", options.clone()).unwrap();
+    let sound = db.create_keyspace("sound", options).unwrap();
+    damaged.put("key", [7; 100]).unwrap();
+    db.flush().unwrap();
+    let table = files_with(&memory, ".table").remove(0);
+    let reads = [OperationKind::Read, OperationKind::Open];
+    fault.add_rule(Rule::error(ErrorKind::Other).on(&reads).path(&table).forever());
+    for number in 0..12_u32 {
+        damaged.put("key", number.to_be_bytes()).unwrap();
+        db.flush().unwrap();
+    }
+    for number in 0..12_u32 {
+        sound.put("key", number.to_be_bytes()).unwrap();
+        db.flush().unwrap();
+        assert!(runs("sound", &db) <= 2, "{} runs", runs("sound", &db));
+    }
+    assert!(runs("damaged", &db) >= 12, "its own compaction can't be done");
+    assert!(db.statistics().jobs_failed > 0);
+    db.compact_range::<&[u8]>(&sound, ..).unwrap();
+}
