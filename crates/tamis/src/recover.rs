@@ -85,12 +85,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.state().counters.last_sequence);
     let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
-    if let Some(listener) = &options.listener {
-        for cut in &report.log_cuts {
-            let LogCut { file, offset, bytes } = cut.clone();
-            listener.on_event(&Event::LogCut { file, offset, bytes });
-        }
-    }
+    tell_cuts(&options, &report);
     let metrics = Arc::new(Metrics::default());
     let (_, seed) = versions.database();
     let snapshots = Snapshots::default();
@@ -117,6 +112,15 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         report,
         lock: Mutex::new(lock),
     })
+}
+
+fn tell_cuts(options: &Options, report: &OpenReport) {
+    for cut in &report.log_cuts {
+        let LogCut { file, offset, bytes } = cut.clone();
+        if let Some(listener) = &options.listener {
+            listener.on_event(&Event::LogCut { file, offset, bytes });
+        }
+    }
 }
 
 fn vacant(folder: &Path) -> Error {
