@@ -34,7 +34,7 @@ pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Corruption, Error, Result};
 pub use events::{Event, EventListener};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
-pub use metrics::{FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
+pub use metrics::{FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
 pub use open_report::{LogCut, OpenReport};
 pub use options::{Compression, Durability, KeyspaceOptions, Options};
 pub use read::scan::Scan;

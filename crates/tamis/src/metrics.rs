@@ -89,6 +89,18 @@ pub struct LevelStatistics {
     pub tombstone_count: u64,
 }
 
+/// The filter in force of one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilterDesign {
+    /// The table's level.
+    pub level: usize,
+    /// The number of the table's file.
+    pub table_number: u64,
+    /// What was built, its size and its predicted rate of false positives, for people.
+    pub design: String,
+}
+
 /// The state of one keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -103,6 +115,8 @@ pub struct KeyspaceStatistics {
     pub sealed_memtable_count: usize,
     /// Levels, the newest first.
     pub levels: Vec<LevelStatistics>,
+    /// The filters in force of the tables that are open, newest first: a table is opened when it is first read.
+    pub filter_designs: Vec<FilterDesign>,
 }
 
 /// What a database did since it was opened, and how it stands.

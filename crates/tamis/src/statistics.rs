@@ -1,10 +1,13 @@
 //! The statistics that programs get: the counters, and how log, cache and levels stand.
 
+use std::sync::Arc;
+
 use crate::{
     compaction::targets::pending_bytes,
-    metrics::{KeyspaceStatistics, LevelStatistics, Statistics},
+    metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
     state::{Engine, KeyspaceState},
-    version::level::Level,
+    table::slot::NamedTable as _,
+    version::{handle::Table, level::Level, version::KeyspaceVersion},
 };
 
 impl Engine {
@@ -41,7 +44,18 @@ fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
         pending_compaction_bytes: pending_bytes(&view.version),
         sealed_memtable_count: view.sealed.len(),
         levels,
+        filter_designs: filter_designs(&view.version),
     }
+}
+
+fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
+    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
+    let tables = runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)));
+    let design = |(level, table): (usize, &Arc<Table>)| {
+        let design = table.slot().get()?.filter_design()?;
+        Some(FilterDesign { level, table_number: table.number(), design })
+    };
+    tables.filter_map(design).collect()
 }
 
 fn add(sum: &mut LevelStatistics, level: &Level) {

@@ -41,15 +41,17 @@ impl Engine {
 
     /// Gives a table another filter; `false` when it was no longer at its place.
     fn rebuild_filter(&self, place: RunPlace, table: &Arc<Table>, bits_per_key: f32) -> Result<bool> {
-        let file = self.versions.new_file_number();
-        let (_, seed) = self.versions.database();
-        let reader = Arc::clone(&*self.tables.reader(table)?);
-        write_filter_of(&reader, file, bits_per_key, seed)?;
+        let filter_file = (bits_per_key > 0.0).then(|| self.versions.new_file_number());
+        if let Some(file) = filter_file {
+            let (_, seed) = self.versions.database();
+            let reader = Arc::clone(&*self.tables.reader(table)?);
+            write_filter_of(&reader, file, bits_per_key, seed)?;
+        }
         let mut edit = VersionEdit::default();
-        edit.push(Change::SetTableFilter { place, number: table.number(), filter_file: Some(file) });
+        edit.push(Change::SetTableFilter { place, number: table.number(), filter_file });
         let Err(error) = self.apply(edit) else { return Ok(true) };
         if self.versions.refusal().is_none() {
-            self.versions.garbage().extend([FileName::Filter(file)]);
+            self.versions.garbage().extend(filter_file.map(FileName::Filter));
         }
         let now = self.versions.state();
         let place_now = now.keyspaces.get(&place.keyspace).and_then(|version| find(version, table.number()));

@@ -313,7 +313,8 @@ impl Db {
         self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
-    /// Builds the point filters of all tables of a keyspace anew, with `bits_per_key` (0 to 64; 0 takes them away),
+    /// Builds the point filters of all tables of a keyspace anew, with `bits_per_key` (0 to 64; 0 puts those
+    /// that the tables were written with in force again),
     /// where one was reported as damaged or another size is wanted. Tables written later use the keyspace's options.
     ///
     /// Cost: reads the key columns of the tables, or all their blocks where they have none; writes the filters only.

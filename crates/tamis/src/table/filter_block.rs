@@ -79,14 +79,14 @@ impl FilterBlock {
     }
 
     /// What was built, for people: one line.
-    #[expect(
-        dead_code,
-        reason = "shown by the inspection of tables, which comes with the administration tools"
-    )]
     pub(crate) fn design(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = self.filter.design(&mut text);
+        text.push_str(&format!("; {} bytes", self.filter.encoded_bytes()));
+        if let Some(rate) = self.filter.predicted_fpr() {
+            text.push_str(&format!(", {rate:.6} false positives expected"));
+        }
         text
     }
 }

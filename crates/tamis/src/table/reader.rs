@@ -144,6 +144,11 @@ impl TableReader {
         self.filter.is_some()
     }
 
+    /// What filter is in force, for people; `None` where there is none, or it is not in memory.
+    pub(crate) fn filter_design(&self) -> Option<String> {
+        self.filter_at_hand().map(|filter| filter.design())
+    }
+
     /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {

@@ -26,7 +26,7 @@ pub(super) fn refused(error: &BuildError) -> Error {
     }
 }
 
-/// Writes a point filter over all keys of `table`, tombstones included, as filter file `number`.
+/// Writes a point filter over all keys of `table`, tombstones included, as filter file `number`; none for 0 bits.
 pub(crate) fn write_filter_of(
     table: &Arc<TableReader>,
     number: u64,
@@ -34,13 +34,9 @@ pub(crate) fn write_filter_of(
     seed: u64,
 ) -> Result<()> {
     let builder = PointFilterBuilder::new(bits_per_key, seed).map_err(|error| refused(&error))?;
-    let filters = match builder {
-        Some(mut builder) => {
-            add_keys(table, &mut builder)?;
-            vec![builder.finish().map_err(|error| refused(&error))?]
-        }
-        None => Vec::new(),
-    };
+    let Some(mut builder) = builder else { return Ok(()) };
+    add_keys(table, &mut builder)?;
+    let filters = [builder.finish().map_err(|error| refused(&error))?];
     let environment = table.environment();
     let folder: &Path = &environment.folder;
     write_filter_file(&*environment.vfs, folder, number, FilterOwner::of(table.properties()), &filters)?;
