@@ -185,6 +185,24 @@ impl MemVfs {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Lets go of all locks, as the operating system does for a process that was killed. Whoever held them is not to
+    /// go on.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use tamis_vfs::{MemVfs, Vfs};
+    ///
+    /// let vfs = MemVfs::new();
+    /// std::mem::forget(vfs.lock(Path::new("/LOCK"))?);
+    /// assert!(vfs.lock(Path::new("/LOCK")).is_err());
+    /// vfs.release_locks();
+    /// assert!(vfs.lock(Path::new("/LOCK")).is_ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn release_locks(&self) {
+        self.state.write().locks.clear();
+    }
 }
 
 impl Vfs for MemVfs {

@@ -78,17 +78,33 @@ impl Progress {
         let last = (self.done + 1).min(self.steps.len());
         let mut states = Vec::new();
         for made in self.done..=last {
-            for written in self.durable..=made {
-                let mut state = self.durable_state.clone();
-                for (index, step) in (self.durable..).zip(&self.steps[self.durable..made]) {
-                    if index < written || !matches!(step, Step::Write(..)) {
-                        apply(&mut state, step);
-                    }
-                }
-                states.push(state);
-            }
+            states.extend((self.durable..=made).map(|written| self.state_of(written, made)));
         }
         states
+    }
+
+    /// What the first steps make of a store: the writes of `written` of them, and of `made` all else.
+    fn state_of(&self, written: usize, made: usize) -> State {
+        let mut state = self.durable_state.clone();
+        for (index, step) in (self.durable..).zip(&self.steps[self.durable..made]) {
+            if index < written || !matches!(step, Step::Write(..)) {
+                apply(&mut state, step);
+            }
+        }
+        state
+    }
+
+    /// The process was killed, and `found` is what the next one found: what waited in the old one is lost.
+    fn forget_lost(&mut self, found: &State) {
+        let mut prefixes = (self.durable..=self.done).rev();
+        let written = prefixes.find(|written| self.state_of(*written, self.done) == *found);
+        let written = written.expect("after a kill the store holds a prefix of what was acknowledged");
+        for step in &mut self.steps[written..self.done] {
+            if let Step::Write(_, durability) = step {
+                assert_eq!(*durability, Durability::Deferred, "a kill loses what waits in the process only");
+                *step = Step::Persist(Durability::Deferred);
+            }
+        }
     }
 }
 
@@ -192,6 +208,7 @@ struct Work {
     flushes: u64,
     compactions: u64,
     verifications: usize,
+    kills: usize,
 }
 
 impl Work {
@@ -246,13 +263,23 @@ fn sweep(plan: Plan, seed_count: u64) -> Work {
     let mut work = Work::default();
     for (index, step) in steps.iter().enumerate() {
         work.verifications += usize::from(matches!(step, Step::Verify));
-        if matches!(step, Step::Reopen) {
-            work.add(&db);
-            db.close().expect("close");
-            lock(&progress).reach(index);
-            db = open(Arc::clone(&vfs));
-        } else {
-            run(&db, step).expect("a step without faults");
+        match step {
+            Step::Reopen => {
+                work.add(&db);
+                db.close().expect("close");
+                lock(&progress).reach(index);
+                db = open(Arc::clone(&vfs));
+            }
+            Step::Kill => {
+                work.add(&db);
+                std::mem::forget(db);
+                memory.release_locks();
+                db = open(Arc::clone(&vfs));
+                let found = read_all(&db, &State::new()).expect("the store can be read");
+                lock(&progress).forget_lost(&found);
+                work.kills += 1;
+            }
+            _ => run(&db, step).expect("a step without faults"),
         }
         lock(&progress).acknowledge(is_durable(step));
     }
@@ -270,7 +297,10 @@ fn no_crash_loses_synced_writes_or_leaves_half_a_batch() {
     for seed in [1, 3] {
         let plan = Plan { seed, step_count: 200, key_count: 30, value_bytes_max: 6_000, has_keyspaces: true };
         let work = sweep(plan, 1);
-        assert!(work.flushes > 8 && work.compactions > 4 && work.verifications > 0, "{work:?}");
+        assert!(
+            work.flushes > 8 && work.compactions > 4 && work.verifications > 0 && work.kills > 1,
+            "{work:?}"
+        );
     }
 }
 
@@ -281,7 +311,7 @@ fn no_crash_loses_synced_writes_of_a_single_keyspace() {
         let plan =
             Plan { seed, step_count: 200, key_count: 30, value_bytes_max: 14_000, has_keyspaces: false };
         let work = sweep(plan, 1);
-        assert!(work.flushes > 4 && work.compactions > 0, "{work:?}");
+        assert!(work.flushes > 4 && work.compactions > 0 && work.kills > 0, "{work:?}");
     }
 }
 

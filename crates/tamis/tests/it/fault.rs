@@ -187,7 +187,7 @@ impl World {
     fn step(&mut self, step: &Step) {
         let Some(mut record) = self.fitting(step) else { return };
         let step = record.step.clone();
-        if matches!(step, Step::Reopen) {
+        if matches!(step, Step::Reopen | Step::Kill) {
             self.close();
             return;
         }

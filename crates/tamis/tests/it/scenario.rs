@@ -33,7 +33,10 @@ pub(crate) enum Step {
     Compact(String),
     Persist(Durability),
     Verify,
+    /// Close and open.
     Reopen,
+    /// The process dies, the machine lives, and another process opens the store.
+    Kill,
 }
 
 /// How a scenario is made.
@@ -125,8 +128,9 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
             91..93 => Step::Flush,
             93..95 => Step::Compact(chosen),
             95..97 => Step::Persist(durability(&mut random)),
-            97..98 => Step::Verify,
-            _ => Step::Reopen,
+            97 => Step::Verify,
+            98 => Step::Reopen,
+            _ => Step::Kill,
         };
         steps.push(step);
     }
@@ -167,7 +171,7 @@ pub(crate) fn write(db: &Db, entries: &[Entry], durability: Durability) -> tamis
     db.write_with(batch, durability)
 }
 
-/// Runs a step other than [`Step::Reopen`].
+/// Runs a step other than [`Step::Reopen`] and [`Step::Kill`].
 pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
     match step {
         Step::Write(entries, durability) => write(db, entries, *durability),
@@ -181,7 +185,7 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
             assert!(report.is_sound(), "a whole store has faults: {:?}", report.faults);
             Ok(())
         }
-        Step::Reopen => unreachable!("the caller holds the handle"),
+        Step::Reopen | Step::Kill => unreachable!("the caller holds the handle"),
     }
 }
 
