@@ -6,7 +6,8 @@
 //! 2. Take its lock, so that no second process or handle is there.
 //! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
 //! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped.
-//! 5. Begin a new log segment behind what was replayed, and sweep what interrupted work left.
+//! 5. Begin another manifest, sweep what interrupted work left, and begin a new log segment behind what was replayed.
+//!    Up to here nothing was written: a damaged store that is refused stays as it is.
 //!
 //! Replayed memtables are flushed by the workers later: the time to open grows with the log, not with the data.
 
@@ -62,14 +63,12 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
-        FolderKind::Database => {
-            let mode = if options.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
-            VersionSet::open(Arc::clone(&vfs), folder, mode)?
-        }
+        FolderKind::Database => VersionSet::open(Arc::clone(&vfs), folder, Mode::ReadOnly)?,
     };
     report.manifest_cut_bytes = torn.map_or(0, |torn| torn.bytes);
     // A crash while the database was made may have left it without.
     if !options.read_only && versions.state().keyspace_named(DEFAULT_KEYSPACE).is_none() {
+        versions.begin_writing()?;
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
         versions.apply(edit, |_| {})?;
     }
@@ -91,6 +90,11 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let snapshots = Snapshots::default();
     snapshots.publish(last_sequence);
     let tables = TableCache::new(&vfs, folder, &options, &metrics);
+    if let Some(listener) = &options.listener {
+        for LogCut { file, offset, bytes } in report.log_cuts.iter().cloned() {
+            listener.on_event(&Event::LogCut { file, offset, bytes });
+        }
+    }
     Ok(Engine {
         vfs,
         folder: folder.to_path_buf(),
@@ -217,6 +221,7 @@ impl Recovery<'_> {
         if options.read_only {
             return Ok(None);
         }
+        self.versions.begin_writing()?;
         let leftovers = self.versions.sweep_orphans()?;
         report.swept_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;

@@ -132,18 +132,33 @@ impl VersionSet {
         folder::check_tables(&entries, folder, &state, &contents.path)?;
         state.counters = state.counters.raised_to(floor_of(&state, folder::number_above(&entries)));
         check_numbers(&state.counters, &contents.path)?;
-        let log = match mode {
-            Mode::ReadOnly => Log::ReadOnly,
-            Mode::ReadWrite => {
-                let number = state.counters.next_file_number;
-                state.counters.next_file_number += 1;
-                let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
-                let writer =
-                    ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
-                Log::Ready(writer)
-            }
-        };
-        Ok((Self::new(vfs, folder, state, log, garbage), contents.torn))
+        let set = Self::new(vfs, folder, state, Log::ReadOnly, garbage);
+        if mode == Mode::ReadWrite {
+            set.begin_writing()?;
+        }
+        Ok((set, contents.torn))
+    }
+
+    /// Begins another manifest, where the database was opened without: edits can be applied from then on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn begin_writing(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        if matches!(*log, Log::ReadOnly) {
+            let writer = self.begin_manifest().map_err(|failure| failure.error)?;
+            *log = Log::Ready(writer);
+        }
+        Ok(())
+    }
+
+    /// A manifest that begins with the state in force, and is in force itself.
+    fn begin_manifest(&self) -> Result<ManifestWriter, Failure> {
+        let number = self.new_file_number();
+        let mut state = State::clone(&self.state.load());
+        state.counters = state.counters.raised_to(self.numbers_given_out());
+        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+        ManifestWriter::create(&*self.vfs, &self.folder, number, &edits)
     }
 
     /// Reads `CURRENT` and the manifest that it names, and replays all edits, without changing anything. Gives the
@@ -301,11 +316,7 @@ impl VersionSet {
             Log::Ready(writer) if is_long(writer) => (writer.number(), false),
             _ => return Ok(()),
         };
-        let number = self.new_file_number();
-        let mut state = State::clone(&self.state.load());
-        state.counters = state.counters.raised_to(self.numbers_given_out());
-        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
-        match ManifestWriter::create(&*self.vfs, &self.folder, number, &edits) {
+        match self.begin_manifest() {
             Ok(writer) => {
                 *log = Log::Ready(writer);
                 self.garbage.extend([FileName::Manifest(old)]);

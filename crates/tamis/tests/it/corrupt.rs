@@ -8,10 +8,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, Runtime};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
@@ -203,10 +203,14 @@ fn check_reads(db: &Db, state: &State, name: &str) -> bool {
 
 /// Opens a store of which file `name` was changed, and reads and verifies it all. It may hold any of `states`.
 fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome {
-    let db = match open(&folder_of(files), access) {
+    let memory = folder_of(files);
+    let db = match open(&memory, access) {
         Ok(db) => db,
         Err(error) => {
             check_error(&error, name);
+            let mut left = files_of(&memory);
+            left.remove("LOCK");
+            assert!(left == *files, "a store that is refused stays as it is: {:?}", left.keys());
             return Outcome::Refused;
         }
     };
@@ -381,6 +385,42 @@ fn a_flipped_bit_of_current_or_manifest_is_an_error_or_cuts_an_empty_record() {
             assert_eq!(outcome, expected, "{name} byte {offset}");
         }
     }
+}
+
+/// Keeps the cuts of the log that it is told of.
+#[derive(Debug, Default)]
+struct Cuts(Mutex<Vec<(PathBuf, u64, u64)>>);
+
+impl EventListener for Cuts {
+    fn on_event(&self, event: &Event) {
+        if let Event::LogCut { file, offset, bytes } = event {
+            self.0.lock().unwrap().push((file.clone(), *offset, *bytes));
+        }
+    }
+}
+
+#[test]
+fn a_cut_of_the_log_is_reported_and_told() {
+    let sample = sample(false);
+    let mut files = sample.files.clone();
+    let log = files.get_mut(sample.last_log()).unwrap();
+    log.pop();
+    let length = log.len() as u64;
+    let cuts = Arc::new(Cuts::default());
+    let listener: Arc<dyn EventListener> = Arc::clone(&cuts) as _;
+    let options = Options { listener: Some(listener), ..inline_options() };
+    let vfs: Arc<dyn Vfs> = Arc::new(folder_of(&files));
+    let db = Db::open_on(Arc::clone(&vfs), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let reported: Vec<_> =
+        db.open_report().log_cuts.iter().map(|cut| (cut.file.clone(), cut.offset, cut.bytes)).collect();
+    assert_eq!(reported.len(), 1);
+    assert_eq!(reported[0].1 + reported[0].2, length);
+    assert_eq!(*cuts.0.lock().unwrap(), reported);
+    // The cut holds: the next open has nothing to leave out.
+    db.close().unwrap();
+    let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    assert_eq!(db.open_report().log_cuts, []);
+    assert!(read_all(&db, sample.state()).unwrap() == sample.history[sample.history.len() - 2]);
 }
 
 /// What the store may hold when the end of a file is missing: of the last log segment the records before, of the
