@@ -90,11 +90,6 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let snapshots = Snapshots::default();
     snapshots.publish(last_sequence);
     let tables = TableCache::new(&vfs, folder, &options, &metrics);
-    if let Some(listener) = &options.listener {
-        for LogCut { file, offset, bytes } in report.log_cuts.iter().cloned() {
-            listener.on_event(&Event::LogCut { file, offset, bytes });
-        }
-    }
     Ok(Engine {
         vfs,
         folder: folder.to_path_buf(),
