@@ -1,8 +1,9 @@
 //! Tables for fuzzing: a whole table is written, bytes of it are changed, and every checksum is set right again, so
-//! that what lies behind the checksums is reached.
+//! that what lies behind the checksums is reached; filter files likewise.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
+use tamis_filter::{Digester, Probe};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use super::{FOLDER, files, pieces};
@@ -19,15 +20,21 @@ use crate::{
         environment::{ReadCost, TableEnvironment},
         properties::TableOrigin,
         reader::TableReader,
+        refilter::write_filter_of,
         writer::{TableOptions, TableWriter},
     },
 };
 
 const NUMBER: u64 = 5;
+const FILTER_NUMBER: u64 = 6;
 
 /// A table file of any bytes: an error, or entries in order. The first byte chooses how the file comes about.
 pub fn table(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
+    if choice & 3 == 2 {
+        filter_file(rest);
+        return;
+    }
     if choice & 1 == 0 {
         let _ = read(rest, Access::Buffered);
         let _ = read(rest, Access::Mapped);
@@ -42,6 +49,32 @@ pub fn table(data: &[u8]) {
     }
     let (buffered, mapped) = (read(&file, Access::Buffered), read(&file, Access::Mapped));
     assert_eq!(buffered.ok(), mapped.ok(), "both ways of reading see the same");
+}
+
+/// A filter file of any bytes, or one that was changed behind its checksums: the table opens, and reads end.
+fn filter_file(data: &[u8]) {
+    let text: Vec<u8> = (0..200_u8).collect();
+    let Some((table, _)) = written(&text, Compression::None) else { return };
+    let vfs = files(&[("000005.table", &table)]);
+    let reader =
+        TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is whole");
+    write_filter_of(&reader, FILTER_NUMBER, 10.0, 1).expect("memory takes bytes");
+    let path = FileName::Filter(FILTER_NUMBER).path(Path::new(FOLDER));
+    let mut changed = vfs.read(&path).expect("the filter file was published");
+    change(&mut changed, data);
+    for bytes in [data, &changed] {
+        let vfs = files(&[("000005.table", &table), ("000006.filter", bytes)]);
+        for access in [Access::Buffered, Access::Mapped] {
+            let environment = environment(&vfs, access);
+            let opened = TableReader::open(&environment, NUMBER, Some(FILTER_NUMBER));
+            let reader = opened.expect("a damaged filter is passed over");
+            let digester = Digester::new(1);
+            for key in [b"".as_slice(), b"a", &[7; 40]] {
+                reader.may_contain(&Probe::new(key, &digester));
+            }
+            reader.verify();
+        }
+    }
 }
 
 /// The bytes of a table whose keys and values are pieces of the input, and how many entries it has.
@@ -61,7 +94,7 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
         compression,
         filter_bits_per_key: 10.0,
         filter_seed: 1,
-        key_column: false,
+        key_column: true,
         origin: TableOrigin::default(),
     };
     let mut writer =
@@ -152,20 +185,23 @@ fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
     Some(ends.windows(2).filter_map(|pair| Some(*pair.first()?..*pair.last()?)).collect())
 }
 
-/// Opens a table and reads it in every way; gives the number of entries that a walk meets.
-fn read(bytes: &[u8], access: Access) -> Result<usize> {
-    let vfs: MemVfs = files(&[("000005.table", bytes)]);
+fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
     let metrics = Arc::new(Metrics::default());
-    let environment = Arc::new(TableEnvironment {
-        vfs: Arc::new(vfs),
+    Arc::new(TableEnvironment {
+        vfs: Arc::new(vfs.clone()),
         folder: FOLDER.into(),
         access,
         cache: Arc::new(BlockCache::new(1 << 20)),
         account: Account::new(1 << 20, &metrics, None),
         metrics,
         listener: None,
-    });
-    let reader = TableReader::open(&environment, NUMBER, None)?;
+    })
+}
+
+/// Opens a table and reads it in every way; gives the number of entries that a walk meets.
+fn read(bytes: &[u8], access: Access) -> Result<usize> {
+    let vfs = files(&[("000005.table", bytes)]);
+    let reader = TableReader::open(&environment(&vfs, access), NUMBER, None)?;
     let mut cursor = reader.cursor();
     let mut count = 0_usize;
     cursor.seek_first()?;
