@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use arbitrary::{Arbitrary, Unstructured};
 use tamis::{
-    Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs};
 
@@ -112,7 +112,7 @@ impl Run {
             memtable_bytes: 64 << 10,
             table_bytes: 64 << 10,
             compression: vec![compression[usize::from(setup.compression % 3)]],
-            filter_bits_per_key: vec![if setup.has_filter { 10.0 } else { 0.0 }],
+            filters: Filters::bits(if setup.has_filter { 10.0 } else { 0.0 }),
             ..KeyspaceOptions::default()
         };
         let options =

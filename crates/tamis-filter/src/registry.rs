@@ -85,6 +85,11 @@ impl Family {
         families.find(|family| *family as u16 == number).ok_or(DecodeError::Family { got: number })
     }
 
+    /// Whether filters of the family can deny ranges of more than one key. The others deny points only.
+    pub const fn answers_ranges(self) -> bool {
+        !matches!(self, Self::CacheLocal | Self::Standard | Self::Elastic | Self::Fuse)
+    }
+
     /// A builder whose digests have this seed.
     pub(crate) fn builder(
         self,

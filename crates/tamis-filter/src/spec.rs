@@ -1,6 +1,6 @@
 //! A family and its parameters, as text: `NAME[:param=value,...]`.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use crate::{BuildError, Family, FilterBuilder};
 
@@ -48,6 +48,17 @@ impl FromStr for FilterSpec {
             spec = spec.with(name, value);
         }
         Ok(spec)
+    }
+}
+
+/// The text that [`FromStr`] reads.
+impl fmt::Display for FilterSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.family)?;
+        for (index, (name, value)) in self.parameters.iter().enumerate() {
+            write!(formatter, "{}{name}={value}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
     }
 }
 

@@ -47,6 +47,14 @@ pub enum Event {
         /// What is wrong with it.
         reason: String,
     },
+    /// A table was written without one of its filters, which can't be built for its keys: reads are slower, answers the
+    /// same. Give the family more bits per key, or choose another.
+    FilterRefused {
+        /// The table's file.
+        file: PathBuf,
+        /// The filter, and why it can't be built.
+        reason: String,
+    },
     /// An index or filter does not fit its share of the cache: it is read anew when it is needed (an index), or done without
     /// (a filter). Raise `cache_bytes` or `cache_pinned_percent`.
     NotKept {

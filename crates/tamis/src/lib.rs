@@ -36,10 +36,12 @@ pub use events::{Event, EventListener};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
 pub use open_report::{LogCut, OpenReport};
-pub use options::{Compression, Durability, KeyspaceOptions, Options};
+pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
 pub use read::scan::Scan;
 pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
+/// Families of filters, for [`TableFilter`].
+pub use tamis_filter::{Family, FilterSpec};
 /// How tables are opened, and the seam behind which all files lie.
 pub use tamis_vfs::{Access, OsVfs, Vfs};
 pub use verify::{Fault, VerifyReport};

@@ -24,12 +24,16 @@ impl Counter {
     }
 }
 
-/// What filters were asked on one level, by point reads.
+/// What filters were asked on one level, by point reads and by scans.
 #[derive(Debug, Default)]
 pub(crate) struct FilterCounters {
     pub(crate) asked: Counter,
     pub(crate) denied: Counter,
     pub(crate) useful: Counter,
+    pub(crate) range_asked: Counter,
+    pub(crate) range_denied: Counter,
+    pub(crate) range_useful: Counter,
+    pub(crate) range_useless: Counter,
 }
 
 /// Counters of a database since it was opened.
@@ -61,16 +65,25 @@ pub(crate) struct Metrics {
     pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
 }
 
-/// How often the filters of one level were asked by point reads, and what their answers were worth.
+/// How often the filters of the tables of one level were asked, and what their answers were worth. The filters of one table
+/// count together, as one that says no where one of them does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {
-    /// Questions.
+    /// Questions of point reads.
     pub asked: u64,
     /// Answers "certainly absent": each saved a block read.
     pub denied: u64,
-    /// Answers "may be there" where the key was there.
+    /// Answers "may be there" where the key was there. The rest of the answers were wrong.
     pub useful: u64,
+    /// Questions of scans, for ranges that lie within a table.
+    pub range_asked: u64,
+    /// Answers "certainly none": each left a table out of a scan.
+    pub range_denied: u64,
+    /// Answers "may be some" where the table held a key of the range.
+    pub range_useful: u64,
+    /// Answers "may be some" where it held none. Scans that were not stepped far enough to know count in neither.
+    pub range_useless: u64,
 }
 
 /// The state of one level of a keyspace.
@@ -129,7 +142,7 @@ pub struct Statistics {
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,
-    /// Key digests computed by point reads.
+    /// Digests of keys and prefixes computed by reads.
     pub digests: u64,
     /// Point reads.
     pub point_reads: u64,
@@ -195,12 +208,16 @@ impl Statistics {
 impl Metrics {
     /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let deepest =
-            self.filters.iter().rposition(|level| level.asked.get() > 0).map_or(0, |level| level + 1);
+        let deepest = self.filters.iter().rposition(|level| level.asked.get() + level.range_asked.get() > 0);
+        let deepest = deepest.map_or(0, |level| level + 1);
         let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
             asked: level.asked.get(),
             denied: level.denied.get(),
             useful: level.useful.get(),
+            range_asked: level.range_asked.get(),
+            range_denied: level.range_denied.get(),
+            range_useful: level.range_useful.get(),
+            range_useless: level.range_useless.get(),
         });
         Statistics {
             blocks_read: self.blocks_read.get(),

@@ -1,5 +1,7 @@
 //! What can be chosen: at open, per keyspace, per read and per write. Everything else is a constant beside its code.
 
+mod filters;
+
 use std::sync::Arc;
 
 use tamis_vfs::Access;
@@ -8,6 +10,8 @@ use crate::{
     error::{Error, Result},
     events::EventListener,
 };
+
+pub use filters::{Filters, TableFilter};
 
 /// The name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -86,9 +90,8 @@ pub struct KeyspaceOptions {
     pub table_bytes: u64,
     /// Compression per level: the last entry counts for all deeper levels. Default: none at all.
     pub compression: Vec<Compression>,
-    /// Bits per key of the point filter of each table per level, the last entry counts for all deeper levels; 0 for
-    /// none. Default: 10.
-    pub filter_bits_per_key: Vec<f32>,
+    /// The filters of each table, by level. Default: cache-local Bloom filters of 10 bits per key.
+    pub filters: Filters,
     /// Keep a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,
     /// How many times larger each level is than the one above (2 to 20). Default: 10.
@@ -104,7 +107,7 @@ impl Default for KeyspaceOptions {
             block_bytes: 4096,
             table_bytes: 64 << 20,
             compression: vec![Compression::None],
-            filter_bits_per_key: vec![10.0],
+            filters: Filters::default(),
             key_column: false,
             size_ratio: 10,
             level0_runs: 4,
@@ -119,15 +122,6 @@ pub(crate) fn per_level<T: Copy>(list: &[T], level: usize) -> Option<T> {
 
 fn refuse<T>(what: &'static str, got: impl ToString, expected: &str) -> Result<T> {
     Err(Error::InvalidArgument { what, got: got.to_string(), expected: expected.to_owned() })
-}
-
-/// Refuses what is no size of a filter.
-pub(crate) fn check_bits_per_key(bits: f32) -> Result<()> {
-    if (0.0..=64.0).contains(&bits) {
-        Ok(())
-    } else {
-        refuse("filter_bits_per_key", bits, "give 0 to 64 bits")
-    }
 }
 
 impl Options {
@@ -162,7 +156,7 @@ impl KeyspaceOptions {
         {
             return refuse("compression", "zstd level", "give a level from 1 to 19");
         }
-        self.filter_bits_per_key.iter().copied().try_for_each(check_bits_per_key)?;
+        self.filters.check()?;
         if !(2..=20).contains(&self.size_ratio) {
             return refuse("size_ratio", self.size_ratio, "give 2 to 20");
         }

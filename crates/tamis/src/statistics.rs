@@ -51,11 +51,12 @@ fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
 fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
     let runs = version.partitions.iter().flat_map(|partition| partition.runs());
     let tables = runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)));
-    let design = |(level, table): (usize, &Arc<Table>)| {
-        let design = table.slot().get()?.filter_design()?;
-        Some(FilterDesign { level, table_number: table.number(), design })
+    let designs = |(level, table): (usize, &Arc<Table>)| {
+        let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
+        let table_number = table.number();
+        designs.into_iter().map(move |design| FilterDesign { level, table_number, design })
     };
-    tables.filter_map(design).collect()
+    tables.flat_map(designs).collect()
 }
 
 fn add(sum: &mut LevelStatistics, level: &Level) {

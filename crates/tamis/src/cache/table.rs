@@ -98,6 +98,11 @@ impl TableCache {
         }
     }
 
+    /// The counters of the database.
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.environment.metrics
+    }
+
     /// Bytes of indexes and filters in memory.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.environment.account.used_bytes()

@@ -19,8 +19,10 @@ use super::drop_rules::DropRules;
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
+    events::EventListener,
     file_name::FileName,
     key::Sequence,
+    metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, per_level},
     table::{
         properties::{TableOrigin, TableSummary},
@@ -41,6 +43,7 @@ pub(crate) struct JobContext<'a> {
     pub(crate) version: &'a KeyspaceVersion,
     pub(crate) database_id: u64,
     pub(crate) filter_seed: u64,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
     pub(crate) next_number: &'a dyn Fn() -> u64,
     /// See [`DropRules`].
     pub(crate) read_points: Vec<Sequence>,
@@ -51,15 +54,17 @@ pub(crate) struct JobContext<'a> {
 
 impl JobContext<'_> {
     /// How tables are written; `depth` is the position in per-level options.
-    fn table_options(&self, origin: &TableOrigin, level: usize) -> TableOptions {
+    fn table_options(&self, origin: &TableOrigin, depth: usize) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
+        let is_deepest = usize::from(origin.level) == LEVEL_COUNT_MAX - 1;
         TableOptions {
             block_bytes: options.block_bytes,
-            compression: per_level(&options.compression, level).unwrap_or(Compression::None),
-            filter_bits_per_key: per_level(&options.filter_bits_per_key, level).unwrap_or(0.0),
+            compression: per_level(&options.compression, depth).unwrap_or(Compression::None),
+            filters: options.filters.of_level(depth, is_deepest).to_vec(),
             filter_seed: self.filter_seed,
             key_column: options.key_column,
             origin: origin.clone(),
+            listener: self.listener.clone(),
         }
     }
 

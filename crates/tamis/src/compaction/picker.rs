@@ -147,7 +147,8 @@ impl<'a> Picker<'a> {
     /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
     fn may_move(&self, table: &Table, level: usize, output_level: usize) -> bool {
         let below = self.within(output_level + 1, inclusive(table.smallest_key(), table.largest_key()));
-        self.config.is_written_alike(self.targets.depth(level), self.targets.depth(output_level))
+        let with_depth = |level| (level, self.targets.depth(level));
+        self.config.is_written_alike(with_depth(level), with_depth(output_level))
             && bytes_of(below) <= self.config.grandparent_bytes_max
     }
 

@@ -1,4 +1,4 @@
-//! New filters for tables that are in force: when one is damaged, or another number of bits per key is wanted.
+//! New filters for tables that are in force: when one is damaged, or others are wanted.
 //!
 //! Table by table a filter file is written and an edit puts it in force; readers of an older version keep the older
 //! filter. A table that a compaction takes away meanwhile is passed over.
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::{
     error::Result,
     file_name::FileName,
-    options::check_bits_per_key,
+    options::TableFilter,
     state::{Engine, KeyspaceState},
-    table::refilter::write_filter_of,
+    table::refilter::write_filters_of,
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
@@ -20,15 +20,15 @@ use crate::{
 
 impl Engine {
     /// See [`crate::Db::rebuild_filters`].
-    pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, bits_per_key: f32) -> Result<()> {
+    pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
         let job = self.begin_job()?;
-        check_bits_per_key(bits_per_key)?;
+        filters.iter().try_for_each(TableFilter::check)?;
         let numbers: Vec<u64> = keyspace.view.load().version.tables().map(|table| table.number()).collect();
         for number in numbers {
             // A table that a compaction moves meanwhile is looked for again; one that is gone needs no filter.
             while let Some((place, table)) = find(&keyspace.view.load().version, number) {
                 keyspace.check()?;
-                if self.rebuild_filter(place, &table, bits_per_key)? {
+                if self.rebuild_filters_of(place, &table, filters)? {
                     break;
                 }
             }
@@ -39,13 +39,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a table another filter; `false` when it was no longer at its place.
-    fn rebuild_filter(&self, place: RunPlace, table: &Arc<Table>, bits_per_key: f32) -> Result<bool> {
-        let filter_file = (bits_per_key > 0.0).then(|| self.versions.new_file_number());
+    /// Gives a table other filters; `false` when it was no longer at its place.
+    fn rebuild_filters_of(
+        &self,
+        place: RunPlace,
+        table: &Arc<Table>,
+        filters: &[TableFilter],
+    ) -> Result<bool> {
+        let filter_file = (!filters.is_empty()).then(|| self.versions.new_file_number());
         if let Some(file) = filter_file {
             let (_, seed) = self.versions.database();
             let reader = Arc::clone(&*self.tables.reader(table)?);
-            write_filter_of(&reader, file, bits_per_key, seed)?;
+            write_filters_of(&reader, file, filters, seed)?;
         }
         let mut edit = VersionEdit::default();
         edit.push(Change::SetTableFilter { place, number: table.number(), filter_file });

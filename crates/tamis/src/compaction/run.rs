@@ -77,6 +77,7 @@ impl Engine {
             version,
             database_id,
             filter_seed,
+            listener: self.options.listener.clone(),
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             is_cancelled: self.scheduler.is_stopping(),

@@ -51,11 +51,14 @@ impl PickerConfig {
         }
     }
 
-    /// Whether tables of both depths are written alike, so that one can be moved without being rewritten.
-    pub(crate) fn is_written_alike(&self, depth: usize, other: usize) -> bool {
-        let (compression, bits) = (&self.options.compression, &self.options.filter_bits_per_key);
-        per_level(compression, depth) == per_level(compression, other)
-            && per_level(bits, depth) == per_level(bits, other)
+    /// Whether tables of both levels, each with its depth, are written alike, so that one can be moved without being
+    /// rewritten.
+    pub(crate) fn is_written_alike(&self, level: (usize, usize), other: (usize, usize)) -> bool {
+        let KeyspaceOptions { compression, filters, .. } = &*self.options;
+        let filters_of =
+            |(level, depth): (usize, usize)| filters.of_level(depth, level + 1 == self.level_count);
+        per_level(compression, level.1) == per_level(compression, other.1)
+            && filters_of(level) == filters_of(other)
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod tables;
+pub(crate) mod verdict;
 pub(crate) mod visible;
 
 use crate::{

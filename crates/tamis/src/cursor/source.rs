@@ -1,6 +1,6 @@
 //! The sources of a scan behind one type, so that the merge calls them without indirection.
 
-use super::{Cursor, run::RunCursor, tables::TablesOfRun};
+use super::{Cursor, run::RunCursor, tables::TablesOfRun, verdict::Verdict};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -12,6 +12,20 @@ use crate::{
 pub(crate) enum Source {
     Memtable(MemtableCursor),
     Run(RunCursor<TablesOfRun>),
+    /// A run whose table a filter admitted for the scan's range, until it is known whether rightly.
+    Judged(RunCursor<TablesOfRun>, Option<Box<Verdict>>),
+}
+
+impl Source {
+    /// Lets a verdict that is still open judge a seek.
+    fn judge(&mut self, is_settled: impl FnOnce(&Verdict, Option<&[u8]>) -> bool) {
+        if let Self::Judged(cursor, open) = self
+            && let Some(verdict) = open
+            && is_settled(verdict, cursor.is_valid().then(|| cursor.key()))
+        {
+            *open = None;
+        }
+    }
 }
 
 /// Hands a call to the cursor that is there.
@@ -19,26 +33,34 @@ macro_rules! either {
     ($self:expr, $cursor:ident => $call:expr) => {
         match $self {
             Source::Memtable($cursor) => $call,
-            Source::Run($cursor) => $call,
+            Source::Run($cursor) | Source::Judged($cursor, _) => $call,
         }
     };
 }
 
 impl Cursor for Source {
     fn seek_first(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.seek_first())
+        either!(self, cursor => cursor.seek_first())?;
+        self.judge(|verdict, found| verdict.is_settled(true, found));
+        Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.seek_last())
+        either!(self, cursor => cursor.seek_last())?;
+        self.judge(|verdict, found| verdict.is_settled(true, found));
+        Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        either!(self, cursor => cursor.seek(key, sequence))
+        either!(self, cursor => cursor.seek(key, sequence))?;
+        self.judge(|verdict, found| verdict.is_settled_forward(key, found));
+        Ok(())
     }
 
     fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        either!(self, cursor => cursor.seek_back(key, is_inclusive))
+        either!(self, cursor => cursor.seek_back(key, is_inclusive))?;
+        self.judge(|verdict, found| verdict.is_settled_backward(key, found));
+        Ok(())
     }
 
     fn next(&mut self) -> Result<()> {

@@ -140,16 +140,16 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        self.scan(range_bounds(&range))
+        self.scan(range_bounds(&range), false)
     }
 
     /// The entries whose keys begin with `prefix`, in order of keys, as of now.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        self.scan(prefix_bounds(prefix.as_ref()))
+        self.scan(prefix_bounds(prefix.as_ref()), true)
     }
 
-    fn scan(&self, bounds: Bounds) -> Scan {
-        self.handle.engine.scan(&self.state, bounds, None)
+    fn scan(&self, bounds: Bounds, is_prefix: bool) -> Scan {
+        self.handle.engine.scan(&self.state, bounds, is_prefix, None)
     }
 
     /// The entry with the least key.
@@ -157,7 +157,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.scan((Bound::Unbounded, Bound::Unbounded)).next().transpose()
+        self.scan((Bound::Unbounded, Bound::Unbounded), false).next().transpose()
     }
 
     /// The entry with the greatest key.
@@ -165,7 +165,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.scan((Bound::Unbounded, Bound::Unbounded)).next_back().transpose()
+        self.scan((Bound::Unbounded, Bound::Unbounded), false).next_back().transpose()
     }
 
     /// Refuses a keyspace of another database.

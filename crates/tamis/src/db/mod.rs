@@ -19,7 +19,7 @@ use crate::{
     error::{Error, Result},
     metrics::Statistics,
     open_report::OpenReport,
-    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
     read::scan::Scan,
     recover,
     runtime::{Joined, Runtime},
@@ -313,18 +313,17 @@ impl Db {
         self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
-    /// Builds the point filters of all tables of a keyspace anew, with `bits_per_key` (0 to 64; 0 puts those
-    /// that the tables were written with in force again),
-    /// where one was reported as damaged or another size is wanted. Tables written later use the keyspace's options.
+    /// Builds filters for all tables of a keyspace anew, where one was reported as damaged or others are wanted; an empty
+    /// list puts those that the tables were written with in force again. Tables written later use the keyspace's options.
     ///
     /// Cost: reads the key columns of the tables, or all their blocks where they have none; writes the filters only.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for bits outside their bounds; otherwise as [`Db::compact_range`].
-    pub fn rebuild_filters(&self, keyspace: &Keyspace, bits_per_key: f32) -> Result<()> {
+    /// [`Error::InvalidArgument`] for filters that can't be built; otherwise as [`Db::compact_range`].
+    pub fn rebuild_filters(&self, keyspace: &Keyspace, filters: &[TableFilter]) -> Result<()> {
         keyspace.check_of(&self.handle)?;
         keyspace.check()?;
-        self.handle.engine.rebuild_filters(&keyspace.state, bits_per_key)
+        self.handle.engine.rebuild_filters(&keyspace.state, filters)
     }
 
     /// Waits until no flush or compaction is due.

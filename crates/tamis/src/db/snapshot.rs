@@ -80,18 +80,18 @@ impl Snapshot {
 
     /// The entries in `range` at the moment of the snapshot.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
-        self.scan(keyspace, range_bounds(&range))
+        self.scan(keyspace, range_bounds(&range), false)
     }
 
     /// The entries whose keys begin with `prefix` at the moment of the snapshot.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
-        self.scan(keyspace, prefix_bounds(prefix.as_ref()))
+        self.scan(keyspace, prefix_bounds(prefix.as_ref()), true)
     }
 
-    fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> Scan {
+    fn scan(&self, keyspace: &Keyspace, bounds: Bounds, is_prefix: bool) -> Scan {
         let Registered { handle, sequence } = &*self.registered;
         match keyspace.check_of(handle) {
-            Ok(()) => handle.engine.scan(&keyspace.state, bounds, Some(*sequence)),
+            Ok(()) => handle.engine.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
             Err(error) => Scan::new(Err(error)),
         }
     }

@@ -15,12 +15,12 @@ use crate::{
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
     metrics::Metrics,
-    options::Compression,
+    options::{Compression, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
         properties::TableOrigin,
         reader::TableReader,
-        refilter::write_filter_of,
+        refilter::write_filters_of,
         writer::{TableOptions, TableWriter},
     },
 };
@@ -58,7 +58,8 @@ fn filter_file(data: &[u8]) {
     let vfs = files(&[("000005.table", &table)]);
     let reader =
         TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is whole");
-    write_filter_of(&reader, FILTER_NUMBER, 10.0, 1).expect("memory takes bytes");
+    write_filters_of(&reader, FILTER_NUMBER, &[TableFilter::bits(10.0), surf()], 1)
+        .expect("memory takes bytes");
     let path = FileName::Filter(FILTER_NUMBER).path(Path::new(FOLDER));
     let mut changed = vfs.read(&path).expect("the filter file was published");
     change(&mut changed, data);
@@ -77,6 +78,11 @@ fn filter_file(data: &[u8]) {
     }
 }
 
+/// A filter that answers ranges, too.
+fn surf() -> TableFilter {
+    "surf-mixed:hash=2,real=4".parse().expect("the name of a family")
+}
+
 /// The bytes of a table whose keys and values are pieces of the input, and how many entries it has.
 fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     let all = pieces(data);
@@ -92,10 +98,11 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     let options = TableOptions {
         block_bytes: 4096,
         compression,
-        filter_bits_per_key: 10.0,
+        filters: vec![TableFilter::bits(10.0), surf()],
         filter_seed: 1,
         key_column: true,
         origin: TableOrigin::default(),
+        listener: None,
     };
     let mut writer =
         TableWriter::create(&vfs, Path::new(FOLDER), NUMBER, options).expect("memory takes files");

@@ -117,7 +117,7 @@ impl Engine {
                 let Some(table) = run.table_of(key) else { continue };
                 let reader = self.tables.reader(table)?;
                 let counters = self.metrics.filters.get(level);
-                let is_asked = reader.has_point_filter();
+                let is_asked = reader.has_filter();
                 if is_asked {
                     counters.inspect(|level| level.asked.add(1));
                     if !reader.may_contain(probe) {

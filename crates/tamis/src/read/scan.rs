@@ -5,10 +5,24 @@
 //! in the range gives one cursor, a loser tree merges them, and of each key the newest version at or below the read
 //! point is shown, tombstones left out.
 //!
+//! A range that lies within one table of a run, between two keys of it, may be empty there: such tables' filters are asked
+//! ([`super::admission`]), and those that say no give no cursor. An empty range that all of them deny reads no block.
+//!
 //! Steps from the front and from the back have a cursor each, made when first needed; the two stop where they meet.
 
-use std::{fmt, iter::FusedIterator, ops::Bound, sync::Arc};
+use std::{
+    fmt,
+    iter::FusedIterator,
+    ops::Bound,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
+use tamis_filter::{Digester, RangeProbe};
+
+use super::admission::{Admission, AdmittedRun};
 use crate::{
     cache::table::TableCache,
     cursor::{
@@ -17,6 +31,7 @@ use crate::{
         run::RunCursor,
         source::Source,
         tables::TablesOfRun,
+        verdict::Verdict,
         visible::VisibleCursor,
     },
     error::Result,
@@ -33,8 +48,8 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// [`Scan::advance`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
 /// [`Scan::retreat`] and [`Scan::seek`] move back and forth.
 ///
-/// Cost: one block of each run that overlaps the range for the first step (two where it falls between them); then each
-/// block once.
+/// Cost: one block of each run that overlaps the range for the first step (two where it falls between them), none of those
+/// whose filter denies it; then each block once.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -67,6 +82,13 @@ pub(crate) struct ScanSource {
     tables: Arc<TableCache>,
     sequence: Sequence,
     range: KeyRange,
+    /// The range is that of a prefix: its lower bound.
+    is_prefix: bool,
+    digester: Digester,
+    /// The runs that take part, once their filters were asked.
+    runs: OnceLock<Vec<AdmittedRun>>,
+    /// The first cursor finds out whether the filters were right; a second one would count again.
+    is_judged: AtomicBool,
 }
 
 impl ScanSource {
@@ -75,17 +97,37 @@ impl ScanSource {
         for memtable in self.view.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
             sources.push(Source::Memtable(memtable.memtable.cursor()));
         }
-        let range = &self.range;
-        let bounds = (as_slice(&range.lower), as_slice(&range.upper));
-        for partition in self.view.version.partitions_within(bounds) {
-            for (_, run) in partition.runs() {
-                let tables = run.tables_within(bounds);
-                if !tables.is_empty() {
-                    sources.push(Source::Run(RunCursor::new(TablesOfRun::new(tables, &self.tables))));
+        let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
+        for run in self.runs.get_or_init(|| self.admitted_runs()) {
+            let cursor = RunCursor::new(TablesOfRun::new(&run.tables, &self.tables));
+            sources.push(match run.asked_level.filter(|_| !is_judged) {
+                None => Source::Run(cursor),
+                Some(level) => {
+                    let (metrics, range) = (Arc::clone(self.tables.metrics()), self.range.clone());
+                    Source::Judged(cursor, Some(Box::new(Verdict { metrics, level, range })))
                 }
-            }
+            });
         }
-        VisibleCursor::new(MergeCursor::new(sources), self.sequence, range.clone())
+        VisibleCursor::new(MergeCursor::new(sources), self.sequence, self.range.clone())
+    }
+
+    fn admitted_runs(&self) -> Vec<AdmittedRun> {
+        if self.range.is_empty() {
+            return Vec::new();
+        }
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        let range = match bounds.0 {
+            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
+            _ => tamis_filter::KeyRange::new(bounds.0, bounds.1),
+        };
+        let probe = RangeProbe::new(range, &self.digester);
+        let admission = Admission { tables: &self.tables, range: &self.range, probe: &probe };
+        let partitions = self.view.version.partitions_within(bounds).iter();
+        let runs = partitions.flat_map(|partition| partition.runs());
+        let admitted = runs.filter_map(|(level, run)| admission.admit(level, run.tables_within(bounds)));
+        let admitted = admitted.collect();
+        self.tables.metrics().digests.add(u64::from(probe.digest_count()));
+        admitted
     }
 }
 
@@ -313,15 +355,28 @@ impl fmt::Debug for Scan {
 }
 
 impl Engine {
-    /// A scan of `bounds` as of `snapshot`, or as of now.
-    pub(crate) fn scan(&self, keyspace: &KeyspaceState, bounds: Bounds, snapshot: Option<Sequence>) -> Scan {
+    /// A scan of `bounds` as of `snapshot`, or as of now. `is_prefix`: they are those of all keys with a prefix.
+    pub(crate) fn scan(
+        &self,
+        keyspace: &KeyspaceState,
+        bounds: Bounds,
+        is_prefix: bool,
+        snapshot: Option<Sequence>,
+    ) -> Scan {
         if let Err(error) = self.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
         self.metrics.scans.add(1);
         let (view, visible) = keyspace.read_point(&self.snapshots);
-        let sequence = snapshot.unwrap_or(visible);
-        let range = KeyRange { lower: bounds.0, upper: bounds.1 };
-        Scan::new(Ok(ScanSource { view, tables: Arc::clone(&self.tables), sequence, range }))
+        Scan::new(Ok(ScanSource {
+            view,
+            tables: Arc::clone(&self.tables),
+            sequence: snapshot.unwrap_or(visible),
+            range: KeyRange { lower: bounds.0, upper: bounds.1 },
+            is_prefix,
+            digester: self.digester.clone(),
+            runs: OnceLock::new(),
+            is_judged: AtomicBool::new(false),
+        }))
     }
 }

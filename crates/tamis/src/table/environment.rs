@@ -1,7 +1,7 @@
 //! What all tables of a database share, and what one read cost.
 
 use std::{
-    io,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +10,10 @@ use tamis_vfs::{Access, Vfs};
 
 use super::section::Source;
 use crate::{
-    cache::{account::Account, block::BlockCache},
+    cache::{
+        account::{Account, Kept},
+        block::BlockCache,
+    },
     error::{Error, Result},
     events::{Event, EventListener},
     file_name::FileName,
@@ -44,6 +47,20 @@ impl TableEnvironment {
         let file = self.vfs.open(&path, self.access).map_err(failed)?;
         let length = file.length().map_err(failed)?;
         Ok(Source { file, path: path.as_path().into(), access: self.access, length })
+    }
+
+    /// A value read from `source` that is held while the account has room. One of a mapped file always stays: it costs no
+    /// memory of ours.
+    pub(super) fn keep<T: fmt::Debug + Send + Sync + 'static>(
+        &self,
+        source: &Source,
+        value: T,
+        bytes: u64,
+    ) -> Kept<T> {
+        if source.file.mapping().is_some() {
+            return Kept::fixed(value);
+        }
+        Kept::counted(&self.account, &source.path, value, bytes)
     }
 
     /// Counts and reports a filter that can't be used. Reads go on without it.

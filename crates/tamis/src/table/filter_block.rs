@@ -1,52 +1,93 @@
-//! The filters of a table: the only file that names filter families.
+//! The filters of a table: the only file that names what filters are asked.
 //!
-//! Which tables a point read passes over is decided here: `false` from [`FilterBlock::may_contain`] is final. A filter
-//! therefore holds the key of every entry of its table, tombstones as well as puts: a table that is passed over must not
-//! revive what its tombstones delete (the trap of cockroachdb/pebble #1786). Range tombstones, once they exist, count in a
-//! table that is passed over, too.
+//! Which tables a read passes over is decided here: `false` from [`FilterBlock::may_contain`] and
+//! [`FilterBlock::may_contain_range`] is final, whichever of a table's filters says it. A filter therefore holds the key of
+//! every entry of its table, tombstones as well as puts: a table that is passed over must not revive what its tombstones
+//! delete (the trap of cockroachdb/pebble #1786). Range tombstones, once they exist, count in a table that is passed over, too.
 //!
-//! A filter is derived data: one that can't be built is left out, one that is damaged or of an unknown family is reported
-//! and passed over, and answers stay the same.
+//! A filter is derived data: one that can't be built is left out and told, one that is damaged or of an unknown family is
+//! reported and passed over, and answers stay the same.
 
 use std::fmt;
 
 use tamis_filter::{
-    AnyFilter, Budget, BuildError, Family, Filter, FilterBuilder, FilterSpec, Probe, Samples,
+    AnyFilter, Budget, BuildError, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
 };
 
 use super::section::SectionBytes;
+use crate::options::TableFilter;
 
-/// Takes the key of every entry of a table and makes its point filter.
-pub(super) struct PointFilterBuilder {
+/// Takes the key of every entry of a table and makes its filters.
+#[derive(Default)]
+pub(super) struct FiltersBuilder {
+    builders: Vec<PendingFilter>,
+    refusals: Vec<String>,
+}
+
+/// A filter that takes keys.
+struct PendingFilter {
+    wanted: TableFilter,
     builder: Box<dyn FilterBuilder>,
     budget: Budget,
 }
 
-impl fmt::Debug for PointFilterBuilder {
+impl fmt::Debug for FiltersBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PointFilterBuilder({} keys)", self.builder.key_count())
+        formatter
+            .debug_list()
+            .entries(self.builders.iter().map(|pending| pending.wanted.to_string()))
+            .finish()
     }
 }
 
-impl PointFilterBuilder {
-    /// `None` for 0 bits per key.
-    pub(super) fn new(bits_per_key: f32, seed: u64) -> Result<Option<Self>, BuildError> {
-        if bits_per_key <= 0.0 {
-            return Ok(None);
-        }
-        let budget = Budget::bits_per_key(bits_per_key.into())?;
-        Ok(Some(Self { builder: FilterSpec::new(Family::CacheLocal).builder(seed)?, budget }))
+impl FiltersBuilder {
+    /// Builders of these filters, whose digests have the seed of the database.
+    pub(super) fn new(filters: &[TableFilter], seed: u64) -> Result<Self, BuildError> {
+        let begin = |wanted: &TableFilter| {
+            let (builder, budget) = wanted.builder(seed)?;
+            Ok(PendingFilter { wanted: wanted.clone(), builder, budget })
+        };
+        let builders = filters.iter().map(begin).collect::<Result<_, BuildError>>()?;
+        Ok(Self { builders, refusals: Vec::new() })
     }
 
     /// Adds a key, in order; one equal to the key before is passed over.
-    pub(super) fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.builder.add(key)
+    pub(super) fn add(&mut self, key: &[u8]) {
+        let refusals = &mut self.refusals;
+        self.builders.retain_mut(|pending| match pending.builder.add(key) {
+            Ok(()) => true,
+            Err(error) => {
+                refusals.push(refusal(&pending.wanted, &error));
+                false
+            }
+        });
     }
 
-    /// The encoded filter.
-    pub(super) fn finish(&self) -> Result<Vec<u8>, BuildError> {
-        self.builder.finish(self.budget, Samples::NONE)
+    /// Bytes that the filters will have, roughly.
+    pub(super) fn estimated_bytes(&self) -> usize {
+        let bits = |pending: &PendingFilter| {
+            let per_key = pending.wanted.bits_per_key().map_or(0.0, f64::from);
+            per_key * pending.builder.key_count() as f64
+        };
+        (self.builders.iter().map(bits).sum::<f64>() / 8.0) as usize
     }
+
+    /// The encoded filters, and why others could not be built.
+    pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<String>) {
+        let Self { builders, mut refusals } = self;
+        let mut filters = Vec::new();
+        for pending in builders {
+            match pending.builder.finish(pending.budget, Samples::NONE) {
+                Ok(filter) => filters.push(filter),
+                Err(error) => refusals.push(refusal(&pending.wanted, &error)),
+            }
+        }
+        (filters, refusals)
+    }
+}
+
+fn refusal(wanted: &TableFilter, error: &BuildError) -> String {
+    format!("{wanted}: {error}")
 }
 
 /// One filter of a table, used in place.
@@ -66,10 +107,28 @@ impl FilterBlock {
         self.filter.encoded_bytes()
     }
 
+    /// Whether it can deny ranges of more than one key.
+    pub(super) fn answers_ranges(&self) -> bool {
+        self.filter.family().answers_ranges()
+    }
+
     /// Whether the key may be in the table; `false` is certain.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
         self.filter.may_contain(probe)
+    }
+
+    /// Whether a key of the range may be in the table; `false` is certain.
+    pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        self.filter.may_contain_range(probe)
+    }
+
+    /// Whether it admits a key of its table, as a point and as ranges that hold it.
+    pub(super) fn admits(&self, probe: &Probe<'_>, digester: &tamis_filter::Digester) -> bool {
+        let key = probe.key();
+        let ranges = [KeyRange::point(key), KeyRange::prefix(key)];
+        let admits_range = |range| self.filter.may_contain_range(&RangeProbe::new(range, digester));
+        self.filter.may_contain(probe) && (!self.answers_ranges() || ranges.into_iter().all(admits_range))
     }
 
     /// Brings what [`FilterBlock::may_contain`] needs into the processor's cache.
@@ -80,7 +139,7 @@ impl FilterBlock {
 
     /// What was built, for people: one line.
     pub(crate) fn design(&self) -> String {
-        let mut text = String::new();
+        let mut text = format!("{}: ", self.filter.family());
         // Writing to a string does not fail.
         let _ = self.filter.design(&mut text);
         text.push_str(&format!("; {} bytes", self.filter.encoded_bytes()));

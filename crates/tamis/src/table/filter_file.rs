@@ -6,10 +6,9 @@ use tamis_vfs::Vfs;
 
 use super::{
     environment::TableEnvironment,
-    filter_block::FilterBlock,
     format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE},
     properties::TableProperties,
-    section::{put_directory_and_footer, put_section},
+    section::{SectionRecord, Source, put_directory_and_footer, put_section},
 };
 use crate::{
     coding::{Decoder, put_u64, put_varint},
@@ -88,25 +87,26 @@ fn write_whole(vfs: &dyn Vfs, folder: &Path, temporary: &Path, target: &Path, by
     vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
 }
 
-/// Opens the first filter of a filter file that belongs to `owner`.
+/// Opens a filter file that belongs to `owner`, and lists its filters.
 pub(super) fn open_filter_file(
     environment: &Arc<TableEnvironment>,
     number: u64,
     owner: FilterOwner,
-) -> Result<FilterBlock> {
+) -> Result<(Source, Vec<SectionRecord>)> {
     let source = environment.open_file(FileName::Filter(number))?;
-    let records = source.directory(FILTER_MAGIC, KIND_OWNER)?;
-    let find = |kind| {
-        records.iter().find(|record| record.kind == kind).ok_or_else(|| {
-            source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
-        })
+    let mut records = source.directory(FILTER_MAGIC, KIND_OWNER)?;
+    let missing = |kind| {
+        source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
     };
-    let owner_record = find(KIND_OWNER)?;
-    let found = FilterOwner::decode(source.section(owner_record)?.as_ref());
+    let owner_record = records.iter().find(|record| record.kind == KIND_OWNER);
+    let owner_record = *owner_record.ok_or_else(|| missing(KIND_OWNER))?;
+    let found = FilterOwner::decode(source.section(&owner_record)?.as_ref());
     if found != Some(owner) {
         return Err(source.damaged(owner_record.offset, "owner", format!("{owner:?}"), format!("{found:?}")));
     }
-    let record = find(KIND_FILTER)?;
-    FilterBlock::open(source.section(record)?)
-        .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
+    records.retain(|record| record.kind == KIND_FILTER);
+    if records.is_empty() {
+        return Err(missing(KIND_FILTER));
+    }
+    Ok((source, records))
 }

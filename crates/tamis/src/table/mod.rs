@@ -10,6 +10,7 @@ mod data;
 pub(crate) mod environment;
 pub(crate) mod filter_block;
 pub(crate) mod filter_file;
+mod filter_set;
 mod format;
 mod index;
 pub(crate) mod key_column;

@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
-use tamis_filter::Probe;
+use tamis_filter::{Probe, RangeProbe};
 
 use super::{
     block::{Layout, RawEntry},
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
-    filter_file::{FilterOwner, open_filter_file},
-    format::{KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
+    filter_file::FilterOwner,
+    filter_set::FilterSet,
+    format::{KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
     index::Index,
     key_column::KeyColumn,
     properties::TableProperties,
@@ -47,13 +48,13 @@ pub(crate) struct TableReader {
     index_record: SectionRecord,
     block_count: usize,
     pub(super) properties: TableProperties,
-    filter: Option<(FilterPlace, Kept<FilterBlock>)>,
+    filters: FilterSet,
     pub(super) records: Vec<SectionRecord>,
 }
 
 impl TableReader {
     /// Opens table `number` of the environment's folder. A filter file, where one is in force, takes the place of the
-    /// table's own filter.
+    /// table's own filters.
     pub(crate) fn open(
         environment: &Arc<TableEnvironment>,
         number: u64,
@@ -77,12 +78,10 @@ impl TableReader {
             let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
-        let file = filter_file.map(|file| FilterPlace::File(file, FilterOwner::of(&properties)));
-        let section =
-            records.iter().find(|record| record.kind == KIND_FILTER).copied().map(FilterPlace::Section);
-        let filter = open_filter(environment, &source, file, section);
+        let file = filter_file.map(|number| (number, FilterOwner::of(&properties)));
+        let filters = FilterSet::open(environment, &source, &records, file);
         let (block_count, index_bytes) = (index.block_count(), index.memory_bytes());
-        let index = keep(environment, &source, index, index_bytes);
+        let index = environment.keep(&source, index, index_bytes);
         let data = DataBlocks::new(source, number, block_count);
         let environment = Arc::clone(environment);
         Ok(Arc::new(Self {
@@ -92,7 +91,7 @@ impl TableReader {
             index_record,
             block_count,
             properties,
-            filter,
+            filters,
             records,
         }))
     }
@@ -133,42 +132,39 @@ impl TableReader {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn check_filter_file(&self, number: u64) -> Result<()> {
-        if matches!(self.filter, Some((FilterPlace::File(..), _))) {
-            return Ok(());
-        }
-        open_filter_file(&self.environment, number, FilterOwner::of(&self.properties)).map(drop)
+        self.filters.check_file(&self.environment, number, FilterOwner::of(&self.properties))
     }
 
     /// Whether a filter is in force.
-    pub(crate) fn has_point_filter(&self) -> bool {
-        self.filter.is_some()
+    pub(crate) fn has_filter(&self) -> bool {
+        !self.filters.is_empty()
     }
 
-    /// What filter is in force, for people; `None` where there is none, or it is not in memory.
-    pub(crate) fn filter_design(&self) -> Option<String> {
-        self.filter_at_hand().map(|filter| filter.design())
+    /// Whether a filter is in force that can deny ranges of more than one key.
+    pub(crate) fn has_range_filter(&self) -> bool {
+        self.filters.answers_ranges()
+    }
+
+    /// What filters are in force, for people; those that are not in memory are left out.
+    pub(crate) fn filter_designs(&self) -> Vec<String> {
+        self.filters.at_hand(&self.environment, &self.data.source).map(|filter| filter.design()).collect()
     }
 
     /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
-        if let Some(filter) = self.filter_at_hand() {
-            filter.prefetch(probe);
-        }
+        self.filters.at_hand(&self.environment, &self.data.source).for_each(|filter| filter.prefetch(probe));
     }
 
     /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.filter_at_hand().is_none_or(|filter| filter.may_contain(probe))
+        self.filters.may_contain(&self.environment, &self.data.source, probe)
     }
 
-    /// The filter. One that was dropped is read again only where it can stay: reading it for one question costs more
-    /// than it saves.
-    #[inline]
-    fn filter_at_hand(&self) -> Option<KeptRef<'_, FilterBlock>> {
-        let (place, kept) = self.filter.as_ref()?;
-        kept.get_if_room(|| place.open(&self.environment, &self.data.source))
+    /// Whether the table may hold a key of the range; `false` is certain. `true` where there is no filter.
+    pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        self.filters.may_contain_range(&self.environment, &self.data.source, probe)
     }
 
     pub(super) fn extent(&self, index: &Index, block: usize) -> Result<(u64, u64)> {
@@ -240,64 +236,14 @@ impl TableReader {
             .map(Some)
     }
 
-    /// The filter in force, read anew; `None` where there is none.
-    pub(super) fn read_filter(&self) -> Option<Result<FilterBlock>> {
-        let (place, _) = self.filter.as_ref()?;
-        Some(place.open(&self.environment, &self.data.source))
+    /// The filters in force, read anew.
+    pub(super) fn read_filters(&self) -> impl Iterator<Item = Result<FilterBlock>> {
+        self.filters.read_all(&self.environment, &self.data.source)
     }
 
     pub(super) fn damaged_key_column(&self) -> Error {
         self.data.source.damaged(0, "key column", "the keys of the table", "others, under a right checksum")
     }
-}
-
-/// Where the filter in force lies.
-#[derive(Debug, Clone, Copy)]
-enum FilterPlace {
-    File(u64, FilterOwner),
-    Section(SectionRecord),
-}
-
-impl FilterPlace {
-    fn open(&self, environment: &Arc<TableEnvironment>, source: &Source) -> Result<FilterBlock> {
-        match self {
-            Self::File(number, owner) => open_filter_file(environment, *number, *owner),
-            Self::Section(record) => FilterBlock::open(source.section(record)?)
-                .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason)),
-        }
-    }
-}
-
-/// Opens the filter file in force, or the first filter of the table; one that can't be used is reported and passed over.
-fn open_filter(
-    environment: &Arc<TableEnvironment>,
-    source: &Source,
-    file: Option<FilterPlace>,
-    section: Option<FilterPlace>,
-) -> Option<(FilterPlace, Kept<FilterBlock>)> {
-    for place in [file, section].into_iter().flatten() {
-        match place.open(environment, source) {
-            Ok(filter) => {
-                let bytes = filter.memory_bytes();
-                return Some((place, keep(environment, source, filter, bytes)));
-            }
-            Err(error) => environment.report_filter(&source.path, error.to_string()),
-        }
-    }
-    None
-}
-
-/// A value of a mapped table always stays: it costs no memory of ours.
-fn keep<T: std::fmt::Debug + Send + Sync + 'static>(
-    environment: &TableEnvironment,
-    source: &Source,
-    value: T,
-    bytes: u64,
-) -> Kept<T> {
-    if source.file.mapping().is_some() {
-        return Kept::fixed(value);
-    }
-    Kept::counted(&environment.account, &source.path, value, bytes)
 }
 
 fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {

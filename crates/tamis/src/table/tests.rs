@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
     metrics::Metrics,
-    options::Compression,
+    options::{Compression, TableFilter},
 };
 
 mod damage;
@@ -58,7 +58,7 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
     TableOptions {
         block_bytes,
         compression,
-        filter_bits_per_key: 10.0,
+        filters: vec![TableFilter::bits(10.0)],
         filter_seed: 9,
         key_column: true,
         origin: TableOrigin {
@@ -66,6 +66,7 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
             replaced: vec![1, 2],
             ..TableOrigin::default()
         },
+        listener: None,
     }
 }
 
@@ -218,7 +219,7 @@ fn the_filter_denies_absent_keys_and_never_one_that_is_there() {
     let digester = Digester::new(9);
     for access in ACCESSES {
         let table = TableReader::open(&environment(&vfs, access), 1, None).unwrap();
-        assert!(table.has_point_filter());
+        assert!(table.has_filter());
         assert!(entries.iter().all(|entry| table.may_contain(&Probe::new(&entry.0, &digester))));
         let passed = (0..3000).filter(|n| {
             let key = format!("absent{n}").into_bytes();

@@ -2,7 +2,7 @@
 //!
 //! 1. Blocks follow each other without a gap, their checksums hold, their entries decode and ascend, and the index
 //!    separates them and counts them rightly.
-//! 2. The filter in force says of no key that it is absent.
+//! 2. The filters in force say of no key that it is absent, nor of ranges that hold it.
 //! 3. The key column has the keys and kinds of the entries, in their order.
 //! 4. Every section has its checksum, and the properties name the first and last key.
 //!
@@ -22,7 +22,7 @@ use crate::{
 struct Check<'a> {
     table: &'a TableReader,
     index: &'a Index,
-    filter: Option<FilterBlock>,
+    filters: Vec<FilterBlock>,
     column: Option<KeyColumn>,
     digester: Digester,
     /// The entry before; `None` at the beginning and behind a fault.
@@ -46,10 +46,10 @@ impl TableReader {
                 faults.push(error);
             }
         };
-        let filter = self.read_filter().and_then(|filter| filter.map_err(&mut keep).ok());
+        let filters = self.read_filters().filter_map(|filter| filter.map_err(&mut keep).ok()).collect();
         let column = self.key_column().map_err(&mut keep).ok().flatten();
         let mut check =
-            Check { table: self, index: &index, filter, column, digester: Digester::new(0), last: None };
+            Check { table: self, index: &index, filters, column, digester: Digester::new(0), last: None };
         let mut position = Some(0);
         for block in 0..index.block_count() {
             position = match check.extent(block, position) {
@@ -131,7 +131,7 @@ impl Check<'_> {
                 return Err(table.damaged_key_column());
             }
             let probe = Probe::new(&key, &self.digester);
-            if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(&probe)) {
+            if self.filters.iter().any(|filter| !filter.admits(&probe, &self.digester)) {
                 let key = key.escape_ascii().to_string();
                 return Err(table.data.source.damaged(extent.0, "filter", "that it holds every key", key));
             }

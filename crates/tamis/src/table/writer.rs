@@ -13,7 +13,7 @@ use tamis_vfs::{File, Vfs};
 
 use super::{
     block_builder::BlockBuilder,
-    filter_block::PointFilterBuilder,
+    filter_block::FiltersBuilder,
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
         KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE,
@@ -22,14 +22,16 @@ use super::{
     index::IndexBuilder,
     key_column::KeyColumnBuilder,
     properties::{TableOrigin, TableProperties, TableSummary},
+    refilter::refused,
     section::{SectionRecord, put_directory_and_footer, put_section},
 };
 use crate::{
     coding::checksum,
     error::{Error, Result},
+    events::{Event, EventListener},
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value, compare_entries},
-    options::Compression,
+    options::{Compression, TableFilter},
 };
 
 /// Bytes that are gathered before they are given to the file.
@@ -41,12 +43,13 @@ pub(crate) struct TableOptions {
     /// Size of a data block on disk; a power of two from 4 KiB to 64 KiB.
     pub(crate) block_bytes: u32,
     pub(crate) compression: Compression,
-    /// Bits per key of the point filter; 0 for none.
-    pub(crate) filter_bits_per_key: f32,
+    pub(crate) filters: Vec<TableFilter>,
     /// The seed of all filters of the database.
     pub(crate) filter_seed: u64,
     pub(crate) key_column: bool,
     pub(crate) origin: TableOrigin,
+    /// Told of filters that can't be built.
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
 }
 
 /// See the head of this file.
@@ -61,8 +64,7 @@ pub(crate) struct TableWriter {
     summary: TableSummary,
     block: BlockBuilder,
     index: IndexBuilder,
-    /// `None` where no filter is wanted or none can be built.
-    filter: Option<PointFilterBuilder>,
+    filters: FiltersBuilder,
     key_column: Option<KeyColumnBuilder>,
     /// Bytes not yet given to the file, which begin at `written` of it.
     buffer: Vec<u8>,
@@ -85,14 +87,7 @@ impl TableWriter {
         options: TableOptions,
     ) -> Result<Self> {
         let temporary = FileName::Temporary(number).path(folder);
-        let filter =
-            PointFilterBuilder::new(options.filter_bits_per_key, options.filter_seed).map_err(|error| {
-                Error::InvalidArgument {
-                    what: "filter_bits_per_key",
-                    got: options.filter_bits_per_key.to_string(),
-                    expected: error.to_string(),
-                }
-            })?;
+        let filters = FiltersBuilder::new(&options.filters, options.filter_seed).map_err(refused)?;
         let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
         Ok(Self {
             vfs: Arc::clone(vfs),
@@ -103,7 +98,7 @@ impl TableWriter {
             summary: TableSummary { number, smallest_sequence: Sequence::MAX, ..TableSummary::default() },
             block: BlockBuilder::default(),
             index: IndexBuilder::default(),
-            filter,
+            filters,
             key_column: options.key_column.then(KeyColumnBuilder::default),
             options,
             buffer: Vec::new(),
@@ -146,11 +141,7 @@ impl TableWriter {
             self.first_of_block.0.extend_from_slice(key);
             self.first_of_block.1 = sequence;
         }
-        if let Some(filter) = &mut self.filter
-            && filter.add(key).is_err()
-        {
-            self.filter = None;
-        }
+        self.filters.add(key);
         if let Some(column) = &mut self.key_column {
             column.add(key, kind as u8);
         }
@@ -182,8 +173,7 @@ impl TableWriter {
     /// Bytes that the file would have if it ended now, roughly.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);
-        let sections = (self.index.estimated_bytes() + column) as f64
-            + self.summary.entry_count as f64 * f64::from(self.options.filter_bits_per_key) / 8.0;
+        let sections = self.index.estimated_bytes() + column + self.filters.estimated_bytes();
         self.position() + self.block.content_length() as u64 + sections as u64
     }
 
@@ -299,7 +289,8 @@ impl TableWriter {
         if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
             records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
         }
-        if let Some(Ok(filter)) = self.filter.take().map(|builder| builder.finish()) {
+        let (filters, refusals) = std::mem::take(&mut self.filters).finish();
+        for filter in filters {
             records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
         }
         let properties = TableProperties { origin: std::mem::take(&mut self.options.origin), summary };
@@ -312,7 +303,17 @@ impl TableWriter {
         put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, &records);
         self.write_out()?;
         self.publish()?;
+        self.tell(refusals);
         Ok(TableSummary { file_bytes: self.written, ..properties.summary })
+    }
+
+    /// Tells which filters the table goes without.
+    fn tell(&self, refusals: Vec<String>) {
+        let Some(listener) = &self.options.listener else { return };
+        for reason in refusals {
+            let file = FileName::Table(self.number).path(&self.folder);
+            listener.on_event(&Event::FilterRefused { file, reason });
+        }
     }
 
     fn publish(&self) -> Result<()> {

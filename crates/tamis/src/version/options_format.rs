@@ -6,7 +6,7 @@
 use super::framed::{put_framed, take_framed};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, KeyspaceOptions},
+    options::{Compression, Filters, KeyspaceOptions, TableFilter},
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -17,6 +17,7 @@ const FILTER_BITS_PER_KEY: u64 = 5;
 const KEY_COLUMN: u64 = 6;
 const SIZE_RATIO: u64 = 7;
 const LEVEL0_RUNS: u64 = 8;
+const FILTERS: u64 = 9;
 
 /// A varint length and the framed options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
@@ -46,11 +47,25 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     }
     put_framed(&mut list, COMPRESSION, 0, &body);
     body.clear();
-    for bits in &options.filter_bits_per_key {
-        put_u32(&mut body, bits.to_bits());
+    match options.filters.as_bits_per_level() {
+        Some(levels) => {
+            levels.iter().for_each(|bits| put_u32(&mut body, bits.to_bits()));
+            put_framed(&mut list, FILTER_BITS_PER_KEY, 0, &body);
+        }
+        None => {
+            put_filters(&mut body, &options.filters);
+            put_framed(&mut list, FILTERS, 0, &body);
+        }
     }
-    put_framed(&mut list, FILTER_BITS_PER_KEY, 0, &body);
     put_bytes(target, &list);
+}
+
+fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
+    body.push(u8::from(filters.deepest().is_some()));
+    for level in filters.deepest().into_iter().chain(filters.levels().iter().map(Vec::as_slice)) {
+        put_varint(body, level.len() as u64);
+        level.iter().for_each(|filter| put_bytes(body, filter.to_string().as_bytes()));
+    }
 }
 
 /// `None` for bytes that [`encode`] can't have written.
@@ -65,7 +80,8 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             BLOCK_BYTES => options.block_bytes = u32::try_from(body.take_varint()?).ok()?,
             TABLE_BYTES => options.table_bytes = body.take_varint()?,
             COMPRESSION => options.compression = take_compression(&mut body)?,
-            FILTER_BITS_PER_KEY => options.filter_bits_per_key = take_bits(&mut body)?,
+            FILTER_BITS_PER_KEY => options.filters = Filters::bits_per_level(take_bits(&mut body)?),
+            FILTERS => options.filters = take_filters(&mut body)?,
             KEY_COLUMN => options.key_column = take_bool(&mut body)?,
             SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
@@ -106,4 +122,29 @@ fn take_bits(body: &mut Decoder<'_>) -> Option<Vec<f32>> {
         list.push(f32::from_bits(body.take_u32()?));
     }
     Some(list)
+}
+
+fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
+    let deepest = match body.take_u8()? {
+        0 => None,
+        1 => Some(take_level(body)?),
+        _ => return None,
+    };
+    let mut levels = Vec::new();
+    while !body.is_empty() {
+        levels.push(take_level(body)?);
+    }
+    let filters = Filters::per_level(levels);
+    Some(match deepest {
+        Some(deepest) => filters.with_deepest(deepest),
+        None => filters,
+    })
+}
+
+fn take_level(body: &mut Decoder<'_>) -> Option<Vec<TableFilter>> {
+    let mut level = Vec::new();
+    for _ in 0..body.take_varint()? {
+        level.push(std::str::from_utf8(body.take_bytes()?).ok()?.parse().ok()?);
+    }
+    Some(level)
 }

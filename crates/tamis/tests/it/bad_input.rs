@@ -5,8 +5,8 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Error, KEY_LENGTH_MAX, KeyspaceOptions, Options, Runtime, VALUE_LENGTH_MAX,
-    WriteBatch,
+    Compression, Db, Durability, Error, Filters, KEY_LENGTH_MAX, KeyspaceOptions, Options, Runtime,
+    TableFilter, VALUE_LENGTH_MAX, WriteBatch,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
@@ -165,7 +165,7 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         assert!(!vfs.exists(Path::new(FOLDER)).unwrap(), "a refused open leaves nothing");
     }
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let refused: [Change<KeyspaceOptions>; 18] = [
+    let refused: [Change<KeyspaceOptions>; 21] = [
         ("memtable_bytes", |options| options.memtable_bytes = (64 << 10) - 1),
         ("memtable_bytes", |options| options.memtable_bytes = (4 << 30) + 1),
         ("block_bytes", |options| options.block_bytes = 2_048),
@@ -176,10 +176,15 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         ("table_bytes", |options| options.table_bytes = u64::MAX),
         ("compression", |options| options.compression = vec![Compression::Zstd(0)]),
         ("compression", |options| options.compression = vec![Compression::None, Compression::Zstd(20)]),
-        ("filter_bits_per_key", |options| options.filter_bits_per_key = vec![10.0, -1.0]),
-        ("filter_bits_per_key", |options| options.filter_bits_per_key = vec![65.0]),
-        ("filter_bits_per_key", |options| options.filter_bits_per_key = vec![f32::NAN]),
-        ("filter_bits_per_key", |options| options.filter_bits_per_key = vec![f32::INFINITY]),
+        ("filters", |options| options.filters = Filters::bits_per_level([10.0, -1.0])),
+        ("filters", |options| options.filters = Filters::bits(65.0)),
+        ("filters", |options| options.filters = Filters::bits(f32::NAN)),
+        ("filters", |options| options.filters = Filters::bits(f32::INFINITY)),
+        ("filters", |options| options.filters = Filters::each(["surf:depth=3@16".parse().unwrap()])),
+        ("filters", |options| options.filters = Filters::each(["cache-local".parse().unwrap()])),
+        ("filters", |options| {
+            options.filters = Filters::none().with_deepest(["binary-fuse:bits=9".parse().unwrap()]);
+        }),
         ("size_ratio", |options| options.size_ratio = 1),
         ("size_ratio", |options| options.size_ratio = 21),
         ("level0_runs", |options| options.level0_runs = 0),
@@ -340,7 +345,7 @@ fn check_read_only(folder: &Path) {
         db.persist(Durability::Synced),
         db.flush(),
         db.compact_range::<&[u8]>(&keyspace, ..),
-        db.rebuild_filters(&keyspace, 12.0),
+        db.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]),
         db.create_keyspace("new", KeyspaceOptions::default()).map(drop),
         db.drop_keyspace("k"),
     ] {
@@ -432,7 +437,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
         snapshot.range::<&[u8]>(&keyspace, ..).next_back().unwrap().map(drop),
         other.flush(),
         other.compact_range::<&[u8]>(&keyspace, ..),
-        other.rebuild_filters(&keyspace, 12.0),
+        other.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]),
         other.wait_for_compactions(),
         other.create_keyspace("new", KeyspaceOptions::default()).map(drop),
         other.drop_keyspace("k"),
@@ -462,7 +467,7 @@ fn a_keyspace_of_another_database_is_refused() {
         batch.delete(&mine, "key"),
         here.write(batch.clone()),
         here.compact_range::<&[u8]>(&theirs, ..),
-        here.rebuild_filters(&theirs, 12.0),
+        here.rebuild_filters(&theirs, &[TableFilter::bits(12.0)]),
         snapshot.get(&theirs, "key").map(drop),
         snapshot.multi_get(&theirs, ["key"]).map(drop),
         snapshot.range::<&[u8]>(&theirs, ..).next().unwrap().map(drop),

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, Runtime, TableFilter};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
@@ -106,7 +106,7 @@ fn sample(is_closed: bool) -> Sample {
             0 | 1 => db.flush().unwrap(),
             2 | 3 => {
                 if round == 2 {
-                    db.rebuild_filters(&db.keyspace("b").unwrap(), 12.0).unwrap();
+                    db.rebuild_filters(&db.keyspace("b").unwrap(), &[TableFilter::bits(12.0)]).unwrap();
                 }
                 db.close().unwrap();
                 db = open(&memory, Access::Mapped).unwrap();

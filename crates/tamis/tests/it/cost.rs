@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{FOLDER, Random};
@@ -212,7 +212,7 @@ fn reading_several_keys_at_once_costs_what_reading_each_costs() {
 
 #[test]
 fn without_filters_each_run_costs_a_block_and_no_digest() {
-    let keyspace = KeyspaceOptions { filter_bits_per_key: vec![0.0], ..roomy() };
+    let keyspace = KeyspaceOptions { filters: Filters::none(), ..roomy() };
     let bench = Bench::new(Access::Buffered, keyspace);
     let (db, keyspace) = bench.open();
     for run in 0..3 {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tamis::{Db, KeyspaceOptions, Options, WriteBatch};
+use tamis::{Db, Filters, KeyspaceOptions, Options, TableFilter, WriteBatch};
 use tamis_vfs::{MemVfs, OsVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -57,7 +57,7 @@ impl Program {
 /// Compression is left out: what its crates write may change, what they wrote stays readable (the golden tables).
 fn options() -> KeyspaceOptions {
     KeyspaceOptions {
-        filter_bits_per_key: vec![12.0, 8.0, 0.0],
+        filters: Filters::bits_per_level([12.0, 8.0, 0.0]),
         level0_runs: 8,
         ..KeyspaceOptions::default()
     }
@@ -81,7 +81,7 @@ fn write_all(vfs: &MemVfs) -> Models {
     program.round("events", 2, 150..320);
     program.round("users", 2, 50..120);
     program.db.flush().unwrap();
-    program.db.rebuild_filters(&program.db.keyspace("users").unwrap(), 16.0).unwrap();
+    program.db.rebuild_filters(&program.db.keyspace("users").unwrap(), &[TableFilter::bits(16.0)]).unwrap();
     // Over all keyspaces, in the log alone.
     let mut batch = WriteBatch::new();
     let large: Vec<u8> = (0..9_000_u32).map(|index| (index % 251) as u8).collect();

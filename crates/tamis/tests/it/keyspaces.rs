@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use tamis::{Compression, Db, Durability, Error, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis::{
+    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch,
+};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
@@ -180,7 +182,7 @@ fn options_stay_with_their_keyspace() {
         block_bytes: 8192,
         table_bytes: 3 << 20,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
-        filter_bits_per_key: vec![12.5, 8.0, 0.0],
+        filters: Filters::bits_per_level([12.5, 8.0, 0.0]),
         key_column: true,
         size_ratio: 7,
         level0_runs: 3,

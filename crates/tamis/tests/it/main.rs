@@ -17,5 +17,6 @@ mod mended;
 mod model;
 mod options;
 mod pressure;
+mod range_filters;
 mod refilter;
 mod same_result;

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tamis::{Db, Durability, Keyspace, Scan, Snapshot, WriteBatch};
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Scan, Snapshot, WriteBatch};
 use tamis_vfs::MemVfs;
 
-use crate::support::{Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FILTERS, Random, filters, inline_options, open_in_memory, small_keyspace};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -109,6 +109,8 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
 }
 
 struct World {
+    /// The filters of all tables: a row of [`FILTERS`].
+    filters: &'static str,
     vfs: MemVfs,
     db: Option<Db>,
     models: Vec<Model>,
@@ -121,7 +123,7 @@ impl World {
     }
 
     fn keyspace(&self, index: usize) -> Keyspace {
-        let options = small_keyspace();
+        let options = KeyspaceOptions { filters: filters(self.filters), ..small_keyspace() };
         self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
     }
 
@@ -230,8 +232,10 @@ impl World {
 fn run(seed: u64, step_count: usize) {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let mut world =
-        World { vfs, db: Some(db), models: vec![Model::new(), Model::new()], snapshots: Vec::new() };
+    let filters = FILTERS[seed as usize % FILTERS.len()];
+    println!("filters {filters}");
+    let models = vec![Model::new(), Model::new()];
+    let mut world = World { filters, vfs, db: Some(db), models, snapshots: Vec::new() };
     let mut random = Random(seed);
     for _ in 0..step_count {
         world.step(&mut random);

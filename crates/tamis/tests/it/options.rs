@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Compression, Db, Durability, Error, Event, EventListener, Joined, Keyspace, KeyspaceOptions,
+    Compression, Db, Durability, Error, Event, EventListener, Filters, Joined, Keyspace, KeyspaceOptions,
     KeyspaceStatistics, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
@@ -358,10 +358,10 @@ fn compression_makes_the_levels_it_is_given_for_smaller() {
 }
 
 #[test]
-fn filter_bits_per_key_decide_how_often_a_filter_errs() {
+fn filters_decide_how_often_a_table_is_read_in_vain() {
     let errors = |bits: f32| {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let options = KeyspaceOptions { filter_bits_per_key: vec![bits], ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions { filters: Filters::bits(bits), ..KeyspaceOptions::default() };
         let keyspace = fill(&db, options, 5_000);
         let mut random = Random(77);
         for _ in 0..4_000 {
@@ -378,8 +378,8 @@ fn filter_bits_per_key_decide_how_often_a_filter_errs() {
     // Per level: none at L0, some below.
     let statistics = {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let bits = vec![0.0, 10.0];
-        let options = KeyspaceOptions { filter_bits_per_key: bits, ..small_keyspace() };
+        let filters = Filters::bits_per_level([0.0, 10.0]);
+        let options = KeyspaceOptions { filters, ..small_keyspace() };
         let keyspace = fill_all_levels(&db, options, 8_000);
         (0..200_u8).for_each(|first| drop(keyspace.get([first, 7]).unwrap()));
         db.statistics()

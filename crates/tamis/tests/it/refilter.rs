@@ -1,6 +1,6 @@
 //! Filters that are rebuilt beside their tables: the same answers, other files, and damage that `verify` goes past.
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options};
+use tamis::{Db, Keyspace, KeyspaceOptions, Options, TableFilter};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
@@ -43,19 +43,19 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
         let keyspace = fill(&db, key_column);
         let table_count: usize =
             db.statistics().keyspaces[1].levels.iter().map(|level| level.table_count).sum();
-        for bits in [16.0, 4.0, 0.0, 10.0] {
-            db.rebuild_filters(&keyspace, bits).unwrap();
+        for text in ["cache-local@16", "surf@14 cache-local@4", "", "cache-local@10"] {
+            let filters: Vec<TableFilter> =
+                text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
+            db.rebuild_filters(&keyspace, &filters).unwrap();
             check(&keyspace);
-            // A file that a later filter replaced goes away.
-            let expected = if bits > 0.0 { table_count } else { 0 };
-            assert_eq!(filter_files(&vfs), expected, "{bits} bits");
+            // A file that later filters replaced goes away.
+            let expected = if filters.is_empty() { 0 } else { table_count };
+            assert_eq!(filter_files(&vfs), expected, "{text}");
             let designs = &db.statistics().keyspaces[1].filter_designs;
-            assert_eq!(designs.len(), table_count, "{designs:?}");
-            assert!(
-                designs.iter().all(|filter| filter.design.contains("lines of 512 bits")
-                    && filter.design.contains("expected")),
-                "{designs:?}"
-            );
+            assert_eq!(designs.len(), table_count * filters.len().max(1), "{designs:?}");
+            let count = |part| designs.iter().filter(|filter| filter.design.contains(part)).count();
+            assert_eq!(count("cache-local: "), table_count, "{designs:?}");
+            assert_eq!(count(" bytes"), designs.len(), "{designs:?}");
         }
         drop(keyspace);
         db.close().unwrap();
@@ -68,14 +68,16 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
 }
 
 #[test]
-fn bits_outside_their_bounds_are_refused_and_change_nothing() {
+fn filters_that_can_not_be_built_are_refused_and_change_nothing() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     let keyspace = fill(&db, false);
     for bits in [-1.0, f32::NAN, 1_000.0] {
-        let error = db.rebuild_filters(&keyspace, bits).unwrap_err();
+        let error = db.rebuild_filters(&keyspace, &[TableFilter::bits(bits)]).unwrap_err();
         assert!(error.to_string().contains("0 to 64"), "{bits}: {error}");
     }
+    let error = db.rebuild_filters(&keyspace, &["surf@1".parse().unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("least"), "{error}");
     check(&keyspace);
 }
 

@@ -9,11 +9,12 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot,
+    WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
-use crate::support::{FOLDER, Random};
+use crate::support::{FILTERS, FOLDER, Random, filters};
 
 /// One step, without anything that depends on options.
 #[derive(Debug, Clone)]
@@ -314,7 +315,11 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
     keyspace.compression =
         (0..pick(&[0, 1, 3])).map(|_| compressions[pick(&[0, 1, 2, 3]) as usize]).collect();
-    keyspace.filter_bits_per_key = (0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32).collect();
+    let rows: Vec<_> = (0..FILTERS.len() as u64).collect();
+    keyspace.filters = match pick(&[0, 1]) {
+        0 => Filters::bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
+        _ => filters(FILTERS[pick(&rows) as usize]),
+    };
     setup
 }
 
@@ -326,8 +331,11 @@ fn chosen_setups() -> Vec<Setup> {
         change(&mut setup);
         setups.push(setup);
     };
-    add(&|setup| setup.keyspace.filter_bits_per_key = vec![0.0]);
-    add(&|setup| setup.keyspace.filter_bits_per_key = vec![0.0, 10.0, 2.0, 0.0]);
+    add(&|setup| setup.keyspace.filters = Filters::none());
+    add(&|setup| setup.keyspace.filters = Filters::bits_per_level([0.0, 10.0, 2.0, 0.0]));
+    add(&|setup| {
+        setup.keyspace.filters = Filters::default().with_deepest(["binary-fuse:bits=8".parse().unwrap()]);
+    });
     add(&|setup| setup.keyspace.block_bytes = 65_536);
     add(&|setup| {
         setup.keyspace.compression = vec![Compression::None, Compression::Lz4, Compression::Zstd(3)]
@@ -365,6 +373,16 @@ fn each_option_alone_changes_no_answer() {
     for seed in 0..1 {
         compare(seed, 1_500, &chosen_setups());
     }
+}
+
+#[test]
+fn each_family_of_filters_changes_no_answer() {
+    let with = |row: &&str| {
+        let mut setup = base();
+        setup.keyspace.filters = filters(row);
+        setup
+    };
+    compare(50, 1_200, &FILTERS.iter().map(with).collect::<Vec<_>>());
 }
 
 #[test]

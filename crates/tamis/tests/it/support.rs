@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime};
 use tamis_vfs::{MemVfs, Vfs};
 
 /// The folder of every database in memory.
@@ -30,6 +30,27 @@ impl Random {
 /// Everything runs on the calling thread, in the same order every time.
 pub(crate) fn inline_options() -> Options {
     Options { workers: 0, cache_bytes: 1 << 20, log_bytes_max: 1 << 20, ..Options::default() }
+}
+
+/// One row for each family that a table can have, and some that stand together: no answer depends on them.
+pub(crate) const FILTERS: [&str; 12] = [
+    "cache-local@10",
+    "bloom@8",
+    "prefix-bloom:bits=16@10",
+    "prefix-bloom:bits=100@10",
+    "elastic@9",
+    "binary-fuse:bits=8",
+    "surf@18",
+    "surf-base",
+    "surf-hash:bits=4",
+    "surf-real:bits=8",
+    "surf-mixed:hash=2,real=4",
+    "cache-local@4 surf-real@20 prefix-bloom:bits=24@6",
+];
+
+/// The filters of a row of [`FILTERS`], for every table.
+pub(crate) fn filters(row: &str) -> Filters {
+    Filters::each(row.split(' ').map(|filter| filter.parse().unwrap()))
 }
 
 /// Small memtables and tables, so that few writes make many files.

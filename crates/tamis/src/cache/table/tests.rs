@@ -6,7 +6,7 @@ use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs};
 use super::*;
 use crate::{
     key::{Kind, SEQUENCE_MAX},
-    options::Compression,
+    options::{Compression, TableFilter},
     table::{
         environment::ReadCost,
         properties::TableOrigin,
@@ -25,10 +25,11 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
             let options = TableOptions {
                 block_bytes: 4096,
                 compression: Compression::None,
-                filter_bits_per_key: 10.0,
+                filters: vec![TableFilter::bits(10.0)],
                 filter_seed: 1,
                 key_column: false,
                 origin: TableOrigin::default(),
+                listener: None,
             };
             let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
             writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, b"value").unwrap();

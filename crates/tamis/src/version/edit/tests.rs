@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    options::Compression,
+    options::{Compression, Filters},
     version::test_support::{place, summary},
 };
 
@@ -12,7 +12,7 @@ fn options() -> KeyspaceOptions {
         block_bytes: 8192,
         table_bytes: 1 << 21,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(3)],
-        filter_bits_per_key: vec![10.0, 6.5, 0.0],
+        filters: Filters::bits_per_level([10.0, 6.5, 0.0]),
         key_column: true,
         size_ratio: 4,
         level0_runs: 2,
@@ -105,7 +105,7 @@ fn unknown_changes_are_passed_over_only_where_they_say_so() {
 fn options_outside_their_bounds_are_refused() {
     for bad in [
         KeyspaceOptions { size_ratio: 1, ..options() },
-        KeyspaceOptions { filter_bits_per_key: vec![f32::NAN], ..options() },
+        KeyspaceOptions { filters: Filters::bits(f32::NAN), ..options() },
         KeyspaceOptions { compression: vec![Compression::Zstd(77)], ..options() },
     ] {
         let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options: bad }] };

@@ -271,7 +271,10 @@ fn tables_of_a_failed_edit_stay_until_it_is_certain_that_nothing_names_them() {
 fn a_long_manifest_is_replaced_by_a_short_one() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&vfs).unwrap();
-    let options = KeyspaceOptions { filter_bits_per_key: vec![9.5; 20_000], ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions {
+        filters: crate::Filters::bits_per_level(vec![9.5; 20_000]),
+        ..KeyspaceOptions::default()
+    };
     let mut manifests = std::collections::BTreeSet::new();
     for _ in 0..80 {
         set.apply(edit(vec![Change::SetOptions { keyspace: 1, options: options.clone() }]), |_| {}).unwrap();
@@ -283,7 +286,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     assert!(manifests.len() > 1);
     drop(set);
     let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
-    assert_eq!(set.state().keyspaces.get(&1).unwrap().options.filter_bits_per_key.len(), 20_000);
+    assert_eq!(set.state().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
 }
 
 /// Rounds of flush edits and reopening; gives the last acknowledged round, 0 where not even the creation was.

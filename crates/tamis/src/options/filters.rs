@@ -1,0 +1,191 @@
+//! Which filters the tables of a keyspace get, level by level.
+
+use std::{fmt, str::FromStr};
+
+use tamis_filter::{Budget, BuildError, Family, FilterBuilder, FilterSpec, Samples};
+
+use crate::error::{Error, Result};
+
+/// Most bits per key of one filter of a table.
+const BITS_PER_KEY_MAX: f32 = 64.0;
+
+/// One filter of a table: its family with parameters, and how large it may be. As text: `NAME[:param=value,...][@BITS]`.
+///
+/// ```
+/// let filter: tamis::TableFilter = "surf-real:bits=8".parse()?;
+/// assert_eq!(filter.to_string(), "surf-real:bits=8");
+/// assert_eq!("surf@16".parse::<tamis::TableFilter>()?.bits_per_key(), Some(16.0));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableFilter {
+    spec: FilterSpec,
+    bits_per_key: Option<f32>,
+}
+
+impl TableFilter {
+    /// A filter of `bits_per_key` (above 0, up to 64); without them as large as its parameters say.
+    pub const fn new(spec: FilterSpec, bits_per_key: Option<f32>) -> Self {
+        Self { spec, bits_per_key }
+    }
+
+    /// A cache-local Bloom filter, for points.
+    pub const fn bits(bits_per_key: f32) -> Self {
+        Self::new(FilterSpec::new(Family::CacheLocal), Some(bits_per_key))
+    }
+
+    /// The family with its parameters.
+    pub const fn spec(&self) -> &FilterSpec {
+        &self.spec
+    }
+
+    /// The budget; `None` where the parameters give the size.
+    pub const fn bits_per_key(&self) -> Option<f32> {
+        self.bits_per_key
+    }
+
+    /// A builder and the budget that it ends with.
+    pub(crate) fn builder(
+        &self,
+        seed: u64,
+    ) -> std::result::Result<(Box<dyn FilterBuilder>, Budget), BuildError> {
+        let budget = match self.bits_per_key {
+            Some(bits) => Budget::bits_per_key(bits.into())?,
+            None => Budget::BY_PARAMETERS,
+        };
+        Ok((self.spec.builder(seed)?, budget))
+    }
+
+    /// Refuses what could build no filter for any keys.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(bits) = self.bits_per_key
+            && !(bits > 0.0 && bits <= BITS_PER_KEY_MAX)
+        {
+            return Err(refused(bits, "give 0 to 64 bits"));
+        }
+        let tried = self.builder(0).and_then(|(builder, budget)| builder.finish(budget, Samples::NONE));
+        tried.map(drop).map_err(|error| refused(self, &format!("give a filter that can be built: {error}")))
+    }
+}
+
+fn refused(got: impl ToString, expected: &str) -> Error {
+    Error::InvalidArgument { what: "filters", got: got.to_string(), expected: expected.to_owned() }
+}
+
+impl fmt::Display for TableFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spec.fmt(formatter)?;
+        self.bits_per_key.map_or(Ok(()), |bits| write!(formatter, "@{bits}"))
+    }
+}
+
+impl FromStr for TableFilter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (spec, bits) = match text.rsplit_once('@') {
+            Some((spec, bits)) => {
+                let parsed = bits.parse().map_err(|_| refused(text, "give bits per key as a number"))?;
+                (spec, Some(parsed))
+            }
+            None => (text, None),
+        };
+        let spec = spec.parse().map_err(|error: BuildError| refused(text, &error.to_string()))?;
+        Ok(Self::new(spec, bits))
+    }
+}
+
+/// The filters of each table, by level: any number of them; what one denies is not looked for.
+///
+/// ```
+/// use tamis::{Filters, KeyspaceOptions};
+///
+/// // Points and ranges by one filter, and a smaller one for the points of the deepest level.
+/// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["binary-fuse:bits=8".parse()?]);
+/// let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filters {
+    /// L0 first; the last entry counts for all deeper levels.
+    levels: Vec<Vec<TableFilter>>,
+    /// Instead of those, at the deepest level.
+    deepest: Option<Vec<TableFilter>>,
+}
+
+impl Default for Filters {
+    /// Cache-local Bloom filters of 10 bits per key.
+    fn default() -> Self {
+        Self::bits(10.0)
+    }
+}
+
+impl Filters {
+    /// No filters at all.
+    pub const fn none() -> Self {
+        Self { levels: Vec::new(), deepest: None }
+    }
+
+    /// One cache-local Bloom filter for each table; none for 0 bits.
+    pub fn bits(bits_per_key: f32) -> Self {
+        Self::bits_per_level([bits_per_key])
+    }
+
+    /// One cache-local Bloom filter for each table, of so many bits per key by level, L0 first; the last entry counts for
+    /// all deeper levels; 0 for none.
+    pub fn bits_per_level(bits_per_key: impl IntoIterator<Item = f32>) -> Self {
+        let of_level = |bits: f32| if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] };
+        Self::per_level(bits_per_key.into_iter().map(of_level))
+    }
+
+    /// The same filters for each table.
+    pub fn each(filters: impl IntoIterator<Item = TableFilter>) -> Self {
+        Self::per_level([filters.into_iter().collect()])
+    }
+
+    /// Filters by level, L0 first; the last entry counts for all deeper levels.
+    pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
+        Self { levels: levels.into_iter().collect(), deepest: None }
+    }
+
+    /// Others at the deepest level, whose tables hold most keys and live longest, however many levels there are.
+    #[must_use]
+    pub fn with_deepest(mut self, filters: impl IntoIterator<Item = TableFilter>) -> Self {
+        self.deepest = Some(filters.into_iter().collect());
+        self
+    }
+
+    /// The filters of a table: `depth` is the position in per-level options.
+    pub fn of_level(&self, depth: usize, is_deepest: bool) -> &[TableFilter] {
+        match &self.deepest {
+            Some(deepest) if is_deepest => deepest,
+            _ => self.levels.get(depth).or(self.levels.last()).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    pub(crate) fn levels(&self) -> &[Vec<TableFilter>] {
+        &self.levels
+    }
+
+    pub(crate) fn deepest(&self) -> Option<&[TableFilter]> {
+        self.deepest.as_deref()
+    }
+
+    /// The bits per key by level where there are cache-local Bloom filters and no others.
+    pub(crate) fn as_bits_per_level(&self) -> Option<Vec<f32>> {
+        let of_level = |filters: &Vec<TableFilter>| match filters.as_slice() {
+            [] => Some(0.0),
+            [filter] if filter.spec == FilterSpec::new(Family::CacheLocal) => filter.bits_per_key,
+            _ => None,
+        };
+        self.levels.iter().map(of_level).collect::<Option<_>>().filter(|_| self.deepest.is_none())
+    }
+
+    /// Refuses what could build no filter for any keys.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Filters by level, as text, and what is refused.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::*;
+
+#[test]
+fn text_names_family_parameters_and_bits() {
+    for text in ["cache-local@10", "surf-real:bits=8", "surf@16.5", "elastic:units=3,bits=2@12"] {
+        assert_eq!(text.parse::<TableFilter>().unwrap().to_string(), text);
+    }
+    for (text, said) in
+        [("bloom@x", "number"), ("blom@10", "cache-local"), ("@10", "cache-local"), ("", "cache-local")]
+    {
+        let error = text.parse::<TableFilter>().unwrap_err().to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_can_build_no_filter_is_refused() {
+    for text in ["cache-local", "cache-local@0", "surf@-1", "surf@65", "surf:none=1@16", "binary-fuse@NaN"] {
+        let error = text.parse::<TableFilter>().unwrap().check().unwrap_err().to_string();
+        assert!(error.contains("filters"), "{text}: {error}");
+    }
+    for text in ["cache-local@10", "surf-base", "surf-hash:bits=4", "binary-fuse:bits=8", "elastic@12"] {
+        text.parse::<TableFilter>().unwrap().check().unwrap();
+    }
+    assert!(Filters::bits(f32::NAN).check().is_err());
+    assert!(Filters::none().with_deepest(["surf@0.0".parse().unwrap()]).check().is_err());
+}
+
+#[test]
+fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
+    let bits = |filters: &Filters, depth, is_deepest| -> Option<f32> {
+        filters.of_level(depth, is_deepest).first().and_then(TableFilter::bits_per_key)
+    };
+    let filters = Filters::bits_per_level([12.0, 0.0, 8.0]);
+    assert_eq!(
+        [0, 1, 2, 9].map(|depth| bits(&filters, depth, false)),
+        [Some(12.0), None, Some(8.0), Some(8.0)]
+    );
+    assert_eq!(bits(&filters, 9, true), Some(8.0));
+    assert_eq!(filters.as_bits_per_level(), Some(vec![12.0, 0.0, 8.0]));
+    let filters = filters.with_deepest([TableFilter::bits(3.0)]);
+    assert_eq!((bits(&filters, 9, false), bits(&filters, 1, true)), (Some(8.0), Some(3.0)));
+    assert_eq!(filters.as_bits_per_level(), None);
+    assert!(Filters::none().of_level(0, true).is_empty());
+    assert_eq!(bits(&Filters::default(), 3, true), Some(10.0));
+}

@@ -1,0 +1,236 @@
+//! Filters that answer ranges: what scans are spared, how that is counted, and what is said of filters that can't be built.
+
+use std::{
+    ops::Bound,
+    sync::{Arc, Mutex},
+};
+
+use tamis::{
+    Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics, WriteBatch,
+};
+use tamis_vfs::{Access, MemVfs, Vfs};
+
+use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, small_keyspace};
+
+const RUN_COUNT: u64 = 4;
+
+/// What can deny ranges between two neighbouring keys, and how many digests a question of theirs needs at most.
+const RANGE_FILTERS: [(&str, u64); 4] = [
+    ("surf-real:bits=16", 0),
+    ("surf-mixed:hash=2,real=16", 0),
+    ("prefix-bloom:bytes=12@12", 1),
+    ("cache-local@4 surf-base prefix-bloom:bytes=12@12", 1),
+];
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key/{number:08}").into_bytes()
+}
+
+/// Keys 0, 2, ... 7,998 in runs that all span them.
+fn fill(db: &Db, row: &str) -> Keyspace {
+    let options = KeyspaceOptions {
+        memtable_bytes: 64 << 20,
+        level0_runs: 64,
+        filters: filters(row),
+        ..KeyspaceOptions::default()
+    };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for run in 0..RUN_COUNT {
+        let mut batch = WriteBatch::new();
+        for number in (run..4_000).step_by(RUN_COUNT as usize) {
+            batch.put(&keyspace, key(2 * number), [7; 100]).unwrap();
+        }
+        db.write(batch).unwrap();
+        db.flush().unwrap();
+    }
+    keyspace
+}
+
+/// Counters of all levels that scans raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    blocks: u64,
+    digests: u64,
+    asked: u64,
+    denied: u64,
+    useful: u64,
+    useless: u64,
+}
+
+fn counted(db: &Db, work: impl FnOnce()) -> Counted {
+    let count = |statistics: &Statistics| {
+        let sum = |of: fn(&tamis::FilterStatistics) -> u64| statistics.filters.iter().map(of).sum::<u64>();
+        [
+            statistics.blocks_read + statistics.cache_hits,
+            statistics.digests,
+            sum(|level| level.range_asked),
+            sum(|level| level.range_denied),
+            sum(|level| level.range_useful),
+            sum(|level| level.range_useless),
+        ]
+    };
+    let before = count(&db.statistics());
+    work();
+    let after = count(&db.statistics());
+    let [blocks, digests, asked, denied, useful, useless] =
+        std::array::from_fn(|index| after[index] - before[index]);
+    Counted { blocks, digests, asked, denied, useful, useless }
+}
+
+fn walk(keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, style: usize) -> usize {
+    let mut scan = keyspace.range((lower, upper));
+    let mut step = |turn: usize| match style {
+        0 => scan.next(),
+        1 => scan.next_back(),
+        _ if turn.is_multiple_of(2) => scan.next(),
+        _ => scan.next_back(),
+    };
+    (0..).take_while(|turn| step(*turn).transpose().unwrap().is_some()).count()
+}
+
+#[test]
+fn an_empty_range_that_every_filter_denies_reads_no_block_and_shares_its_digests() {
+    for access in [Access::Buffered, Access::Mapped] {
+        for (row, digests_max) in RANGE_FILTERS {
+            let db =
+                open_in_memory(&MemVfs::new(), Options { table_access: access, ..inline_options() }).unwrap();
+            let keyspace = fill(&db, row);
+            let (mut passed, mut denied) = (0, 0);
+            for number in (101..7_900).step_by(98) {
+                let upper = [key(number).as_slice(), b"~"].concat();
+                for style in 0..3 {
+                    let bounds = (Bound::Included(key(number)), Bound::Included(upper.clone()));
+                    let cost = counted(&db, || assert_eq!(walk(&keyspace, bounds.0, bounds.1, style), 0));
+                    assert_eq!(cost.asked, RUN_COUNT, "{row} {cost:?}");
+                    assert!(cost.digests <= digests_max, "{row}: {cost:?}");
+                    assert_eq!((cost.useful, cost.useless), (0, cost.asked - cost.denied), "{row}: {cost:?}");
+                    if cost.denied == RUN_COUNT {
+                        assert_eq!(cost.blocks, 0, "{row}: {cost:?}");
+                    }
+                    passed += cost.useless;
+                    denied += cost.denied;
+                }
+                let cost = counted(&db, || assert!(keyspace.prefix(key(number)).next().is_none()));
+                assert_eq!(cost.asked, RUN_COUNT, "{row}: {cost:?}");
+                denied += cost.denied;
+            }
+            assert!(passed < denied / 20, "{row}: {passed} passed, {denied} denied");
+        }
+    }
+}
+
+#[test]
+fn ranges_that_hold_a_key_are_counted_as_rightly_passed() {
+    for (row, _) in RANGE_FILTERS {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let keyspace = fill(&db, row);
+        for number in (100..7_900).step_by(98) {
+            for style in 0..3 {
+                let bounds = (Bound::Excluded(key(number - 1)), Bound::Excluded(key(number + 1)));
+                let cost = counted(&db, || assert_eq!(walk(&keyspace, bounds.0, bounds.1, style), 1));
+                assert_eq!((cost.asked, cost.useful), (RUN_COUNT, 1), "{row}: {cost:?}");
+                assert_eq!(cost.asked, cost.denied + cost.useful + cost.useless, "{row}: {cost:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_are_not_asked_where_they_can_not_deny() {
+    for row in FILTERS {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let keyspace = fill(&db, row);
+        let cost = counted(&db, || {
+            // Ends of tables within the range, no bounds, nothing stepped.
+            assert_eq!(walk(&keyspace, Bound::Unbounded, Bound::Unbounded, 0), 4_000);
+            assert_eq!(walk(&keyspace, Bound::Included(key(0)), Bound::Included(key(6)), 0), 4);
+            assert_eq!(walk(&keyspace, Bound::Included(key(7_992)), Bound::Unbounded, 1), 4);
+            drop(keyspace.range(key(101)..=key(101)));
+        });
+        assert_eq!((cost.asked, cost.digests), (0, 0), "{row}: {cost:?}");
+        // A range of one key is a point to all families.
+        let cost = counted(&db, || {
+            assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(101)), 0), 0);
+        });
+        assert_eq!(cost.asked, RUN_COUNT, "{row}: {cost:?}");
+        assert!(cost.digests <= 2, "{row}: {cost:?}");
+    }
+}
+
+#[test]
+fn a_table_that_is_left_out_revives_nothing() {
+    for (row, _) in RANGE_FILTERS {
+        let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let keyspace = fill(&db, row);
+        for number in (1_000..2_000).step_by(2) {
+            keyspace.delete(key(number)).unwrap();
+        }
+        keyspace.delete(key(0)).unwrap();
+        keyspace.delete(key(7_998)).unwrap();
+        db.flush().unwrap();
+        for number in (1_000..2_000).step_by(26) {
+            for style in 0..3 {
+                let bounds = (Bound::Excluded(key(number - 1)), Bound::Excluded(key(number + 5)));
+                assert_eq!(walk(&keyspace, bounds.0, bounds.1, style), 0, "{row} {number}");
+            }
+        }
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[derive(Debug, Default)]
+struct Refusals(Mutex<Vec<String>>);
+
+impl EventListener for Refusals {
+    fn on_event(&self, event: &Event) {
+        if let Event::FilterRefused { file, reason } = event {
+            self.0.lock().unwrap().push(format!("{}: {reason}", file.display()));
+        }
+    }
+}
+
+#[test]
+fn a_filter_that_can_not_be_built_is_told_and_left_out() {
+    let refusals = Arc::new(Refusals::default());
+    let options = Options { listener: Some(Arc::<Refusals>::clone(&refusals)), ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let keyspace = fill(&db, "cache-local@10 surf@2");
+    let told = std::mem::take(&mut *refusals.0.lock().unwrap());
+    assert_eq!(told.len() as u64, RUN_COUNT, "{told:?}");
+    assert!(told.iter().all(|text| text.contains(".table: surf@2: ") && text.contains("least")), "{told:?}");
+    let cost = counted(&db, || {
+        assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(103)), 0), 1)
+    });
+    assert_eq!(cost.asked, 0, "the point filter is not asked for ranges");
+    assert!(
+        db.statistics().keyspaces[1]
+            .filter_designs
+            .iter()
+            .all(|filter| filter.design.contains("cache-local"))
+    );
+}
+
+#[test]
+fn filters_of_a_keyspace_are_kept_over_a_reopen() {
+    let vfs = MemVfs::new();
+    let wanted = Filters::per_level([Vec::new(), vec!["surf-real:bits=8".parse().unwrap()]])
+        .with_deepest(["binary-fuse:bits=8".parse().unwrap(), "surf@16.5".parse().unwrap()]);
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let options = KeyspaceOptions { filters: wanted.clone(), ..small_keyspace() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for number in 0..4_000 {
+        keyspace.put(key(number), [7; 100]).unwrap();
+    }
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    let shared: Arc<dyn Vfs> = Arc::new(vfs);
+    let db = Db::open_on(shared, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    assert_eq!(keyspace.options().filters, wanted);
+    assert_eq!(walk(&keyspace, Bound::Included(key(10)), Bound::Included(key(3_000)), 0), 2_991);
+    let designs: Vec<_> =
+        db.statistics().keyspaces[1].filter_designs.iter().map(|filter| filter.design.clone()).collect();
+    let count = |family: &str| designs.iter().filter(|design| design.starts_with(family)).count();
+    assert!(count("binary-fuse: ") > 0 && count("surf") > 0, "the deepest level has its own: {designs:?}");
+}
