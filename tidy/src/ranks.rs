@@ -35,7 +35,12 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("tamis-vfs", &[], &["tamis-workload"]),
     ("tamis-filter", &["tamis-bits"], &["tamis-workload"]),
     ("tamis", &["tamis-bits", "tamis-filter", "tamis-vfs"], &["tamis-workload"]),
-    ("tamis-cli", &["tamis", "tamis-filter", "tamis-vfs", "tamis-workload"], &["tamis-workload"]),
+    ("tamis-bench", &["tamis", "tamis-filter", "tamis-workload"], &[]),
+    (
+        "tamis-cli",
+        &["tamis", "tamis-bench", "tamis-filter", "tamis-vfs", "tamis-workload"],
+        &["tamis-workload"],
+    ),
     ("tidy", &[], &[]),
 ];
 

@@ -9,6 +9,7 @@
 //! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split), and ranges that do.
 //! - [`Events`]: the time series of the SuRF paper, keyed by timestamp and sensor.
 //! - [`Zipfian`], [`ScrambledZipfian`]: skewed choices, as YCSB draws them.
+//! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
 //!
 //! ```
@@ -20,6 +21,7 @@
 mod events;
 pub mod file;
 mod keys;
+pub mod operations;
 mod prng;
 mod queries;
 mod zipf;
@@ -27,8 +29,9 @@ mod zipf;
 pub use events::{Event, Events, SENSOR_COUNT, fill_value};
 pub use file::FileError;
 pub use keys::{KeySet, PUBLIC_KEY_SEED};
-pub use prng::SplitMix64;
+pub use operations::{KeyForm, Operation, OperationKind, Workload};
+pub use prng::{SplitMix64, mix64};
 pub use queries::{
     NON_EMPTY_SEED, NoEmptyRange, QUERY_SEED, QuerySet, Range, RangeMax, SAMPLE_SEED, non_empty_ranges,
 };
-pub use zipf::{ScrambledZipfian, Zipfian, fnv_hash};
+pub use zipf::{Latest, ScrambledZipfian, Zipfian, fnv_hash};

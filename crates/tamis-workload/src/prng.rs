@@ -30,10 +30,7 @@ impl SplitMix64 {
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(INCREMENT);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mix64(self.state)
     }
 
     /// A number below `bound`: the plain remainder, whose tiny bias belongs to the specification. A `bound` of 0
@@ -52,6 +49,13 @@ impl SplitMix64 {
     pub fn unit_above_zero(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 * UNIT_STEP
     }
+}
+
+/// The function that ends each step of [`SplitMix64`]: one-to-one, and neighbours lie far apart.
+pub fn mix64(number: u64) -> u64 {
+    let z = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 impl Iterator for SplitMix64 {

@@ -60,6 +60,30 @@ impl Zipfian {
     }
 }
 
+/// The newest items most often, as YCSB's `latest` draws them: the age of an item is Zipfian, and the sum of the ranks grows with the
+/// items. Cost: a `powf` a draw and one for each item that was added.
+#[derive(Debug, Clone)]
+pub struct Latest {
+    zipf: Zipfian,
+}
+
+impl Latest {
+    /// A choice among `item_count` items so far.
+    pub fn new(item_count: u64) -> Self {
+        Self { zipf: Zipfian::new(item_count) }
+    }
+
+    /// How many items are newer than the drawn one, of `item_count` items. The count never shrinks.
+    pub fn draw(&mut self, item_count: u64, random: &mut SplitMix64) -> u64 {
+        let before = self.zipf.item_count;
+        if item_count > before {
+            let added: f64 = (before + 1..=item_count).map(|rank| (rank as f64).powf(-THETA)).sum();
+            self.zipf = Zipfian::with_zeta(item_count, self.zipf.zeta + added);
+        }
+        self.zipf.draw(random)
+    }
+}
+
 /// The sum of `1 / i^theta` for `i` from 1 to `item_count`.
 fn zeta(item_count: u64) -> f64 {
     (1..=item_count).map(|rank| (rank as f64).powf(-THETA)).sum()

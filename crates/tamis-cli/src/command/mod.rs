@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod bench;
 mod delete;
 mod demo;
 mod filter;
@@ -45,6 +46,7 @@ enum Command {
     Stats(stats::StatsArgs),
     Gen(generate::GenArgs),
     Filter(filter::FilterArgs),
+    Bench(bench::BenchArgs),
 }
 
 impl Cli {
@@ -61,6 +63,7 @@ impl Cli {
             Command::Stats(args) => args.run(output),
             Command::Gen(args) => args.run(output),
             Command::Filter(args) => args.run(output),
+            Command::Bench(args) => args.run(output),
         }
     }
 }

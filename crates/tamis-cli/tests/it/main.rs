@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod bench;
 mod demo;
 mod entries;
 mod filter;
@@ -101,7 +102,9 @@ fn help_has_examples_and_exit_codes() {
     let folder = Folder::new();
     let help = folder.ok(&["--help"]);
     assert!(help.contains("Examples:") && help.contains("130  interrupted"), "{help}");
-    for command in ["demo", "put", "get", "delete", "scan", "load", "verify", "stats", "gen", "filter"] {
+    for command in
+        ["demo", "put", "get", "delete", "scan", "load", "verify", "stats", "gen", "filter", "bench"]
+    {
         assert!(help.contains(command), "{command}");
         let help = folder.ok(&[command, "--help"]);
         assert!(help.contains(&format!("Examples:\n  tamis {command}")), "{help}");

@@ -7,12 +7,15 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use tamis::SystemClock;
-use tamis_filter::{Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, KeySet};
+use tamis_bench::{
+    BenchError,
+    filter::{FilterInput, Plan, Ranges},
+};
+use tamis_filter::{Budget, BuildError, FilterSpec, KeyRange, KeySet};
 
 use super::{
-    input::{self, Kind, Ranges},
-    measure::{self, Built, Plan},
-    report::{Figures, Report},
+    input::{self, Kind},
+    report::Report,
 };
 use crate::failure::Failure;
 
@@ -75,14 +78,6 @@ pub(crate) struct EvalArgs {
     format: Format,
 }
 
-/// Whether an error is an answer of the family about these keys, not a mistake on the command line.
-fn is_refusal(error: &BuildError) -> bool {
-    matches!(
-        error,
-        BuildError::BudgetTooSmall { .. } | BuildError::TooLarge { .. } | BuildError::Refused { .. }
-    )
-}
-
 fn usage(error: &BuildError) -> Failure {
     Failure::Usage(error.to_string())
 }
@@ -103,17 +98,16 @@ impl EvalArgs {
             check_present(path, &keys, &present)?;
         }
 
-        let clock = SystemClock::default();
-        let plan = Plan { spec: &spec, seed: self.seed, keys: &keys, budget, samples: &samples };
-        let outcome = match plan.build(&clock) {
-            Ok(built) => Ok(figures(&clock, &plan, &built, &queries, &present)?),
-            Err(error) if is_refusal(&error) => Err(error.to_string()),
-            Err(error) => return Err(usage(&error)),
-        };
+        let input = FilterInput { keys, queries, samples, present };
+        let plan = Plan { spec: &spec, seed: self.seed, budget, input: &input };
+        let outcome = plan.measure(&SystemClock::default()).map_err(|error| match error {
+            BenchError::Build(error) => usage(&error),
+            other => Failure::Damage(other.to_string()),
+        })?;
         let report = Report {
             family: self.family.clone(),
-            key_count: keys.len() as u64,
-            query_count: queries.len() as u64,
+            key_count: input.keys.len() as u64,
+            query_count: input.queries.len() as u64,
             outcome,
         };
         match self.format {
@@ -132,33 +126,5 @@ fn check_present(path: &Path, keys: &KeySet, present: &Ranges) -> Result<(), Fai
     empty.map_or(Ok(()), |number| {
         let path = path.display();
         Err(Failure::Input(format!("{path}: range number {number} (from 0) holds no key; all of these must")))
-    })
-}
-
-fn figures(
-    clock: &SystemClock,
-    plan: &Plan<'_>,
-    built: &Built,
-    queries: &Ranges,
-    present: &Ranges,
-) -> Result<Figures, Failure> {
-    let digester = Digester::new(plan.seed);
-    let filter = &built.filter;
-    let mut design = String::new();
-    filter
-        .design(&mut design)
-        .map_err(|_| Failure::Damage("the filter does not tell its design".to_owned()))?;
-    let of_present = measure::answers(filter, &digester, plan.keys, present);
-    Ok(Figures {
-        design,
-        encoded_bytes: filter.encoded_bytes(),
-        answers: measure::answers(filter, &digester, plan.keys, queries),
-        present: (of_present.present, of_present.false_negatives),
-        predicted_fpr: filter.predicted_fpr(),
-        build_ns_per_key: built.build_ns_per_key,
-        build_peak_bytes: built.build_peak_bytes,
-        query_ns: measure::query_ns(clock, filter, &digester, queries),
-        batch_query_ns: measure::batch_query_ns(clock, filter, &digester, queries),
-        calibration_ns: measure::calibration_ns(clock, plan.keys.len()),
     })
 }

@@ -8,11 +8,11 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read, Seek},
-    ops::Bound,
     path::Path,
 };
 
-use tamis_filter::{KeyRange, KeySet, Upper};
+use tamis_bench::filter::Ranges;
+use tamis_filter::KeySet;
 use tamis_workload::file::{FileError, ValueReader, read_ranges};
 
 use crate::{failure::Failure, input::open_file};
@@ -95,48 +95,6 @@ fn for_each_line(
         take(number, line.strip_suffix(b"\n").unwrap_or(&line)).map_err(|error| failure(path, error))?;
     }
     Ok(())
-}
-
-/// Ranges with both bounds included, one behind the other in memory.
-#[derive(Debug, Default)]
-pub(super) struct Ranges {
-    bytes: Vec<u8>,
-    lengths: Vec<(u32, u32)>,
-}
-
-impl Ranges {
-    fn push(&mut self, lower: &[u8], upper: &[u8]) {
-        self.bytes.extend_from_slice(lower);
-        self.bytes.extend_from_slice(upper);
-        self.lengths.push((lower.len() as u32, upper.len() as u32));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.lengths.len()
-    }
-
-    /// The bounds in the order of the file.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
-        let mut rest = self.bytes.as_slice();
-        self.lengths.iter().map(move |(lower, upper)| {
-            let (lower, behind) = rest.split_at_checked(*lower as usize).unwrap_or_default();
-            let (upper, behind) = behind.split_at_checked(*upper as usize).unwrap_or_default();
-            rest = behind;
-            (lower, upper)
-        })
-    }
-
-    /// As a filter is asked.
-    pub(super) fn key_ranges(&self) -> Vec<KeyRange<'_>> {
-        let closed =
-            |(lower, upper)| KeyRange { lower: Bound::Included(lower), upper: Upper::Included(upper) };
-        self.iter().map(closed).collect()
-    }
-
-    /// Whether every range is one key.
-    pub(super) fn are_points(&self) -> bool {
-        self.iter().all(|(lower, upper)| lower == upper)
-    }
 }
 
 /// Reads queries of the kind that the keys are.

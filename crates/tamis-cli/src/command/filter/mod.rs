@@ -2,7 +2,6 @@
 
 mod eval;
 mod input;
-mod measure;
 mod report;
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Times and sizes of filters, and the unit that makes times of different machines comparable.
+//! Building a filter, asking it, and taking the times of both.
 
 use std::{hint::black_box, time::Duration};
 
@@ -9,7 +9,8 @@ use tamis_filter::{
 };
 use tamis_workload::SplitMix64;
 
-use super::input::Ranges;
+use super::{Figures, FilterInput, Outcome, Ranges, Times};
+use crate::{BenchError, OperationDigest, machine};
 
 /// How often a time is taken; the median counts.
 const ROUND_COUNT: usize = 3;
@@ -33,35 +34,90 @@ fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f
 }
 
 /// A filter, and what building it cost.
-pub(super) struct Built {
-    pub(super) filter: AnyFilter<AlignedBytes>,
-    pub(super) build_ns_per_key: f64,
-    pub(super) build_peak_bytes: Option<u64>,
+#[derive(Debug)]
+pub struct Built {
+    /// The filter.
+    pub filter: AnyFilter<AlignedBytes>,
+    /// Nanoseconds for each key: the median.
+    pub build_ns_per_key: f64,
+    /// The peak of memory of the first build, where the system tells it.
+    pub build_peak_bytes: Option<u64>,
 }
 
 /// What a filter is built from.
-pub(super) struct Plan<'a> {
-    pub(super) spec: &'a FilterSpec,
-    pub(super) seed: u64,
-    pub(super) keys: &'a KeySet,
-    pub(super) budget: Budget,
-    pub(super) samples: &'a Ranges,
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The family and its parameters.
+    pub spec: &'a FilterSpec,
+    /// The seed of the digests.
+    pub seed: u64,
+    /// How large it may become.
+    pub budget: Budget,
+    /// Keys and queries.
+    pub input: &'a FilterInput,
+}
+
+/// Whether an error is an answer of the family about these keys, not a mistake in what was asked.
+fn is_refusal(error: &BuildError) -> bool {
+    matches!(
+        error,
+        BuildError::BudgetTooSmall { .. } | BuildError::TooLarge { .. } | BuildError::Refused { .. }
+    )
 }
 
 impl Plan<'_> {
+    /// Builds the filter and asks it everything.
+    ///
+    /// # Errors
+    /// Wrong parameters. What a family refuses for these keys is an [`Outcome`].
+    pub fn measure(&self, clock: &SystemClock) -> Result<Outcome, BenchError> {
+        match self.build(clock) {
+            Ok(built) => Ok(Outcome::Figures(Box::new(self.figures(clock, &built)?))),
+            Err(error) if is_refusal(&error) => Ok(Outcome::Refused(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn figures(&self, clock: &SystemClock, built: &Built) -> Result<Figures, BenchError> {
+        let digester = Digester::new(self.seed);
+        let filter = &built.filter;
+        let FilterInput { keys, queries, present, .. } = self.input;
+        let mut design = String::new();
+        filter.design(&mut design).map_err(|_| BenchError::other("the filter does not tell its design"))?;
+        let of_present = answers(filter, &digester, keys, present);
+        Ok(Figures {
+            design,
+            key_count: keys.len() as u64,
+            encoded_bytes: filter.encoded_bytes(),
+            answers: answers(filter, &digester, keys, queries),
+            present: (of_present.present, of_present.false_negatives),
+            predicted_fpr: filter.predicted_fpr(),
+            build_ns_per_key: built.build_ns_per_key,
+            build_peak_bytes: built.build_peak_bytes,
+            times: Times {
+                query_ns: query_ns(clock, filter, &digester, queries),
+                batch_query_ns: batch_query_ns(clock, filter, &digester, queries),
+                calibration_ns: calibration_ns(clock, keys.len()),
+            },
+        })
+    }
+
     /// Builds up to three times. The peak of memory is that of the first.
-    pub(super) fn build(&self, clock: &SystemClock) -> Result<Built, BuildError> {
-        let queries = self.samples.key_ranges();
+    ///
+    /// # Errors
+    /// The family's.
+    pub fn build(&self, clock: &SystemClock) -> Result<Built, BuildError> {
+        let queries = self.input.samples.key_ranges();
         let mut times = Vec::new();
         let mut first = None;
         for _ in 0..ROUND_COUNT {
             let peak = first.is_none().then(PeakMemory::start);
             let start = clock.now();
             let mut builder = self.spec.builder(self.seed)?;
-            builder.add_all(self.keys)?;
+            builder.add_all(&self.input.keys)?;
             let bytes = builder.finish(self.budget, Samples { queries: &queries })?;
             let time = clock.now() - start;
-            times.push(time.as_nanos() as f64 / self.keys.len().max(1) as f64);
+            times.push(time.as_nanos() as f64 / self.input.keys.len().max(1) as f64);
             if let Some(peak) = peak {
                 first = Some((bytes, peak.and_then(|peak| peak.finish())));
             }
@@ -85,52 +141,48 @@ struct PeakMemory {
 
 impl PeakMemory {
     fn start() -> Option<Self> {
-        // "5" sets the peak back to what is in use now.
-        std::fs::write("/proc/self/clear_refs", "5").ok()?;
-        Some(Self { before: status_bytes("VmRSS:")? })
+        machine::forget_peak()?;
+        Some(Self { before: machine::resident_bytes()? })
     }
 
     fn finish(&self) -> Option<u64> {
-        Some(status_bytes("VmHWM:")?.saturating_sub(self.before))
+        Some(machine::peak_resident_bytes()?.saturating_sub(self.before))
     }
-}
-
-fn status_bytes(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with(name))?;
-    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 /// What a filter answered.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answers {
-    pub(super) query_count: u64,
+pub struct Answers {
+    /// Queries.
+    pub query_count: u64,
     /// Queries that hold a key.
-    pub(super) present: u64,
+    pub present: u64,
     /// Those of them that were denied: there must be none.
-    pub(super) false_negatives: u64,
+    pub false_negatives: u64,
     /// Queries without a key that were not denied.
-    pub(super) false_positives: u64,
+    pub false_positives: u64,
     /// Steps of the filter for all queries.
-    pub(super) probe_count: u64,
+    pub probe_count: u64,
+    /// Digest of queries and answers.
+    pub digest: u64,
 }
 
 impl Answers {
     /// False positives among the queries that hold no key.
-    pub(super) fn fpr(&self) -> f64 {
+    pub fn fpr(&self) -> f64 {
         self.false_positives as f64 / ((self.query_count - self.present) as f64).max(1.0)
     }
 }
 
 /// Asks every query once, and looks into the keys for the truth.
-pub(super) fn answers(
+pub fn answers(
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
     keys: &KeySet,
     queries: &Ranges,
 ) -> Answers {
     let mut answers = Answers { query_count: queries.len() as u64, ..Answers::default() };
+    let mut digest = OperationDigest::default();
     for (lower, upper) in queries.iter() {
         let range = KeyRange::closed(lower, upper);
         let (answer, probe_count) = if lower == upper {
@@ -141,6 +193,9 @@ pub(super) fn answers(
             (filter.may_contain_range(&probe), probe.probe_count())
         };
         answers.probe_count += u64::from(probe_count);
+        digest.add_bytes(lower);
+        digest.add_bytes(upper);
+        digest.add(u64::from(answer));
         match (keys.has_key_in(&range), answer) {
             (true, answer) => {
                 answers.present += 1;
@@ -150,6 +205,7 @@ pub(super) fn answers(
             (false, false) => {}
         }
     }
+    answers.digest = digest.finish();
     answers
 }
 
@@ -160,7 +216,7 @@ enum Question<'a> {
 }
 
 /// Nanoseconds of a query: all of them in the order of the file, digests included, the first pass left out.
-pub(super) fn query_ns(
+pub fn query_ns(
     clock: &SystemClock,
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
@@ -182,7 +238,7 @@ pub(super) fn query_ns(
 }
 
 /// As [`query_ns`], with points asked in batches. `None` where some query is no point.
-pub(super) fn batch_query_ns(
+pub fn batch_query_ns(
     clock: &SystemClock,
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
@@ -211,7 +267,7 @@ pub(super) fn batch_query_ns(
 
 /// The calibration unit: nanoseconds of a binary search for a random integer among as many random integers as there are
 /// keys. Times divided by it can be compared between machines.
-pub(super) fn calibration_ns(clock: &SystemClock, key_count: usize) -> f64 {
+pub fn calibration_ns(clock: &SystemClock, key_count: usize) -> f64 {
     let mut random = SplitMix64::new(1);
     let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
     integers.sort_unstable();

@@ -1,0 +1,100 @@
+//! What the runner lends to a measurement: the seed, a clock, a folder of its own, inputs that several points share, progress,
+//! and the wish to end.
+
+use std::{any::Any, path::Path, sync::Arc};
+
+use tamis::SystemClock;
+
+use crate::{BenchError, Observer, Point, Size};
+
+/// Built inputs that are kept between points. More would hold the memory of points long done.
+const INPUT_COUNT_MAX: usize = 6;
+
+/// A built input and the name that it is asked for by.
+type NamedInput = (String, Arc<dyn Any + Send + Sync>);
+
+/// What measurements share.
+pub struct Context<'a> {
+    size: Size,
+    seed: u64,
+    clock: SystemClock,
+    scratch: &'a Path,
+    observer: &'a mut dyn Observer,
+    /// The one used last stands last.
+    inputs: Vec<NamedInput>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(size: Size, seed: u64, scratch: &'a Path, observer: &'a mut dyn Observer) -> Self {
+        Self { size, seed, clock: SystemClock::default(), scratch, observer, inputs: Vec::new() }
+    }
+
+    /// A point begins.
+    pub(crate) fn begin(&mut self, point: &Point) -> Result<(), BenchError> {
+        self.observer.point(point);
+        self.progress(0.0)
+    }
+
+    /// The size that is run.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// The seed of everything drawn.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The clock of all times.
+    pub fn clock(&self) -> &SystemClock {
+        &self.clock
+    }
+
+    /// An empty folder for stores and files; it is deleted when the value is dropped, and so before the next store is loaded.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn scratch(&self) -> Result<tempfile::TempDir, BenchError> {
+        let folder = tempfile::Builder::new().prefix("tamis-bench-").tempdir_in(self.scratch);
+        folder.map_err(BenchError::io(self.scratch))
+    }
+
+    /// Says how much of the point is done, and ends it when somebody asked for the end. Long measurements call it between
+    /// their parts, loops at least once a second.
+    ///
+    /// # Errors
+    /// [`BenchError::Interrupted`].
+    pub fn progress(&mut self, share: f64) -> Result<(), BenchError> {
+        self.observer.progress(share.clamp(0.0, 1.0));
+        if self.observer.is_interrupted() { Err(BenchError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Whether somebody asked for the end.
+    pub fn is_interrupted(&self) -> bool {
+        self.observer.is_interrupted()
+    }
+
+    /// An input that several points share, built by the first of them. The name tells everything that it depends on but the
+    /// seed; the few used last are kept.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub fn input<T: Any + Send + Sync>(
+        &mut self,
+        name: &str,
+        build: impl FnOnce(&mut Self) -> Result<T, BenchError>,
+    ) -> Result<Arc<T>, BenchError> {
+        let known = self.inputs.iter().position(|(own, input)| own == name && input.is::<T>());
+        let input = match known {
+            Some(index) => self.inputs.remove(index).1,
+            None => {
+                if self.inputs.len() >= INPUT_COUNT_MAX {
+                    self.inputs.remove(0);
+                }
+                Arc::new(build(self)?)
+            }
+        };
+        self.inputs.push((name.to_owned(), Arc::clone(&input)));
+        input.downcast().map_err(|_| BenchError::other(format!("the input {name} is of another type")))
+    }
+}

@@ -1,0 +1,107 @@
+//! How whole stores are measured: ours, and others that are adapted to the same traits.
+//!
+//! 1. [`Script`]: the operations are drawn and their keys written out, thread by thread, before any clock starts.
+//! 2. [`drive`]: each thread opens a [`Session`], does its warm-up, waits for the others, and works through its part. The end of an
+//!    operation is the beginning of the next, so that each costs one look at the clock; with [`Latencies::OneIn16`] most cost none.
+//! 3. [`Measured`]: histograms by kind of operation to 99.99 %, throughput by second, what the store's counters and the process's
+//!    own (input and output, time, memory) grew by.
+//!
+//! Cost of the harness itself: the experiment `store-harness` measures it on a store that does nothing.
+
+mod counters;
+mod empty;
+mod run;
+mod script;
+mod tamis_store;
+
+use std::path::Path;
+
+use crate::{BenchError, Fields};
+
+pub use counters::{Counters, Process};
+pub use empty::EmptyStore;
+pub use run::{Drive, Latencies, Measured, drive};
+pub use script::{Script, Values};
+pub use tamis_store::{TamisOptions, TamisStore};
+
+/// A store under measurement. All threads share it; each has a session.
+pub trait Store: Sync {
+    /// What one thread works with: an iterator that is used again, a transaction, buffers.
+    ///
+    /// # Errors
+    /// The store's.
+    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError>;
+
+    /// Brings the store to rest: what was written is in tables, and nothing goes on in the background. Counts as part of a fill.
+    ///
+    /// # Errors
+    /// The store's.
+    fn settle(&self) -> Result<(), BenchError>;
+
+    /// Merges everything into one run, where the store can.
+    ///
+    /// # Errors
+    /// The store's.
+    fn compact(&self) -> Result<(), BenchError>;
+
+    /// Its own counters since it was opened. Fields that it does not count stay empty.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    /// Its exact settings, for the results.
+    fn configuration(&self) -> Fields;
+
+    /// Where its files lie; `None` for a store without files.
+    fn folder(&self) -> Option<&Path>;
+}
+
+/// One thread's way into a store.
+///
+/// Reads bring the value to the program: an implementation touches each entry that it counts (`std::hint::black_box` of the value, or a copy),
+/// so that no store is paid for handing out what it never looked at.
+pub trait Session {
+    /// Writes an entry. Stores that write in transactions may gather several until [`Session::commit`].
+    ///
+    /// # Errors
+    /// The store's.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError>;
+
+    /// Deletes a key.
+    ///
+    /// # Errors
+    /// The store's.
+    fn delete(&mut self, key: &[u8]) -> Result<(), BenchError>;
+
+    /// Reads a value; whether it is there.
+    ///
+    /// # Errors
+    /// The store's.
+    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError>;
+
+    /// Reads up to `limit` entries from `lower` on, in order; how many.
+    ///
+    /// # Errors
+    /// The store's.
+    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError>;
+
+    /// Reads up to `limit` entries from `upper` on, downwards; how many.
+    ///
+    /// # Errors
+    /// The store's.
+    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError>;
+
+    /// Reads all entries of a closed range, both bounds included; how many. The store knows both bounds from the beginning.
+    ///
+    /// # Errors
+    /// The store's.
+    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError>;
+
+    /// Ends what [`Session::put`] gathered; called at the end of each thread's part.
+    ///
+    /// # Errors
+    /// The store's.
+    fn commit(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! What stores and the process count: blocks and bytes, time and memory.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::machine;
+
+/// A store's own counters since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Blocks that reads loaded.
+    pub blocks_read: Option<u64>,
+    /// Bytes of them.
+    pub bytes_read: Option<u64>,
+    /// Blocks that reads found in memory.
+    pub cache_hits: Option<u64>,
+    /// Bytes written to log, tables and compactions.
+    pub bytes_written: Option<u64>,
+    /// Bytes that compactions read.
+    pub compaction_bytes_read: Option<u64>,
+    /// Nanoseconds that writers were held back.
+    pub stall_ns: Option<u64>,
+}
+
+impl Counters {
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)));
+        Self {
+            blocks_read: minus(self.blocks_read, before.blocks_read),
+            bytes_read: minus(self.bytes_read, before.bytes_read),
+            cache_hits: minus(self.cache_hits, before.cache_hits),
+            bytes_written: minus(self.bytes_written, before.bytes_written),
+            compaction_bytes_read: minus(self.compaction_bytes_read, before.compaction_bytes_read),
+            stall_ns: minus(self.stall_ns, before.stall_ns),
+        }
+    }
+}
+
+/// What the system counts of this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Process {
+    /// Seconds of all threads on processors.
+    pub cpu_seconds: f64,
+    /// Bytes that came from disks, where the system tells it.
+    pub disk_bytes_read: Option<u64>,
+    /// Bytes on their way to disks, where the system tells it.
+    pub disk_bytes_written: Option<u64>,
+    /// Bytes of memory held.
+    pub resident_bytes: Option<u64>,
+}
+
+impl Process {
+    /// As it stands.
+    pub fn now() -> Self {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Self {
+            cpu_seconds: time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9,
+            disk_bytes_read: of("read_bytes:"),
+            disk_bytes_written: of("write_bytes:"),
+            resident_bytes: machine::resident_bytes(),
+        }
+    }
+
+    /// What was counted since `before`; memory as it stands.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Self {
+            cpu_seconds: self.cpu_seconds - before.cpu_seconds,
+            disk_bytes_read: minus(self.disk_bytes_read, before.disk_bytes_read),
+            disk_bytes_written: minus(self.disk_bytes_written, before.disk_bytes_written),
+            resident_bytes: self.resident_bytes,
+        }
+    }
+}

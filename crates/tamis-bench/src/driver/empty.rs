@@ -1,0 +1,68 @@
+//! A store that does nothing: what is measured on it is the harness.
+
+use std::{hint::black_box, path::Path};
+
+use super::{Session, Store};
+use crate::{BenchError, Fields};
+
+/// Takes everything and has nothing.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct EmptyStore;
+
+/// Its session.
+struct EmptySession;
+
+impl Store for EmptyStore {
+    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
+        Ok(Box::new(EmptySession))
+    }
+
+    fn settle(&self) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    fn configuration(&self) -> Fields {
+        let mut fields = Fields::default();
+        fields.set("store", "empty");
+        fields
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+}
+
+impl Session for EmptySession {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError> {
+        black_box((key, value));
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), BenchError> {
+        black_box(key);
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+        Ok(black_box(key).is_empty())
+    }
+
+    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
+        black_box((lower, limit));
+        Ok(0)
+    }
+
+    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
+        black_box((upper, limit));
+        Ok(0)
+    }
+
+    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
+        black_box((lower, upper));
+        Ok(0)
+    }
+}

@@ -1,0 +1,148 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Included, Unbounded},
+    path::Path,
+    sync::RwLock,
+};
+
+use tamis_workload::{KeyForm, Workload};
+
+use super::*;
+use crate::{Fields, Observer, Silent, Size};
+
+/// A store in an ordered map; it fails at one key if told to.
+#[derive(Default)]
+struct Model {
+    entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
+    is_broken: bool,
+}
+
+struct ModelSession<'a>(&'a Model);
+
+impl Store for Model {
+    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
+        Ok(Box::new(ModelSession(self)))
+    }
+    fn settle(&self) -> Result<(), BenchError> {
+        Ok(())
+    }
+    fn compact(&self) -> Result<(), BenchError> {
+        Ok(())
+    }
+    fn configuration(&self) -> Fields {
+        Fields::default()
+    }
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+}
+
+impl Session for ModelSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError> {
+        self.0.entries.write().unwrap().insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+    fn delete(&mut self, key: &[u8]) -> Result<(), BenchError> {
+        self.0.entries.write().unwrap().remove(key);
+        Ok(())
+    }
+    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+        if self.0.is_broken {
+            return Err(BenchError::other("broken"));
+        }
+        Ok(self.0.entries.read().unwrap().contains_key(key))
+    }
+    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
+        let entries = self.0.entries.read().unwrap();
+        Ok(entries.range::<[u8], _>((Included(lower), Unbounded)).take(limit as usize).count() as u64)
+    }
+    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
+        let entries = self.0.entries.read().unwrap();
+        Ok(entries.range::<[u8], _>((Unbounded, Included(upper))).rev().take(limit as usize).count() as u64)
+    }
+    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
+        let entries = self.0.entries.read().unwrap();
+        Ok(entries.range::<[u8], _>((Included(lower), Included(upper))).count() as u64)
+    }
+}
+
+fn measured(
+    store: &Model,
+    name: &str,
+    threads: usize,
+    latencies: Latencies,
+    warm_up: u64,
+    observer: &mut dyn Observer,
+) -> Result<Measured, BenchError> {
+    let workload: Workload = name.parse().unwrap();
+    let script = Script::deal(workload.operations(1000, 3000, 7), KeyForm::Hex, threads);
+    let values = Values::new(20, 7);
+    let what = Drive { script: &script, values: &values, warm_up, latencies, time_max: None, round: 0 };
+    let mut context = Context::new(Size::Small, 7, Path::new("."), observer);
+    drive(store, &what, &mut context)
+}
+
+#[test]
+fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
+    for (threads, latencies) in
+        [(1, Latencies::Every), (3, Latencies::Every), (1, Latencies::OneIn16), (4, Latencies::OneIn16)]
+    {
+        let store = Model::default();
+        let go = |name: &str, warm_up: u64| {
+            measured(&store, name, threads, latencies, warm_up, &mut Silent).unwrap()
+        };
+        let fill = go("fillrandom", 0);
+        assert_eq!((fill.operation_count, store.entries.read().unwrap().len()), (3000, 3000));
+        assert_eq!((fill.user_bytes, fill.found), (3000 * 36, 0));
+        let reads = go("readrandom", 100);
+        let expected = 3000 - 100 * threads as u64;
+        assert_eq!((reads.operation_count, reads.found), (expected, expected), "warm-up does not count");
+        assert_eq!(go("readmissing", 0).found, 0);
+        assert_eq!(go("empty-near", 0).found + go("empty-far", 0).found, 0);
+        assert!(go("seekrandom-10", 0).found > 29_000 && go("seekreverse-50", 0).found > 140_000);
+        let mixed = go("ycsb-f", 0);
+        assert_eq!(mixed.found, 3000);
+        let recorded: u64 = mixed.latencies.iter().map(|(_, histogram)| histogram.len()).sum();
+        let expected = if latencies == Latencies::Every { 3000..=3000 } else { 3000 / 16 - 4..=3000 / 16 };
+        assert!(expected.contains(&recorded), "{recorded}");
+        assert_eq!(mixed.by_second.iter().sum::<u64>(), 3000);
+        assert!(mixed.latencies.len() == 2 && mixed.seconds > 0.0);
+        go("deleterandom", 0);
+        assert!(store.entries.read().unwrap().len() < 2300);
+        let row = mixed.row();
+        assert!(
+            row.fields.get("read_p99_99_ns").is_some()
+                && row.fields.get("read_modify_write_max_ns").is_some()
+        );
+    }
+}
+
+#[test]
+fn failures_and_interruptions_end_all_threads() {
+    for warm_up in [0, 10] {
+        let store = Model { is_broken: true, ..Model::default() };
+        let failed = measured(&store, "readrandom", 2, Latencies::Every, warm_up, &mut Silent);
+        assert_eq!(failed.unwrap_err().to_string(), "broken");
+    }
+    struct Hasty;
+    impl Observer for Hasty {
+        fn is_interrupted(&self) -> bool {
+            true
+        }
+    }
+    let ended = measured(&Model::default(), "readrandom", 2, Latencies::Every, 0, &mut Hasty);
+    assert!(ended.unwrap_err().is_interrupted());
+}
+
+#[test]
+fn seconds_in_which_nothing_ends_are_empty() {
+    let second = Duration::from_secs(1);
+    let mut tally = Tally::new(Duration::ZERO);
+    let end = next_second(&mut tally, 5, Duration::ZERO, second.mul_f64(1.2));
+    assert_eq!((end, tally.by_second.as_slice()), (second * 2, [5, 0].as_slice()));
+    let end = next_second(&mut tally, 7, Duration::ZERO, second.mul_f64(4.5));
+    add_to_last(&mut tally, 9);
+    assert_eq!((end, tally.by_second.as_slice()), (second * 5, [5, 7, 0, 0, 9].as_slice()));
+}

@@ -1,0 +1,188 @@
+//! Tamis as a store under measurement.
+
+use std::{
+    hint::black_box,
+    ops::Bound,
+    path::{Path, PathBuf},
+};
+
+use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, WriteBatch};
+
+use super::{Counters, Session, Store};
+use crate::{BenchError, Fields};
+
+/// The keyspace of measurements: the default one can't be given options.
+const KEYSPACE: &str = "bench";
+
+/// How Tamis is opened for a measurement.
+#[derive(Debug, Clone)]
+pub struct TamisOptions {
+    /// Of the database.
+    pub options: Options,
+    /// Of the keyspace.
+    pub keyspace: KeyspaceOptions,
+    /// Which writes survive what.
+    pub durability: Durability,
+}
+
+/// An open Tamis.
+pub struct TamisStore {
+    db: Db,
+    keyspace: Keyspace,
+    durability: Durability,
+    folder: PathBuf,
+    configuration: Fields,
+}
+
+impl TamisStore {
+    /// Opens it in a folder.
+    ///
+    /// # Errors
+    /// Tamis's.
+    pub fn open(folder: &Path, options: &TamisOptions) -> Result<Self, BenchError> {
+        let db = Db::open_with(folder, options.options.clone())?;
+        let keyspace = db.get_or_create_keyspace(KEYSPACE, options.keyspace.clone())?;
+        Ok(Self {
+            keyspace,
+            db,
+            durability: options.durability,
+            folder: folder.to_owned(),
+            configuration: configuration(options),
+        })
+    }
+
+    /// The database, for what only Tamis tells.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// The keyspace that is measured.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+}
+
+fn configuration(options: &TamisOptions) -> Fields {
+    let TamisOptions { options, keyspace, durability } = options;
+    let mut fields = Fields::default();
+    fields.set("store", "tamis");
+    fields.set("cache_bytes", options.cache_bytes);
+    fields.set("cache_pinned_percent", u64::from(options.cache_pinned_percent));
+    fields.set(
+        "access",
+        match options.table_access {
+            Access::Mapped => "mapped",
+            Access::Buffered => "buffered",
+            Access::Direct => "direct",
+        },
+    );
+    fields.set("workers", options.workers);
+    fields.set("memtable_bytes", keyspace.memtable_bytes);
+    fields.set("block_bytes", keyspace.block_bytes);
+    fields.set("table_bytes", keyspace.table_bytes);
+    fields.set("compression", format!("{:?}", keyspace.compression));
+    fields.set("filters", format!("{:?}", keyspace.filters));
+    fields.set("key_column", keyspace.key_column);
+    fields.set("size_ratio", keyspace.size_ratio);
+    fields.set("level0_runs", keyspace.level0_runs);
+    fields.set("durability", format!("{durability:?}"));
+    fields
+}
+
+impl Store for TamisStore {
+    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
+        Ok(Box::new(TamisSession { store: self }))
+    }
+
+    fn settle(&self) -> Result<(), BenchError> {
+        self.db.flush()?;
+        Ok(self.db.wait_for_compactions()?)
+    }
+
+    fn compact(&self) -> Result<(), BenchError> {
+        Ok(self.db.compact_range::<&[u8]>(&self.keyspace, ..)?)
+    }
+
+    fn counters(&self) -> Counters {
+        let statistics = self.db.statistics();
+        Counters {
+            blocks_read: Some(statistics.blocks_read),
+            bytes_read: Some(statistics.bytes_read),
+            cache_hits: Some(statistics.cache_hits),
+            bytes_written: Some(
+                statistics.log_bytes_written
+                    + statistics.flush_bytes_written
+                    + statistics.compaction_bytes_written,
+            ),
+            compaction_bytes_read: Some(statistics.compaction_bytes_read),
+            stall_ns: None,
+        }
+    }
+
+    fn configuration(&self) -> Fields {
+        self.configuration.clone()
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.folder)
+    }
+}
+
+/// One thread's way in.
+struct TamisSession<'a> {
+    store: &'a TamisStore,
+}
+
+fn take(scan: impl Iterator<Item = tamis::Result<(tamis::Slice, tamis::Slice)>>) -> Result<u64, BenchError> {
+    let mut count = 0;
+    for entry in scan {
+        let (key, value) = entry?;
+        black_box((key.as_ref(), value.as_ref()));
+        count += 1;
+    }
+    Ok(count)
+}
+
+impl TamisSession<'_> {
+    fn above(&self, lower: &[u8]) -> Scan {
+        self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Unbounded))
+    }
+}
+
+impl Session for TamisSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError> {
+        if self.store.durability == Durability::Buffered {
+            return Ok(self.store.keyspace.put(key, value)?);
+        }
+        let mut batch = WriteBatch::new();
+        batch.put(&self.store.keyspace, key, value)?;
+        Ok(self.store.db.write_with(batch, self.store.durability)?)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), BenchError> {
+        if self.store.durability == Durability::Buffered {
+            return Ok(self.store.keyspace.delete(key)?);
+        }
+        let mut batch = WriteBatch::new();
+        batch.delete(&self.store.keyspace, key)?;
+        Ok(self.store.db.write_with(batch, self.store.durability)?)
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+        let value = self.store.keyspace.get(key)?;
+        Ok(black_box(value).is_some())
+    }
+
+    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
+        take(self.above(lower).take(limit as usize))
+    }
+
+    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
+        let scan = self.store.keyspace.range::<&[u8]>((Bound::Unbounded, Bound::Included(upper)));
+        take(scan.rev().take(limit as usize))
+    }
+
+    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
+        take(self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Included(upper))))
+    }
+}

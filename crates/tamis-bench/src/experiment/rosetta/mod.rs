@@ -1,0 +1,6 @@
+//! Experiments of the group rosetta: Rosetta.
+
+use crate::Definition;
+
+/// The group.
+pub(super) const EXPERIMENTS: &[&Definition] = &[];

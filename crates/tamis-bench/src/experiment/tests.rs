@@ -1,0 +1,51 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::{RunOptions, Silent, Size, run};
+
+#[test]
+fn names_are_distinct_and_begin_with_their_group() {
+    let names: Vec<&str> = all().map(|definition| definition.name).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    for name in names {
+        let group = name.split('-').next().unwrap();
+        assert!(["store", "bloom", "surf", "rosetta", "proteus"].contains(&group), "{name}");
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
+        assert_eq!(find(name).unwrap().name, name);
+    }
+    let message = find("bloom-rate").unwrap_err().to_string();
+    assert!(message.contains("no experiment named \"bloom-rate\"; there are: "), "{message}");
+}
+
+#[test]
+fn definitions_are_whole_in_every_size() {
+    for definition in all() {
+        assert!(!definition.title.is_empty() && definition.about.len() > 20, "{}", definition.name);
+        for size in Size::ALL {
+            let points = (definition.points)(size);
+            assert!(!points.is_empty(), "{} {size}", definition.name);
+            for (index, point) in points.iter().enumerate() {
+                let again = points.iter().skip(index + 1).any(|other| other.is_same(point));
+                assert!(!again, "{} {size}: {point} stands there twice", definition.name);
+            }
+            let names: BTreeSet<Vec<&str>> =
+                points.iter().map(|point| point.fields().iter().map(|(name, _)| name).collect()).collect();
+            assert_eq!(names.len(), 1, "{} {size}: points have different parameters", definition.name);
+        }
+    }
+}
+
+#[test]
+fn a_run_does_the_same_operations_again() {
+    let definition = find("bloom-rate-by-bits").unwrap();
+    let digest = |seed: u64| {
+        let folder = tempfile::tempdir().unwrap();
+        let only = vec![("family".to_owned(), "cache-local".to_owned())];
+        let options = RunOptions { seed, only, ..RunOptions::new(Size::Small, folder.path()) };
+        run(definition, &options, &mut Silent).unwrap().digest
+    };
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7), digest(8));
+}

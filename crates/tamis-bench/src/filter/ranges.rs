@@ -1,0 +1,69 @@
+//! Many ranges, one behind the other in memory.
+
+use std::ops::Bound;
+
+use tamis_filter::{KeyRange, Upper};
+
+/// Ranges with both bounds included, in the order in which they were given.
+#[derive(Debug, Default, Clone)]
+pub struct Ranges {
+    bytes: Vec<u8>,
+    lengths: Vec<(u32, u32)>,
+}
+
+impl Ranges {
+    /// Ranges of integers, as big-endian bytes, so that their order is that of the keys.
+    pub fn from_integers(ranges: &[(u64, u64)]) -> Self {
+        let mut own = Self::default();
+        ranges.iter().for_each(|(lower, upper)| own.push(&lower.to_be_bytes(), &upper.to_be_bytes()));
+        own
+    }
+
+    /// Adds a range. Bounds have less than 4 GiB.
+    pub fn push(&mut self, lower: &[u8], upper: &[u8]) {
+        self.bytes.extend_from_slice(lower);
+        self.bytes.extend_from_slice(upper);
+        self.lengths.push((lower.len() as u32, upper.len() as u32));
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// The bounds.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        let mut rest = self.bytes.as_slice();
+        self.lengths.iter().map(move |(lower, upper)| {
+            let (lower, behind) = rest.split_at_checked(*lower as usize).unwrap_or_default();
+            let (upper, behind) = behind.split_at_checked(*upper as usize).unwrap_or_default();
+            rest = behind;
+            (lower, upper)
+        })
+    }
+
+    /// As a filter is asked.
+    pub fn key_ranges(&self) -> Vec<KeyRange<'_>> {
+        let closed =
+            |(lower, upper)| KeyRange { lower: Bound::Included(lower), upper: Upper::Included(upper) };
+        self.iter().map(closed).collect()
+    }
+
+    /// Whether every range is one key.
+    pub fn are_points(&self) -> bool {
+        self.iter().all(|(lower, upper)| lower == upper)
+    }
+}
+
+impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Ranges {
+    fn from_iter<I: IntoIterator<Item = (&'a [u8], &'a [u8])>>(ranges: I) -> Self {
+        let mut own = Self::default();
+        ranges.into_iter().for_each(|(lower, upper)| own.push(lower, upper));
+        own
+    }
+}

@@ -1,0 +1,22 @@
+use super::*;
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    assert_eq!(date_of(0), "1970-01-01T00:00:00Z");
+    assert_eq!(date_of(951_827_696), "2000-02-29T12:34:56Z");
+    assert_eq!(date_of(1_767_225_599), "2025-12-31T23:59:59Z");
+    assert_eq!(date_of(1_772_323_200), "2026-03-01T00:00:00Z");
+}
+
+#[test]
+fn the_machine_tells_what_it_is() {
+    let machine = Machine::here();
+    assert!(machine.core_count > 0);
+    if cfg!(target_os = "linux") {
+        assert!(machine.memory_bytes > 1 << 20 && !machine.kernel.is_empty());
+        assert!(free_memory_bytes().is_some() && resident_bytes().is_some());
+    }
+    assert!(free_disk_bytes(Path::new("here/and/not/there")).is_none_or(|bytes| bytes > 0));
+    let configuration = Configuration::here();
+    assert!(!configuration.commit.is_empty() && configuration.profile.len() > 4);
+}

@@ -1,0 +1,59 @@
+//! What an experiment needs of the machine, told before it starts.
+
+use std::path::Path;
+
+use crate::{BenchError, machine};
+
+/// Room that a point takes at its peak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of disk in the scratch folder.
+    pub disk_bytes: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+}
+
+impl Needs {
+    /// The larger of both, in each respect.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            disk_bytes: self.disk_bytes.max(other.disk_bytes),
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+        }
+    }
+
+    /// Refuses a machine that has less, as far as the system tells.
+    ///
+    /// # Errors
+    /// [`BenchError::TooLittle`] with the need and what there is.
+    pub fn check(self, scratch: &Path) -> Result<(), BenchError> {
+        self.check_against(scratch, machine::free_disk_bytes(scratch), machine::free_memory_bytes())
+    }
+
+    fn check_against(
+        self,
+        scratch: &Path,
+        free_disk_bytes: Option<u64>,
+        free_memory_bytes: Option<u64>,
+    ) -> Result<(), BenchError> {
+        let kinds = [
+            ("disk", self.disk_bytes, free_disk_bytes, format!(" in {}", scratch.display())),
+            ("memory", self.memory_bytes, free_memory_bytes, String::new()),
+        ];
+        for (what, need, have, place) in kinds {
+            if let Some(have) = have.filter(|have| *have < need) {
+                let (need, have) = (mebibytes(need), mebibytes(have));
+                return Err(BenchError::TooLittle { what, place, need, have });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! Runs experiments.
+//!
+//! 1. Points that an earlier, interrupted run has measured are taken from its file.
+//! 2. What the others need of disk and memory is compared with what is free, before anything starts.
+//! 3. Each point is measured; after each the file is written whole, so that an interruption at any moment loses one point.
+//! 4. Plots are drawn from what there is.
+
+use std::path::PathBuf;
+
+use tamis::Clock as _;
+
+use crate::{
+    BenchError, Context, Definition, Needs, Point, Report, Size, Value, machine, plot, report::MeasuredRow,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// What is run, and where.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// How much is measured.
+    pub size: Size,
+    /// The seed of everything drawn.
+    pub seed: u64,
+    /// The folder of the results.
+    pub out: PathBuf,
+    /// The folder of stores while they are measured.
+    pub scratch: PathBuf,
+    /// Whether earlier results are measured anew.
+    pub again: bool,
+    /// Only points whose parameters have one of the values given for them (as they are shown). Others are left for later runs.
+    pub only: Vec<(String, String)>,
+}
+
+impl RunOptions {
+    /// Seed 42, everything in one folder.
+    pub fn new(size: Size, out: impl Into<PathBuf>) -> Self {
+        let out = out.into();
+        Self { size, seed: 42, scratch: out.clone(), out, again: false, only: Vec::new() }
+    }
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// Of `total` points, `done` were measured before.
+    fn begin(&mut self, _total: usize, _done: usize) {}
+    /// A point begins.
+    fn point(&mut self, _point: &Point) {}
+    /// How much of the point is done, from 0 to 1.
+    fn progress(&mut self, _share: f64) {}
+    /// Whether to end.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// Watches nothing and never interrupts.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// Measures what is missing of an experiment. After an interruption the report is partial and says so.
+///
+/// # Errors
+/// What a point met (points before it are kept), files that can't be written, a machine that is too small, earlier results of another
+/// program.
+pub fn run(
+    definition: &Definition,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<Report, BenchError> {
+    let points = (definition.points)(options.size);
+    let wanted = wanted(&points, options)?;
+    let path = Report::path_of(definition, options);
+    let earlier = if options.again { None } else { Report::earlier(definition, options, &path)? };
+    let mut report = earlier.unwrap_or_else(|| Report::new(definition, options, path));
+    report.settle(definition, &points);
+
+    let missing: Vec<&Point> = wanted.iter().copied().filter(|point| !report.has(point)).collect();
+    let needs = missing.iter().fold(Needs::default(), |needs, point| needs.max(point.needs()));
+    needs.check(&options.scratch)?;
+    for folder in [&options.out, &options.scratch] {
+        std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
+    }
+
+    observer.begin(wanted.len(), wanted.len() - missing.len());
+    let outcome = measure(definition, options, &points, &missing, &mut report, observer);
+    match outcome {
+        Err(error) if !error.is_interrupted() => return Err(error),
+        _ => report.write()?,
+    }
+    report.plots = plot::draw(definition, &report)?;
+    Ok(report)
+}
+
+fn measure(
+    definition: &Definition,
+    options: &RunOptions,
+    points: &[Point],
+    missing: &[&Point],
+    report: &mut Report,
+    observer: &mut dyn Observer,
+) -> Result<(), BenchError> {
+    let mut context = Context::new(options.size, options.seed, &options.scratch, observer);
+    for point in missing {
+        context.begin(point)?;
+        let start = context.clock().now();
+        let measured = (definition.measure)(point, &mut context);
+        let row = measured.map_err(|source| BenchError::Point {
+            experiment: definition.name,
+            point: point.to_string(),
+            source: Box::new(source),
+        })?;
+        report.rows.push(MeasuredRow {
+            point: (*point).clone(),
+            metrics: row.fields,
+            digest: format!("{:016x}", row.digest),
+            seconds: (context.clock().now() - start).as_secs_f64(),
+        });
+        report.date = machine::date();
+        report.settle(definition, points);
+        report.write()?;
+    }
+    Ok(())
+}
+
+/// The points that the caller wants.
+fn wanted<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point>, BenchError> {
+    for (name, value) in &options.only {
+        for point in points {
+            point.get(name)?;
+        }
+        let mut values: Vec<String> =
+            points.iter().filter_map(|point| point.fields().get(name)).map(Value::to_string).collect();
+        if !values.contains(value) {
+            values.dedup();
+            let names = values.join(", ");
+            return Err(BenchError::Unknown { kind: "value of this parameter", name: value.clone(), names });
+        }
+    }
+    let fits = |point: &&Point| {
+        point.fields().iter().all(|(name, value)| {
+            let text = value.to_string();
+            let mut given = options.only.iter().filter(|(own, _)| own == name).peekable();
+            given.peek().is_none() || given.any(|(_, wanted)| *wanted == text)
+        })
+    };
+    Ok(points.iter().filter(fits).collect())
+}

@@ -1,0 +1,126 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::cell::Cell;
+
+use super::*;
+use crate::{Plot, Row};
+
+const DEFINITION: Definition = Definition {
+    name: "store-squares",
+    title: "Squares",
+    source: "",
+    about: "Squares of numbers.",
+    points: |size| {
+        let point = |number: u64| Point::new().with("number", number).with("set", "all");
+        (0..size.pick(6, 7, 8)).map(point).collect()
+    },
+    measure: |point, context| {
+        let number = point.integer("number")?;
+        let base = context.input("base", |_| Ok(10_u64))?;
+        let folder = context.scratch()?;
+        std::fs::write(folder.path().join("store"), [0; 100]).map_err(BenchError::io(folder.path()))?;
+        context.progress(0.5)?;
+        if number == 7 {
+            Err(BenchError::other("seven fails"))
+        } else {
+            Ok(Row::new().with("square", number * number + *base).with_digest(number))
+        }
+    },
+    plots: &[Plot { name: "squares", title: "Squares", x: "number", y: "square", ..Plot::NEW }],
+    paper: &[],
+};
+
+/// Ends after so many looks, and notes what it is told.
+struct Impatient {
+    looks_left: Cell<usize>,
+    begun: (usize, usize),
+    points: usize,
+}
+
+impl Impatient {
+    fn after(looks: usize) -> Self {
+        Self { looks_left: Cell::new(looks), begun: (0, 0), points: 0 }
+    }
+}
+
+impl Observer for Impatient {
+    fn begin(&mut self, total: usize, done: usize) {
+        self.begun = (total, done);
+    }
+    fn point(&mut self, _point: &Point) {
+        self.points += 1;
+    }
+    fn is_interrupted(&self) -> bool {
+        self.looks_left.set(self.looks_left.get().saturating_sub(1));
+        self.looks_left.get() == 0
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RunOptions::new(Size::Small, folder.path().join("out"));
+    let mut impatient = Impatient::after(6);
+    let partial = run(&DEFINITION, &options, &mut impatient).unwrap();
+    assert!(!partial.is_complete && partial.rows.len() == 2, "{partial:?}");
+    let text = std::fs::read_to_string(&partial.path).unwrap();
+    assert!(text.contains("\"is_complete\": false") && text.contains("\"point_count\": 6"), "{text}");
+
+    let mut patient = Impatient::after(1000);
+    let whole = run(&DEFINITION, &options, &mut patient).unwrap();
+    assert_eq!((patient.begun, patient.points), ((6, 2), 4));
+    assert!(whole.is_complete && whole.rows.len() == 6);
+    assert_eq!(whole.rows[0], partial.rows[0], "measured once");
+
+    let other = RunOptions::new(Size::Small, folder.path().join("other"));
+    let at_once = run(&DEFINITION, &other, &mut Silent).unwrap();
+    assert_eq!((at_once.digest, at_once.is_complete), (whole.digest.clone(), true));
+
+    let mut idle = Impatient::after(1000);
+    run(&DEFINITION, &options, &mut idle).unwrap();
+    assert_eq!((idle.begun, idle.points), ((6, 6), 0));
+    let again = RunOptions { again: true, ..options };
+    let mut busy = Impatient::after(1000);
+    assert_eq!(run(&DEFINITION, &again, &mut busy).unwrap().digest, whole.digest);
+    assert_eq!(busy.points, 6);
+
+    let mut names: Vec<_> = std::fs::read_dir(folder.path().join("out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["store-squares-small-s42.json", "store-squares-small-s42.squares.svg"],
+        "no store is left"
+    );
+}
+
+#[test]
+fn a_point_that_fails_is_named_and_those_before_it_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RunOptions::new(Size::Full, folder.path());
+    let error = run(&DEFINITION, &options, &mut Silent).unwrap_err().to_string();
+    assert_eq!(error, "store-squares at number=7 set=all: seven fails");
+    let mut observer = Impatient::after(1000);
+    assert!(run(&DEFINITION, &options, &mut observer).is_err());
+    assert_eq!(observer.begun, (8, 7));
+}
+
+#[test]
+fn points_can_be_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let only = |pairs: &[(&str, &str)]| {
+        let only = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        run(&DEFINITION, &options, &mut Silent)
+    };
+    assert_eq!(only(&[("number", "3"), ("number", "4")]).unwrap().rows.len(), 2);
+    let report = only(&[("number", "5"), ("set", "all")]).unwrap();
+    assert!(report.rows.len() == 3 && !report.is_complete, "added to what was there");
+    let message = only(&[("size", "3")]).unwrap_err().to_string();
+    assert_eq!(message, "no parameter named \"size\"; there are: number, set");
+    let message = only(&[("number", "9")]).unwrap_err().to_string();
+    assert!(message.ends_with("named \"9\"; there are: 0, 1, 2, 3, 4, 5"), "{message}");
+    assert!(only(&[]).unwrap().is_complete);
+}

@@ -1,0 +1,38 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use super::*;
+
+#[test]
+fn values_come_back_from_a_file_as_they_were() {
+    let point =
+        Point::new().with("zeta", 0.1 + 0.2).with("alpha", 7_u64).with("name", "x y").with("ten", 10.0);
+    let text = serde_json::to_string(&point).unwrap();
+    assert_eq!(text, r#"{"zeta":0.30000000000000004,"alpha":7,"name":"x y","ten":10.0}"#, "in order");
+    let read: Point = serde_json::from_str(&text).unwrap();
+    assert!(read.is_same(&point));
+    assert!(!read.is_same(&point.clone().with("alpha", 8_u64)));
+    assert!(!read.is_same(&point.clone().with("more", 8_u64)));
+
+    let row = Row::new().with("nothing", f64::NAN).with("none", None::<u64>).with("flag", true);
+    let text = serde_json::to_string(&row.fields).unwrap();
+    assert_eq!(text, r#"{"nothing":null,"none":null,"flag":true}"#);
+    assert_eq!(serde_json::from_str::<Fields>(&text).unwrap(), row.fields);
+}
+
+#[test]
+fn a_parameter_of_another_name_or_kind_is_told() {
+    let point = Point::new().with("keys", 5_u64).with("set", "uniform");
+    let message = point.integer("key").unwrap_err().to_string();
+    assert_eq!(message, "no parameter named \"key\"; there are: keys, set");
+    assert!(point.integer("set").is_err() && point.text("keys").is_err() && point.number("set").is_err());
+    assert_eq!((point.integer("keys").unwrap(), point.number("keys").unwrap()), (5, 5.0));
+    assert_eq!(point.text("set").unwrap(), "uniform");
+}
+
+#[test]
+fn numbers_are_shown_with_four_digits_that_count() {
+    let shown = |number: f64| Value::from(number).to_string();
+    let expected = ["0", "0.0123", "12.35", "10", "1234568", "1.235e-7", "0.00001236", "-2.5", "3.000e12"];
+    let given = [0.0, 0.0123, 12.3456, 10.0, 1_234_567.9, 1.2345e-7, 1.2356e-5, -2.5, 3e12];
+    assert_eq!(given.map(shown).each_ref().map(String::as_str), expected);
+}

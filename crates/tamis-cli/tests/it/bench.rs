@@ -1,0 +1,63 @@
+//! bench: lists, runs, goes on, and refuses with what there is.
+
+use serde_json::Value;
+
+use crate::Folder;
+
+const NAME: &str = "bloom-rate-by-bits";
+
+#[test]
+fn the_list_tells_every_experiment() {
+    let folder = Folder::new();
+    assert!(folder.ok(&["bench", "list"]).contains(NAME));
+    let list: Value = serde_json::from_str(&folder.ok(&["bench", "list", "--json"])).unwrap();
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&NAME));
+    assert!(folder.is_empty());
+}
+
+#[test]
+fn results_are_files_and_a_second_run_measures_nothing() {
+    let folder = Folder::new();
+    let words = ["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--seed", "7"];
+    let shown = folder.ok(&words);
+    assert!(shown.contains("PARTIAL: 2 of 15 points, size small, seed 7, commit "), "{shown}");
+    let file = || std::fs::read_to_string(folder.path("out/bloom-rate-by-bits-small-s7.json")).unwrap();
+    let first = file();
+    let results: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((&results["is_complete"], results["rows"].as_array().unwrap().len()), (&false.into(), 2));
+    assert!(results["machine"]["core_count"].as_u64().unwrap() > 0);
+    assert!(folder.path("out/bloom-rate-by-bits-small-s7.rate.svg").exists());
+    folder.ok(&words);
+    assert_eq!(file(), first, "nothing was measured again, not even the times");
+    let json: Value = serde_json::from_str(&folder.ok(&[&words[..], &["--json"]].concat())).unwrap();
+    assert_eq!(json, results);
+}
+
+#[test]
+fn wrong_names_list_what_there_is() {
+    let folder = Folder::new();
+    for (words, expected) in [
+        (["bench", "run", "bloom-rates"].as_slice(), NAME),
+        (&["bench", "run", "nothing-"], NAME),
+        (&["bench", "run", NAME, "--size", "huge"], "small, medium, full"),
+        (&["bench", "run", NAME, "--only", "colour=red"], "there are: family, bits, keys"),
+        (&["bench", "run", NAME, "--only", "family=red"], "there are: cache-local, bloom"),
+        (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
+        (&["bench", "run"], "NAME"),
+    ] {
+        let message = folder.fails(2, words);
+        assert!(message.contains(expected), "{words:?}: {message}");
+    }
+    assert!(folder.is_empty(), "nothing was made");
+    folder.write("file", "");
+    folder.write("out.json", "");
+    assert!(folder.fails(4, &["bench", "run", NAME, "--out", "file"]).contains("no folder"));
+    std::fs::create_dir(folder.path("out")).unwrap();
+    folder.write("out/bloom-rate-by-bits-small-s42.json", "my own file");
+    let message = folder.fails(4, &["bench", "run", NAME, "--out", "out"]);
+    assert!(
+        message.contains("holds no results of an experiment") && message.contains("--again"),
+        "{message}"
+    );
+}
