@@ -13,7 +13,7 @@ mod lines;
 pub mod prefix;
 pub mod standard;
 
-pub(crate) use digests::DigestKeeper;
+pub use digests::{DigestBuilder, DigestFamily, DigestKeeper};
 pub(crate) use lines::{best_probe_count, empty_filter};
 
 /// Parameter of the families of this module that fixes the number of bits a key sets.

@@ -54,7 +54,7 @@ impl Samples<'_> {
 
 /// Takes the keys of one table and makes a filter of them.
 ///
-/// Call order: `add* finish*`; `finish` may be called again with other budgets.
+/// Call order: `add* (design? finish)*`; `finish` may be called again with other budgets.
 pub trait FilterBuilder {
     /// Takes the next key. Keys come in ascending order; a key equal to the one before it is passed over. The builder may
     /// keep all keys: see [`FilterBuilder::memory_bytes`].
@@ -71,6 +71,14 @@ pub trait FilterBuilder {
     /// Bytes that the builder holds now. Families of one pass hold 8 bytes a key; families of two passes hold the keys and
     /// 8 bytes for each.
     fn memory_bytes(&self) -> usize;
+
+    /// Chooses what [`FilterBuilder::finish`] will build with the same budget and samples, where the family chooses by a model
+    /// of the keys and queries, and remembers it. `finish` does the same where it was not called; so it is called by those
+    /// who want to know how long the model takes. Families without a model do nothing.
+    fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
+        let _ = (budget, samples);
+        Ok(())
+    }
 
     /// The encoded filter, or why there is none.
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;

@@ -7,7 +7,7 @@
 mod builder;
 mod reader;
 
-pub use builder::FuseBuilder;
+pub use builder::{Fuse, FuseBuilder};
 pub use reader::FuseFilter;
 
 /// Widths of fingerprints in bits.

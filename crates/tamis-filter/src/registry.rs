@@ -71,6 +71,26 @@ impl Family {
         }
     }
 
+    /// Its parameters and what it is for, in a line.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::CacheLocal => "points: Bloom filter, one cache line a key; probes=1..16",
+            Self::Standard => {
+                "points: Bloom filter over one array; scheme=independent|rotated|double, probes=1..64"
+            }
+            Self::Prefix => "ranges: Bloom filter of prefixes; bytes=N or bits=N, probes=1..16",
+            Self::Elastic => "points: Bloom filter in units; units=1..8, probes=1..16",
+            Self::Fuse => "points: static, smaller; bits=8|16|32 (fixes the size: no budget needed)",
+            Self::Surf => "points and ranges: succinct trie; the budget and the sample choose its suffixes",
+            Self::SurfBase => "points and ranges: succinct trie without suffixes (no budget needed)",
+            Self::SurfHash => "points and ranges: succinct trie with digest bits; bits=N (no budget needed)",
+            Self::SurfReal => "points and ranges: succinct trie with key bits; bits=N (no budget needed)",
+            Self::SurfMixed => {
+                "points and ranges: succinct trie with both; hash=N, real=N (no budget needed)"
+            }
+        }
+    }
+
     /// The family of a name.
     pub fn from_name(name: &str) -> Result<Self, BuildError> {
         Self::ALL.into_iter().find(|family| family.name() == name).ok_or_else(|| BuildError::UnknownFamily {

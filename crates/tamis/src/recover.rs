@@ -98,6 +98,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         metrics,
         snapshots,
         digester: Digester::new(seed),
+        shares_digests: AtomicBool::new(true),
         tables,
         keyspaces: ArcSwap::from_pointee(keyspaces),
         log: Mutex::new(log),

@@ -161,6 +161,8 @@ pub(crate) struct Engine {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) snapshots: Snapshots,
     pub(crate) digester: Digester,
+    /// Off for measurements only, see [`crate::Db::share_digests`].
+    pub(crate) shares_digests: AtomicBool,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) keyspaces: ArcSwap<Keyspaces>,
     /// `None` when opened read-only.

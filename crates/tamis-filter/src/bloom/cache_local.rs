@@ -7,7 +7,7 @@
 mod builder;
 mod reader;
 
-pub use builder::CacheLocalBuilder;
+pub use builder::{CacheLocal, CacheLocalBuilder};
 pub use reader::CacheLocalFilter;
 
 #[cfg(test)]

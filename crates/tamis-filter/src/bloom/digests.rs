@@ -1,11 +1,56 @@
-//! Keeps the digests of sorted keys until the budget is known: 8 bytes a key.
+//! Keeps the digests of sorted keys until the budget is known: 8 bytes a key. Families that need nothing else share a builder.
 
 use crate::builder::KeyOrder;
-use crate::{BuildError, Digester};
+use crate::{Budget, BuildError, Digester, FilterBuilder, Samples};
+
+/// What a family makes of the digests of distinct keys.
+pub trait DigestFamily: std::fmt::Debug {
+    /// The encoded filter, or why there is none.
+    fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError>;
+}
+
+/// The builder of a family that needs the digests of the keys only.
+#[derive(Debug)]
+pub struct DigestBuilder<F> {
+    keys: DigestKeeper,
+    family: F,
+}
+
+impl<F> DigestBuilder<F> {
+    pub(crate) fn with_family(family: F, seed: u64) -> Self {
+        Self { keys: DigestKeeper::new(seed), family }
+    }
+}
+
+impl<F: Default> DigestBuilder<F> {
+    /// A builder whose digests have this seed, with the parameters' defaults.
+    pub fn new(seed: u64) -> Self {
+        Self::with_family(F::default(), seed)
+    }
+}
+
+impl<F: DigestFamily> FilterBuilder for DigestBuilder<F> {
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.keys.add(key)
+    }
+
+    fn key_count(&self) -> u64 {
+        self.keys.key_count()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.keys.memory_bytes()
+    }
+
+    fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+        self.family.encode(&self.keys, budget)
+    }
+}
 
 /// The digests of distinct keys.
 #[derive(Debug)]
-pub(crate) struct DigestKeeper {
+pub struct DigestKeeper {
     digester: Digester,
     order: KeyOrder,
     digests: Vec<u64>,

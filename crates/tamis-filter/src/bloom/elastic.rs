@@ -14,7 +14,7 @@ mod builder;
 mod reader;
 mod units;
 
-pub use builder::ElasticBuilder;
+pub use builder::{Elastic, ElasticBuilder};
 pub use reader::ElasticFilter;
 pub use units::{ElasticHeader, ElasticUnits};
 

@@ -3,10 +3,10 @@
 use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Descriptor};
 
 use super::WIDTHS;
-use crate::bloom::{DigestKeeper, empty_filter};
+use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, empty_filter};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Family, FilterBuilder, Samples};
+use crate::{Budget, BuildError, Family};
 
 /// Positions are 32 bits wide in the construction; beyond this number of keys they would not suffice.
 const KEY_COUNT_MAX: usize = 1 << 30;
@@ -15,9 +15,11 @@ const KEY_COUNT_MAX: usize = 1 << 30;
 const SLACK_BYTES: f64 = 128.0;
 
 /// Builder of [`Family::Fuse`]. Parameter `bits`: width of the fingerprints; without it the widest that fits the budget.
-#[derive(Debug)]
-pub struct FuseBuilder {
-    keys: DigestKeeper,
+pub type FuseBuilder = DigestBuilder<Fuse>;
+
+/// Parameters of the family.
+#[derive(Debug, Default)]
+pub struct Fuse {
     width: Option<u8>,
 }
 
@@ -25,44 +27,39 @@ pub struct FuseBuilder {
 type Parts = (Descriptor, Vec<u8>);
 
 impl FuseBuilder {
-    /// A builder whose digests have this seed.
-    pub fn new(seed: u64) -> Self {
-        Self { keys: DigestKeeper::new(seed), width: None }
-    }
-
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
         let width =
             parameters.take("bits", "8, 16 or 32 bits of fingerprint", |bits| WIDTHS.contains(bits))?;
         parameters.finish("bits")?;
-        Ok(Self { keys: DigestKeeper::new(seed), width })
+        Ok(Self::with_family(Fuse { width }, seed))
     }
+}
 
-    /// Two keys with the same digest are one to the construction, which wants them distinct.
-    fn distinct_digests(&self) -> Result<Vec<u64>, BuildError> {
-        let count = self.keys.digests().len();
-        if count > KEY_COUNT_MAX {
-            let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
-            return Err(BuildError::TooLarge { needed_bytes, bytes_max });
-        }
-        let mut digests = self.keys.digests().to_vec();
-        digests.sort_unstable();
-        digests.dedup();
-        Ok(digests)
+/// Two keys with the same digest are one to the construction, which wants them distinct.
+fn distinct_digests(keys: &DigestKeeper) -> Result<Vec<u64>, BuildError> {
+    let count = keys.digests().len();
+    if count > KEY_COUNT_MAX {
+        let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
+        return Err(BuildError::TooLarge { needed_bytes, bytes_max });
     }
+    let mut digests = keys.digests().to_vec();
+    digests.sort_unstable();
+    digests.dedup();
+    Ok(digests)
+}
 
-    fn seal(&self, width: u8, (descriptor, fingerprints): &Parts) -> Result<Vec<u8>, BuildError> {
-        let mut filter = empty_filter(fingerprints.len() as u64)?;
-        if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            payload.copy_from_slice(fingerprints);
-        }
-        let mut parameters = [0; PARAMETER_BYTES];
-        parameters[0] = width;
-        parameters[1] = descriptor.segment_length.trailing_zeros() as u8;
-        set_parameter(&mut parameters, 4, descriptor.segment_count_length.to_le_bytes());
-        set_parameter(&mut parameters, 8, descriptor.seed.to_le_bytes());
-        Envelope::new(Family::Fuse, self.keys.seed(), self.keys.key_count(), parameters).seal(&mut filter);
-        Ok(filter)
+fn seal(keys: &DigestKeeper, width: u8, (descriptor, fingerprints): &Parts) -> Result<Vec<u8>, BuildError> {
+    let mut filter = empty_filter(fingerprints.len() as u64)?;
+    if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
+        payload.copy_from_slice(fingerprints);
     }
+    let mut parameters = [0; PARAMETER_BYTES];
+    parameters[0] = width;
+    parameters[1] = descriptor.segment_length.trailing_zeros() as u8;
+    set_parameter(&mut parameters, 4, descriptor.segment_count_length.to_le_bytes());
+    set_parameter(&mut parameters, 8, descriptor.seed.to_le_bytes());
+    Envelope::new(Family::Fuse, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
+    Ok(filter)
 }
 
 fn construct(width: u8, digests: &[u64]) -> Result<Parts, BuildError> {
@@ -83,31 +80,19 @@ fn construct(width: u8, digests: &[u64]) -> Result<Parts, BuildError> {
     })
 }
 
-impl FilterBuilder for FuseBuilder {
-    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.keys.add(key)
-    }
-
-    fn key_count(&self) -> u64 {
-        self.keys.key_count()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes()
-    }
-
-    fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
-        let digests = self.distinct_digests()?;
-        let key_count = self.keys.key_count() as f64;
+impl DigestFamily for Fuse {
+    fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
+        let digests = distinct_digests(keys)?;
+        let key_count = keys.key_count() as f64;
         if digests.is_empty() {
             let mut filter = empty_filter(0)?;
             let mut parameters = [0; PARAMETER_BYTES];
             parameters[0] = WIDTHS[0];
-            Envelope::new(Family::Fuse, self.keys.seed(), 0, parameters).seal(&mut filter);
+            Envelope::new(Family::Fuse, keys.seed(), 0, parameters).seal(&mut filter);
             return Ok(filter);
         }
         let given = match (self.width, budget.as_bits_per_key()) {
-            (Some(width), None) => return self.seal(width, &construct(width, &digests)?),
+            (Some(width), None) => return seal(keys, width, &construct(width, &digests)?),
             (_, None) => return Err(BuildError::BudgetMissing { family: Family::Fuse.name() }),
             (_, Some(given)) => given,
         };
@@ -127,8 +112,8 @@ impl FilterBuilder for FuseBuilder {
         }
         let widest = WIDTHS.into_iter().rfind(|width| bytes_of(*width) <= allowed).unwrap_or(first);
         match self.width {
-            None if widest != first => self.seal(widest, &construct(widest, &digests)?),
-            _ => self.seal(first, &parts),
+            None if widest != first => seal(keys, widest, &construct(widest, &digests)?),
+            _ => seal(keys, first, &parts),
         }
     }
 }

@@ -7,7 +7,10 @@
 //! 2. What stays is decided by benefit per byte: how often a value was needed, in memory or not, divided by its bytes. A
 //!    value takes the place of others only if each of them has less; a large scan over rarely used tables therefore
 //!    pushes nothing out, and a value that becomes popular counts its needs until it comes in.
-//! 3. Values of mapped files cost no memory of ours and take no part ([`Kept::fixed`]).
+//! 3. A part of a value that several parts share ([`Kept::shared`]: a unit of an elastic filter) is worth its share of the
+//!    lookups in vain of the whole; it takes the place of others only where it is worth clearly more, since loading costs a
+//!    read.
+//! 4. Values of mapped files cost no memory of ours and take no part ([`Kept::fixed`]).
 //!
 //! Cost: a value in memory is one atomic load and a count without a bus lock (a lost count is no harm).
 
@@ -23,6 +26,7 @@ use std::{
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
+use super::hotness::{Epoch, Hotness};
 use crate::{
     error::Result,
     events::{Event, EventListener},
@@ -32,10 +36,17 @@ use crate::{
 /// At every how many needs of a value that is not held it is asked whether there is room now.
 const RETRY_INTERVAL: u64 = 32;
 
+/// What a need is worth, so that shares of one can be told apart.
+const NEED_WORTH: u64 = 1 << 10;
+
+/// A share takes the place of others only where it is worth so many times as much for its bytes.
+const HYSTERESIS: f64 = 1.5;
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Account {
     capacity_bytes: u64,
+    epoch: Epoch,
     used_bytes: AtomicU64,
     members: Mutex<Vec<Weak<dyn Member>>>,
     metrics: Arc<Metrics>,
@@ -44,7 +55,8 @@ pub(crate) struct Account {
 
 /// A value that can be dropped.
 trait Member: std::fmt::Debug + Send + Sync {
-    fn uses(&self) -> u64;
+    /// In units of which a need has [`NEED_WORTH`].
+    fn worth(&self) -> u64;
     fn bytes(&self) -> u64;
     fn is_held(&self) -> bool;
     fn release(&self);
@@ -57,7 +69,8 @@ impl Account {
         listener: Option<Arc<dyn EventListener>>,
     ) -> Arc<Self> {
         let (used_bytes, metrics) = (AtomicU64::new(0), Arc::clone(metrics));
-        Arc::new(Self { capacity_bytes, used_bytes, members: Mutex::default(), metrics, listener })
+        let (epoch, members) = (Epoch::default(), Mutex::default());
+        Arc::new(Self { capacity_bytes, epoch, used_bytes, members, metrics, listener })
     }
 
     /// Bytes of the values that are held now.
@@ -65,8 +78,13 @@ impl Account {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
+    /// What hotness is counted by.
+    pub(crate) const fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
     /// The members to be dropped so that `needed` bytes fit; `None` where that would cost more benefit than it gives.
-    fn victims(&self, members: &[Weak<dyn Member>], uses: u64, needed: u64) -> Option<Vec<Arc<dyn Member>>> {
+    fn victims(&self, members: &[Weak<dyn Member>], worth: u64, needed: u64) -> Option<Vec<Arc<dyn Member>>> {
         let available = self.capacity_bytes.saturating_sub(self.used_bytes());
         let Some(mut missing) = needed.checked_sub(available).filter(|&missing| missing > 0) else {
             return Some(Vec::new());
@@ -79,14 +97,14 @@ impl Account {
         // a/b < c/d as a*d < c*b, exactly.
         let product = |left: u64, right: u64| u128::from(left) * u128::from(right);
         held.sort_by(|left, right| {
-            product(left.uses(), right.bytes()).cmp(&product(right.uses(), left.bytes()))
+            product(left.worth(), right.bytes()).cmp(&product(right.worth(), left.bytes()))
         });
         let mut victims = Vec::new();
         for member in held {
             if missing == 0 {
                 break;
             }
-            if product(member.uses(), needed) >= product(uses, member.bytes()) {
+            if product(member.worth(), needed) >= product(worth, member.bytes()) {
                 return None;
             }
             missing = missing.saturating_sub(member.bytes());
@@ -95,8 +113,8 @@ impl Account {
         (missing == 0).then_some(victims)
     }
 
-    fn would_admit(&self, uses: u64, needed: u64) -> bool {
-        self.victims(&self.members.lock(), uses, needed).is_some()
+    fn would_admit(&self, worth: u64, needed: u64) -> bool {
+        self.victims(&self.members.lock(), worth, needed).is_some()
     }
 }
 
@@ -116,7 +134,17 @@ pub(crate) struct Counted<T> {
     loading: Mutex<()>,
     bytes: AtomicU64,
     uses: AtomicU64,
+    share: Option<Share>,
     is_reported: AtomicBool,
+}
+
+/// What a part of a whole is worth.
+#[derive(Debug)]
+pub(crate) struct Share {
+    /// Of the whole.
+    pub(crate) hotness: Arc<Hotness>,
+    /// How much of each lookup in vain the part saves.
+    pub(crate) saved: f64,
 }
 
 /// A value, held for the time of one read.
@@ -147,19 +175,30 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
 
     /// A value just loaded from `file`, of so many bytes.
     pub(crate) fn counted(account: &Arc<Account>, file: &Arc<Path>, value: T, bytes: u64) -> Self {
-        let counted = Arc::new(Counted {
-            account: Arc::clone(account),
-            file: Arc::clone(file),
-            value: ArcSwapOption::empty(),
-            loading: Mutex::default(),
-            bytes: AtomicU64::new(bytes),
-            uses: AtomicU64::new(1),
-            is_reported: AtomicBool::new(false),
-        });
-        let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
-        account.members.lock().push(member);
+        let counted = Counted::new(account, file, bytes, None);
         counted.admit(&Arc::new(value));
         Self::Counted(counted)
+    }
+
+    /// A part of a value, of so many bytes, not loaded yet.
+    pub(crate) fn shared(account: &Arc<Account>, file: &Arc<Path>, share: Share, bytes: u64) -> Self {
+        Self::Counted(Counted::new(account, file, bytes, Some(share)))
+    }
+
+    /// Whether the value is in memory.
+    pub(crate) fn is_held(&self) -> bool {
+        match self {
+            Self::Fixed(_) => true,
+            Self::Counted(counted) => counted.is_held(),
+        }
+    }
+
+    /// The value, loaded now where there is room for it.
+    pub(crate) fn get_if_room_now(&self, load: impl FnOnce() -> Result<T>) -> Option<KeptRef<'_, T>> {
+        match self {
+            Self::Fixed(value) => Some(KeptRef::Fixed(value)),
+            Self::Counted(counted) => counted.load_if_room(load).map(KeptRef::Loaded),
+        }
     }
 
     /// The value, loaded where it is not held.
@@ -188,14 +227,41 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
             return Some(KeptRef::Guarded(guard));
         }
         let is_due = uses % RETRY_INTERVAL == 0;
-        if !is_due || !counted.account.would_admit(uses, counted.bytes.load(Ordering::Relaxed)) {
-            return None;
-        }
-        counted.load(load).ok().map(KeptRef::Loaded)
+        if is_due { counted.load_if_room(load).map(KeptRef::Loaded) } else { None }
     }
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
+    /// A value that is not in memory yet, known to the account.
+    fn new(account: &Arc<Account>, file: &Arc<Path>, bytes: u64, share: Option<Share>) -> Arc<Self> {
+        let counted = Arc::new(Self {
+            account: Arc::clone(account),
+            file: Arc::clone(file),
+            value: ArcSwapOption::empty(),
+            loading: Mutex::default(),
+            bytes: AtomicU64::new(bytes),
+            uses: AtomicU64::new(1),
+            share,
+            is_reported: AtomicBool::new(false),
+        });
+        let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
+        account.members.lock().push(member);
+        counted
+    }
+
+    /// What it offers for its place.
+    fn bid(&self) -> u64 {
+        let worth = self.worth();
+        if self.share.is_some() { (worth as f64 / HYSTERESIS) as u64 } else { worth }
+    }
+
+    fn load_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
+        if !self.account.would_admit(self.bid(), self.bytes()) {
+            return None;
+        }
+        self.load(load).ok()
+    }
+
     fn count(&self) -> u64 {
         let uses = self.uses.load(Ordering::Relaxed).saturating_add(1);
         self.uses.store(uses, Ordering::Relaxed);
@@ -223,14 +289,15 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         let bytes = self.bytes();
         let mut members = self.account.members.lock();
         members.retain(|member| member.strong_count() > 0);
-        if let Some(victims) = self.account.victims(&members, self.uses(), bytes) {
+        if let Some(victims) = self.account.victims(&members, self.bid(), bytes) {
             victims.iter().for_each(|victim| victim.release());
             self.account.used_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.value.store(Some(Arc::clone(value)));
             return;
         }
         drop(members);
-        if !self.is_reported.swap(true, Ordering::Relaxed) {
+        // Of parts some are meant to stay on disk.
+        if self.share.is_none() && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.account.metrics.not_kept.add(1);
             if let Some(listener) = &self.account.listener {
                 listener.on_event(&Event::NotKept { file: self.file.to_path_buf(), bytes });
@@ -240,8 +307,14 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
 }
 
 impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
-    fn uses(&self) -> u64 {
-        self.uses.load(Ordering::Relaxed)
+    fn worth(&self) -> u64 {
+        match &self.share {
+            None => self.uses.load(Ordering::Relaxed).saturating_mul(NEED_WORTH),
+            Some(share) => {
+                let lookups = share.hotness.at(self.account.epoch.now());
+                (lookups * share.saved * NEED_WORTH as f64) as u64
+            }
+        }
     }
 
     fn bytes(&self) -> u64 {

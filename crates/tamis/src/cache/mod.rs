@@ -2,4 +2,5 @@
 
 pub(crate) mod account;
 pub(crate) mod block;
+pub(crate) mod hotness;
 pub(crate) mod table;

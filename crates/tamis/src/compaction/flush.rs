@@ -32,7 +32,7 @@ pub(crate) fn flush(context: &JobContext<'_>, memtable: &Arc<Memtable>) -> Resul
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin(partition.id, place, Vec::new());
-        let mut outputs = Outputs::new(context, origin, 0, &[]);
+        let mut outputs = Outputs::new(context, &origin, (0, memtable.entry_count()), &[]);
         outputs.take(&mut cursor, context.version.upper_of(index), &|key| is_absent(partition, key))?;
         for summary in outputs.finish()? {
             bytes_written += summary.file_bytes;

@@ -38,7 +38,8 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
     let run = |run: &[Arc<Table>]| RunCursor::new(TablesOfRun::read_once(run, tables));
     let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
     cursor.seek_first()?;
-    let mut outputs = Outputs::new(context, origin, plan.depth, &plan.grandparents);
+    let key_count = plan.tables().map(|table| table.summary().entry_count).sum();
+    let mut outputs = Outputs::new(context, &origin, (plan.depth, key_count), &plan.grandparents);
     outputs.take(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
     let mut edit = plan.removals();
     let mut bytes_written = 0;

@@ -9,5 +9,6 @@ pub(crate) mod plan;
 pub(crate) mod refilter;
 pub(crate) mod run;
 pub(crate) mod scheduler;
+mod spread;
 pub(crate) mod targets;
 mod worker;

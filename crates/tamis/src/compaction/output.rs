@@ -15,7 +15,7 @@ use std::{
 
 use tamis_vfs::Vfs;
 
-use super::drop_rules::DropRules;
+use super::{drop_rules::DropRules, spread::bits_of_level};
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
@@ -23,7 +23,7 @@ use crate::{
     file_name::FileName,
     key::Sequence,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, KeyspaceOptions, per_level},
+    options::{Compression, KeyspaceOptions, TableFilter, per_level},
     table::{
         properties::{TableOrigin, TableSummary},
         writer::{TableOptions, TableWriter},
@@ -53,14 +53,21 @@ pub(crate) struct JobContext<'a> {
 }
 
 impl JobContext<'_> {
-    /// How tables are written; `depth` is the position in per-level options.
-    fn table_options(&self, origin: &TableOrigin, depth: usize) -> TableOptions {
+    /// How tables are written that hold `key_count` keys in all; `depth` is the position in per-level options.
+    fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
-        let is_deepest = usize::from(origin.level) == LEVEL_COUNT_MAX - 1;
+        let level = usize::from(origin.level);
+        let filters = match options.filters.spread_bits_per_key() {
+            Some(bits) => match bits_of_level(self.version, level, key_count, &origin.replaced, bits) {
+                0.0 => Vec::new(),
+                bits => vec![TableFilter::bits(bits)],
+            },
+            None => options.filters.of_level(depth, level == LEVEL_COUNT_MAX - 1).to_vec(),
+        };
         TableOptions {
             block_bytes: options.block_bytes,
             compression: per_level(&options.compression, depth).unwrap_or(Compression::None),
-            filters: options.filters.of_level(depth, is_deepest).to_vec(),
+            filters,
             filter_seed: self.filter_seed,
             key_column: options.key_column,
             origin: origin.clone(),
@@ -88,9 +95,7 @@ impl JobContext<'_> {
 /// The tables of a job while they are written.
 pub(crate) struct Outputs<'a> {
     context: &'a JobContext<'a>,
-    origin: TableOrigin,
-    /// Position of the outputs' level in per-level options.
-    depth: usize,
+    options: TableOptions,
     /// Tables of the level below the outputs, in order of keys.
     grandparents: &'a [Arc<Table>],
     grandparent_index: usize,
@@ -102,17 +107,17 @@ pub(crate) struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
+    /// Outputs of `key_count` keys at most, at a level whose position in per-level options is `depth`.
     pub(crate) fn new(
         context: &'a JobContext<'a>,
-        origin: TableOrigin,
-        depth: usize,
+        origin: &TableOrigin,
+        (depth, key_count): (usize, u64),
         grandparents: &'a [Arc<Table>],
     ) -> Self {
         let rules = DropRules::new(context.read_points.clone());
         Self {
             context,
-            origin,
-            depth,
+            options: context.table_options(origin, depth, key_count),
             grandparents,
             grandparent_index: 0,
             overlapped_bytes: 0,
@@ -157,18 +162,17 @@ impl<'a> Outputs<'a> {
         }
         let table = match &mut self.current {
             Some(table) => table,
-            none => none.insert(Self::begin(self.context, &self.origin, self.depth)?),
+            none => none.insert(Self::begin(self.context, &self.options)?),
         };
         table.add(key, cursor.sequence(), cursor.kind(), cursor.value())
     }
 
-    fn begin(context: &JobContext<'_>, origin: &TableOrigin, depth: usize) -> Result<TableWriter> {
+    fn begin(context: &JobContext<'_>, options: &TableOptions) -> Result<TableWriter> {
         (context.between_tables)();
         if context.is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        let options = context.table_options(origin, depth);
-        TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
+        TableWriter::create(context.vfs, context.folder, (context.next_number)(), options.clone())
     }
 
     /// Counts the tables of the level below that end before `key`.

@@ -111,6 +111,8 @@ pub struct Filters {
     levels: Vec<Vec<TableFilter>>,
     /// Instead of those, at the deepest level.
     deepest: Option<Vec<TableFilter>>,
+    /// Instead of all: the mean bits per key that are spread over the levels.
+    spread: Option<f32>,
 }
 
 impl Default for Filters {
@@ -123,7 +125,7 @@ impl Default for Filters {
 impl Filters {
     /// No filters at all.
     pub const fn none() -> Self {
-        Self { levels: Vec::new(), deepest: None }
+        Self { levels: Vec::new(), deepest: None, spread: None }
     }
 
     /// One cache-local Bloom filter for each table; none for 0 bits.
@@ -145,7 +147,13 @@ impl Filters {
 
     /// Filters by level, L0 first; the last entry counts for all deeper levels.
     pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
-        Self { levels: levels.into_iter().collect(), deepest: None }
+        Self { levels: levels.into_iter().collect(), deepest: None, spread: None }
+    }
+
+    /// Cache-local Bloom filters that have `bits_per_key` on average over all keys, more in small levels and fewer in large ones,
+    /// so that the expected number of tables that a lookup of an absent key reads in vain is least.
+    pub const fn spread(bits_per_key: f32) -> Self {
+        Self { levels: Vec::new(), deepest: None, spread: Some(bits_per_key) }
     }
 
     /// Others at the deepest level, whose tables hold most keys and live longest, however many levels there are.
@@ -171,6 +179,11 @@ impl Filters {
         self.deepest.as_deref()
     }
 
+    /// The mean bits per key, where they are spread over the levels.
+    pub(crate) const fn spread_bits_per_key(&self) -> Option<f32> {
+        self.spread
+    }
+
     /// The bits per key by level where there are cache-local Bloom filters and no others.
     pub(crate) fn as_bits_per_level(&self) -> Option<Vec<f32>> {
         let of_level = |filters: &Vec<TableFilter>| match filters.as_slice() {
@@ -178,11 +191,16 @@ impl Filters {
             [filter] if filter.spec == FilterSpec::new(Family::CacheLocal) => filter.bits_per_key,
             _ => None,
         };
-        self.levels.iter().map(of_level).collect::<Option<_>>().filter(|_| self.deepest.is_none())
+        self.levels
+            .iter()
+            .map(of_level)
+            .collect::<Option<_>>()
+            .filter(|_| self.deepest.is_none() && self.spread.is_none())
     }
 
     /// Refuses what could build no filter for any keys.
     pub(crate) fn check(&self) -> Result<()> {
+        self.spread.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }
 }

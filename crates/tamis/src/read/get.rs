@@ -4,6 +4,8 @@
 //! that a memtable answers is not hashed at all. A run is left without touching a block when no table of it covers the
 //! key, or when the table's filter says no.
 
+use std::sync::atomic::Ordering;
+
 use tamis_filter::Probe;
 
 use crate::{
@@ -36,7 +38,15 @@ impl Engine {
         keyspace.check()?;
         let (view, visible) = keyspace.read_point(&self.snapshots);
         self.metrics.point_reads.add(1);
-        self.get_in(&view, &Probe::new(key, &self.digester), snapshot.unwrap_or(visible))
+        self.get_in(&view, &self.probe(key), snapshot.unwrap_or(visible))
+    }
+
+    fn probe<'a>(&'a self, key: &'a [u8]) -> Probe<'a> {
+        if self.shares_digests.load(Ordering::Relaxed) {
+            Probe::new(key, &self.digester)
+        } else {
+            Probe::unshared(key, &self.digester)
+        }
     }
 
     /// The values of several keys as of one moment.
@@ -58,14 +68,15 @@ impl Engine {
                 return Ok(values);
             }
             self.metrics.point_reads.add(group.len() as u64);
-            let probes: Vec<Probe<'_>> =
-                group.iter().map(|key| Probe::new(key.as_ref(), &self.digester)).collect();
+            let probes: Vec<Probe<'_>> = group.iter().map(|key| self.probe(key.as_ref())).collect();
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
                 check_key(probe.key())?;
                 found.push(get_in_memory(&view, probe.key(), sequence));
             }
-            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| found.is_none();
+            // Without sharing each prefetch would hash once more: what is measured then would be more than sharing saves.
+            let is_shared = self.shares_digests.load(Ordering::Relaxed);
+            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| is_shared && found.is_none();
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
                 self.prefetch(&view, probe)?;
             }
@@ -130,6 +141,9 @@ impl Engine {
                         counters.inspect(|level| level.useful.add(1));
                     }
                     return Ok(Some(found));
+                }
+                if is_asked {
+                    reader.note_in_vain();
                 }
             }
         }

@@ -1,13 +1,15 @@
 //! The filters in force of an open table: those of its filter file, or else those in the table itself.
 //!
-//! Each filter is kept or dropped by the account for itself; one that was dropped abstains until it is read again. One that
-//! can't be used is reported and passed over; a file without a usable filter gives way to the table's own.
+//! Each filter is kept or dropped by the account for itself, an elastic one unit by unit; what was dropped abstains until it
+//! is read again. A filter that can't be used is reported and passed over; a file without a usable one gives way to the
+//! table's own.
 
 use std::sync::Arc;
 
 use tamis_filter::{Probe, RangeProbe};
 
 use super::{
+    elastic_units::ElasticUnits,
     environment::TableEnvironment,
     filter_block::FilterBlock,
     filter_file::{FilterOwner, open_filter_file},
@@ -15,7 +17,10 @@ use super::{
     section::{SectionRecord, Source},
 };
 use crate::{
-    cache::account::{Kept, KeptRef},
+    cache::{
+        account::{Kept, KeptRef},
+        hotness::Hotness,
+    },
     error::Result,
     file_name::FileName,
 };
@@ -40,7 +45,15 @@ struct KeptFilter {
     place: Place,
     record: SectionRecord,
     answers_ranges: bool,
-    kept: Kept<FilterBlock>,
+    held: Held,
+}
+
+/// What is in memory of a filter.
+#[derive(Debug)]
+enum Held {
+    Whole(Kept<FilterBlock>),
+    /// The file it lies in, where that is not the table's.
+    Units(ElasticUnits, Option<Source>),
 }
 
 fn open_block(source: &Source, record: &SectionRecord) -> Result<FilterBlock> {
@@ -57,6 +70,44 @@ impl KeptFilter {
             Place::Table => open_block(table, &self.record),
         }
     }
+
+    /// The filter, where it is in memory in one piece. One that was dropped is read again only where it can stay: reading
+    /// it for one question costs more than it saves.
+    #[inline]
+    fn at_hand<'a>(
+        &'a self,
+        environment: &TableEnvironment,
+        table: &Source,
+    ) -> Option<KeptRef<'a, FilterBlock>> {
+        match &self.held {
+            Held::Whole(kept) => kept.get_if_room(|| self.read(environment, table)),
+            Held::Units(..) => None,
+        }
+    }
+
+    #[inline]
+    fn may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
+        match &self.held {
+            Held::Whole(_) => self.at_hand(environment, table).is_none_or(|filter| filter.may_contain(probe)),
+            Held::Units(units, source) => {
+                units.may_contain(environment, source.as_ref().unwrap_or(table), probe)
+            }
+        }
+    }
+
+    fn may_contain_range(
+        &self,
+        environment: &TableEnvironment,
+        table: &Source,
+        probe: &RangeProbe<'_>,
+    ) -> bool {
+        match &self.held {
+            Held::Whole(_) => {
+                self.at_hand(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
+            }
+            Held::Units(..) => probe.point().is_none_or(|point| self.may_contain(environment, table, point)),
+        }
+    }
 }
 
 impl FilterSet {
@@ -66,11 +117,12 @@ impl FilterSet {
         table: &Source,
         records: &[SectionRecord],
         file: Option<(u64, FilterOwner)>,
+        hotness: &Arc<Hotness>,
     ) -> Self {
         if let Some((number, owner)) = file {
             match open_filter_file(environment, number, owner) {
                 Ok((source, records)) => {
-                    let filters = usable(environment, &source, &records, Place::File(number));
+                    let filters = usable(environment, &source, &records, Place::File(number), hotness);
                     if !filters.is_empty() {
                         return Self { is_whole_file: filters.len() == records.len(), filters };
                     }
@@ -79,7 +131,7 @@ impl FilterSet {
             }
         }
         let records: Vec<_> = records.iter().filter(|record| record.kind == KIND_FILTER).copied().collect();
-        Self { filters: usable(environment, table, &records, Place::Table), is_whole_file: false }
+        Self { filters: usable(environment, table, &records, Place::Table, hotness), is_whole_file: false }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -99,7 +151,7 @@ impl FilterSet {
         table: &Source,
         probe: &Probe<'_>,
     ) -> bool {
-        self.at_hand(environment, table).all(|filter| filter.may_contain(probe))
+        self.filters.iter().all(|filter| filter.may_contain(environment, table, probe))
     }
 
     /// Whether all of them admit the range.
@@ -109,20 +161,32 @@ impl FilterSet {
         table: &Source,
         probe: &RangeProbe<'_>,
     ) -> bool {
-        self.at_hand(environment, table).all(|filter| filter.may_contain_range(probe))
+        self.filters.iter().all(|filter| filter.may_contain_range(environment, table, probe))
     }
 
-    /// The filters that are in memory. One that was dropped is read again only where it can stay: reading it for one
-    /// question costs more than it saves.
+    /// Brings what [`FilterSet::may_contain`] needs into the processor's cache.
     #[inline]
-    pub(super) fn at_hand<'a>(
-        &'a self,
-        environment: &'a TableEnvironment,
-        table: &'a Source,
-    ) -> impl Iterator<Item = KeptRef<'a, FilterBlock>> {
-        self.filters
-            .iter()
-            .filter_map(move |filter| filter.kept.get_if_room(|| filter.read(environment, table)))
+    pub(super) fn prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
+        let at_hand = self.filters.iter().filter_map(|filter| filter.at_hand(environment, table));
+        at_hand.for_each(|filter| filter.prefetch(probe));
+    }
+
+    /// Takes note of a key that the filters admitted and the table did not have.
+    pub(super) fn note_in_vain(&self, environment: &TableEnvironment) {
+        for filter in &self.filters {
+            if let Held::Units(units, _) = &filter.held {
+                units.note_in_vain(environment);
+            }
+        }
+    }
+
+    /// What is in force, for people; filters that are not in memory at all are left out.
+    pub(super) fn designs(&self, environment: &TableEnvironment, table: &Source) -> Vec<String> {
+        let design = |filter: &KeptFilter| match &filter.held {
+            Held::Whole(_) => filter.at_hand(environment, table).map(|filter| filter.design()),
+            Held::Units(units, _) => Some(units.design()),
+        };
+        self.filters.iter().filter_map(design).collect()
     }
 
     /// All filters in force, read anew.
@@ -152,21 +216,33 @@ impl FilterSet {
 
 /// The filters that can be used; the others are reported.
 fn usable(
-    environment: &TableEnvironment,
+    environment: &Arc<TableEnvironment>,
     source: &Source,
     records: &[SectionRecord],
     place: Place,
+    hotness: &Arc<Hotness>,
 ) -> Vec<KeptFilter> {
-    let open = |record: &SectionRecord| match open_block(source, record) {
-        Ok(filter) => {
-            let (bytes, answers_ranges) = (filter.memory_bytes(), filter.answers_ranges());
-            let kept = environment.keep(source, filter, bytes);
-            Some(KeptFilter { place, record: *record, answers_ranges, kept })
-        }
-        Err(error) => {
-            environment.report_filter(&source.path, error.to_string());
-            None
-        }
+    let open = |record: &SectionRecord| {
+        let filter = match open_block(source, record) {
+            Ok(filter) => filter,
+            Err(error) => {
+                environment.report_filter(&source.path, error.to_string());
+                return None;
+            }
+        };
+        let answers_ranges = filter.answers_ranges();
+        // Units of a mapped filter cost no memory of ours: there it stays in one piece.
+        let held = match filter.elastic_header() {
+            Some(header) if source.file.mapping().is_none() => {
+                let units = ElasticUnits::new(environment, source, record, header.clone(), hotness);
+                Held::Units(units, matches!(place, Place::File(_)).then(|| source.clone()))
+            }
+            _ => {
+                let bytes = filter.memory_bytes();
+                Held::Whole(environment.keep(source, filter, bytes))
+            }
+        };
+        Some(KeptFilter { place, record: *record, answers_ranges, held })
     };
     records.iter().filter_map(open).collect()
 }

@@ -22,7 +22,10 @@ use super::{
     section::{SectionRecord, Source},
 };
 use crate::{
-    cache::account::{Kept, KeptRef},
+    cache::{
+        account::{Kept, KeptRef},
+        hotness::Hotness,
+    },
     coding::Decoder,
     error::{Error, Result},
     file_name::FileName,
@@ -55,10 +58,21 @@ pub(crate) struct TableReader {
 impl TableReader {
     /// Opens table `number` of the environment's folder. A filter file, where one is in force, takes the place of the
     /// table's own filters.
+    #[cfg(any(test, feature = "fuzz-internals"))]
     pub(crate) fn open(
         environment: &Arc<TableEnvironment>,
         number: u64,
         filter_file: Option<u64>,
+    ) -> Result<Arc<Self>> {
+        Self::open_with(environment, number, filter_file, &Arc::default())
+    }
+
+    /// [`TableReader::open`], with the hotness that the table's filters go by.
+    pub(crate) fn open_with(
+        environment: &Arc<TableEnvironment>,
+        number: u64,
+        filter_file: Option<u64>,
+        hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
         let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
@@ -79,7 +93,7 @@ impl TableReader {
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
         let file = filter_file.map(|number| (number, FilterOwner::of(&properties)));
-        let filters = FilterSet::open(environment, &source, &records, file);
+        let filters = FilterSet::open(environment, &source, &records, file, hotness);
         let (block_count, index_bytes) = (index.block_count(), index.memory_bytes());
         let index = environment.keep(&source, index, index_bytes);
         let data = DataBlocks::new(source, number, block_count);
@@ -147,19 +161,25 @@ impl TableReader {
 
     /// What filters are in force, for people; those that are not in memory are left out.
     pub(crate) fn filter_designs(&self) -> Vec<String> {
-        self.filters.at_hand(&self.environment, &self.data.source).map(|filter| filter.design()).collect()
+        self.filters.designs(&self.environment, &self.data.source)
     }
 
     /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
-        self.filters.at_hand(&self.environment, &self.data.source).for_each(|filter| filter.prefetch(probe));
+        self.filters.prefetch(&self.environment, &self.data.source, probe);
     }
 
     /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
         self.filters.may_contain(&self.environment, &self.data.source, probe)
+    }
+
+    /// Takes note of a key that [`TableReader::may_contain`] admitted and the table did not have.
+    #[inline]
+    pub(crate) fn note_in_vain(&self) {
+        self.filters.note_in_vain(&self.environment);
     }
 
     /// Whether the table may hold a key of the range; `false` is certain. `true` where there is no filter.

@@ -67,7 +67,7 @@ impl SectionBytes {
 }
 
 /// An open file with what is needed to read and to report.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) file: Arc<dyn File>,
     pub(crate) path: Arc<Path>,
@@ -166,6 +166,13 @@ pub(super) struct SectionRecord {
     pub(super) offset: u64,
     /// Header and body.
     pub(super) length: u64,
+}
+
+impl SectionRecord {
+    /// Where the body begins in the file.
+    pub(super) const fn body_offset(&self) -> u64 {
+        self.offset + SECTION_HEADER_LENGTH as u64
+    }
 }
 
 /// Appends a section at `offset` of the file (a multiple of 64) to `target`.

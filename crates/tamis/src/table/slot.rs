@@ -13,7 +13,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::{environment::TableEnvironment, reader::TableReader};
-use crate::error::Result;
+use crate::{cache::hotness::Hotness, error::Result};
 
 /// See the head of this file.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(crate) struct ReaderSlot {
     opening: Mutex<()>,
     /// Set by every use, taken back by the table cache's clock.
     is_used: AtomicBool,
+    /// What the table's filters go by; it outlives the reader.
+    hotness: Arc<Hotness>,
 }
 
 impl fmt::Debug for ReaderSlot {
@@ -75,6 +77,16 @@ impl Deref for OpenTable {
 }
 
 impl ReaderSlot {
+    /// An empty slot of a table that is as much needed as another.
+    pub(crate) fn with_hotness(hotness: &Arc<Hotness>) -> Self {
+        Self { hotness: Arc::clone(hotness), ..Self::default() }
+    }
+
+    /// How much the table's filters are needed.
+    pub(crate) const fn hotness(&self) -> &Arc<Hotness> {
+        &self.hotness
+    }
+
     /// The reader, where the table is open.
     #[inline]
     pub(crate) fn get(&self) -> Option<OpenTable> {
@@ -97,7 +109,7 @@ impl ReaderSlot {
         if let Some(open) = self.get() {
             return Ok((open, false));
         }
-        let reader = TableReader::open(environment, number, filter_file)?;
+        let reader = TableReader::open_with(environment, number, filter_file, &self.hotness)?;
         self.reader.store(Some(Arc::clone(&reader)));
         self.is_used.store(true, Ordering::Relaxed);
         Ok((OpenTable::Counted(reader), true))

@@ -109,7 +109,7 @@ impl Table {
             summary: Arc::clone(&self.summary),
             filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage)),
             file: Arc::clone(&self.file),
-            slot: Arc::default(),
+            slot: Arc::new(ReaderSlot::with_hotness(self.slot.hotness())),
         })
     }
 

@@ -11,6 +11,7 @@ mod failure;
 pub(crate) mod folder;
 mod framed;
 pub(crate) mod handle;
+mod inheritance;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod options_format;

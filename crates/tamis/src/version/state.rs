@@ -9,6 +9,7 @@ pub(crate) use super::counters::Counters;
 use super::{
     edit::{Change, RunPlace, VersionEdit},
     handle::{FileHandle, Garbage, Table},
+    inheritance::inherit_hotness,
     version::{KeyspaceVersion, Partition, View, broken_rule},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
@@ -52,6 +53,7 @@ impl State {
             state: self,
             changed: Vec::new(),
             removed: BTreeMap::new(),
+            added: Vec::new(),
             obsolete: Vec::new(),
             garbage,
         };
@@ -113,12 +115,15 @@ struct Work<'a> {
     changed: Vec<u64>,
     /// Tables taken out so far, by number: a moved table comes back under the same handle.
     removed: BTreeMap<u64, Arc<Table>>,
+    /// Tables that were in no version before.
+    added: Vec<Arc<Table>>,
     obsolete: Vec<Arc<FileHandle>>,
     garbage: &'a Arc<Garbage>,
 }
 
 impl Work<'_> {
     fn finish(mut self) -> Applied {
+        inherit_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
             self.obsolete.push(Arc::clone(table.file()));
             self.obsolete.extend(table.filter().map(Arc::clone));
@@ -234,7 +239,11 @@ impl Work<'_> {
             }
             // A moved table keeps the filter in force, whatever it was when the move was planned.
             Some(table) => table,
-            None => Table::new(summary.clone(), filter_file, self.garbage),
+            None => {
+                let table = Table::new(summary.clone(), filter_file, self.garbage);
+                self.added.push(Arc::clone(&table));
+                table
+            }
         };
         let partition = self.partition(place.keyspace, place.partition)?;
         // Whether it overlaps its neighbours is judged when the edit is whole: `broken_rule`.

@@ -196,6 +196,23 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
 }
 
 #[test]
+fn without_sharing_every_filter_asked_costs_a_digest_and_answers_stay() {
+    let bench = with_runs(Access::Buffered, 4_000, 4);
+    let (db, keyspace) = bench.open();
+    for is_shared in [true, false, true] {
+        db.share_digests(is_shared);
+        let keys: Vec<_> = (0..400).map(|number| key(19 * number)).collect();
+        let (cost, values) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+        let (alone, found) =
+            bench.cost(&db, || keys.iter().map(|key| keyspace.get(key).unwrap()).collect::<Vec<_>>());
+        assert_eq!(values, found);
+        let expected = if is_shared { 400 } else { alone.asked };
+        assert_eq!((cost.digests, alone.digests), (expected, expected));
+        assert!(alone.asked > 1_000);
+    }
+}
+
+#[test]
 fn reading_several_keys_at_once_costs_what_reading_each_costs() {
     let bench = with_runs(Access::Buffered, 4_000, 4);
     let keys: Vec<_> = (0..200).map(|number| key(37 * number)).collect();

@@ -9,6 +9,7 @@ mod concurrent;
 mod corrupt;
 mod cost;
 mod crash;
+mod elastic;
 mod fault;
 mod golden_db;
 mod keyspaces;

@@ -1,51 +1,34 @@
-//! Builds cache-local Bloom filters: keeps the digests, sets the bits when the budget is known.
+//! Builds cache-local Bloom filters: sets the bits of the digests when the budget is known.
 
 use tamis_bits::{kernel, line};
 
-use crate::bloom::digests::DigestKeeper;
-use crate::bloom::{PROBES, lines};
+use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Family, FilterBuilder, Samples};
+use crate::{Budget, BuildError, Family};
 
-/// Builder of [`Family::CacheLocal`]. Parameter `probes`.
-#[derive(Debug)]
-pub struct CacheLocalBuilder {
-    keys: DigestKeeper,
+/// Builder of [`Family::CacheLocal`]. Parameter `probes`; without it the budget chooses the number of bits a key sets.
+pub type CacheLocalBuilder = DigestBuilder<CacheLocal>;
+
+/// Parameters of the family.
+#[derive(Debug, Default)]
+pub struct CacheLocal {
     probe_count: Option<u32>,
 }
 
 impl CacheLocalBuilder {
-    /// A builder whose digests have this seed, with the number of bits per key chosen by the budget.
-    pub fn new(seed: u64) -> Self {
-        Self { keys: DigestKeeper::new(seed), probe_count: None }
-    }
-
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
         let is_possible = |count: &u32| lines::is_possible_probe_count(*count);
         let probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;
         parameters.finish(PROBES)?;
-        Ok(Self { keys: DigestKeeper::new(seed), probe_count })
+        Ok(Self::with_family(CacheLocal { probe_count }, seed))
     }
 }
 
-impl FilterBuilder for CacheLocalBuilder {
-    #[inline]
-    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.keys.add(key)
-    }
-
-    fn key_count(&self) -> u64 {
-        self.keys.key_count()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes()
-    }
-
-    fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+impl DigestFamily for CacheLocal {
+    fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::CacheLocal.name())?;
-        let digests = self.keys.digests();
+        let digests = keys.digests();
         let line_count = lines::line_count(digests.len() as u64, bits_per_key);
         let mut filter = lines::empty_filter(line_count.saturating_mul(line::LINE_BYTES as u64))?;
 
@@ -56,8 +39,7 @@ impl FilterBuilder for CacheLocalBuilder {
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
-        Envelope::new(Family::CacheLocal, self.keys.seed(), self.keys.key_count(), parameters)
-            .seal(&mut filter);
+        Envelope::new(Family::CacheLocal, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
     }
 }

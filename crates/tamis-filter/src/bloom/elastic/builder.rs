@@ -1,65 +1,51 @@
-//! Builds elastic Bloom filters: keeps the digests, cuts the budget into units of equal size.
+//! Builds elastic Bloom filters: cuts the budget into units of equal size.
 
 use tamis_bits::{kernel, line};
 
 use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX};
-use crate::bloom::digests::DigestKeeper;
-use crate::bloom::{PROBES, lines};
+use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Family, FilterBuilder, Samples, remix};
+use crate::{Budget, BuildError, Family, remix};
 
-/// Builder of [`Family::Elastic`]. Parameters `units` and `probes` (bits that a key sets in a unit).
-#[derive(Debug)]
-pub struct ElasticBuilder {
-    keys: DigestKeeper,
+/// Builder of [`Family::Elastic`]. Parameters `units` (without it, of about three bits per key each) and `probes` (bits that a
+/// key sets in a unit).
+pub type ElasticBuilder = DigestBuilder<Elastic>;
+
+/// Parameters of the family.
+#[derive(Debug, Default)]
+pub struct Elastic {
     unit_count: Option<u32>,
     probe_count: Option<u32>,
 }
 
 impl ElasticBuilder {
-    /// A builder whose digests have this seed; units of about three bits per key.
-    pub fn new(seed: u64) -> Self {
-        Self { keys: DigestKeeper::new(seed), unit_count: None, probe_count: None }
-    }
-
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
-        let mut builder = Self::new(seed);
         let is_possible = |count: &u32| (1..=UNITS_MAX).contains(count);
-        builder.unit_count = parameters.take("units", "1 to 8 units", is_possible)?;
+        let unit_count = parameters.take("units", "1 to 8 units", is_possible)?;
         let is_possible = |count: &u32| lines::is_possible_probe_count(*count);
-        builder.probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;
+        let probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;
         parameters.finish("units, probes")?;
-        Ok(builder)
+        Ok(Self::with_family(Elastic { unit_count, probe_count }, seed))
     }
+}
 
+impl Elastic {
     /// Number of units and lines of each. The budget is rounded down to whole lines, since the directory takes one; where it
     /// has no line there are no units, and the filter abstains.
-    fn units(&self, bits_per_key: f64) -> (u32, u64) {
-        let line_count = (self.keys.key_count() as f64 * bits_per_key / lines::LINE_BITS) as u64;
+    fn units(&self, key_count: u64, bits_per_key: f64) -> (u32, u64) {
+        let line_count = (key_count as f64 * bits_per_key / lines::LINE_BITS) as u64;
         let ideal = (bits_per_key / UNIT_BITS).round().clamp(1.0, f64::from(UNITS_MAX)) as u32;
         let unit_count = u64::from(self.unit_count.unwrap_or(ideal)).min(line_count);
         (unit_count as u32, line_count.checked_div(unit_count).unwrap_or(0))
     }
 }
 
-impl FilterBuilder for ElasticBuilder {
-    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.keys.add(key)
-    }
-
-    fn key_count(&self) -> u64 {
-        self.keys.key_count()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes()
-    }
-
-    fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+impl DigestFamily for Elastic {
+    fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::Elastic.name())?;
-        let digests = self.keys.digests();
-        let (unit_count, line_count) = self.units(bits_per_key);
+        let digests = keys.digests();
+        let (unit_count, line_count) = self.units(keys.key_count(), bits_per_key);
         let unit_bytes = line_count.saturating_mul(line::LINE_BYTES as u64);
         let directory_bytes = if unit_count == 0 { 0 } else { DIRECTORY_BYTES as u64 };
         let payload_bytes = unit_bytes.saturating_mul(u64::from(unit_count)).saturating_add(directory_bytes);
@@ -74,14 +60,14 @@ impl FilterBuilder for ElasticBuilder {
             for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
                 let unit_digests: Vec<u64> = digests.iter().map(|digest| remix(*digest, number)).collect();
                 kernel::lines_insert(unit, line_count, &unit_digests, probe_count);
-                *checksum = payload_checksum(self.keys.seed().wrapping_add(number), unit).to_le_bytes();
+                *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
             }
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = unit_count as u8;
         parameters[1] = probe_count as u8;
         set_parameter(&mut parameters, 8, line_count.to_le_bytes());
-        Envelope::new(Family::Elastic, self.keys.seed(), self.keys.key_count(), parameters).seal(&mut filter);
+        Envelope::new(Family::Elastic, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
     }
 }

@@ -24,6 +24,11 @@ impl<D: AsRef<[u8]>> ElasticFilter<D> {
         &self.header
     }
 
+    /// Whether the first so many units admit a key, as they would if no others were in memory.
+    pub fn may_contain_loaded(&self, probe: &Probe<'_>, loaded_count: u32) -> bool {
+        self.header.ask(probe, self.units().take(loaded_count as usize))
+    }
+
     fn units(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let payload = envelope::payload(self.bytes.as_ref());
         let units = payload.get(DIRECTORY_BYTES..).unwrap_or_default();
@@ -49,7 +54,7 @@ impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        self.header.write_design(target, self.header.unit_count())
+        self.header.design(target, self.header.unit_count())
     }
 
     fn verify(&self) -> Result<(), DecodeError> {

@@ -106,6 +106,12 @@ impl ElasticHeader {
         &self.envelope
     }
 
+    /// Whether one unit admits the key; its bytes are those of [`ElasticHeader::check_unit`].
+    #[inline]
+    pub fn may_contain(&self, probe: &Probe<'_>, unit: u32, bytes: &[u8]) -> bool {
+        self.ask(probe, std::iter::once((u64::from(unit), bytes)))
+    }
+
     /// Asks the given units, with their numbers.
     #[inline]
     pub(super) fn ask<'a>(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, &'a [u8])>) -> bool {
@@ -124,11 +130,12 @@ impl ElasticHeader {
     }
 
     /// The rate of so many units together.
-    pub(super) fn fpr(&self, unit_count: u32) -> f64 {
+    pub fn fpr(&self, unit_count: u32) -> f64 {
         if self.envelope.key_count == 0 { 0.0 } else { self.unit_fpr().powi(unit_count.cast_signed()) }
     }
 
-    pub(super) fn write_design(&self, target: &mut dyn fmt::Write, loaded_count: u32) -> fmt::Result {
+    /// What was built, and how much of it is in memory, for people.
+    pub fn design(&self, target: &mut dyn fmt::Write, loaded_count: u32) -> fmt::Result {
         write!(
             target,
             "{loaded_count} of {} units of {} lines of 512 bits, {} bits set by a key in each",
@@ -192,7 +199,7 @@ impl<D: AsRef<[u8]>> Filter for ElasticUnits<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        self.header.write_design(target, self.loaded_count())
+        self.header.design(target, self.loaded_count())
     }
 
     /// Compares the units that are in memory.

@@ -1,0 +1,145 @@
+//! Times of cache-local filters beside the calibration unit of the reference figures.
+//!
+//! `cargo run --release -p tamis-filter --example measure_speed [large]`; `large` adds 150 million keys (2 GB of memory).
+//!
+//! The unit is a binary search among as many random integers as there are keys; the reference machine takes 160 ns at one
+//! million. Queries are absent keys of 8 bytes, each asked once.
+
+#![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+#![expect(clippy::indexing_slicing, reason = "a measurement may panic")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tamis_filter::{
+    AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, Probe, Samples,
+    remix,
+};
+
+const SEED: u64 = 42;
+const ROUND_COUNT: usize = 5;
+const QUERY_COUNT: usize = 1_000_000;
+const BATCH_KEYS: usize = 64;
+
+/// The median of some rounds, in nanoseconds for each of `count`.
+fn median_ns(count: usize, mut round: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..ROUND_COUNT)
+        .map(|_| {
+            let start = Instant::now();
+            round();
+            start.elapsed().as_nanos() as f64 / count as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[ROUND_COUNT / 2]
+}
+
+fn unit_ns(integers: &[u64]) -> f64 {
+    let wanted: Vec<u64> = (0..QUERY_COUNT as u64).map(|number| remix(number, 9)).collect();
+    median_ns(QUERY_COUNT, || {
+        let sum = wanted.iter().fold(0, |sum, wanted| sum ^ integers.partition_point(|own| own < wanted));
+        black_box(sum);
+    })
+}
+
+fn builder_of(keys: &[u64]) -> Box<dyn FilterBuilder> {
+    let mut builder = FilterSpec::new(Family::CacheLocal).builder(SEED).expect("a known family");
+    keys.iter().try_for_each(|key| builder.add(&key.to_be_bytes())).expect("sorted");
+    builder
+}
+
+fn filter_of(builder: &dyn FilterBuilder, bits_per_key: f64) -> AnyFilter<AlignedBytes> {
+    let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
+    let bytes = builder.finish(budget, Samples::NONE).expect("it fits");
+    AnyFilter::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens")
+}
+
+/// Keys and absent keys: the same function of numbers that never meet.
+fn sorted_keys(count: u64) -> Vec<u64> {
+    let mut keys: Vec<u64> = (0..count).map(|number| remix(number, 1)).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn small() {
+    let keys = sorted_keys(1_000_000);
+    let unit = unit_ns(&keys);
+    println!("1 million keys; the unit is {unit:.0} ns\n");
+    println!(
+        "| bits/key | build, ns/key | of it digests | question with its digest | batch with digests | batch, digests apart |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let digester = Digester::new(SEED);
+    let queries: Vec<[u8; 8]> =
+        (0..QUERY_COUNT as u64).map(|number| remix((1 << 40) + number, 1).to_be_bytes()).collect();
+    let digests = median_ns(keys.len(), || {
+        black_box(keys.iter().fold(0, |sum, key| sum ^ digester.digest(&key.to_be_bytes())));
+    });
+    for bits_per_key in [10.0, 12.0, 16.0, 20.0] {
+        let build = median_ns(keys.len(), || drop(black_box(filter_of(&*builder_of(&keys), bits_per_key))));
+        let filter = filter_of(&*builder_of(&keys), bits_per_key);
+        let single = median_ns(QUERY_COUNT, || {
+            let passed = queries.iter().filter(|query| filter.may_contain(&Probe::new(*query, &digester)));
+            black_box(passed.count());
+        });
+        let batches = |probes: &[Probe<'_>]| {
+            let mut passed = 0;
+            for batch in probes.chunks(BATCH_KEYS) {
+                let mut answers = [true; BATCH_KEYS];
+                filter.may_contain_many(batch, &mut answers[..batch.len()]);
+                passed += answers.iter().filter(|answer| **answer).count();
+            }
+            black_box(passed);
+        };
+        let with_digests = median_ns(QUERY_COUNT, || {
+            for part in queries.chunks(BATCH_KEYS) {
+                let mut answers = [true; BATCH_KEYS];
+                let probes: Vec<Probe<'_>> = part.iter().map(|query| Probe::new(query, &digester)).collect();
+                filter.may_contain_many(&probes, &mut answers[..probes.len()]);
+                black_box(answers);
+            }
+        });
+        let probes: Vec<Probe<'_>> = queries.iter().map(|query| Probe::new(query, &digester)).collect();
+        for probe in &probes {
+            black_box(probe.digest(SEED));
+        }
+        let apart = median_ns(QUERY_COUNT, || batches(&probes));
+        println!(
+            "| {bits_per_key} | {build:.1} | {digests:.1} | {single:.1} | {with_digests:.1} | {apart:.1} |"
+        );
+    }
+}
+
+/// Questions that wait for the answer before, one by one and in batches of 16.
+fn large() {
+    let filter = filter_of(&*builder_of(&sorted_keys(150_000_000)), 10.0);
+    let digester = Digester::new(SEED);
+    let mut state = 0_u64;
+    let single = median_ns(QUERY_COUNT, || {
+        for number in 0..QUERY_COUNT as u64 {
+            let query = remix((1 << 40) + number + (state << 50), 1).to_be_bytes();
+            state = u64::from(filter.may_contain(&Probe::new(&query, &digester)));
+        }
+    });
+    let batches = median_ns(QUERY_COUNT, || {
+        for first in (0..QUERY_COUNT as u64).step_by(16) {
+            let queries: [[u8; 8]; 16] = std::array::from_fn(|index| {
+                remix((1 << 40) + first + index as u64 + (state << 50), 1).to_be_bytes()
+            });
+            let probes = queries.each_ref().map(|query| Probe::new(query, &digester));
+            let mut answers = [true; 16];
+            filter.may_contain_many(&probes, &mut answers);
+            state = u64::from(answers.iter().filter(|answer| **answer).count() > 8);
+        }
+    });
+    println!("\n150 million keys at 10 bits, each question waits for the answer before: {single:.0} ns;");
+    println!("in batches of 16: {batches:.0} ns, {:.1} times as fast", single / batches);
+}
+
+fn main() {
+    if std::env::args().any(|argument| argument == "large") {
+        large();
+    } else {
+        small();
+    }
+}
