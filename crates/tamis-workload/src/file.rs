@@ -1,4 +1,4 @@
-//! Binary files of 64-bit values: a count and as many values, all little-endian.
+//! Binary files of 64-bit values: a count and as many values, all little-endian; and files of text.
 //!
 //! ```text
 //! offset 0   u64 count
@@ -10,9 +10,15 @@
 //! refuse cut files, bytes after the last value, and values out of order, and name the offset. Nothing is allocated
 //! by an unchecked count.
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::{
+    fmt,
+    io::{self, BufReader, BufWriter, Read, Write},
+};
 
-use crate::{keys::KeySet, queries::Range};
+use crate::{
+    operations::{KeyForm, Operation, OperationKind, Workload, hex_digits},
+    queries::Range,
+};
 
 #[cfg(test)]
 mod tests;
@@ -251,9 +257,69 @@ fn write_values(target: impl Write, count: u64, values: impl Iterator<Item = u64
 }
 
 /// `uniform_n1m_s42`: the stem of all file names of a key set. Counts that are no whole millions are written out.
-pub fn key_set_name(set: KeySet, count: u64, seed: u64) -> String {
-    match count % 1_000_000 {
-        0 if count > 0 => format!("{set}_n{}m_s{seed}", count / 1_000_000),
-        _ => format!("{set}_n{count}_s{seed}"),
+pub fn key_set_name(set: impl fmt::Display, count: u64, seed: u64) -> String {
+    format!("{set}_n{}_s{seed}", short(count))
+}
+
+/// `ycsb-a_n1m_o2m_s42`: the stem of a file of operations on a store of `record_count` items.
+pub fn operations_name(workload: &Workload, record_count: u64, count: u64, seed: u64) -> String {
+    format!("{workload}_n{}_o{}_s{seed}", short(record_count), short(count))
+}
+
+/// Whole millions with an `m`.
+fn short(count: u64) -> String {
+    if count > 0 && count.is_multiple_of(1_000_000) {
+        format!("{}m", count / 1_000_000)
+    } else {
+        count.to_string()
     }
+}
+
+/// Writes keys that are text, one a line.
+///
+/// # Errors
+/// The operating system's.
+pub fn write_lines<K: AsRef<[u8]>>(target: impl Write, keys: impl IntoIterator<Item = K>) -> io::Result<()> {
+    let mut target = BufWriter::with_capacity(1 << 16, target);
+    for key in keys {
+        target.write_all(key.as_ref())?;
+        target.write_all(b"\n")?;
+    }
+    target.flush()
+}
+
+/// Writes ranges of text, `lower<TAB>upper` a line, both included.
+///
+/// # Errors
+/// The operating system's.
+pub fn write_line_ranges(target: impl Write, ranges: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+    write_lines(target, ranges.iter().map(|(lower, upper)| [lower.as_slice(), upper].join(&b'\t')))
+}
+
+/// Writes operations, one a line: kind, key, and for scans the number of entries, for ranges the upper bound, with tabs between.
+/// Keys are of the form [`KeyForm::Hex`].
+///
+/// # Errors
+/// The operating system's.
+pub fn write_operations(
+    target: impl Write,
+    operations: impl IntoIterator<Item = Operation>,
+) -> io::Result<()> {
+    let mut target = BufWriter::with_capacity(1 << 16, target);
+    for operation in operations {
+        let (lower, upper) = KeyForm::Hex.bounds(&operation);
+        target.write_all(operation.kind.name().as_bytes())?;
+        target.write_all(b"\t")?;
+        target.write_all(&hex_digits(lower))?;
+        match operation.kind {
+            OperationKind::Scan | OperationKind::ScanBack => write!(target, "\t{}", operation.limit)?,
+            OperationKind::Range => {
+                target.write_all(b"\t")?;
+                target.write_all(&hex_digits(upper))?;
+            }
+            _ => {}
+        }
+        target.write_all(b"\n")?;
+    }
+    target.flush()
 }

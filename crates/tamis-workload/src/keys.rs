@@ -6,7 +6,7 @@
 
 use std::{f64::consts::PI, fmt, str::FromStr};
 
-use crate::prng::SplitMix64;
+use crate::{prng::SplitMix64, zipf::Zipfian};
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +14,12 @@ mod tests;
 /// The seed of the published key files.
 pub const PUBLIC_KEY_SEED: u64 = 42;
 
-/// First key of [`KeySet::Gaps`].
+/// First key of [`KeySet::Gaps`] and [`KeySet::Zipf`].
 const GAPS_FIRST: u64 = 1_000_000_000_000;
 /// Largest distance of two neighbours of [`KeySet::Gaps`].
 const GAP_MAX: u64 = 2048;
+/// Largest distance of two neighbours of [`KeySet::Zipf`].
+const ZIPF_GAP_MAX: u64 = 1 << 20;
 /// Standard deviation of [`KeySet::Normal`], as a share of the key space.
 const NORMAL_DEVIATION: f64 = 0.01;
 /// 2^64 as a double.
@@ -32,11 +34,13 @@ pub enum KeySet {
     Normal,
     /// Dense user ids: from 10^12 on, with gaps of 1 to 2048.
     Gaps,
+    /// From 10^12 on, with Zipfian gaps of 1 to 2^20: dense clusters with wide gaps between them.
+    Zipf,
 }
 
 impl KeySet {
     /// All sets, in the order in which they are listed to users.
-    pub const ALL: [Self; 3] = [Self::Uniform, Self::Normal, Self::Gaps];
+    pub const ALL: [Self; 4] = [Self::Uniform, Self::Normal, Self::Gaps, Self::Zipf];
 
     /// The set's name in file names and on the command line.
     pub fn name(self) -> &'static str {
@@ -44,6 +48,7 @@ impl KeySet {
             Self::Uniform => "uniform",
             Self::Normal => "normal",
             Self::Gaps => "gaps",
+            Self::Zipf => "zipf",
         }
     }
 
@@ -53,7 +58,11 @@ impl KeySet {
         match self {
             Self::Uniform => distinct(count, || random.next_u64()),
             Self::Normal => distinct(count, || normal_key(&mut random)),
-            Self::Gaps => gaps(count, &mut random),
+            Self::Gaps => spaced(count, || 1 + random.below(GAP_MAX)),
+            Self::Zipf => {
+                let gaps = Zipfian::new(ZIPF_GAP_MAX);
+                spaced(count, || 1 + gaps.draw(&mut random))
+            }
         }
     }
 }
@@ -82,12 +91,12 @@ fn normal_key(random: &mut SplitMix64) -> u64 {
     x as u64
 }
 
-fn gaps(count: usize, random: &mut SplitMix64) -> Vec<u64> {
+fn spaced(count: usize, mut gap: impl FnMut() -> u64) -> Vec<u64> {
     let mut keys = Vec::with_capacity(count);
     let mut key = GAPS_FIRST;
     for index in 0..count {
         if index > 0 {
-            key += 1 + random.below(GAP_MAX);
+            key += gap();
         }
         keys.push(key);
     }

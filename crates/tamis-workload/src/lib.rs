@@ -5,10 +5,12 @@
 //! the command line and comparisons with other stores all measure the same input.
 //!
 //! - [`SplitMix64`]: the generator under all others.
-//! - [`KeySet`]: sets of distinct 64-bit keys: uniform, normal, gaps.
-//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split), and ranges that do.
+//! - [`KeySet`]: sets of distinct 64-bit keys: uniform, normal, gaps, Zipfian gaps.
+//! - [`TextSet`]: domain names and host-reversed e-mail addresses; [`empty_text_ranges`], [`empty_prefixes`]: queries over them.
+//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split, prefixes), a share of
+//!   which holds none, and ranges that do.
 //! - [`Events`]: the time series of the SuRF paper, keyed by timestamp and sensor.
-//! - [`Zipfian`], [`ScrambledZipfian`]: skewed choices, as YCSB draws them.
+//! - [`Zipfian`], [`ScrambledZipfian`], [`Latest`], [`ZipfianComposite`]: skewed choices, as YCSB draws them.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
 //!
@@ -24,6 +26,7 @@ mod keys;
 pub mod operations;
 mod prng;
 mod queries;
+mod strings;
 mod zipf;
 
 pub use events::{Event, Events, SENSOR_COUNT, fill_value};
@@ -34,4 +37,5 @@ pub use prng::{SplitMix64, mix64};
 pub use queries::{
     NON_EMPTY_SEED, NoEmptyRange, QUERY_SEED, QuerySet, Range, RangeMax, SAMPLE_SEED, non_empty_ranges,
 };
-pub use zipf::{Latest, ScrambledZipfian, Zipfian, fnv_hash};
+pub use strings::{TextDraws, TextSet, absent_texts, empty_prefixes, empty_text_ranges};
+pub use zipf::{Latest, ScrambledZipfian, Zipfian, ZipfianComposite, fnv_hash};

@@ -123,7 +123,7 @@ impl KeyForm {
 }
 
 /// 16 lower-case hexadecimal digits, so that their order is that of the numbers.
-pub(crate) fn hex_digits(number: u64) -> [u8; 16] {
+pub fn hex_digits(number: u64) -> [u8; 16] {
     std::array::from_fn(|place| {
         let digit = (number >> (60 - 4 * place) & 15) as u8;
         if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
@@ -139,8 +139,6 @@ pub enum Choice {
     Zipfian,
     /// The newest items most often.
     Latest,
-    /// One after the other, from the first on.
-    Ascending,
     /// Items that are not there.
     Absent,
     /// A few neighbouring items often; which ones moves once through all items in the course of the stream.
@@ -388,7 +386,6 @@ impl Stream {
                 let progress = self.index as f64 / self.count.max(1) as f64;
                 (hot.draw(random) + (progress * item_count as f64) as u64) % item_count
             }
-            (Choice::Ascending, ..) => self.index % item_count,
             (Choice::Absent, ..) => ABSENT_FIRST + random.below(ABSENT_FIRST),
             _ => random.below(item_count),
         }

@@ -67,7 +67,7 @@ impl RangeMax {
     }
 }
 
-/// A distribution of empty ranges.
+/// A distribution of ranges; all but [`QuerySet::Mixed`] hold no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuerySet {
     /// Anywhere in the key space (for [`KeySet::Gaps`]: between the least and the greatest key).
@@ -76,6 +76,10 @@ pub enum QuerySet {
     Correlated(RangeMax),
     /// In turn: correlated of length 32 at most, and uniform and long.
     Split,
+    /// All keys with one prefix of so many bits (1 to 64).
+    Prefix(u8),
+    /// Uniform ones, of which so many in a hundred are empty (0 to 100); the others hold a key. They come evenly mixed.
+    Mixed(RangeMax, u8),
 }
 
 /// The keys lie so close together that no empty range of the wanted kind was found.
@@ -91,14 +95,16 @@ pub struct NoEmptyRange {
 }
 
 impl QuerySet {
-    /// All sets, in the order in which they are listed to users.
+    /// All published sets, in the order in which they are listed to users. [`QuerySet::Prefix`] and [`QuerySet::Mixed`] are
+    /// not published: there is one for each number.
     pub fn all() -> impl Iterator<Item = Self> {
         let uniform = RangeMax::ALL.into_iter().map(Self::Uniform);
         let correlated = RangeMax::ALL.into_iter().map(Self::Correlated);
         uniform.chain(correlated).chain([Self::Split])
     }
 
-    /// `count` ranges that hold none of `keys` (ascending, of kind `key_set`), in the order of their drawing.
+    /// `count` ranges that hold none of `keys` (ascending, of kind `key_set`; but for [`QuerySet::Mixed`]), in the order of their
+    /// drawing.
     ///
     /// # Errors
     /// [`NoEmptyRange`] when there are no keys, or they leave no room for such ranges.
@@ -111,7 +117,7 @@ impl QuerySet {
     ) -> Result<Vec<Range>, NoEmptyRange> {
         let fail = NoEmptyRange { set: self, key_count: keys.len() };
         let (Some(&least), Some(&greatest)) = (keys.first(), keys.last()) else { return Err(fail) };
-        let bounds = (key_set == KeySet::Gaps).then_some((least, greatest));
+        let bounds = matches!(key_set, KeySet::Gaps | KeySet::Zipf).then_some((least, greatest));
         let mut draws = Draws { random: SplitMix64::new(seed), keys, bounds };
         let split_length_max = if bounds.is_some() { SPLIT_LENGTH_MAX_GAPS } else { SPLIT_LENGTH_MAX };
         let mut ranges = Vec::with_capacity(count);
@@ -122,6 +128,11 @@ impl QuerySet {
                 Self::Correlated(length) => draws.correlated(length.length_max()),
                 Self::Split if ranges.len() % 2 == 0 => draws.correlated(RangeMax::R32.length_max()),
                 Self::Split => draws.uniform(split_length_max),
+                Self::Prefix(bits) => draws.prefix(bits),
+                Self::Mixed(length, percent) if is_empty_turn(ranges.len(), percent) => {
+                    draws.uniform(length.length_max())
+                }
+                Self::Mixed(length, _) => draws.holding(length),
             };
             if let Some(range) = drawn {
                 ranges.push(range);
@@ -146,13 +157,18 @@ struct Draws<'keys> {
 
 impl Draws<'_> {
     fn uniform(&mut self, length_max: u64) -> Option<Range> {
+        let (left, offset) = self.uniform_ends(length_max);
+        self.empty(left, left.checked_add(offset))
+    }
+
+    /// A left end and `right - left`.
+    fn uniform_ends(&mut self, length_max: u64) -> (u64, u64) {
         let left = match self.bounds {
             // A span of all 2^64 numbers wraps to 0, which `below` takes as 2^64.
             Some((least, greatest)) => least + self.random.below((greatest - least).wrapping_add(1)),
             None => self.random.below(0_u64.wrapping_sub(length_max)),
         };
-        let offset = self.offset(length_max);
-        self.empty(left, left.checked_add(offset))
+        (left, self.offset(length_max))
     }
 
     fn correlated(&mut self, length_max: u64) -> Option<Range> {
@@ -161,6 +177,17 @@ impl Draws<'_> {
         let offset = self.offset(length_max);
         let left = self.keys.get(index as usize)?.checked_add(distance)?;
         self.empty(left, left.checked_add(offset))
+    }
+
+    fn prefix(&mut self, bits: u8) -> Option<Range> {
+        let (left, _) = self.uniform_ends(0);
+        let rest = u64::MAX.checked_shr(u32::from(bits)).unwrap_or(0);
+        self.empty(left & !rest, Some(left | rest))
+    }
+
+    /// A range that holds a key for certain.
+    fn holding(&mut self, length: RangeMax) -> Option<Range> {
+        holding(self.keys, length, &mut self.random)
     }
 
     /// `right - left`: none for points, otherwise uniform in `[2, length_max]`.
@@ -182,19 +209,30 @@ pub fn non_empty_ranges(keys: &[u64], count: usize, seed: u64) -> Vec<Range> {
     let mut random = SplitMix64::new(seed);
     let mut ranges = Vec::with_capacity(count);
     for length in RangeMax::ALL.into_iter().cycle().take(count) {
-        let index = random.below(keys.len() as u64);
-        let (offset, back) = match length.length_max() {
-            0 => (0, 0),
-            length_max => {
-                let offset = 2 + random.below(length_max - 1);
-                (offset, random.below(offset + 1))
-            }
-        };
-        let Some(key) = keys.get(index as usize) else { break };
-        let left = key.saturating_sub(back);
-        ranges.push((left, left.saturating_add(offset)));
+        let Some(range) = holding(keys, length, &mut random) else { break };
+        ranges.push(range);
     }
     ranges
+}
+
+/// A range around a random key; `None` when there are no keys.
+fn holding(keys: &[u64], length: RangeMax, random: &mut SplitMix64) -> Option<Range> {
+    let index = random.below(keys.len() as u64);
+    let (offset, back) = match length.length_max() {
+        0 => (0, 0),
+        length_max => {
+            let offset = 2 + random.below(length_max - 1);
+            (offset, random.below(offset + 1))
+        }
+    };
+    let left = keys.get(index as usize)?.saturating_sub(back);
+    Some((left, left.saturating_add(offset)))
+}
+
+/// Whether the range of a number is an empty one, so that of each hundred `percent` are, evenly mixed.
+fn is_empty_turn(index: usize, percent: u8) -> bool {
+    let percent = usize::from(percent.min(100));
+    (index + 1) * percent / 100 > index * percent / 100
 }
 
 impl fmt::Display for QuerySet {
@@ -203,6 +241,8 @@ impl fmt::Display for QuerySet {
             Self::Uniform(length) => write!(formatter, "uniform_{}", length.name()),
             Self::Correlated(length) => write!(formatter, "correlated_{}", length.name()),
             Self::Split => formatter.write_str("split"),
+            Self::Prefix(bits) => write!(formatter, "prefix_b{bits}"),
+            Self::Mixed(length, percent) => write!(formatter, "mixed_{}_e{percent}", length.name()),
         }
     }
 }
@@ -211,9 +251,24 @@ impl FromStr for QuerySet {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::all().find(|set| set.to_string() == name).ok_or_else(|| {
+        let numbered = name.strip_prefix("prefix_b").map_or_else(|| mixed(name), prefix);
+        numbered.or_else(|| Self::all().find(|set| set.to_string() == name)).ok_or_else(|| {
             let names: Vec<_> = Self::all().map(|set| set.to_string()).collect();
-            format!("no query set named {name:?}; there are {}", names.join(", "))
+            format!(
+                "no query set named {name:?}; there are {}, prefix_b1 to prefix_b64, mixed_R_eN (R is r0, r32, r1024 or r1m, N percent are empty)",
+                names.join(", ")
+            )
         })
     }
+}
+
+fn prefix(bits: &str) -> Option<QuerySet> {
+    bits.parse().ok().filter(|bits| (1..=64).contains(bits)).map(QuerySet::Prefix)
+}
+
+/// `mixed_r32_e50`.
+fn mixed(name: &str) -> Option<QuerySet> {
+    let (length, percent) = name.strip_prefix("mixed_")?.split_once("_e")?;
+    let length = RangeMax::ALL.into_iter().find(|own| own.name() == length)?;
+    percent.parse().ok().filter(|percent| *percent <= 100).map(|percent| QuerySet::Mixed(length, percent))
 }

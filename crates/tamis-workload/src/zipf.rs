@@ -84,6 +84,29 @@ impl Latest {
     }
 }
 
+/// The Zipfian-composite choice of the REMIX paper: of a key of 16 hexadecimal digits the first 12 are Zipfian and the other 4 uniform. It
+/// stands for stores whose keys begin with an attribute of the real world.
+#[derive(Debug, Clone)]
+pub struct ZipfianComposite {
+    prefixes: Zipfian,
+}
+
+/// Keys with one prefix: 4 hexadecimal digits.
+const COMPOSITE_SUFFIXES: u64 = 1 << 16;
+
+impl ZipfianComposite {
+    /// A choice among `prefix_count` prefixes (0 counts as 1), at most 2^48.
+    pub fn new(prefix_count: u64) -> Self {
+        Self { prefixes: Zipfian::new(prefix_count.min(1 << 48)) }
+    }
+
+    /// The next key's number; [`crate::operations::hex_digits`] writes it out.
+    pub fn draw(&self, random: &mut SplitMix64) -> u64 {
+        let prefix = self.prefixes.draw(random);
+        prefix * COMPOSITE_SUFFIXES + random.below(COMPOSITE_SUFFIXES)
+    }
+}
+
 /// The sum of `1 / i^theta` for `i` from 1 to `item_count`.
 fn zeta(item_count: u64) -> f64 {
     (1..=item_count).map(|rank| (rank as f64).powf(-THETA)).sum()

@@ -49,3 +49,33 @@ fn a_run_does_the_same_operations_again() {
     assert_eq!(digest(7), digest(7));
     assert_ne!(digest(7), digest(8));
 }
+
+#[test]
+fn stores_are_loaded_driven_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, workload) in [
+        ("store-ycsb", "ycsb-e"),
+        ("store-micro", "fillseq"),
+        ("store-micro", "readwhilewriting"),
+        ("store-empty-ranges", "empty-near"),
+        ("store-shift", "shift-hot-spot"),
+        ("store-harness", "ycsb-a"),
+    ] {
+        let only = [("workload", workload), ("threads", "2")];
+        let only = only.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(find(name).unwrap(), &options, &mut Silent).unwrap();
+        let row = report.rows.iter().find(|row| row.point.text("workload").unwrap() == workload).unwrap();
+        let number = |metric: &str| row.get(metric).and_then(crate::Value::as_number).unwrap();
+        assert!(number("operations_per_second") > 0.0 && number("cpu_seconds") > 0.0, "{row:?}");
+        if name != "store-harness" {
+            assert!((0.9..3.0).contains(&number("space_amplification")), "{row:?}");
+            assert!(row.get("configuration").unwrap().to_string().contains("memtable_bytes="), "{row:?}");
+        }
+        if workload == "fillseq" {
+            assert!((2.0..6.0).contains(&number("write_amplification")), "{row:?}");
+        }
+    }
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
+    assert!(left.into_iter().all(|entry| entry.file_type().unwrap().is_file()), "no store is left");
+}

@@ -1,4 +1,6 @@
-//! `tamis gen`: writes files of keys and queries, byte for byte as published.
+//! `tamis gen`: writes files of keys, queries and operations, byte for byte as published.
+
+mod content;
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,12 +10,9 @@ use std::{
 
 use clap::Args;
 use serde_json::json;
-use tamis_workload::{
-    KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, Range, SAMPLE_SEED,
-    file::{key_set_name, write_keys, write_ranges},
-    non_empty_ranges,
-};
+use tamis_workload::{PUBLIC_KEY_SEED, Workload};
 
+use self::content::{Content, KeyKind, Plan};
 use crate::{failure::Failure, interrupt, progress};
 
 const EXAMPLES: &str = "\
@@ -21,13 +20,18 @@ Examples:
   tamis gen inputs                                      a million uniform keys
   tamis gen inputs --keys gaps --count 10000000
   tamis gen inputs --keys normal --queries correlated_r32 split non_empty
-  tamis gen inputs --queries all
+  tamis gen inputs --keys emails --queries points ranges prefix_b64
+  tamis gen inputs --operations ycsb-a ycsb-e --query-count 100000
 
-Key sets: uniform, normal, gaps. Query sets: uniform_r0, uniform_r32, uniform_r1024, uniform_r1m,
-the same with correlated_, split, non_empty, or all. Names of files tell set, count and seed:
-uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q (queries), uniform_n1m_s42.split_s44.s (samples).";
+Key sets of 64-bit values: uniform, normal, gaps, zipf. Their query sets: uniform_r0, uniform_r32,
+uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50 (50 in a
+hundred are empty), non_empty, or all. Key sets of text, one key a line: domains, emails, composite; events
+(sensor events, in hexadecimal digits). Query sets of text: points, ranges, prefix_bN (N a multiple of 8),
+or all. Operations: a workload of `tamis gen --operations help`; a line holds kind, key and bound or limit.
+Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q (queries),
+uniform_n1m_s42.split_s44.s (samples), emails_n1m_s42.txt, ycsb-a_n1m_o1m_s42.ops.";
 
-/// Write files of keys and queries for experiments
+/// Write files of keys, queries and operations for experiments
 ///
 /// The same arguments give the same bytes on every machine.
 #[derive(Debug, Args)]
@@ -38,17 +42,20 @@ pub(crate) struct GenArgs {
     dir: PathBuf,
     /// The key set
     #[arg(long, default_value = "uniform", value_name = "SET")]
-    keys: KeySet,
-    /// How many keys
+    keys: KeyKind,
+    /// How many keys; for operations, how many items the store holds before
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     count: u64,
-    /// The seed of the keys
+    /// The seed of the keys and of the operations
     #[arg(long, default_value_t = PUBLIC_KEY_SEED, value_name = "N")]
     seed: u64,
     /// Query sets to write beside the keys
     #[arg(long, num_args = 1.., value_name = "SET")]
     queries: Vec<String>,
-    /// How many queries in each set
+    /// Write operations of these workloads instead of keys
+    #[arg(long, num_args = 1.., value_name = "WORKLOAD", conflicts_with_all = ["keys", "queries"])]
+    operations: Vec<Workload>,
+    /// How many queries in each set, and how many operations
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     query_count: u64,
     /// Replace files that are there
@@ -59,43 +66,33 @@ pub(crate) struct GenArgs {
     json: bool,
 }
 
-/// Samples in each `.s` file.
-const SAMPLE_COUNT: usize = 20_000;
-/// Ranges in the non-empty set.
-const NON_EMPTY_COUNT: usize = 100_000;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Queries {
-    Empty(QuerySet),
-    NonEmpty,
-}
-
 impl GenArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let sets = self.query_sets()?;
+        let plan = Plan {
+            kind: self.keys,
+            count: self.count,
+            seed: self.seed,
+            queries: self.keys.query_sets(&self.queries)?,
+            query_count: self.query_count,
+            workloads: self.operations,
+        };
+        // Too little room is told before anything is drawn.
+        plan.needs().check(&self.dir)?;
         interrupt::watch()?;
         std::fs::create_dir_all(&self.dir)
             .map_err(|error| Failure::Input(format!("{}: {error}", self.dir.display())))?;
-        let bar = progress::items(Some(1 + sets.len() as u64));
+        let bar = progress::items(Some(plan.step_count()));
         bar.set_message("generating");
-        let stem = key_set_name(self.keys, self.count, self.seed);
-        let keys = self.keys.generate(self.count as usize, self.seed);
         let mut names = Vec::new();
-        let mut write = |name: String, content: &dyn Fn(File) -> io::Result<()>| {
+        plan.write(&mut |name: String, content: &Content<'_>| {
             if interrupt::is_interrupted() {
                 return Err(Failure::Interrupted(format!("interrupted before {name} was begun")));
             }
             write_file(&self.dir.join(&name), self.force, content)?;
+            bar.inc(1);
             names.push(name);
             Ok(())
-        };
-        write(format!("{stem}.keys"), &|file| write_keys(file, &keys))?;
-        for set in sets {
-            bar.inc(1);
-            for (name, ranges) in self.ranges(set, &stem, &keys)? {
-                write(name, &|file| write_ranges(file, &ranges))?;
-            }
-        }
+        })?;
         bar.finish_and_clear();
         if self.json {
             writeln!(output, "{}", json!({ "folder": self.dir.display().to_string(), "files": names }))?;
@@ -105,47 +102,6 @@ impl GenArgs {
             }
         }
         Ok(())
-    }
-
-    fn query_sets(&self) -> Result<Vec<Queries>, Failure> {
-        // Gaps are shorter than the longest ranges: hardly any such range is empty.
-        let fits = |set: QuerySet| self.keys != KeySet::Gaps || !set.to_string().ends_with("_r1m");
-        let mut sets = Vec::new();
-        for name in &self.queries {
-            match name.as_str() {
-                "all" => {
-                    let empty = QuerySet::all().filter(|&set| fits(set)).map(Queries::Empty);
-                    sets.extend(empty.chain([Queries::NonEmpty]));
-                }
-                "non_empty" => sets.push(Queries::NonEmpty),
-                name => match name.parse() {
-                    Ok(set) if fits(set) => sets.push(Queries::Empty(set)),
-                    Ok(set) => {
-                        let text =
-                            format!("--queries: no range of {set} is empty among gaps; take shorter ones");
-                        return Err(Failure::Usage(text));
-                    }
-                    Err(error) => return Err(Failure::Usage(format!("--queries: {error}, non_empty, all"))),
-                },
-            }
-        }
-        Ok(sets)
-    }
-
-    /// The files of a query set: names and ranges.
-    fn ranges(&self, set: Queries, stem: &str, keys: &[u64]) -> Result<Vec<(String, Vec<Range>)>, Failure> {
-        let Queries::Empty(set) = set else {
-            let ranges = non_empty_ranges(keys, NON_EMPTY_COUNT, NON_EMPTY_SEED);
-            return Ok(vec![(format!("{stem}.fn_s{NON_EMPTY_SEED}.q"), ranges)]);
-        };
-        let files = [("q", QUERY_SEED, self.query_count as usize), ("s", SAMPLE_SEED, SAMPLE_COUNT)];
-        let ranges = files.into_iter().map(|(suffix, seed, count)| {
-            let ranges = set
-                .generate(self.keys, keys, count, seed)
-                .map_err(|error| Failure::Usage(format!("--queries: {error}")))?;
-            Ok((format!("{stem}.{set}_s{seed}.{suffix}"), ranges))
-        });
-        ranges.collect()
     }
 }
 

@@ -39,3 +39,50 @@ fn ranges_that_can_not_be_are_refused() {
     assert!(message.contains("take shorter ones"), "{message}");
     assert!(folder.is_empty());
 }
+
+#[test]
+fn text_keys_and_their_queries_are_measured_as_they_are() {
+    let folder = Folder::new();
+    for set in ["domains", "emails", "composite"] {
+        let words = ["gen", ".", "--keys", set, "--count", "2000", "--query-count", "300", "--queries"];
+        let names = folder.ok(&[words.as_slice(), &["points", "ranges", "prefix_b64"]].concat());
+        assert_eq!(names.lines().count(), 4, "{names}");
+        let keys = format!("{set}_n2000_s42.txt");
+        assert_eq!(std::fs::read_to_string(folder.path(&keys)).unwrap().lines().count(), 2000);
+        for queries in ["points", "ranges", "prefix_b64"] {
+            let queries = format!("{set}_n2000_s42.{queries}_s43.txt");
+            let words =
+                ["filter", "eval", "--family", "surf", "--format", "json", "--keys", &keys, "--queries"];
+            let report: serde_json::Value =
+                serde_json::from_str(&folder.ok(&[words.as_slice(), &[&queries]].concat())).unwrap();
+            assert_eq!(report["present"], 0, "{queries}: {report}");
+        }
+    }
+    folder.ok(&["gen", ".", "--keys", "events", "--count", "500"]);
+    let events = std::fs::read_to_string(folder.path("events_n500_s42.txt")).unwrap();
+    let lines: Vec<&str> = events.lines().collect();
+    assert!(lines.len() == 500 && lines.is_sorted() && lines.iter().all(|line| line.len() == 32));
+}
+
+#[test]
+fn operations_are_written_and_unknown_ones_list_what_there_is() {
+    let folder = Folder::new();
+    let words =
+        ["gen", ".", "--count", "1000", "--query-count", "200", "--operations", "ycsb-a", "empty-near"];
+    assert_eq!(folder.ok(&words), "./ycsb-a_n1000_o200_s42.ops\n./empty-near_n1000_o200_s42.ops\n");
+    let text = std::fs::read_to_string(folder.path("ycsb-a_n1000_o200_s42.ops")).unwrap();
+    assert!(text.lines().count() == 200 && text.contains("read\t") && text.contains("update\t"));
+    let folder = Folder::new();
+    for (words, expected) in [
+        (["--operations", "ycsb-g"].as_slice(), "ycsb-a, ycsb-b"),
+        (&["--keys", "zeta"], "uniform, normal, gaps, zipf, domains, emails, composite, events"),
+        (&["--keys", "emails", "--queries", "split"], "points, ranges, prefix_bN"),
+        (&["--keys", "events", "--queries", "points"], "no query sets"),
+        (&["--queries", "uniform_r5"], "mixed_R_eN"),
+        (&["--operations", "ycsb-a", "--queries", "split"], "cannot be used with"),
+    ] {
+        let message = folder.fails(2, &[["gen", "."].as_slice(), words].concat());
+        assert!(message.contains(expected), "{words:?}: {message}");
+    }
+    assert!(folder.is_empty());
+}

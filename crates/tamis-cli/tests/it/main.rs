@@ -127,7 +127,7 @@ fn wrong_command_lines_end_with_2_and_make_nothing() {
         &["scan", "store", "--prefix", "a", "--lower", "b"],
         &["scan", "store", "--upper", "a", "--upper-exclusive", "b"],
         &["scan", "store", "--limit", "few"],
-        &["gen", "out", "--keys", "zipf"],
+        &["gen", "out", "--keys", "zeta"],
         &["gen", "out", "--queries", "uniform_r7"],
         &["demo", "--events", "1"],
     ] {

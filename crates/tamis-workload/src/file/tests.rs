@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{FileError, ValueReader, key_set_name, read_keys, read_ranges, write_keys, write_ranges};
+use super::{
+    FileError, ValueReader, key_set_name, operations_name, read_keys, read_ranges, write_keys,
+    write_line_ranges, write_lines, write_operations, write_ranges,
+};
 use crate::KeySet;
 
 fn keys_file(keys: &[u64]) -> Vec<u8> {
@@ -74,4 +77,33 @@ fn reading_ends_at_the_first_fault() {
 fn names_are_the_published_ones() {
     assert_eq!(key_set_name(KeySet::Uniform, 1_000_000, 42), "uniform_n1m_s42");
     assert_eq!(key_set_name(KeySet::Gaps, 1500, 7), "gaps_n1500_s7");
+}
+
+#[test]
+fn operations_and_text_are_lines() {
+    let workload: crate::Workload = "ycsb-e".parse().unwrap();
+    let mut text = Vec::new();
+    write_operations(&mut text, workload.operations(100, 50, 7)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.lines().count(), 50);
+    for line in text.lines() {
+        let parts: Vec<&str> = line.split('\t').collect();
+        match parts.as_slice() {
+            ["scan", key, limit] => {
+                assert!(key.len() == 16 && (1..=100).contains(&limit.parse::<u32>().unwrap()))
+            }
+            ["insert", key] => assert_eq!(key.len(), 16),
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut text = Vec::new();
+    let ranges: crate::Workload = "empty-near".parse().unwrap();
+    write_operations(&mut text, ranges.operations(100, 1, 7)).unwrap();
+    assert!(text.starts_with(b"range\t") && text.len() == 6 + 16 + 1 + 16 + 1);
+    assert_eq!(operations_name(&workload, 1_000_000, 500, 7), "ycsb-e_n1m_o500_s7");
+
+    let mut text = Vec::new();
+    write_lines(&mut text, ["a", "b"]).unwrap();
+    write_line_ranges(&mut text, &[(b"c".to_vec(), b"d".to_vec())]).unwrap();
+    assert_eq!(text, b"a\nb\nc\td\n");
 }

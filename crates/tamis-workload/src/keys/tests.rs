@@ -41,6 +41,20 @@ fn any_count_is_given() {
 #[test]
 fn an_unknown_name_lists_what_there_is() {
     assert_eq!("gaps".parse(), Ok(KeySet::Gaps));
-    let message = "zipf".parse::<KeySet>().map_err(|error| error.contains("uniform, normal, gaps"));
+    let message = "zeta".parse::<KeySet>().map_err(|error| error.contains("uniform, normal, gaps, zipf"));
     assert_eq!(message, Err(true));
+}
+
+#[test]
+fn zipf_gaps_have_the_shares_of_their_ranks() {
+    let keys = KeySet::Zipf.generate(200_000, 42);
+    assert!(keys.is_sorted_by(|left, right| left < right));
+    let gaps: Vec<u64> = keys.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let zeta: f64 = (1..=1 << 20).map(|rank: u32| f64::from(rank).powf(-0.99)).sum();
+    for gap in [1_u64, 2] {
+        let got = gaps.iter().filter(|own| **own == gap).count() as f64 / gaps.len() as f64;
+        let expected = (gap as f64).powf(-0.99) / zeta;
+        assert!((got / expected - 1.0).abs() < 0.05, "gap {gap}: {got} against {expected}");
+    }
+    assert!(gaps.iter().any(|gap| *gap > 1 << 19) && gaps.iter().all(|gap| *gap <= 1 << 20));
 }

@@ -79,5 +79,31 @@ fn names_are_read_back() {
     for set in QuerySet::all() {
         assert_eq!(set.to_string().parse(), Ok(set));
     }
+    for set in [QuerySet::Prefix(48), QuerySet::Mixed(RangeMax::R1024, 25)] {
+        assert_eq!(set.to_string().parse(), Ok(set));
+    }
+    for wrong in ["prefix_b0", "prefix_b65", "prefix_b", "mixed_r32_e101", "mixed_r7_e5", "mixed_r32"] {
+        assert!(wrong.parse::<QuerySet>().is_err(), "{wrong}");
+    }
     assert!("uniform_r7".parse::<QuerySet>().unwrap_err().contains("correlated_r1024"));
+}
+
+#[test]
+fn prefixes_are_whole_and_mixes_have_their_share_of_empty_ranges() {
+    for key_set in KeySet::ALL {
+        let keys = key_set.generate(2000, 1);
+        let holds = |(left, right): (u64, u64)| keys.iter().any(|key| (left..=right).contains(key));
+        for bits in [56, 64] {
+            for range in QuerySet::Prefix(bits).generate(key_set, &keys, 100, 2).unwrap() {
+                let rest = u64::MAX.checked_shr(u32::from(bits)).unwrap_or(0);
+                assert_eq!((range.0 & rest, range.1 - range.0), (0, rest), "{key_set}");
+                assert!(!holds(range), "{key_set}");
+            }
+        }
+        for percent in [0, 25, 99, 100] {
+            let ranges = QuerySet::Mixed(RangeMax::R32, percent).generate(key_set, &keys, 1000, 2).unwrap();
+            let empty = ranges.iter().filter(|range| !holds(**range)).count();
+            assert_eq!(empty, 10 * usize::from(percent), "{key_set}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{ScrambledZipfian, Zipfian, fnv_hash, zeta};
+use super::{ScrambledZipfian, Zipfian, ZipfianComposite, fnv_hash, zeta};
 use crate::SplitMix64;
 
 const DRAWS: usize = 400_000;
@@ -50,5 +50,22 @@ fn few_items_are_no_special_case() {
             assert!(plain.draw(&mut random) < item_count.max(1));
             assert!(scrambled.draw(&mut random) < item_count.max(1));
         }
+    }
+}
+
+#[test]
+fn composites_have_zipfian_prefixes_and_uniform_rests() {
+    let composite = ZipfianComposite::new(1000);
+    let (mut prefixes, mut rests) = (vec![0; 1000], vec![0; 16]);
+    let mut random = SplitMix64::new(9);
+    for _ in 0..DRAWS {
+        let number = composite.draw(&mut random);
+        prefixes[(number >> 16) as usize] += 1;
+        rests[(number >> 12 & 15) as usize] += 1;
+    }
+    let got = f64::from(prefixes[0]) / DRAWS as f64;
+    assert!((got * zeta(1000) - 1.0).abs() < 0.02, "{got}");
+    for count in rests {
+        assert!((f64::from(count) * 16.0 / DRAWS as f64 - 1.0).abs() < 0.03, "{count}");
     }
 }

@@ -1,0 +1,60 @@
+//! What the harness itself costs: operations on a store that does nothing.
+
+use tamis_workload::{KeyForm, Workload};
+
+use crate::{
+    BenchError, Context, Definition, Needs, Plot, Point, Row, Size,
+    driver::{Drive, EmptyStore, Latencies, Script, Values, drive},
+};
+
+/// The experiment.
+pub(super) const HARNESS: Definition = Definition {
+    name: "store-harness",
+    title: "The harness on a store that does nothing",
+    source: "",
+    about: "Nanoseconds of an operation that are the harness's own: below 60 with every latency recorded, below 20 with one in 16.",
+    points,
+    measure,
+    plots: &[Plot {
+        name: "cost",
+        title: "Nanoseconds of an operation on an empty store",
+        x: "workload",
+        y: "ns_per_operation",
+        series: "latencies",
+        panel: "threads",
+        ..Plot::NEW
+    }],
+    paper: &[],
+};
+
+/// Bytes of an operation that is written out, about.
+const OPERATION_BYTES: u64 = 64;
+
+fn points(size: Size) -> Vec<Point> {
+    let count: u64 = size.pick(200_000, 5_000_000, 20_000_000);
+    let mut points = Vec::new();
+    for threads in [1_u64, 2] {
+        for workload in ["readrandom", "overwrite", "ycsb-a", "empty-near"] {
+            for latencies in ["every", "one-in-16"] {
+                let point = Point::new().with("workload", workload).with("latencies", latencies);
+                let needs = Needs { disk_bytes: 0, memory_bytes: count * OPERATION_BYTES };
+                points.push(point.with("threads", threads).with("operations", count).needing(needs));
+            }
+        }
+    }
+    points
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let workload: Workload = point.text("workload")?.parse().map_err(BenchError::other)?;
+    let (threads, count) = (point.integer("threads")?, point.integer("operations")?);
+    let operations = workload.operations(1_000_000, count, context.seed());
+    let script = Script::deal(operations, KeyForm::Hex, threads as usize);
+    let values = Values::new(100, context.seed());
+    let latencies = if point.text("latencies")? == "every" { Latencies::Every } else { Latencies::OneIn16 };
+    let what = Drive { script: &script, values: &values, warm_up: 1000, latencies, time_max: None, round: 0 };
+    let measured = drive(&EmptyStore, &what, context)?;
+    // What a thread spends on each of its operations, whatever the number of threads.
+    let ns = measured.seconds * 1e9 * threads as f64 / measured.operation_count.max(1) as f64;
+    Ok(measured.row().with("ns_per_operation", ns).with_digest(script.digest()))
+}

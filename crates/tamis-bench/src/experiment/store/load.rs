@@ -1,0 +1,118 @@
+//! Stores of experiments: how large, how loaded, and how they are opened.
+
+use tamis::{KeyspaceOptions, Options};
+use tamis_workload::{KeyForm, Workload};
+
+use crate::{
+    BenchError, Context, Needs, Row, Size,
+    driver::{Counters, Drive, Latencies, Measured, Script, Store, TamisOptions, TamisStore, Values, drive},
+};
+
+/// Entries of a full store; the settings below belong to it.
+const FULL_ENTRIES: u64 = 10_000_000;
+const FULL_CACHE_BYTES: u64 = 512 << 20;
+const FULL_MEMTABLE_BYTES: u64 = 64 << 20;
+const FULL_TABLE_BYTES: u64 = 64 << 20;
+/// The smallest memtable and table that a keyspace takes.
+const PART_BYTES_MIN: u64 = 64 << 10;
+/// Bytes of a value.
+pub(super) const VALUE_BYTES: usize = 100;
+/// Bytes of a key in its form.
+const KEY_BYTES: u64 = 16;
+/// Disk that compactions and the log take beside the data, as a multiple of it.
+const DISK_FACTOR: u64 = 4;
+/// Memory of an entry's operation before the clock starts, and of the drawing.
+const OPERATION_BYTES: u64 = 96;
+
+/// The form of all keys.
+pub(super) const FORM: KeyForm = KeyForm::Hex;
+
+/// How many entries a store of a size has.
+pub(super) fn entries(size: Size) -> u64 {
+    size.pick(20_000, 1_000_000, FULL_ENTRIES)
+}
+
+/// What a store of so many entries needs.
+pub(super) fn needs(entries: u64, operations: u64) -> Needs {
+    Needs {
+        disk_bytes: entries * (KEY_BYTES + VALUE_BYTES as u64) * DISK_FACTOR,
+        memory_bytes: (entries + operations) * OPERATION_BYTES + scaled(entries, FULL_CACHE_BYTES),
+    }
+}
+
+/// A setting of the full store for one of so many entries: the ratios of data, memtable, cache and table stay.
+fn scaled(entries: u64, bytes: u64) -> u64 {
+    (bytes as f64 * (entries as f64 / FULL_ENTRIES as f64)) as u64
+}
+
+/// How a store of so many entries is opened.
+pub(super) fn options(entries: u64) -> TamisOptions {
+    let part = |bytes: u64| scaled(entries, bytes).max(PART_BYTES_MIN);
+    TamisOptions {
+        options: Options { cache_bytes: part(FULL_CACHE_BYTES), ..Options::default() },
+        keyspace: KeyspaceOptions {
+            memtable_bytes: part(FULL_MEMTABLE_BYTES),
+            table_bytes: part(FULL_TABLE_BYTES),
+            ..KeyspaceOptions::default()
+        },
+        durability: tamis::Durability::Buffered,
+    }
+}
+
+/// Fills an empty store in the order of a fill workload and brings it to rest; the time of both counts.
+pub(super) fn fill(
+    store: &dyn Store,
+    workload: &Workload,
+    entries: u64,
+    threads: usize,
+    context: &mut Context<'_>,
+) -> Result<(Measured, u64), BenchError> {
+    let operations = workload.operations(entries, entries, context.seed());
+    let script = if workload.is_sorted {
+        Script::deal_sorted(operations, FORM, threads)
+    } else {
+        Script::deal(operations, FORM, threads)
+    };
+    let values = Values::new(VALUE_BYTES, context.seed());
+    let latencies = Latencies::Every;
+    let what = Drive { script: &script, values: &values, warm_up: 0, latencies, time_max: None, round: 0 };
+    let measured = drive(store, &what, context)?;
+    Ok((measured, script.digest()))
+}
+
+/// A store with `entries` entries, loaded in random order and brought to rest.
+pub(super) fn loaded(
+    folder: &std::path::Path,
+    entries: u64,
+    context: &mut Context<'_>,
+) -> Result<TamisStore, BenchError> {
+    let store = TamisStore::open(folder, &options(entries))?;
+    let workload: Workload = "fillrandom".parse().map_err(BenchError::other)?;
+    fill(&store, &workload, entries, 1, context)?;
+    store.settle()?;
+    Ok(store)
+}
+
+/// Adds what is left behind: bytes on disk for each byte of the user's, and the store's settings.
+pub(super) fn with_space(row: Row, store: &dyn Store, entries: u64) -> Result<Row, BenchError> {
+    let mut bytes = 0;
+    if let Some(folder) = store.folder() {
+        for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
+            // A file that was deleted since the folder was read counts no longer.
+            bytes += entry.and_then(|entry| entry.metadata()).map_or(0, |metadata| metadata.len());
+        }
+    }
+    let user_bytes = entries * (KEY_BYTES + VALUE_BYTES as u64);
+    let configuration = store.configuration();
+    let settings = configuration.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    Ok(row
+        .with("disk_bytes", bytes)
+        .with("space_amplification", bytes as f64 / user_bytes.max(1) as f64)
+        .with("configuration", settings.join(" ")))
+}
+
+/// What the store counted until it came to rest, after a fill began with `before`.
+pub(super) fn settled(store: &dyn Store, before: Counters) -> Result<Counters, BenchError> {
+    store.settle()?;
+    Ok(store.counters().since(before))
+}
