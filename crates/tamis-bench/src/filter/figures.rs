@@ -29,8 +29,10 @@ pub struct Figures {
     pub present: (u64, u64),
     /// What the family expects of itself.
     pub predicted_fpr: Option<f64>,
-    /// Nanoseconds of building, for each key.
+    /// Nanoseconds of building, for each key, the choice of a design apart.
     pub build_ns_per_key: f64,
+    /// Milliseconds in which the family chose its design; hardly any where it has no model.
+    pub model_ms: f64,
     /// The peak of memory while building, where the system tells it.
     pub build_peak_bytes: Option<u64>,
     /// Times of queries.
@@ -96,6 +98,7 @@ impl Outcome {
             .with("present", figures.present_count())
             .with("probes_per_query", figures.probes_per_query())
             .with("build_ns_per_key", figures.build_ns_per_key)
+            .with("model_ms", figures.model_ms)
             .with("build_peak_bytes", figures.build_peak_bytes)
             .with("query_ns", figures.times.query_ns)
             .with("batch_query_ns", figures.times.batch_query_ns)

@@ -38,8 +38,10 @@ fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f
 pub struct Built {
     /// The filter.
     pub filter: AnyFilter<AlignedBytes>,
-    /// Nanoseconds for each key: the median.
+    /// Nanoseconds for each key, the choice of a design apart: the median.
     pub build_ns_per_key: f64,
+    /// Milliseconds in which the family chose its design: the median.
+    pub model_ms: f64,
     /// The peak of memory of the first build, where the system tells it.
     pub build_peak_bytes: Option<u64>,
 }
@@ -93,6 +95,7 @@ impl Plan<'_> {
             present: (of_present.present, of_present.false_negatives),
             predicted_fpr: filter.predicted_fpr(),
             build_ns_per_key: built.build_ns_per_key,
+            model_ms: built.model_ms,
             build_peak_bytes: built.build_peak_bytes,
             times: Times {
                 query_ns: query_ns(clock, filter, &digester, queries),
@@ -108,15 +111,19 @@ impl Plan<'_> {
     /// The family's.
     pub fn build(&self, clock: &SystemClock) -> Result<Built, BuildError> {
         let queries = self.input.samples.key_ranges();
-        let mut times = Vec::new();
+        let (mut times, mut model_times) = (Vec::new(), Vec::new());
         let mut first = None;
         for _ in 0..ROUND_COUNT {
             let peak = first.is_none().then(PeakMemory::start);
             let start = clock.now();
             let mut builder = self.spec.builder(self.seed)?;
             builder.add_all(&self.input.keys)?;
+            let model_start = clock.now();
+            builder.design(self.budget, Samples { queries: &queries })?;
+            let model_time = clock.now() - model_start;
             let bytes = builder.finish(self.budget, Samples { queries: &queries })?;
-            let time = clock.now() - start;
+            let time = clock.now() - start - model_time;
+            model_times.push(model_time.as_secs_f64() * 1e3);
             times.push(time.as_nanos() as f64 / self.input.keys.len().max(1) as f64);
             if let Some(peak) = peak {
                 first = Some((bytes, peak.and_then(|peak| peak.finish())));
@@ -130,7 +137,8 @@ impl Plan<'_> {
         let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).map_err(|_| {
             BuildError::Refused { family: self.spec.family().name(), reason: "it does not open" }
         })?;
-        Ok(Built { filter, build_ns_per_key: median(times), build_peak_bytes })
+        let (build_ns_per_key, model_ms) = (median(times), median(model_times));
+        Ok(Built { filter, build_ns_per_key, model_ms, build_peak_bytes })
     }
 }
 

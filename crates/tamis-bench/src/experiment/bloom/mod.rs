@@ -1,8 +1,28 @@
-//! Experiments of the group bloom: filters of points.
+//! Experiments of the group bloom: filters of points, and what sharing a digest among them saves.
 
+mod elastic;
+mod levels;
+mod murmur;
 mod rate_by_bits;
+mod sharing;
+mod single;
+mod table_1;
 
 use crate::Definition;
 
 /// The group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[&rate_by_bits::RATE_BY_BITS];
+pub(super) const EXPERIMENTS: &[&Definition] = &[
+    &rate_by_bits::RATE_BY_BITS,
+    &table_1::TABLE_1,
+    &single::TABLE_2,
+    &single::TABLE_3,
+    &single::FIGURE_2,
+    &single::FIGURE_3,
+    &sharing::FIGURE_1,
+    &sharing::FIGURE_5A,
+    &sharing::FIGURE_5B,
+    &sharing::FIGURE_6,
+    &sharing::FIGURE_7,
+    &sharing::FIGURES_8_9,
+    &elastic::ELASTIC,
+];

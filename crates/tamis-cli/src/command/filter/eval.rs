@@ -11,7 +11,7 @@ use tamis_bench::{
     BenchError,
     filter::{FilterInput, Plan, Ranges},
 };
-use tamis_filter::{Budget, BuildError, FilterSpec, KeyRange, KeySet};
+use tamis_filter::{Budget, BuildError, Family, FilterSpec, KeyRange, KeySet};
 
 use super::{
     input::{self, Kind},
@@ -25,19 +25,22 @@ Examples:
   tamis filter eval --family cache-local --bits-per-key 10 \
     --keys inputs/uniform_n1m_s42.keys --queries inputs/uniform_n1m_s42.uniform_r0_s43.q
   tamis filter eval --family bloom:scheme=rotated --bits-per-key 12 --keys words --queries ranges
-  tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json
+  tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json";
 
-Families and their parameters:
-  cache-local   Bloom filter, one cache line a key; probes=1..16
-  bloom         Bloom filter over one array; scheme=independent|rotated|double, probes=1..64
-  prefix-bloom  Bloom filter of prefixes; bytes=N or bits=N, probes=1..16
-  elastic       Bloom filter in units; units=1..8, probes=1..16
-  binary-fuse   static, smaller; bits=8|16|32 (fixes the size: no budget needed)
-
+const FILES: &str = "\
 Files: 64-bit values (a count, then the values; queries are pairs), or text: one key a line,
 sorted by bytes; queries lower<TAB>upper, both included. Times are those of this machine: compare
 them as multiples of the calibration unit, a binary search among as many random integers as there
 are keys. Use a release build on an idle machine.";
+
+/// Examples, every family there is, and what files hold.
+fn after_help() -> String {
+    let mut text = format!("{EXAMPLES}\n\nFamilies, what they are for, and their parameters:\n");
+    for family in Family::ALL {
+        text.push_str(&format!("  {:<13} {}\n", family.name(), family.help()));
+    }
+    format!("{text}\n{FILES}")
+}
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -50,7 +53,7 @@ enum Format {
 
 /// Build a filter over keys and ask it queries: rate of false positives, size, times
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct EvalArgs {
     /// The family: NAME or NAME:param=value,param=value
     #[arg(long, value_name = "FAMILY")]

@@ -41,8 +41,7 @@ impl Report {
             "false_negatives": figures.false_negatives(),
             "build_ns_per_key": figures.build_ns_per_key,
             "build_peak_bytes": figures.build_peak_bytes,
-            // No family of these chooses its design by a model.
-            "model_ms": 0.0,
+            "model_ms": figures.model_ms,
             "query_ns": figures.times.query_ns,
             "batch_query_ns": figures.times.batch_query_ns,
             "calibration_ns": figures.times.calibration_ns,
@@ -78,6 +77,7 @@ impl Report {
             ("ranges that hold a key", terminal::count(figures.present_count())),
             ("denied of them", terminal::count(figures.false_negatives())),
             ("build", format!("{:.1} ns/key", figures.build_ns_per_key)),
+            ("choice of a design", format!("{:.1} ms", figures.model_ms)),
             ("build, memory peak", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
             ("query", in_units(figures.times.query_ns)),
             (

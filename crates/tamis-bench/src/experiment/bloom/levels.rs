@@ -1,0 +1,345 @@
+//! A store whose runs are the levels of the paper's trees, and lookups in it with and without sharing of digests.
+//!
+//! Each level is one run that spans all keys, every level larger than the one above by the size ratio: a lookup of an absent
+//! key asks the filters of all of them, one of a present key those down to its level. Keys are random words, filled up to
+//! their length; values make an entry as large as wanted. Both ways of looking up take turns in the same process, and
+//! statistics count filters and digests: with sharing exactly one digest a lookup, without it one for each filter asked,
+//! otherwise the measurement fails.
+
+use std::{hint::black_box, sync::Arc};
+
+use tamis::{Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis_filter::Digester;
+use tamis_workload::SplitMix64;
+
+use super::murmur::murmur_hash_64a;
+use crate::{BenchError, Context, OperationDigest, Point, Row, Size};
+
+/// Rounds in which both ways are timed; the medians count.
+const ROUND_COUNT: usize = 9;
+/// Bytes of a batch of writes.
+const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of the cache beside what filters and indexes need.
+const CACHE_BYTES: u64 = 1 << 20;
+
+/// What all these experiments vary; each leaves most at the paper's own value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) key_bytes: usize,
+    pub(super) entry_bytes: usize,
+    pub(super) level_count: u32,
+    pub(super) size_ratio: u64,
+    pub(super) entry_count: u64,
+    pub(super) bits_per_key: f64,
+    /// Of a hundred lookups, those whose key is there.
+    pub(super) present_percent: u64,
+    /// `memory` (mapped) or `direct`.
+    pub(super) device: &'static str,
+    /// `own`, or `murmur` where the paper's hash is computed as often as filters ask for one.
+    pub(super) hash: &'static str,
+}
+
+impl Shape {
+    /// The paper's: keys of 512 bytes in entries of 1 KiB, five levels, ratio 10, 10 bits, absent keys.
+    pub(super) fn of_paper(size: Size) -> Self {
+        Self {
+            key_bytes: 512,
+            entry_bytes: 1024,
+            level_count: 5,
+            size_ratio: 10,
+            entry_count: size.pick(3_000, 100_000, 1_000_000),
+            bits_per_key: 10.0,
+            present_percent: 0,
+            device: "memory",
+            hash: "own",
+        }
+    }
+
+    pub(super) fn point(&self) -> Point {
+        Point::new()
+            .with("key_bytes", self.key_bytes)
+            .with("entry_bytes", self.entry_bytes)
+            .with("levels", self.level_count)
+            .with("size_ratio", self.size_ratio)
+            .with("entries", self.entry_count)
+            .with("bits", self.bits_per_key)
+            .with("present_percent", self.present_percent)
+            .with("device", self.device)
+            .with("hash", self.hash)
+    }
+
+    fn from_point(point: &Point) -> Result<Self, BenchError> {
+        Ok(Self {
+            key_bytes: point.integer("key_bytes")? as usize,
+            entry_bytes: point.integer("entry_bytes")? as usize,
+            level_count: point.integer("levels")? as u32,
+            size_ratio: point.integer("size_ratio")?,
+            entry_count: point.integer("entries")?,
+            bits_per_key: point.number("bits")?,
+            present_percent: point.integer("present_percent")?,
+            device: if point.text("device")? == "direct" { "direct" } else { "memory" },
+            hash: if point.text("hash")? == "murmur" { "murmur" } else { "own" },
+        })
+    }
+
+    /// Entries of each level, the smallest first.
+    fn level_sizes(&self) -> Vec<u64> {
+        let weight = |level: u32| self.size_ratio.saturating_pow(level) as f64;
+        let sum: f64 = (0..self.level_count).map(weight).sum();
+        let size = |level| ((self.entry_count as f64 * weight(level) / sum) as u64).max(2);
+        (0..self.level_count).map(size).collect()
+    }
+
+    /// Everything that decides about the store's files.
+    fn name(&self) -> String {
+        let Self { key_bytes, entry_bytes, level_count, size_ratio, entry_count, bits_per_key, .. } = self;
+        format!("levels {key_bytes} {entry_bytes} {level_count} {size_ratio} {entry_count} {bits_per_key}")
+    }
+
+    /// A key: numbers below the number of entries are there.
+    fn key(&self, number: u64, seed: u64, target: &mut Vec<u8>) {
+        let mut random = SplitMix64::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed);
+        let end = target.len() + self.key_bytes;
+        while target.len() < end {
+            target.extend_from_slice(&random.next_u64().to_be_bytes());
+        }
+        target.truncate(end);
+    }
+}
+
+/// A loaded folder; it is deleted when the last holder is done.
+struct Loaded {
+    folder: tempfile::TempDir,
+    cache_bytes: u64,
+}
+
+fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> {
+    let folder = context.scratch()?;
+    let db = Db::open_with(folder.path(), Options { workers: 0, ..Options::default() })?;
+    let options = KeyspaceOptions {
+        memtable_bytes: 4 << 30,
+        level0_runs: 64,
+        filters: Filters::bits(shape.bits_per_key as f32),
+        ..KeyspaceOptions::default()
+    };
+    let keyspace = db.create_keyspace("levels", options)?;
+    let mut random = SplitMix64::new(context.seed());
+    let (mut number, mut key) = (0, Vec::new());
+    // The deepest level first: what is flushed later is newer.
+    for (level, size) in shape.level_sizes().into_iter().enumerate().rev() {
+        let mut batch = WriteBatch::new();
+        let mut bytes = 0;
+        for _ in 0..size {
+            key.clear();
+            shape.key(number, context.seed(), &mut key);
+            number += 1;
+            let value: Vec<u8> = std::iter::repeat_with(|| random.next_u64() as u8)
+                .take(shape.entry_bytes.saturating_sub(shape.key_bytes))
+                .collect();
+            batch.put(&keyspace, &key, &value)?;
+            bytes += key.len() + value.len();
+            if bytes >= BATCH_BYTES {
+                db.write(std::mem::take(&mut batch))?;
+                bytes = 0;
+            }
+        }
+        db.write(batch)?;
+        db.flush()?;
+        context.progress(0.5 / f64::from(level as u32 + 1))?;
+    }
+    let entry_count: u64 = shape.level_sizes().iter().sum();
+    // Filters, and an index entry for each block.
+    let cache_bytes = entry_count * (shape.bits_per_key as u64 / 8 + 2)
+        + entry_count * shape.entry_bytes as u64 / 4096 * (shape.key_bytes as u64 + 32);
+    drop(keyspace);
+    db.close()?;
+    Ok(Loaded { folder, cache_bytes })
+}
+
+/// Keys that are looked up, and how many filters each lookup asks.
+struct Lookups {
+    bytes: Vec<u8>,
+    key_bytes: usize,
+    asked: Vec<u32>,
+}
+
+impl Lookups {
+    fn new(shape: &Shape, seed: u64, count: usize) -> Self {
+        let sizes = shape.level_sizes();
+        let total: u64 = sizes.iter().sum();
+        let mut random = SplitMix64::new(seed ^ 0xa5a5);
+        let (mut bytes, mut asked) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let is_present = random.below(100) < shape.present_percent;
+            let number = if is_present { random.below(total) } else { total + random.below(1 << 40) };
+            shape.key(number, seed, &mut bytes);
+            // Numbers were given out from the deepest level upward.
+            let mut end = 0;
+            let deeper = sizes.iter().rev().position(|size| {
+                end += size;
+                number < end
+            });
+            asked.push(shape.level_count - deeper.map_or(0, |deeper| deeper as u32));
+        }
+        Self { bytes, key_bytes: shape.key_bytes, asked }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.bytes.chunks_exact(self.key_bytes).zip(self.asked.iter().copied())
+    }
+}
+
+/// How often a hash that is not the store's is computed for a lookup.
+#[derive(Clone, Copy)]
+enum Extra {
+    None,
+    Once,
+    PerFilter,
+}
+
+/// Looks up everything; how many keys were there.
+fn pass(keyspace: &Keyspace, lookups: &Lookups, extra: Extra) -> Result<u64, BenchError> {
+    let mut found = 0;
+    for (key, asked) in lookups.iter() {
+        let count = match extra {
+            Extra::None => 0,
+            Extra::Once => 1,
+            Extra::PerFilter => asked,
+        };
+        for _ in 0..count {
+            black_box(murmur_hash_64a(black_box(key), 7));
+        }
+        found += u64::from(keyspace.get(key)?.is_some());
+    }
+    Ok(found)
+}
+
+/// What one way of looking up cost.
+#[derive(Default)]
+struct Way {
+    ns: Vec<f64>,
+    digests: u64,
+    asked: u64,
+    useless: u64,
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Nanoseconds of a digest of the keys looked up: each waits for the one before, as a lookup waits for its digest.
+fn hash_ns(context: &Context<'_>, lookups: &Lookups, hash: impl Fn(&[u8]) -> u64) -> f64 {
+    let mut rounds: Vec<f64> = (0..ROUND_COUNT)
+        .map(|_| {
+            let start = context.clock().now();
+            lookups.iter().for_each(|(key, _)| {
+                black_box(hash(black_box(key)));
+            });
+            (context.clock().now() - start).as_nanos() as f64 / lookups.asked.len().max(1) as f64
+        })
+        .collect();
+    median(&mut rounds)
+}
+
+/// Measures a point of [`Shape::point`].
+pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let shape = Shape::from_point(point)?;
+    let loaded: Arc<Loaded> = context.input(&shape.name(), |context| load(&shape, context))?;
+    let is_direct = shape.device == "direct";
+    let cache_bytes = if is_direct { loaded.cache_bytes * 2 + CACHE_BYTES } else { CACHE_BYTES };
+    let options = Options {
+        workers: 0,
+        table_access: if is_direct { Access::Direct } else { Access::Mapped },
+        cache_bytes,
+        cache_pinned_percent: if is_direct { 100 } else { 20 },
+        ..Options::default()
+    };
+    let db = Db::open_with(loaded.folder.path(), options)?;
+    let keyspace = db.keyspace("levels")?;
+    let wanted = context.size().pick(2_000, 50_000, 200_000);
+    let is_slow = is_direct && shape.present_percent > 0;
+    let lookups = Lookups::new(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
+    let [mut shared, mut unshared] = measure_ways(context, &shape, &db, &keyspace, &lookups)?;
+
+    let count = lookups.asked.len() as f64 * ROUND_COUNT as f64;
+    let expected = [count as u64, shared.asked];
+    if [shared.digests, unshared.digests] != expected {
+        let got = (shared.digests, unshared.digests);
+        return Err(BenchError::other(format!("{got:?} digests were computed, {expected:?} expected")));
+    }
+    let asked = shared.asked as f64 / count;
+    let (shared_ns, unshared_ns) = (median(&mut shared.ns), median(&mut unshared.ns));
+    let digester = Digester::new(7);
+    let own_ns = hash_ns(context, &lookups, |key| digester.digest(key));
+    let hash_ns = match shape.hash {
+        "murmur" => hash_ns(context, &lookups, |key| murmur_hash_64a(key, 7)),
+        _ => own_ns,
+    };
+    let saved = unshared_ns - shared_ns;
+    let mut digest = OperationDigest::default();
+    lookups.iter().for_each(|(key, asked)| {
+        digest.add_bytes(key);
+        digest.add(u64::from(asked));
+    });
+    Ok(Row::new()
+        .with("shared_ns", shared_ns)
+        .with("unshared_ns", unshared_ns)
+        .with("gain_percent", 100.0 * saved / unshared_ns)
+        .with("hash_ns", hash_ns)
+        .with("filters_asked", asked)
+        .with("digests_shared", 1.0)
+        .with("digests_unshared", asked)
+        .with("false_reads", shared.useless as f64 / count)
+        .with("hash_share_percent", 100.0 * asked * hash_ns / unshared_ns)
+        .with("model_saved_ns", (asked - 1.0) * hash_ns)
+        .with("saved_by_model", saved / ((asked - 1.0) * hash_ns).max(1e-9))
+        .with_digest(digest.finish()))
+}
+
+fn measure_ways(
+    context: &mut Context<'_>,
+    shape: &Shape,
+    db: &Db,
+    keyspace: &Keyspace,
+    lookups: &Lookups,
+) -> Result<[Way; 2], BenchError> {
+    let is_murmur = shape.hash == "murmur";
+    // The first pass opens tables and fills caches.
+    pass(keyspace, lookups, Extra::None)?;
+    let mut ways = [Way::default(), Way::default()];
+    for round in 0..2 * ROUND_COUNT {
+        // Turns in the order 0 1 1 0 0 1 1 0, so that a drift of the machine meets both alike.
+        let index = round.div_ceil(2) % 2;
+        db.share_digests(index == 0);
+        let extra = match (is_murmur, index) {
+            (false, _) => Extra::None,
+            (true, 0) => Extra::Once,
+            (true, _) => Extra::PerFilter,
+        };
+        let before = db.statistics();
+        let start = context.clock().now();
+        let found = pass(keyspace, lookups, extra)?;
+        let time = context.clock().now() - start;
+        black_box(found);
+        if let Some(way) = ways.get_mut(index) {
+            let (asked, useless) = filter_counts(&before, &db.statistics());
+            way.ns.push(time.as_nanos() as f64 / lookups.asked.len().max(1) as f64);
+            way.digests += db.statistics().digests - before.digests;
+            way.asked += asked;
+            way.useless += useless;
+        }
+        context.progress(0.5 + 0.5 * round as f64 / (2 * ROUND_COUNT) as f64)?;
+    }
+    db.share_digests(true);
+    Ok(ways)
+}
+
+/// Filters asked between two statistics, and those that passed a key that was not there.
+fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
+    let sum = |statistics: &Statistics, of: fn(&tamis::FilterStatistics) -> u64| -> u64 {
+        statistics.filters.iter().map(of).sum()
+    };
+    let since = |of| sum(after, of) - sum(before, of);
+    (since(|level| level.asked), since(|level| level.asked - level.denied - level.useful))
+}

@@ -1,0 +1,101 @@
+//! What a read and a digest cost on this machine: the paper's Table 1.
+
+use std::hint::black_box;
+
+use tamis::{Access, Clock as _, OsVfs, Vfs as _};
+use tamis_filter::Digester;
+use tamis_workload::SplitMix64;
+
+use super::murmur::murmur_hash_64a;
+use crate::{BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size};
+
+const PAGE_BYTES: usize = 4096;
+const KEY_BYTES: usize = 1024;
+/// Bytes for direct reads begin at a multiple of a page: one more is room enough.
+const BUFFER_BYTES: usize = 2 * PAGE_BYTES;
+
+/// Table 1.
+pub(super) const TABLE_1: Definition = Definition {
+    name: "bloom-table-1",
+    title: "Time of a read of 4 KiB and of the digest of a key of 1 KiB",
+    source: "Hash sharing, Table 1",
+    about: "The faster the device, the more a digest weighs: direct reads of the disk there is, reads out of the page cache, and memory; beside the store's digest and the paper's hash.",
+    points,
+    measure,
+    plots: &[Plot { name: "time", title: "Nanoseconds", x: "what", y: "ns", ..Plot::NEW }],
+    paper: &[
+        PaperFigure { parameters: &[("what", Given::Text("read, direct"))], metric: "ns", value: 10_000.0 },
+        PaperFigure { parameters: &[("what", Given::Text("read, memory"))], metric: "ns", value: 14.0 },
+        PaperFigure { parameters: &[("what", Given::Text("MurmurHash64A"))], metric: "ns", value: 235.0 },
+    ],
+};
+
+fn points(size: Size) -> Vec<Point> {
+    let pages: u64 = size.pick(2_000, 20_000, 100_000);
+    ["read, direct", "read, page cache", "read, memory", "rapidhash", "MurmurHash64A"]
+        .into_iter()
+        .map(|what| Point::new().with("what", what).with("pages", pages))
+        .collect()
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let page_count = point.integer("pages")?.max(1);
+    let what = point.text("what")?.to_owned();
+    let ns = match what.as_str() {
+        "read, direct" => file_read_ns(context, page_count, Access::Direct)?,
+        "read, page cache" => file_read_ns(context, page_count, Access::Buffered)?,
+        "read, memory" => memory_read_ns(context, page_count),
+        "rapidhash" => {
+            let digester = Digester::new(context.seed());
+            hash_ns(context, |key| digester.digest(key))
+        }
+        _ => hash_ns(context, |key| murmur_hash_64a(key, 7)),
+    };
+    Ok(Row::new().with("ns", ns))
+}
+
+fn file_read_ns(context: &mut Context<'_>, page_count: u64, access: Access) -> Result<f64, BenchError> {
+    let folder = context.scratch()?;
+    let path = folder.path().join("pages");
+    let bytes: Vec<u8> = (0..page_count as usize * PAGE_BYTES).map(|index| (index >> 7) as u8).collect();
+    let failed = |error| BenchError::io(&path)(error);
+    std::fs::write(&path, &bytes).map_err(failed)?;
+    let file = OsVfs.open(&path, access).map_err(failed)?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let start = buffer.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+    let target = buffer.get_mut(start..start + PAGE_BYTES).unwrap_or_default();
+    let mut random = SplitMix64::new(context.seed());
+    let count = page_count.min(20_000);
+    let begin = context.clock().now();
+    for _ in 0..count {
+        file.read_at(random.below(page_count) * PAGE_BYTES as u64, target).map_err(failed)?;
+        black_box(&target);
+    }
+    Ok((context.clock().now() - begin).as_nanos() as f64 / count as f64)
+}
+
+/// One word of a random page, its place known only when the word before was read.
+fn memory_read_ns(context: &Context<'_>, page_count: u64) -> f64 {
+    let words = PAGE_BYTES / 8;
+    let mut random = SplitMix64::new(context.seed());
+    let pages: Vec<u64> = (0..page_count as usize * words).map(|_| random.next_u64()).collect();
+    let mut place = 0_u64;
+    let count = 1_000_000;
+    let begin = context.clock().now();
+    for step in 0..count {
+        let index = (place.wrapping_add(step) % page_count) as usize * words;
+        place = pages.get(index).copied().unwrap_or(0);
+    }
+    black_box(place);
+    (context.clock().now() - begin).as_nanos() as f64 / count as f64
+}
+
+fn hash_ns(context: &Context<'_>, hash: impl Fn(&[u8]) -> u64) -> f64 {
+    let key: Vec<u8> = (0..KEY_BYTES).map(|index| index as u8).collect();
+    let count = 200_000;
+    let begin = context.clock().now();
+    for _ in 0..count {
+        black_box(hash(black_box(&key)));
+    }
+    (context.clock().now() - begin).as_nanos() as f64 / f64::from(count)
+}
