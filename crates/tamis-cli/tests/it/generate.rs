@@ -51,8 +51,17 @@ fn text_keys_and_their_queries_are_measured_as_they_are() {
         assert_eq!(std::fs::read_to_string(folder.path(&keys)).unwrap().lines().count(), 2000);
         for queries in ["points", "ranges", "prefix_b64"] {
             let queries = format!("{set}_n2000_s42.{queries}_s43.txt");
-            let words =
-                ["filter", "eval", "--family", "surf", "--format", "json", "--keys", &keys, "--queries"];
+            let words = [
+                "filter",
+                "eval",
+                "--family",
+                "binary-fuse:bits=8",
+                "--format",
+                "json",
+                "--keys",
+                &keys,
+                "--queries",
+            ];
             let report: serde_json::Value =
                 serde_json::from_str(&folder.ok(&[words.as_slice(), &[&queries]].concat())).unwrap();
             assert_eq!(report["present"], 0, "{queries}: {report}");
