@@ -19,6 +19,9 @@
 //! batches) starts there instead of at the top. A hint is checked before use and can be any node of its level, so that
 //! threads may overwrite each other's.
 //!
+//! A large list is sampled (`sample.rs`): most searches begin at a node near their place. A sampled node is a node of level
+//! [`SAMPLE_LEVEL`] like any other, so what it gives is the predecessor that a search from the top would come to.
+//!
 //! Invariants: (1) each level is sorted and a part of the level below; (2) a node's fields are published by the release
 //! of the swap that links it and seen by the acquire of the load that finds it; (3) `hint[n]` and predecessors of level
 //! `n` have more than `n` levels.
@@ -30,12 +33,16 @@ use tamis_bits::key_head;
 use super::{
     arena::Arena,
     node::{HEIGHT_MAX, Link, Node, NodeRef},
+    sample::{SAMPLE_LEVEL, Samples},
     sync::{self, AtomicUsize},
 };
 use crate::key::{Kind, Sequence};
 
 /// Levels in which an insert looks for its place next to the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
+
+/// Steps from a sampled node after which a search begins at the top instead.
+const SAMPLE_STEP_COUNT_MAX: usize = 8;
 
 /// A place between entries: behind all entries of smaller keys, and of `key` behind those with a sequence number of at
 /// least `sequence_limit`.
@@ -86,6 +93,7 @@ pub(super) struct SkipList {
     root: *mut Node,
     /// Levels in use.
     height: AtomicUsize,
+    samples: Samples,
     hint: Hint,
 }
 
@@ -103,7 +111,7 @@ impl SkipList {
         let arena = Arena::new();
         let root = NodeRef::allocate(&arena, HEIGHT_MAX, &[], 0, Kind::Tombstone, &[]).as_ptr();
         let hint = Hint(array::from_fn(|_| Link::new(root)));
-        Self { arena, root, height: AtomicUsize::new(1), hint }
+        Self { arena, root, height: AtomicUsize::new(1), samples: Samples::new(), hint }
     }
 
     /// Bytes taken by entries and their nodes.
@@ -165,12 +173,47 @@ impl SkipList {
 
     /// A node of a level (not 0) before a place: the last one, unless others are being linked.
     fn find_near(&self, place: &Place<'_>, level_lowest: usize) -> NodeRef<'_> {
-        let mut node = self.root();
-        for level in (level_lowest..self.height.load(sync::Ordering::Relaxed)).rev() {
+        let sampled = if level_lowest <= SAMPLE_LEVEL { self.find_by_sample(place) } else { None };
+        let (mut node, level_count) = match sampled {
+            Some(node) => (node, SAMPLE_LEVEL),
+            None => (self.root(), self.height.load(sync::Ordering::Relaxed)),
+        };
+        for level in (level_lowest..level_count).rev() {
             // SAFETY: the root has all levels, and a node reached in a level has it and those below.
             node = unsafe { Self::walk_tower(node, level, place) };
         }
         node
+    }
+
+    /// As `find_near` for the level of the samples; `None` where the newest sample does not lead there in a few steps.
+    #[inline]
+    fn find_by_sample(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
+        // SAFETY: samples hold nodes of this list, and are kept with release and read with acquire.
+        let mut node = unsafe { NodeRef::from_ptr(self.samples.below(place.head)) }?;
+        for _ in 0..SAMPLE_STEP_COUNT_MAX {
+            // SAFETY: sampled nodes have more than `SAMPLE_LEVEL` levels, and so have those reached in it.
+            if unsafe { node.next_head(SAMPLE_LEVEL) } > place.head {
+                return Some(node);
+            }
+            // SAFETY: as above.
+            match unsafe { node.next(SAMPLE_LEVEL) } {
+                Some(next) if place.is_behind(next) => node = next,
+                _ => return Some(node),
+            }
+        }
+        None
+    }
+
+    /// Takes the sample that is due once the list has so many entries.
+    #[cold]
+    pub(super) fn take_sample(&self, entry_count: u64) {
+        let mut node = self.root();
+        let nodes = std::iter::from_fn(|| {
+            // SAFETY: the root has all levels, and a node reached in a level has it.
+            node = unsafe { node.next(SAMPLE_LEVEL) }?;
+            Some(node)
+        });
+        self.samples.keep(entry_count, nodes);
     }
 
     /// Walks a level above 0 from a node before the place to one that the heads beside the links say is the last.
@@ -222,7 +265,7 @@ impl SkipList {
         let mut predecessors = [self.root(); HEIGHT_MAX];
         let level_count = match self.search_from_hint(&place, height, &mut predecessors) {
             Some(level_count) => level_count,
-            None => self.search(&place, list_height.max(height), &mut predecessors),
+            None => self.search(&place, height, list_height.max(height), &mut predecessors),
         };
         for (level, predecessor) in predecessors.iter_mut().enumerate().take(height) {
             // SAFETY: the predecessor of a level has that level, and the new node has `height` levels.
@@ -265,15 +308,22 @@ impl SkipList {
         }
     }
 
-    /// Finds nodes before a place in all levels below `level_count`, above level 0 the last ones unless others are being
-    /// linked.
+    /// Finds nodes before a place in all levels below `level_count`, or at least in those below `height`, above level 0 the
+    /// last ones unless others are being linked; gives the number of levels.
     fn search<'a>(
         &'a self,
         place: &Place<'_>,
+        height: usize,
         level_count: usize,
         predecessors: &mut [NodeRef<'a>; HEIGHT_MAX],
     ) -> usize {
         let mut node = self.root();
+        let mut level_count = level_count;
+        if height <= SAMPLE_LEVEL + 1
+            && let Some(near) = self.find_by_sample(place)
+        {
+            (node, level_count) = (near, SAMPLE_LEVEL + 1);
+        }
         for (level, predecessor) in predecessors.iter_mut().enumerate().take(level_count).rev() {
             if level > 0 {
                 // SAFETY: the root has all levels, and a node reached in a level has it and those below.

@@ -137,6 +137,44 @@ fn entries_and_seeks_agree_with_a_sorted_map() {
     }
 }
 
+/// Keys for a list that is sampled: spread evenly, alike in their heads, always the same, or ascending.
+fn key_of_many(random: &mut Random, step: u64) -> Vec<u8> {
+    match random.below(8) {
+        0..3 => random.next().to_be_bytes().to_vec(),
+        3..5 => format!("shared-head/{:05}", random.below(20_000)).into_bytes(),
+        5 => b"one key".to_vec(),
+        6 => (u64::MAX / 2 + step).to_be_bytes().to_vec(),
+        _ => random.key(),
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many entries")]
+fn searches_that_begin_at_a_sample_agree_with_a_sorted_map() {
+    let (memtable, mut model, mut random) = (Memtable::new(), Model::new(), Random(11));
+    for sequence in 1..=60_000 {
+        let key = key_of_many(&mut random, sequence);
+        memtable.insert(&key, sequence, Kind::Put, b"value");
+        model.insert((key, Reverse(sequence)), (Kind::Put, b"value".to_vec()));
+    }
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().expect("memory");
+    for entry in &model {
+        assert_eq!(at(&cursor), Some(owned(entry)));
+        cursor.next().expect("memory");
+    }
+    for _ in 0..20_000 {
+        let step = random.below(70_000);
+        let (key, sequence) = (key_of_many(&mut random, step), random.below(61_000));
+        let from = (key.clone(), Reverse(sequence));
+        cursor.seek(&key, sequence).expect("memory");
+        assert_eq!(at(&cursor), model.range(from..).next().map(owned), "seek {key:?} {sequence}");
+        let before = (key.clone(), Reverse(u64::MAX));
+        cursor.seek_back(&key, false).expect("memory");
+        assert_eq!(at(&cursor), model.range(..before).next_back().map(owned), "back {key:?}");
+    }
+}
+
 #[test]
 fn mixed_steps_agree_with_a_sorted_map() {
     let (memtable, model) = fill(7, if cfg!(miri) { 60 } else { 500 });
