@@ -217,6 +217,11 @@ impl Vfs for FaultVfs {
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create(path))?))
     }
 
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let operation = Operation::new(OperationKind::Create, path);
+        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_log(path))?))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let operation = Operation::new(OperationKind::Open, path);
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.open(path, access))?))

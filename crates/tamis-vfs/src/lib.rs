@@ -86,6 +86,12 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// Makes a new, empty file for appending (and reading back). An existing one is
     /// [`io::ErrorKind::AlreadyExists`] and stays as it is.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// As [`Vfs::create`], for a log: many small appends follow, and its contents say where they end. While it is open,
+    /// and after a crash of process or machine, other handles may find zero bytes behind what was appended, at most a few MiB;
+    /// [`File::truncate`] and dropping the handle take them away.
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.create(path)
+    }
     /// Opens an existing file for reading.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
     /// Reads a whole file that is small by design (`CURRENT`, manifests, logs).

@@ -109,6 +109,8 @@ struct Contents {
     append_ends: Vec<usize>,
     /// What the disk held when a truncation that was not synced yet cut below it.
     before_truncation: Option<Arc<Vec<u8>>>,
+    /// It was made by [`Vfs::create_log`]: a crash may leave zero bytes behind the contents.
+    is_log: bool,
 }
 
 impl Contents {
@@ -208,6 +210,13 @@ impl MemVfs {
 impl Vfs for MemVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = Arc::new(Inode::default());
+        self.state.write().add(&normal(path), Arc::clone(&inode))?;
+        Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append }))
+    }
+
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let inode = Arc::new(Inode::default());
+        inode.contents.write().is_log = true;
         self.state.write().add(&normal(path), Arc::clone(&inode))?;
         Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append }))
     }

@@ -2,6 +2,7 @@
 //!
 //! 1. A created file keeps its end in an atomic and writes there (`pwrite`), so an append costs one system call and
 //!    reads never move a cursor. What a failed append did write counts to the length; `truncate` takes it away.
+//!    The file of a log takes appends without a call (`os/log.rs`; Linux).
 //! 2. Sync is `fdatasync`: contents and length, not times. It is never tried again after an error (contract, point 4).
 //! 3. Folders that `create_dir_all` makes are synced into their parents at once, for it is rare and else forgotten.
 //! 4. A mapped file keeps its mapping only; its descriptor is closed.
@@ -25,6 +26,8 @@ use rustix::fs::OFlags;
 
 use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, Vfs, check_direct};
 
+#[cfg(target_os = "linux")]
+mod log;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +53,12 @@ impl Vfs for OsVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         Ok(Arc::new(WriteFile { file, end: AtomicU64::new(0) }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Arc::new(log::LogFile::new(file)))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
@@ -180,6 +189,24 @@ fn map(file: &fs::File, length: u64) -> io::Result<Option<Mmap>> {
     Ok(Some(mapping))
 }
 
+/// Writes at the end of a file and moves the end.
+fn append_at(file: &fs::File, end: &AtomicU64, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let offset = end.load(Ordering::Acquire);
+        match file.write_at(rest, offset) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                end.store(offset + written as u64, Ordering::Release);
+                rest = rest.get(written..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// A file made for appending.
 #[derive(Debug)]
 struct WriteFile {
@@ -193,20 +220,7 @@ impl File for WriteFile {
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let end = self.end.load(Ordering::Acquire);
-            match self.file.write_at(rest, end) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => {
-                    self.end.store(end + written as u64, Ordering::Release);
-                    rest = rest.get(written..).unwrap_or_default();
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        append_at(&self.file, &self.end, bytes)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -156,6 +156,11 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create(path)?))
     }
 
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.note(OperationKind::Create, path);
+        Ok(self.wrap(path, self.inner.create_log(path)?))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         self.note(OperationKind::Open, path);
         Ok(self.wrap(path, self.inner.open(path, access)?))

@@ -15,7 +15,7 @@
 //!   ssssssssssssssss|aaaa0000|0000bbb?????bb|cccccc|   length grew, sectors of 512 bytes are zero or garbage
 //! ```
 //!
-//! A truncation that was not synced may have happened or not.
+//! A truncation that was not synced may have happened or not. Behind what is left of a log there may be zero bytes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,6 +24,8 @@ use parking_lot::RwLock;
 use super::{Change, Contents, Folder, Inode, MemVfs, State};
 
 const SECTOR_BYTES: usize = 512;
+/// The most zero bytes that are found behind the contents of a log.
+const LOG_ROOM_BYTES: usize = 6000;
 
 impl MemVfs {
     /// The file system as a machine finds it that loses power now: synced bytes and names are there, of the others a
@@ -68,7 +70,13 @@ impl Survivors {
         if let Some((_, survivor)) = self.by_original.iter().find(|(old, _)| Arc::ptr_eq(old, original)) {
             return Arc::clone(survivor);
         }
-        let bytes = surviving_bytes(&original.contents.read(), random);
+        let contents = original.contents.read();
+        let mut bytes = surviving_bytes(&contents, random);
+        if contents.is_log && random.below(2) == 0 {
+            let length = bytes.len() + 1 + random.index(LOG_ROOM_BYTES);
+            Arc::make_mut(&mut bytes).resize(length, 0);
+        }
+        drop(contents);
         let synced_length = bytes.len();
         let contents = Contents { bytes, synced_length, ..Contents::default() };
         let survivor = Arc::new(Inode { contents: RwLock::new(contents) });

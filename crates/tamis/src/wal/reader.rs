@@ -8,7 +8,8 @@
 //! 3. Read the segments upward and give their entries, up to the end or to the first bad part.
 //! 4. A bad part (header, record, missing segment) is damage if anything proves that it had been synced: a mark in its
 //!    own file above it, the next segment's header, or any mark in a later segment (a sync covers the whole log).
-//!    Otherwise it is a torn tail: replay ends there, and later segments are dropped. All of that is reported.
+//!    Otherwise it is a torn tail: replay ends there, and later segments are dropped. All of that is reported. Zero bytes
+//!    up to the end of the file are no bad part: they are room that the writer had prepared.
 //!
 //! Nothing is written here; the header of the next segment makes the cut binding ([`crate::wal`], rule 3).
 //!
@@ -242,6 +243,13 @@ impl Replay<'_> {
         if self.is_damage(&bad, member, reader.synced(), &bytes, later)? {
             let what = if member.header.is_none() { "log segment header" } else { "log record" };
             return Err(Error::corruption(&path, bad.offset, what, bad.expected, bad.got));
+        }
+        let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+        if member.header.is_some() && next.is_none() && rest.iter().all(|&byte| byte == 0) {
+            // Room that the writer had prepared: nothing was ever there.
+            let synced = reader.synced();
+            self.report.segments.push(SegmentEnd { number: member.number, bytes: offset, synced });
+            return Ok(None);
         }
         if member.header.is_none() {
             self.drop_segment(member.number)?;

@@ -271,7 +271,7 @@ impl Log {
             previous_bytes: previous.map_or(0, |end| end.bytes),
             previous_synced: previous.map_or(0, |end| end.synced),
         };
-        let file = self.setup.vfs.create(&path).map_err(|error| Error::io("create", &path, error))?;
+        let file = self.setup.vfs.create_log(&path).map_err(|error| Error::io("create", &path, error))?;
         self.is_folder_durable = false;
         if let Err(error) = file.append(&header.encode()) {
             // A file that stays in spite of this is passed over: no later segment names it as its previous one.

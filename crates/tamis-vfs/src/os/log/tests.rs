@@ -1,0 +1,108 @@
+//! A log with room holds what one without does; what is left behind the end.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::{fs, mem, sync::Arc};
+
+use super::*;
+use crate::{Access, OsVfs, Vfs};
+
+fn bytes(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|index| ((seed * 31 + index * 7) % 251) as u8 + 1).collect()
+}
+
+/// Appends of sizes around those at which another way is taken.
+fn fill(file: &dyn File) -> Vec<u8> {
+    let start = file.length().unwrap();
+    let mut expected = Vec::new();
+    let sizes = [1, 100, 4095, 4096, 4097, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 1, 150, 3 << 20, 7];
+    for (seed, size) in sizes.into_iter().cycle().take(33).enumerate() {
+        let part = bytes(seed, size);
+        file.append(&part).unwrap();
+        expected.extend_from_slice(&part);
+        assert_eq!(file.length().unwrap(), start + expected.len() as u64);
+    }
+    for seed in 0..30_000 {
+        let part = bytes(seed, 140);
+        file.append(&part).unwrap();
+        expected.extend_from_slice(&part);
+    }
+    expected
+}
+
+#[test]
+fn appends_of_all_sizes_are_there_for_this_handle_and_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = OsVfs.create_log(&path).unwrap();
+    let expected = fill(&*file);
+    let mut own = vec![0; expected.len()];
+    file.read_at(0, &mut own).unwrap();
+    assert_eq!(own, expected);
+    assert!(file.read_at(1, &mut own).is_err(), "the room is no part of the contents");
+    let other = OsVfs.read(&path).unwrap();
+    assert_eq!(other.get(..expected.len()).unwrap(), expected);
+    assert!(other.len() as u64 <= expected.len() as u64 + WINDOW_BYTES_MAX);
+    assert!(other.iter().skip(expected.len()).all(|&byte| byte == 0));
+    file.sync().unwrap();
+    drop(file);
+    assert_eq!(OsVfs.read(&path).unwrap(), expected, "the room goes with the handle");
+}
+
+#[test]
+fn a_file_without_room_holds_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = LogFile::new(fs::File::create_new(&path).unwrap());
+    file.room.lock().next_bytes = None;
+    let expected = fill(&file);
+    assert_eq!(OsVfs.read(&path).unwrap(), expected);
+}
+
+#[test]
+fn room_that_is_lost_midway_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = LogFile::new(fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap());
+    let mut expected = fill(&file);
+    let mut room = file.room.lock();
+    file.leave_room(&mut room).unwrap();
+    drop(room);
+    assert_eq!(OsVfs.read(&path).unwrap(), expected);
+    expected.extend(fill(&file));
+    assert_eq!(OsVfs.read(&path).unwrap(), expected);
+}
+
+#[test]
+fn what_is_cut_is_gone_and_appends_go_on_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = OsVfs.create_log(&path).unwrap();
+    let mut expected = fill(&*file);
+    assert!(file.truncate(expected.len() as u64 + 1).is_err());
+    for length in [expected.len() - 5, 4096, 4095, 0] {
+        file.truncate(length as u64).unwrap();
+        expected.truncate(length);
+        assert_eq!(OsVfs.read(&path).unwrap(), expected);
+        file.append(b"again").unwrap();
+        expected.extend_from_slice(b"again");
+        assert_eq!(file.length().unwrap(), expected.len() as u64);
+    }
+    drop(file);
+    assert_eq!(OsVfs.read(&path).unwrap(), expected);
+}
+
+#[test]
+fn a_killed_process_leaves_its_appends_and_zero_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = OsVfs.create_log(&path).unwrap();
+    file.append(b"record").unwrap();
+    // No code of ours runs when a process is killed.
+    mem::forget(Arc::clone(&file));
+    let found = OsVfs.open(&path, Access::Buffered).unwrap();
+    let mut start = [0; 6];
+    found.read_at(0, &mut start).unwrap();
+    assert_eq!(&start, b"record");
+    let all = OsVfs.read(&path).unwrap();
+    assert!(all.iter().skip(6).all(|&byte| byte == 0));
+}
