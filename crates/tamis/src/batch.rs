@@ -181,6 +181,11 @@ impl WriteBatch {
         self.first_keyspace.into_iter().chain(self.other_keyspaces.iter().copied())
     }
 
+    /// The keyspace that the batch writes to, where there is one and no other.
+    pub(crate) fn only_keyspace(&self) -> Option<u32> {
+        if self.other_keyspaces.is_empty() { self.first_keyspace } else { None }
+    }
+
     /// Numbers the entries from `first` on (where they have no numbers of their own) and gives the bytes for the log.
     pub(crate) fn seal(&mut self, first: Sequence) -> &[u8] {
         if let Some(field) = self.bytes.get_mut(1..9) {

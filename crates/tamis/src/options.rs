@@ -96,7 +96,7 @@ pub struct KeyspaceOptions {
     pub key_column: bool,
     /// How many times larger each level is than the one above (2 to 20). Default: 10.
     pub size_ratio: u32,
-    /// Runs at L0 at which they are merged into the next level. Default: 4.
+    /// Runs at L0 at which they are merged into the next level; twice as many while the keyspace is being filled. Default: 4.
     pub level0_runs: u32,
 }
 

@@ -21,6 +21,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -91,6 +92,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) is_dropped: AtomicBool,
     /// A flush of this keyspace runs: they run one at a time, the oldest memtable first.
     pub(crate) is_flushing: AtomicBool,
+    /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
+    filled_at: AtomicU64,
 }
 
 impl KeyspaceState {
@@ -103,6 +106,7 @@ impl KeyspaceState {
             view: ArcSwap::from_pointee(ReadView { memtable, sealed: Vec::new(), version }),
             is_dropped: AtomicBool::new(false),
             is_flushing: AtomicBool::new(false),
+            filled_at: AtomicU64::new(0),
         })
     }
 
@@ -136,6 +140,17 @@ impl KeyspaceState {
             ReadView { memtable: LoggedMemtable::new(), sealed, version: Arc::clone(&view.version) }
         });
         true
+    }
+
+    /// Notes that the memtable was full at `now`.
+    pub(crate) fn note_filled(&self, now: Duration) {
+        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.filled_at.store(nanoseconds.max(1), Ordering::Relaxed);
+    }
+
+    /// When a memtable was last found full.
+    pub(crate) fn filled_at(&self) -> Option<Duration> {
+        Some(self.filled_at.load(Ordering::Relaxed)).filter(|&at| at > 0).map(Duration::from_nanos)
     }
 
     pub(crate) fn check(&self) -> Result<()> {

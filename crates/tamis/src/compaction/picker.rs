@@ -29,7 +29,16 @@ use crate::{
 
 /// The most urgent compaction that can begin now.
 pub(crate) fn pick(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
-    let config = &PickerConfig::new(&version.options);
+    pick_by(version, busy, &PickerConfig::new(&version.options))
+}
+
+/// As [`pick`], while a keyspace is being filled: L0 may grow to twice its size before it is merged. Each merge rewrites the
+/// base level, so half as many of them write less; readers pay with more runs as long as it lasts.
+pub(crate) fn pick_patiently(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
+    pick_by(version, busy, &PickerConfig::new(&version.options).patient())
+}
+
+fn pick_by(version: &KeyspaceVersion, busy: &Busy, config: &PickerConfig) -> Option<Plan> {
     let pickers = version.partitions.iter().map(|partition| Picker::new(version.id, partition, busy, config));
     let pickers: Vec<_> = pickers.collect();
     let mut due: Vec<(f64, usize, &Picker<'_>)> = Vec::new();
@@ -108,7 +117,7 @@ impl<'a> Picker<'a> {
         if level == 0 {
             let runs = content.runs().iter().filter(|run| !self.busy.holds_any(run.tables())).count();
             let by_runs = runs as f64 / self.config.level0_runs as f64;
-            return by_runs.max(bytes as f64 / self.config.base_bytes as f64);
+            return by_runs.max(bytes as f64 / self.config.level0_bytes as f64);
         }
         // Levels above the base level should be empty.
         bytes as f64 / self.targets.of(level).max(1) as f64

@@ -6,7 +6,11 @@
 //! there is more than one keyspace, the log is synced before the flush is put in force. With one keyspace the log may
 //! lose its unsynced end, as ever: what is lost is newer than everything flushed.
 
-use std::{io::ErrorKind, sync::Arc, time::Duration};
+use std::{
+    io::ErrorKind,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tamis_vfs::Access;
 
@@ -279,7 +283,10 @@ impl Engine {
     /// See [`crate::Db::wait_for_compactions`].
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
         self.check_open()?;
-        self.wait_until(|engine| engine.is_idle(), Scheduler::failures)
+        self.scheduler.waiting_count.fetch_add(1, Ordering::SeqCst);
+        let result = self.wait_until(|engine| engine.is_idle(), Scheduler::failures);
+        self.scheduler.waiting_count.fetch_sub(1, Ordering::SeqCst);
+        result
     }
 
     /// See [`crate::Db::compact_range`].

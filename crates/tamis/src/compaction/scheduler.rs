@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Scheduler {
     pub(super) generation: AtomicU64,
     pub(super) is_stopping: AtomicBool,
     pub(super) is_sweeping: AtomicBool,
+    /// Threads that wait until no compaction is due.
+    pub(super) waiting_count: AtomicUsize,
     pub(super) gate: Mutex<()>,
     pub(super) work: Condvar,
     progress: Condvar,

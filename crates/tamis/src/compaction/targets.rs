@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// How many times as large L0 may get while a keyspace is being filled.
+const PATIENCE: usize = 2;
+
 /// What decides about compactions, derived from a keyspace's options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PickerConfig {
@@ -23,6 +26,8 @@ pub(crate) struct PickerConfig {
     pub(crate) size_ratio: u64,
     /// Runs at L0 at which they are merged.
     pub(crate) level0_runs: usize,
+    /// Bytes at L0 at which they are merged.
+    pub(crate) level0_bytes: u64,
     /// Size of a table in bytes.
     pub(crate) table_bytes: u64,
     /// The greatest target of the base level, in bytes.
@@ -42,6 +47,7 @@ impl PickerConfig {
         Self {
             size_ratio: u64::from(options.size_ratio.max(2)),
             level0_runs: options.level0_runs.max(1) as usize,
+            level0_bytes: level0_bytes.max(options.table_bytes),
             table_bytes: options.table_bytes,
             base_bytes: level0_bytes.max(options.table_bytes),
             level_count: LEVEL_COUNT_MAX,
@@ -49,6 +55,13 @@ impl PickerConfig {
             grandparent_bytes_max: options.table_bytes.saturating_mul(10),
             options: Arc::clone(options),
         }
+    }
+
+    /// The same with an L0 of twice the size.
+    pub(crate) fn patient(mut self) -> Self {
+        self.level0_runs = self.level0_runs.saturating_mul(PATIENCE);
+        self.level0_bytes = self.level0_bytes.saturating_mul(PATIENCE as u64);
+        self
     }
 
     /// Whether tables of both levels, each with its depth, are written alike, so that one can be moved without being

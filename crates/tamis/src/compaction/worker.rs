@@ -30,6 +30,8 @@ pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// The wait doubles with each failed compaction of a keyspace in a row, up to about a minute.
 const RETRY_DOUBLINGS_MAX: u32 = 7;
+/// A keyspace counts as being filled for so long after a memtable was full.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// A worker looks for work at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -213,7 +215,8 @@ impl Engine {
         };
         for keyspace in keyspaces.values().filter(may_compact) {
             let view = keyspace.view.load();
-            if let Some(plan) = picker::pick(&view.version, &state.busy)
+            let pick = if self.is_patient(keyspace, now) { picker::pick_patiently } else { picker::pick };
+            if let Some(plan) = pick(&view.version, &state.busy)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
             {
                 best = Some((Arc::clone(keyspace), plan));
@@ -223,6 +226,12 @@ impl Engine {
         state.busy.begin(&plan);
         state.compaction_count += 1;
         Some(Job::Compact(keyspace, Box::new(plan)))
+    }
+
+    /// Whether a keyspace is being filled: memtables follow each other closely, and nobody waits for compactions.
+    fn is_patient(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
+        let is_filled = keyspace.filled_at().is_some_and(|at| now.saturating_sub(at) < PATIENCE);
+        self.options.workers > 0 && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
     }
 
     /// A keyspace with a sealed memtable that nobody flushes.

@@ -67,12 +67,17 @@ impl Record {
     }
 }
 
-/// Puts numbered batches into the memtables; returns the bytes of their keys and values.
-fn insert(record: &Record) -> u64 {
-    let views: Vec<_> = record.keyspaces.iter().map(|keyspace| (keyspace.id, keyspace.view.load())).collect();
+/// Puts a numbered batch into the memtables; returns the bytes of its keys and values.
+fn insert(batch: &WriteBatch, keyspaces: &[Arc<KeyspaceState>]) -> u64 {
     let mut user_bytes = 0;
-    for entry in record.batches.iter().flat_map(WriteBatch::entries) {
-        if let Some((_, view)) = views.iter().find(|(id, _)| *id == entry.keyspace) {
+    // Mostly all entries are of one keyspace, whose memtable is looked for once.
+    let mut known = None;
+    for entry in batch.entries() {
+        if known.as_ref().is_none_or(|(id, _)| *id != entry.keyspace) {
+            let keyspace = keyspaces.iter().find(|keyspace| keyspace.id == entry.keyspace);
+            known = keyspace.map(|keyspace| (keyspace.id, keyspace.view.load()));
+        }
+        if let Some((_, view)) = &known {
             view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             user_bytes += (entry.key.len() + entry.value.len()) as u64;
         }
@@ -102,6 +107,9 @@ impl Engine {
     /// Leads a group: as few records as the bound on their size allows. A batch for a keyspace that is gone fails alone.
     fn lead(&self, own: Request, followers: Vec<Request>) -> (Result<()>, Vec<Result<()>>) {
         let mut log = self.log.lock();
+        if followers.is_empty() {
+            return (self.commit_alone(log.as_mut(), own), Vec::new());
+        }
         let mut results = Vec::with_capacity(1 + followers.len());
         let mut record = Record::default();
         for request in std::iter::once(own).chain(followers) {
@@ -124,6 +132,24 @@ impl Engine {
         (own, results)
     }
 
+    /// Commits the batch of a writer that leads nobody: the same steps, without the lists of a group.
+    fn commit_alone(&self, state: Option<&mut LogState>, request: Request) -> Result<()> {
+        let Request { mut batch, durability } = request;
+        let Some(state) = state else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
+        let Some(id) = batch.only_keyspace() else {
+            let keyspaces = self.keyspaces_of(&batch)?;
+            return self.commit_record(state, std::slice::from_mut(&mut batch), &keyspaces, durability);
+        };
+        let keyspaces = self.keyspaces.load();
+        let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
+        self.commit_record(
+            state,
+            std::slice::from_mut(&mut batch),
+            std::slice::from_ref(keyspace),
+            durability,
+        )
+    }
+
     /// The keyspaces that a batch writes to.
     fn keyspaces_of(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
         let keyspaces = self.keyspaces.load();
@@ -139,44 +165,67 @@ impl Engine {
         let mut record = std::mem::take(record);
         let count = record.batches.len();
         let result = match state {
-            Some(state) => self.commit_record(state, &mut record),
+            Some(state) => {
+                self.commit_record(state, &mut record.batches, &record.keyspaces, record.durability)
+            }
             None => Err(Error::ReadOnly { path: self.folder.clone() }),
         };
         results.extend(std::iter::repeat_n(result, count));
     }
 
-    /// One record: log, memtables, publish.
-    fn commit_record(&self, state: &mut LogState, record: &mut Record) -> Result<()> {
+    /// One record: log, memtables, publish. `keyspaces` are those of the batches, each once.
+    fn commit_record(
+        &self,
+        state: &mut LogState,
+        batches: &mut [WriteBatch],
+        keyspaces: &[Arc<KeyspaceState>],
+        durability: Durability,
+    ) -> Result<()> {
         self.check_writable()?;
-        self.make_room(state, &record.keyspaces);
+        self.make_room(state, keyspaces);
         let mut last_sequence = state.last_sequence;
-        for batch in &mut record.batches {
+        for batch in &mut *batches {
             batch.seal(last_sequence + 1);
             last_sequence += batch.sequence_count();
         }
-        let parts: Vec<&[u8]> = record.batches.iter().map(WriteBatch::bytes).collect();
         // The log may go on to another segment by itself: the number from before is a lower bound.
         let segment = state.log.number();
-        let now = self.runtime.clock.now();
-        if let Err(error) = state.log.append(&parts, record.durability, now) {
+        if let Err(error) = self.log_record(state, batches, durability) {
             self.note_refusal(state, &error);
             return Err(error);
         }
-        if state.log.deferred_since() == Some(now) {
+        for keyspace in keyspaces {
+            keyspace.view.load().memtable.note_segment(segment);
+        }
+        let user_bytes = batches.iter().map(|batch| insert(batch, keyspaces)).sum();
+        state.last_sequence = last_sequence;
+        self.snapshots.publish(last_sequence);
+        let sum = |count: fn(&WriteBatch) -> usize| batches.iter().map(count).sum::<usize>() as u64;
+        self.metrics.writes.add(batches.len() as u64);
+        self.metrics.entries_written.add(sum(WriteBatch::len));
+        self.metrics.user_bytes_written.add(user_bytes);
+        self.metrics.log_bytes_written.add(FRAME_HEADER_BYTES as u64 + sum(WriteBatch::size_bytes));
+        self.bound_log(state);
+        Ok(())
+    }
+
+    /// Appends numbered batches as one record.
+    fn log_record(&self, state: &mut LogState, batches: &[WriteBatch], durability: Durability) -> Result<()> {
+        let now = match durability {
+            Durability::Deferred => self.runtime.clock.now(),
+            _ => Duration::ZERO,
+        };
+        match batches {
+            [batch] => state.log.append(&[batch.bytes()], durability, now)?,
+            _ => {
+                let parts: Vec<&[u8]> = batches.iter().map(WriteBatch::bytes).collect();
+                state.log.append(&parts, durability, now)?;
+            }
+        }
+        if durability == Durability::Deferred && state.log.deferred_since() == Some(now) {
             // The first that waits in the process: a worker sees to it that it does not wait long.
             self.scheduler.wake();
         }
-        for keyspace in &record.keyspaces {
-            keyspace.view.load().memtable.note_segment(segment);
-        }
-        let user_bytes = insert(record);
-        state.last_sequence = last_sequence;
-        self.snapshots.publish(last_sequence);
-        self.metrics.writes.add(record.batches.len() as u64);
-        self.metrics.entries_written.add(record.batches.iter().map(|batch| batch.len() as u64).sum());
-        self.metrics.user_bytes_written.add(user_bytes);
-        self.metrics.log_bytes_written.add((FRAME_HEADER_BYTES + record.size_bytes) as u64);
-        self.bound_log(state);
         Ok(())
     }
 
@@ -185,6 +234,7 @@ impl Engine {
         let mut is_sealed = false;
         for keyspace in touched {
             if is_full(keyspace) {
+                keyspace.note_filled(self.runtime.clock.now());
                 is_sealed |= keyspace.seal();
             }
         }
@@ -236,7 +286,7 @@ impl Engine {
         for id in batch.keyspaces() {
             let keyspaces = self.keyspaces.load();
             let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
-            if is_full(keyspace) && keyspace.view.load().sealed.len() >= SEALED_COUNT_MAX {
+            if keyspace.view.load().sealed.len() >= SEALED_COUNT_MAX && is_full(keyspace) {
                 let keyspace = Arc::clone(keyspace);
                 drop(keyspaces);
                 self.wait_for_flush(&keyspace)?;

@@ -137,6 +137,12 @@ impl<T, R> GroupQueue<T, R> {
             queue.has_leader = true;
             item
         };
+        if queue.waiting.is_empty() {
+            drop(queue);
+            let (own, _) = lead(item, Vec::new());
+            self.pass_lead();
+            return own;
+        }
         let count = queue.waiting.len().min(GROUP_COUNT_MAX);
         let members: Vec<_> = queue.waiting.drain(..count).collect();
         drop(queue);

@@ -10,7 +10,7 @@
 
 use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
 
-use super::super::{RangePick, RangeRequest, pick, pick_range};
+use super::super::{RangePick, RangeRequest, pick, pick_patiently, pick_range};
 use crate::{
     compaction::{
         plan::{Busy, Plan},
@@ -28,6 +28,19 @@ use crate::{
 #[test]
 fn leveled() {
     run_file("picker.txt");
+}
+
+#[test]
+fn a_fill_lets_level0_grow_to_twice_its_runs() {
+    let of = |count: u32| {
+        let runs: Vec<String> = (1..=count).rev().map(|age| format!("L0@{age} {age}:a..z:60")).collect();
+        version(&["runs=4"], runs.iter().map(String::as_str))
+    };
+    let busy = Busy::default();
+    for count in 1..12 {
+        assert_eq!(pick(&of(count), &busy).is_some(), count >= 4, "{count} runs");
+        assert_eq!(pick_patiently(&of(count), &busy).is_some(), count >= 8, "{count} runs");
+    }
 }
 
 #[derive(Default)]
