@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::{Mutex, RwLock};
 use tamis_filter::Digester;
 use tamis_vfs::{Lock, Vfs};
@@ -108,6 +108,19 @@ impl KeyspaceState {
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
         })
+    }
+
+    /// As [`KeyspaceState::read_point`], for a read that ends soon: nothing is counted, so that threads do not meet.
+    pub(crate) fn read_point_now(&self, snapshots: &Snapshots) -> (Guard<Arc<ReadView>>, Sequence) {
+        let mut view = self.view.load();
+        loop {
+            let sequence = snapshots.visible();
+            let now = self.view.load();
+            if Arc::ptr_eq(&view, &now) {
+                return (view, sequence);
+            }
+            view = now;
+        }
     }
 
     /// A view and a sequence number that belong together, see the head of this file.

@@ -87,8 +87,8 @@ impl<C: Cursor> MergeCursor<C> {
         let lanes: Vec<_> =
             cursors.into_iter().map(|cursor| Lane { cursor, head: 0, is_valid: false }).collect();
         Self {
-            losers: vec![0; lanes.len()],
-            winners: vec![0; 2 * lanes.len()],
+            losers: vec![0; if lanes.len() > 1 { lanes.len() } else { 0 }],
+            winners: vec![0; if lanes.len() > 1 { 2 * lanes.len() } else { 0 }],
             lanes,
             least: 0,
             runner_up: None,
@@ -142,6 +142,11 @@ impl<C: Cursor> MergeCursor<C> {
     #[expect(clippy::indexing_slicing, reason = "nodes are numbered from 1 to twice the number of lanes")]
     fn build(&mut self) {
         let lane_count = self.lanes.len();
+        self.runner_up = None;
+        if lane_count <= 1 {
+            self.is_valid = self.lanes.first().is_some_and(|lane| lane.is_valid);
+            return;
+        }
         for lane in 0..lane_count {
             self.winners[lane_count + lane] = lane;
         }
@@ -151,8 +156,7 @@ impl<C: Cursor> MergeCursor<C> {
             self.winners[node] = winner;
             self.losers[node] = loser;
         }
-        self.least = self.winners.get(1).copied().unwrap_or(0);
-        self.runner_up = None;
+        self.least = self.winners[1];
         self.is_valid = self.lanes.get(self.least).is_some_and(|lane| lane.is_valid);
     }
 
@@ -161,7 +165,7 @@ impl<C: Cursor> MergeCursor<C> {
     fn settle(&mut self) {
         let is_least_still = match self.runner_up {
             Some(runner_up) => !self.is_before(runner_up, self.least),
-            None => self.lanes.len() == 1,
+            None => self.losers.is_empty(),
         };
         if !is_least_still {
             self.replay();
@@ -238,6 +242,13 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        if self.lanes.len() > 1 {
+            // What the lanes wait for in memory then comes for all of them at once.
+            self.is_valid = false;
+            for lane in &mut self.lanes {
+                lane.cursor.expect_seek(key, sequence)?;
+            }
+        }
         self.seek_lanes(true, |cursor| cursor.seek(key, sequence))
     }
 

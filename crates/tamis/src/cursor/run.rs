@@ -24,6 +24,31 @@ pub(crate) trait RunSource: Send {
     /// The largest user key of a table (`table_index` below the count), without reading.
     fn largest_key(&self, table_index: usize) -> &[u8];
     fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
+
+    /// The number of tables that end before `key`.
+    fn position(&self, key: &[u8]) -> usize {
+        partition_point(self.table_count(), |table_index| self.largest_key(table_index) < key)
+    }
+
+    /// Makes a cursor one over another table; on an error it is over any and not valid.
+    fn change_cursor(&self, cursor: &mut Self::Cursor, table_index: usize) -> Result<()> {
+        *cursor = self.open_cursor(table_index)?;
+        Ok(())
+    }
+}
+
+/// How many numbers below `count` satisfy a predicate that holds up to some number.
+fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut lower, mut upper) = (0, count);
+    while lower < upper {
+        let middle = lower.midpoint(upper);
+        if is_before(middle) {
+            lower = middle + 1;
+        } else {
+            upper = middle;
+        }
+    }
+    lower
 }
 
 /// See the head of this file, and [`super`] for the contract.
@@ -38,15 +63,25 @@ impl<S: RunSource> RunCursor<S> {
         Self { source, open: None }
     }
 
+    /// Opens a table, unless it is open.
+    fn open(&mut self, table_index: usize) -> Result<&mut S::Cursor> {
+        match &mut self.open {
+            Some((open_index, _)) if *open_index == table_index => {}
+            Some((open_index, cursor)) => {
+                if let Err(error) = self.source.change_cursor(cursor, table_index) {
+                    self.close();
+                    return Err(error);
+                }
+                *open_index = table_index;
+            }
+            none => *none = Some((table_index, self.source.open_cursor(table_index)?)),
+        }
+        Ok(self.open.as_mut().map(|(_, cursor)| cursor).expect("opened above"))
+    }
+
     /// Opens a table, unless it is open, and seeks in it.
     fn enter(&mut self, table_index: usize, seek: impl FnOnce(&mut S::Cursor) -> Result<()>) -> Result<()> {
-        let mut cursor = match self.open.take() {
-            Some((open_index, cursor)) if open_index == table_index => cursor,
-            _ => self.source.open_cursor(table_index)?,
-        };
-        let result = seek(&mut cursor);
-        self.open = Some((table_index, cursor));
-        result
+        seek(self.open(table_index)?)
     }
 
     fn close(&mut self) {
@@ -76,20 +111,6 @@ impl<S: RunSource> RunCursor<S> {
         }
         Ok(())
     }
-
-    /// The number of tables at the head of the run that satisfy a predicate which holds up to some table.
-    fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut lower, mut upper) = (0, self.source.table_count());
-        while lower < upper {
-            let middle = lower.midpoint(upper);
-            if is_before(middle) {
-                lower = middle + 1;
-            } else {
-                upper = middle;
-            }
-        }
-        lower
-    }
 }
 
 impl<S: RunSource> Cursor for RunCursor<S> {
@@ -107,8 +128,16 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.go_on_backward()
     }
 
+    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        let table_index = self.source.position(key);
+        if table_index == self.source.table_count() {
+            return Ok(());
+        }
+        self.open(table_index)?.expect_seek(key, sequence)
+    }
+
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let table_index = self.partition_point(|table_index| self.source.largest_key(table_index) < key);
+        let table_index = self.source.position(key);
         if table_index == self.source.table_count() {
             self.close();
             return Ok(());
@@ -119,7 +148,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
     }
 
     fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let table_count = self.partition_point(|table_index| {
+        let table_count = partition_point(self.source.table_count(), |table_index| {
             let smallest = self.source.smallest_key(table_index);
             smallest < key || (is_inclusive && smallest == key)
         });

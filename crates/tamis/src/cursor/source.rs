@@ -57,6 +57,10 @@ impl Cursor for Source {
         Ok(())
     }
 
+    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        either!(self, cursor => cursor.expect_seek(key, sequence))
+    }
+
     fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         either!(self, cursor => cursor.seek_back(key, is_inclusive))?;
         self.judge(|verdict, found| verdict.is_settled_backward(key, found));

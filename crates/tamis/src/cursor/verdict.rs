@@ -15,7 +15,7 @@ pub(crate) struct Verdict {
     pub(crate) metrics: Arc<Metrics>,
     /// The table's level.
     pub(crate) level: usize,
-    pub(crate) range: KeyRange,
+    pub(crate) range: Arc<KeyRange>,
 }
 
 impl Verdict {

@@ -15,7 +15,7 @@
 //! Memtables may get entries while the cursor walks: they are newer than the snapshot and never shown, and every skip
 //! compares by order and not by equality, so that they do not lead it astray.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use super::{Cursor, bounded::KeyRange};
 use crate::{
@@ -40,17 +40,51 @@ enum State {
 pub(crate) struct VisibleCursor<C> {
     source: C,
     snapshot: Sequence,
-    range: KeyRange,
+    range: Arc<KeyRange>,
     state: State,
     /// Backward: the entry's key. While the cursor moves: the key whose entries are being left.
     key: Vec<u8>,
-    value: Slice,
+    /// Backward: the entry's value.
+    value: Value,
+}
+
+/// Values up to this length are copied: that costs less than a hold on their block.
+const COPIED_LENGTH_MAX: usize = 512;
+
+/// A value that outlives the source's stay at its entry.
+struct Value {
+    /// Where it was short.
+    copy: Vec<u8>,
+    /// Where it was not.
+    held: Option<Slice>,
+}
+
+impl Value {
+    fn take(&mut self, source: &impl Cursor) {
+        let value = source.value();
+        self.copy.clear();
+        if value.len() <= COPIED_LENGTH_MAX {
+            self.copy.extend_from_slice(value);
+            self.held = None;
+        } else {
+            self.held = Some(source.value_slice());
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.held.as_deref().unwrap_or(&self.copy)
+    }
+
+    fn slice(&self) -> Slice {
+        self.held.clone().unwrap_or_else(|| Slice::from(self.copy.as_slice()))
+    }
 }
 
 impl<C: Cursor> VisibleCursor<C> {
     /// Shows the entries of `source` in `range` as of `snapshot`.
-    pub(crate) fn new(source: C, snapshot: Sequence, range: KeyRange) -> Self {
-        let value = Slice::from(b"".as_slice());
+    pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
+        let value = Value { copy: Vec::new(), held: None };
+        let range = range.into();
         Self { source, snapshot, range, state: State::Invalid, key: Vec::new(), value }
     }
 
@@ -161,13 +195,13 @@ impl<C: Cursor> VisibleCursor<C> {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         debug_assert!(self.is_valid());
-        if self.state == State::Backward { &self.value } else { self.source.value() }
+        if self.state == State::Backward { self.value.bytes() } else { self.source.value() }
     }
 
     /// The value with its own hold on the bytes.
     pub(crate) fn value_slice(&self) -> Slice {
         debug_assert!(self.is_valid());
-        if self.state == State::Backward { self.value.clone() } else { self.source.value_slice() }
+        if self.state == State::Backward { self.value.slice() } else { self.source.value_slice() }
     }
 
     /// Shows the first visible entry at or after the source's place, which is no older version of a key passed.
@@ -236,8 +270,7 @@ impl<C: Cursor> VisibleCursor<C> {
     fn show_backward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
             copy_key(&mut self.key, &self.source);
-            if let Some(value) = self.take_newest_visible()? {
-                self.value = value;
+            if self.take_newest_visible()? {
                 self.state = State::Backward;
                 return Ok(());
             }
@@ -245,30 +278,35 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(())
     }
 
-    /// The value of the visible version of `key`, at whose oldest version the source stands and which it leaves.
-    fn take_newest_visible(&mut self) -> Result<Option<Slice>> {
-        let mut visible = None;
+    /// Takes the value of the visible version of `key`, at whose oldest version the source stands and which it leaves;
+    /// `false` where there is none.
+    fn take_newest_visible(&mut self) -> Result<bool> {
+        let mut is_visible = false;
         for _ in 0..STEP_COUNT_MAX {
             if self.source.sequence() > self.snapshot {
                 self.pass_key_back()?;
-                return Ok(visible);
+                return Ok(is_visible);
             }
-            visible = self.value_of_put();
+            is_visible = self.take_value_of_put();
             self.source.prev()?;
             if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
-                return Ok(visible);
+                return Ok(is_visible);
             }
         }
         if self.source.sequence() <= self.snapshot {
             self.source.seek(&self.key, self.snapshot)?;
-            visible = self.value_of_put();
+            is_visible = self.take_value_of_put();
         }
         self.source.seek_back(&self.key, false)?;
-        Ok(visible)
+        Ok(is_visible)
     }
 
-    fn value_of_put(&self) -> Option<Slice> {
-        (self.source.is_valid() && self.source.kind() == Kind::Put).then(|| self.source.value_slice())
+    fn take_value_of_put(&mut self) -> bool {
+        let is_put = self.source.is_valid() && self.source.kind() == Kind::Put;
+        if is_put {
+            self.value.take(&self.source);
+        }
+        is_put
     }
 }
 

@@ -5,17 +5,25 @@
 //! tables of a scan share one [`RangeProbe`], both directions share one answer, and a denied table's file is opened but none
 //! of its blocks is read. Tombstones are keys like all others (see `table/filter_block.rs`): what is denied hides nothing.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use tamis_filter::RangeProbe;
 
 use crate::{
-    cache::table::TableCache, cursor::bounded::KeyRange, table::reader::TableReader, version::handle::Table,
+    cache::table::TableCache,
+    cursor::bounded::KeyRange,
+    table::reader::TableReader,
+    version::{
+        handle::Table,
+        level::{KeyBounds, Run},
+    },
 };
 
 /// The tables of a run that take part.
 pub(crate) struct AdmittedRun {
-    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) run: Arc<Run>,
+    /// Their positions in the run.
+    pub(crate) tables: Range<usize>,
     /// The level, where a filter was asked and whether it was right is to be found out.
     pub(crate) asked_level: Option<usize>,
 }
@@ -29,9 +37,10 @@ pub(crate) struct Admission<'a> {
 
 impl Admission<'_> {
     /// The tables of a run within the range; `None` where none of them can hold a key of it.
-    pub(crate) fn admit(&self, level: usize, tables: &[Arc<Table>]) -> Option<AdmittedRun> {
+    pub(crate) fn admit(&self, level: usize, run: &Arc<Run>, bounds: KeyBounds<'_>) -> Option<AdmittedRun> {
         let mut asked_level = None;
-        match tables {
+        let tables = run.range_within(bounds);
+        match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
             // A table that can't be opened says so when it is read.
             [table] if self.is_inside(table) => {
@@ -49,7 +58,7 @@ impl Admission<'_> {
             }
             _ => {}
         }
-        Some(AdmittedRun { tables: tables.to_vec(), asked_level })
+        Some(AdmittedRun { run: Arc::clone(run), tables, asked_level })
     }
 
     /// Whether the range lies between the ends of a table without touching them.

@@ -4,7 +4,7 @@
 //! that a memtable answers is not hashed at all. A run is left without touching a block when no table of it covers the
 //! key, or when the table's filter says no.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use tamis_filter::Probe;
 
@@ -13,11 +13,14 @@ use crate::{
     key::{Kind, Sequence, check_key},
     slice::Slice,
     state::{Engine, KeyspaceState, ReadView},
-    table::{environment::ReadCost, reader::Found},
+    table::{environment::ReadCost, reader::Found, slot::NamedTable},
+    version::handle::Table,
 };
 
 /// Keys of a [`Engine::multi_get`] whose filters are brought near together.
 const GROUP_COUNT: usize = 16;
+/// Runs whose filters a get brings near together.
+const ASKED_TOGETHER: usize = 8;
 
 /// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
 fn get_in_memory(view: &ReadView, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
@@ -36,7 +39,7 @@ impl Engine {
         check_key(key)?;
         self.check_open()?;
         keyspace.check()?;
-        let (view, visible) = keyspace.read_point(&self.snapshots);
+        let (view, visible) = keyspace.read_point_now(&self.snapshots);
         self.metrics.point_reads.add(1);
         self.get_in(&view, &self.probe(key), snapshot.unwrap_or(visible))
     }
@@ -123,30 +126,62 @@ impl Engine {
     ) -> Result<Option<Found>> {
         let key = probe.key();
         let Some(partition) = view.version.partition_of(key) else { return Ok(None) };
-        for (level, runs) in partition.levels.iter().enumerate() {
-            for run in runs.runs() {
-                let Some(table) = run.table_of(key) else { continue };
-                let reader = self.tables.reader(table)?;
-                let counters = self.metrics.filters.get(level);
-                let is_asked = reader.has_filter();
-                if is_asked {
-                    counters.inspect(|level| level.asked.add(1));
-                    if !reader.may_contain(probe) {
-                        counters.inspect(|level| level.denied.add(1));
-                        continue;
+        let mut candidates =
+            partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
+        loop {
+            // The filters of several runs are brought near together, so that their misses overlap.
+            let mut next = [None; ASKED_TOGETHER];
+            let mut count = 0;
+            for (slot, candidate) in next.iter_mut().zip(&mut candidates) {
+                *slot = Some(candidate);
+                count += 1;
+            }
+            let group = next.iter().flatten();
+            // Without sharing each of these looks would cost a digest.
+            if count > 1 && self.shares_digests.load(Ordering::Relaxed) {
+                for (_, table) in group.clone() {
+                    if let Some(reader) = table.slot().get() {
+                        reader.prefetch(probe);
                     }
-                }
-                if let Some(found) = reader.get(key, sequence, cost)? {
-                    if is_asked {
-                        counters.inspect(|level| level.useful.add(1));
-                    }
-                    return Ok(Some(found));
-                }
-                if is_asked {
-                    reader.note_in_vain();
                 }
             }
+            for &(level, table) in group {
+                if let Some(found) = self.find_in_table(table, level, probe, sequence, cost)? {
+                    return Ok(Some(found));
+                }
+            }
+            if count < ASKED_TOGETHER {
+                return Ok(None);
+            }
         }
-        Ok(None)
+    }
+
+    fn find_in_table(
+        &self,
+        table: &Arc<Table>,
+        level: usize,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        cost: &mut ReadCost,
+    ) -> Result<Option<Found>> {
+        let reader = self.tables.reader(table)?;
+        let counters = self.metrics.filters.get(level);
+        let is_asked = reader.has_filter();
+        if is_asked {
+            counters.inspect(|level| level.asked.add(1));
+            if !reader.may_contain(probe) {
+                counters.inspect(|level| level.denied.add(1));
+                return Ok(None);
+            }
+        }
+        let found = reader.get(probe.key(), sequence, cost)?;
+        match &found {
+            _ if !is_asked => {}
+            Some(_) => {
+                counters.inspect(|level| level.useful.add(1));
+            }
+            None => reader.note_in_vain(),
+        }
+        Ok(found)
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct ScanSource {
     view: Arc<ReadView>,
     tables: Arc<TableCache>,
     sequence: Sequence,
-    range: KeyRange,
+    range: Arc<KeyRange>,
     /// The range is that of a prefix: its lower bound.
     is_prefix: bool,
     digester: Digester,
@@ -99,16 +99,17 @@ impl ScanSource {
         }
         let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
         for run in self.runs.get_or_init(|| self.admitted_runs()) {
-            let cursor = RunCursor::new(TablesOfRun::new(&run.tables, &self.tables));
+            let tables = TablesOfRun::new(&run.run, run.tables.clone(), &self.tables);
+            let cursor = RunCursor::new(tables);
             sources.push(match run.asked_level.filter(|_| !is_judged) {
                 None => Source::Run(cursor),
                 Some(level) => {
-                    let (metrics, range) = (Arc::clone(self.tables.metrics()), self.range.clone());
+                    let (metrics, range) = (Arc::clone(self.tables.metrics()), Arc::clone(&self.range));
                     Source::Judged(cursor, Some(Box::new(Verdict { metrics, level, range })))
                 }
             });
         }
-        VisibleCursor::new(MergeCursor::new(sources), self.sequence, self.range.clone())
+        VisibleCursor::new(MergeCursor::new(sources), self.sequence, Arc::clone(&self.range))
     }
 
     fn admitted_runs(&self) -> Vec<AdmittedRun> {
@@ -124,7 +125,7 @@ impl ScanSource {
         let admission = Admission { tables: &self.tables, range: &self.range, probe: &probe };
         let partitions = self.view.version.partitions_within(bounds).iter();
         let runs = partitions.flat_map(|partition| partition.runs());
-        let admitted = runs.filter_map(|(level, run)| admission.admit(level, run.tables_within(bounds)));
+        let admitted = runs.filter_map(|(level, run)| admission.admit(level, run, bounds));
         let admitted = admitted.collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
         admitted
@@ -372,7 +373,7 @@ impl Engine {
             view,
             tables: Arc::clone(&self.tables),
             sequence: snapshot.unwrap_or(visible),
-            range: KeyRange { lower: bounds.0, upper: bounds.1 },
+            range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
             is_prefix,
             digester: self.digester.clone(),
             runs: OnceLock::new(),

@@ -22,6 +22,11 @@ use crate::{
     slice::Slice,
 };
 
+/// Room for a key of usual length, so that it is put together without allocating again.
+const KEY_CAPACITY: usize = 48;
+/// Blocks after which a cursor that goes from table to table adds its counts to the database's.
+const COUNTED_BLOCKS: u64 = 64;
+
 /// The block that a cursor stands in, with its own hold on the bytes.
 #[derive(Debug)]
 enum HeldBlock {
@@ -59,7 +64,11 @@ pub(crate) struct TableCursor {
     held: HeldBlock,
     /// Number of the block held; meaningless while none is held.
     block: usize,
+    /// Where the block held begins and ends in the file.
     offset: u64,
+    end: u64,
+    /// The block that follows was asked for.
+    is_next_near: bool,
     layout: Layout,
     entry: usize,
     is_valid: bool,
@@ -98,14 +107,29 @@ impl TableCursor {
             held: HeldBlock::None,
             block: 0,
             offset: 0,
+            end: 0,
+            is_next_near: false,
             layout: Layout::default(),
             entry: 0,
             is_valid: false,
-            key: Vec::new(),
+            key: Vec::with_capacity(KEY_CAPACITY),
             sequence: 0,
             kind: Kind::Put,
             value: (0, 0),
         }
+    }
+
+    /// Makes it a cursor over another table, not valid. Its memory is kept.
+    pub(crate) fn change_table(&mut self, table: &Arc<TableReader>) {
+        self.is_valid = false;
+        if Arc::ptr_eq(&self.table, table) {
+            return;
+        }
+        self.held = HeldBlock::None;
+        if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
+            std::mem::take(&mut self.cost).add_to(&self.table.environment().metrics);
+        }
+        self.table = Arc::clone(table);
     }
 
     fn entries(&self) -> Block<'_> {
@@ -130,7 +154,8 @@ impl TableCursor {
             }
             BlockRef::Memory(block) => HeldBlock::Memory(block),
         };
-        (self.block, self.offset, self.layout) = (block, extent.0, layout);
+        (self.block, self.offset, self.end, self.layout) = (block, extent.0, extent.1, layout);
+        self.is_next_near = false;
         Ok(())
     }
 
@@ -213,6 +238,19 @@ impl Cursor for TableCursor {
         self.stand_at_or_after(block, rank)
     }
 
+    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        self.is_valid = false;
+        if !self.table.data().is_mapped() {
+            return Ok(());
+        }
+        let index = self.table.index()?;
+        let block = index.block_of(key, sequence);
+        if let Some((start, _)) = index.extent(block) {
+            self.table.data().prefetch(start);
+        }
+        Ok(())
+    }
+
     fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.is_valid = false;
         let block = self.table.index()?.block_back_of(key, is_inclusive);
@@ -223,11 +261,21 @@ impl Cursor for TableCursor {
 
     fn next(&mut self) -> Result<()> {
         self.is_valid = false;
+        if !self.is_next_near {
+            // Whoever takes a second entry mostly goes on; the processor itself looks ahead within a page only.
+            self.is_next_near = true;
+            self.table.data().prefetch(self.end);
+        }
         self.stand_at_or_after(self.block, self.entry + 1)
     }
 
     fn prev(&mut self) -> Result<()> {
         self.is_valid = false;
+        if !self.is_next_near {
+            self.is_next_near = true;
+            // Mostly the block before has the same length.
+            self.table.data().prefetch(self.offset.saturating_sub(self.end - self.offset));
+        }
         self.stand_before(self.block, self.entry)
     }
 

@@ -70,6 +70,21 @@ impl DataBlocks {
         Self { source, file_number, verified }
     }
 
+    /// Whether blocks are used where they lie in the file.
+    #[inline]
+    pub(super) fn is_mapped(&self) -> bool {
+        self.source.file.mapping().is_some()
+    }
+
+    /// Asks for what a search of the block at `start` reads first, where the table is mapped.
+    #[inline]
+    pub(super) fn prefetch(&self, start: u64) {
+        let rest = self.source.file.mapping().zip(usize::try_from(start).ok());
+        if let Some(block) = rest.and_then(|(bytes, start)| bytes.get(start..)) {
+            prefetch_search(block);
+        }
+    }
+
     /// The content of a block that lies at `extent`. `fills_cache` is false for jobs that read a table once.
     pub(super) fn load(
         &self,

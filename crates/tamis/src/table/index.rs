@@ -1,8 +1,9 @@
 //! The block index of a table: built while blocks are written, read whole at open and used in place.
 //!
-//! A search compares 8-byte heads of the separators as integers: first among every 64th head, copied into memory of its own
-//! at open so that it stays in the nearest cache, then within 64 neighbours (eight cache lines). Whole separators are
-//! compared only among equal heads. Positions and counts are arrays beside the heads, read once per search.
+//! A search compares 8-byte heads of the separators as integers: first among every 16th head, copied into memory of its own
+//! at open so that it stays in the nearest caches, then within 16 neighbours. Those lie in two or three cache lines, which
+//! are asked for together with those of the positions beside them: a search waits for memory once. Whole separators are
+//! compared only among equal heads.
 //!
 //! Invariant: separators ascend; equal ones are the blocks over which one key's versions go on ("continued").
 
@@ -16,7 +17,9 @@ use crate::{
 };
 
 /// Every how many heads one is copied into the sample.
-const SAMPLE_INTERVAL: usize = 64;
+const SAMPLE_INTERVAL: usize = 16;
+/// Bytes of a line of the processor's caches.
+const CACHE_LINE: usize = 64;
 
 /// Collects one record per block.
 #[derive(Debug, Default)]
@@ -231,6 +234,22 @@ impl Index {
         Some((low, usize::try_from(within).ok()?))
     }
 
+    /// Asks for the heads and positions of the sample interval that begins with block `start`.
+    #[inline]
+    fn prefetch_window(&self, start: usize) {
+        let bytes = self.bytes.as_ref();
+        let width = if self.is_packed { 8 } else { 4 };
+        let heads = INDEX_HEADER_LENGTH + INDEX_HEAD_LENGTH * start;
+        let positions = self.positions_start + width * start;
+        for (from, length) in
+            [(heads, INDEX_HEAD_LENGTH * SAMPLE_INTERVAL), (positions, width * SAMPLE_INTERVAL)]
+        {
+            for offset in (0..=length).step_by(CACHE_LINE) {
+                tamis_bits::prefetch(bytes, from + offset);
+            }
+        }
+    }
+
     /// How many separators are below `key`, or at most `key` where `is_inclusive`.
     fn rank(&self, key: &[u8], is_inclusive: bool) -> usize {
         let Some(suffix) = key.strip_prefix(&*self.prefix) else {
@@ -240,9 +259,11 @@ impl Index {
         // Heads at or below `head` end within one sample interval.
         let samples = self.sample.partition_point(|&sample| sample <= head);
         let start = samples.saturating_sub(1) * SAMPLE_INTERVAL;
+        self.prefetch_window(start);
         let heads = self.heads();
         let window = heads.get(start..(start + SAMPLE_INTERVAL).min(heads.len())).unwrap_or_default();
-        let upper = start + window.partition_point(|bytes| u64::from_le_bytes(*bytes) <= head);
+        let count = |bytes: &[u8; INDEX_HEAD_LENGTH]| usize::from(u64::from_le_bytes(*bytes) <= head);
+        let upper = start + window.iter().map(count).sum::<usize>();
         let is_equal =
             |block: usize| heads.get(block).is_some_and(|bytes| u64::from_le_bytes(*bytes) == head);
         if upper == 0 || !is_equal(upper - 1) {

@@ -2,7 +2,9 @@
 //!
 //! The file is written under its temporary name; [`TableWriter::finish`] syncs it, renames it and syncs the folder, so that a
 //! table is seen whole or not at all. A writer that is dropped before leaves a temporary file, which the next open sweeps;
-//! [`TableWriter::abandon`] removes it at once. Bytes are handed on in pieces of [`WRITE_BYTES`].
+//! [`TableWriter::abandon`] removes it at once. Bytes are handed on in pieces of [`WRITE_BYTES`], each at a multiple of it: the
+//! page cache then keeps a piece in one huge page, and a mapping of the file needs one entry of the processor's address
+//! tables for it instead of 512. With random reads over more data than those tables cover that is half of their cost.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,8 +36,8 @@ use crate::{
     options::{Compression, TableFilter},
 };
 
-/// Bytes that are gathered before they are given to the file.
-const WRITE_BYTES: usize = 1 << 20;
+/// Bytes that are gathered before they are given to the file: a huge page on the machines that have them.
+const WRITE_BYTES: usize = 2 << 20;
 
 /// How a table is written.
 #[derive(Debug, Clone)]
@@ -215,7 +217,8 @@ impl TableWriter {
         if let Some((last_key, _)) = &self.last {
             self.last_key_of_previous.get_or_insert_default().clone_from(last_key);
         }
-        if self.buffer.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+        let whole = self.buffer.len() / WRITE_BYTES * WRITE_BYTES;
+        if whole > 0 { self.write_out(whole) } else { Ok(()) }
     }
 
     /// Compresses `content` into `stored` where that saves an eighth; gives the compression that is used.
@@ -242,10 +245,12 @@ impl TableWriter {
         Ok(if saves { kind } else { COMPRESSION_NONE })
     }
 
-    fn write_out(&mut self) -> Result<()> {
-        self.file.append(&self.buffer).map_err(|source| Error::io("write", &self.temporary, source))?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+    /// Gives the first `length` bytes of the buffer to the file.
+    fn write_out(&mut self, length: usize) -> Result<()> {
+        let bytes = self.buffer.get(..length).unwrap_or_default();
+        self.file.append(bytes).map_err(|source| Error::io("write", &self.temporary, source))?;
+        self.written += length as u64;
+        self.buffer.drain(..length);
         Ok(())
     }
 
@@ -301,7 +306,7 @@ impl TableWriter {
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();
         put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, &records);
-        self.write_out()?;
+        self.write_out(self.buffer.len())?;
         self.publish()?;
         self.tell(refusals);
         Ok(TableSummary { file_bytes: self.written, ..properties.summary })

@@ -6,9 +6,15 @@
 //! 3. For one key, what a level holds is newer than what any deeper level holds, and what a run holds is newer than
 //!    what the runs behind it in its level hold.
 //!
-//! Lookups are binary searches in a run, O(log tables).
+//! Lookups are binary searches in a run, O(log tables), over the heads of the tables' largest keys, which lie side by side;
+//! whole keys are compared only among equal heads.
 
-use std::{ops::Bound, sync::Arc};
+use std::{
+    ops::{Bound, Range},
+    sync::Arc,
+};
+
+use tamis_bits::key_head;
 
 use super::handle::Table;
 
@@ -23,12 +29,14 @@ pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 pub(crate) struct Run {
     age: u64,
     tables: Vec<Arc<Table>>,
+    /// The heads of the tables' largest keys.
+    heads: Vec<u64>,
 }
 
 impl Run {
     /// A run without tables.
     pub(crate) const fn new(age: u64) -> Self {
-        Self { age, tables: Vec::new() }
+        Self { age, tables: Vec::new(), heads: Vec::new() }
     }
 
     /// Greater is newer; unique within a level.
@@ -44,9 +52,14 @@ impl Run {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
-    /// Position of the first table that ends at or after `key`.
-    fn position(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| table.largest_key() < key)
+    /// Position of the first table that ends at or after `key`; the number of tables where there is none.
+    #[inline]
+    pub(crate) fn position(&self, key: &[u8]) -> usize {
+        let head = key_head(key);
+        let from = self.heads.partition_point(|&other| other < head);
+        let equal = self.heads.iter().skip(from).take_while(|&&other| other == head).count();
+        let tables = self.tables.get(from..from + equal).unwrap_or_default();
+        from + tables.partition_point(|table| table.largest_key() < key)
     }
 
     /// The only table that may hold `key`.
@@ -54,8 +67,19 @@ impl Run {
         self.tables.get(self.position(key)).filter(|table| table.smallest_key() <= key)
     }
 
+    /// A run of tables that are in key order and disjoint.
+    pub(crate) fn of(age: u64, tables: &[Arc<Table>]) -> Self {
+        let heads = tables.iter().map(|table| key_head(table.largest_key())).collect();
+        Self { age, tables: tables.to_vec(), heads }
+    }
+
     /// The tables that may hold keys within the bounds, in key order.
-    pub(crate) fn tables_within(&self, (lower, upper): KeyBounds<'_>) -> &[Arc<Table>] {
+    pub(crate) fn tables_within(&self, bounds: KeyBounds<'_>) -> &[Arc<Table>] {
+        self.tables.get(self.range_within(bounds)).unwrap_or_default()
+    }
+
+    /// Positions of the tables that may hold keys within the bounds.
+    pub(crate) fn range_within(&self, (lower, upper): KeyBounds<'_>) -> Range<usize> {
         let from = match lower {
             Bound::Unbounded => 0,
             Bound::Included(key) => self.position(key),
@@ -66,7 +90,7 @@ impl Run {
             Bound::Included(key) => self.tables.partition_point(|table| table.smallest_key() <= key),
             Bound::Excluded(key) => self.tables.partition_point(|table| table.smallest_key() < key),
         };
-        self.tables.get(from..to).unwrap_or_default()
+        from..to.max(from)
     }
 
     /// Puts a table where its keys belong; says whether it lies apart from all others.
@@ -74,6 +98,7 @@ impl Run {
         let position = self.position(table.smallest_key());
         let is_apart =
             self.tables.get(position).is_none_or(|behind| table.largest_key() < behind.smallest_key());
+        self.heads.insert(position, key_head(table.largest_key()));
         self.tables.insert(position, table);
         is_apart
     }
@@ -81,10 +106,11 @@ impl Run {
     /// Takes a table out by its number.
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Table>> {
         let position = self.tables.iter().position(|table| table.number() == number)?;
+        self.heads.remove(position);
         Some(self.tables.remove(position))
     }
 
-    /// Puts `table` in the place of the one with the same number; gives that one back.
+    /// Puts `table` in the place of the one with the same number, and so the same keys; gives that one back.
     pub(crate) fn replace(&mut self, table: Arc<Table>) -> Option<Arc<Table>> {
         let slot = self.tables.iter_mut().find(|old| old.number() == table.number())?;
         Some(std::mem::replace(slot, table))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
-use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
+use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{FOLDER, Random};
 
@@ -494,6 +494,28 @@ fn a_key_column_is_written_only_where_asked_for_and_never_read_by_reads() {
     assert!((3_000 * 2..3_000 * 12).contains(&column), "{column} bytes");
     assert_eq!(with.1, without.1);
     assert!(with.2 - without.2 < 256, "reads do not touch the column: {with:?} {without:?}");
+}
+
+#[test]
+fn tables_are_written_in_pieces_that_lie_in_one_huge_page_each() {
+    const PIECE: u64 = 2 << 20;
+    let bench = Bench::new(Access::Mapped, roomy());
+    let (db, keyspace) = bench.open();
+    for number in 0..60_000 {
+        keyspace.put(key(number), value(number)).unwrap();
+    }
+    bench.vfs.reset();
+    db.flush().unwrap();
+    let is_table = |operation: &Operation| {
+        operation.kind == OperationKind::Append
+            && operation.path.extension().is_some_and(|suffix| suffix == "tmp")
+    };
+    let mut appends: Vec<_> = bench.vfs.operations().into_iter().filter(is_table).collect();
+    let last = appends.pop().unwrap();
+    assert!(appends.len() >= 3 && last.offset == PIECE * appends.len() as u64);
+    for (index, append) in appends.iter().enumerate() {
+        assert_eq!((append.offset, append.length_bytes), (PIECE * index as u64, PIECE));
+    }
 }
 
 #[test]
