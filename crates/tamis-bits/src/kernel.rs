@@ -83,13 +83,30 @@ pub fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank))
 }
 
+/// Steps over lines and words that a walk is made of, in one of the two forms. A value of a form stands for what the processor
+/// has: a task that is given one does not ask again.
+pub trait Steps: Copy {
+    /// Bit `i` of the answer: whether `bytes[i]` equals `byte`.
+    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64;
+
+    /// Bit `i` of the answer: whether `bytes[i]` is at least `byte`.
+    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64;
+
+    /// The set bit that `rank` (below 64) set bits precede, alone in a word; 0 where there is none.
+    fn nth_one(self, word: u64, rank: u32) -> u64;
+}
+
+pub use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::Vector;
+
 /// Work that is to be compiled for what the processor has: see [`run`].
 pub trait Task {
     /// What the work gives.
     type Output;
 
     /// Does the work. Inlined at any price: only then is it compiled for the better processor.
-    fn run(self) -> Self::Output;
+    fn run<S: Steps>(self, steps: S) -> Self::Output;
 }
 
 /// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2 where the processor has them. One choice for a whole
@@ -97,17 +114,17 @@ pub trait Task {
 /// three features takes three. Everything that the task calls must be `#[inline(always)]` to profit.
 #[inline]
 pub fn run<T: Task>(task: T) -> T::Output {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(target_arch = "x86_64")]
     if has_walk_features() {
         // SAFETY: the functions of `x86_64` are safe but for the features that they are compiled for; the processor has
         // been found to have them.
         return unsafe { x86_64::run(task) };
     }
-    portable::run(task)
+    task.run(Portable)
 }
 
 /// Whether the processor has what [`run`] compiles for; asked once.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_walk_features() -> bool {
     use std::arch::is_x86_feature_detected;
@@ -118,22 +135,15 @@ fn has_walk_features() -> bool {
     match KNOWN.load(Ordering::Relaxed) {
         0 => {
             let has = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt");
             KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
             has
         }
         known => known == 2,
     }
-}
-
-/// Bit `i` of the answer: whether `bytes[i]` is at least `byte`.
-#[inline(always)]
-pub fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    return x86_64::not_smaller_mask(bytes, byte);
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    portable::not_smaller_mask(bytes, byte)
 }
 
 #[inline]

@@ -17,7 +17,7 @@
 //!
 //! **Least size.** The trie has a size of its own; a budget below it is refused, and the refusal names it. Where keys share
 //! long prefixes the height of the trie is cut, so that it takes at most 64 bits a key, suffix included as far as that has at
-//! most 40 bits, and 192 bytes. A leaf at that height stands for all keys below it and knows their number.
+//! most 40 bits, and 256 bytes. A leaf at that height stands for all keys below it and knows their number.
 
 mod batch;
 mod builder;
@@ -38,7 +38,7 @@ const BITS_PER_KEY_MAX: u64 = 64;
 const SUFFIX_BITS_COUNTED_MAX: u64 = 40;
 
 /// Bytes beyond that, for sets of few keys.
-const SMALL_SET_BYTES: u64 = 192;
+const SMALL_SET_BYTES: u64 = 256;
 
 #[cfg(test)]
 mod tests;

@@ -36,12 +36,12 @@ pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};
 pub use index::{TrieCursor, TrieIndex, TrieIndexBuilder};
 pub(crate) use layout::{Layout, TRAILER_BYTES};
-pub(crate) use levels::{Depth, LeafWords, Levels};
+pub(crate) use levels::{Depth, LeafWords, Levels, shared_bytes};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{Plan, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
-pub(crate) use reader::{Edge, Node, Trie};
+pub(crate) use reader::{Edge, Node, Trie, Walked};
 
 #[cfg(test)]
 mod tests;

@@ -102,16 +102,28 @@ fn select_in_word(word: u64, rank: u32) -> u32 {
     position + bits.trailing_zeros()
 }
 
-#[inline(always)]
-pub(super) fn run<T: super::Task>(task: T) -> T::Output {
-    task.run()
+/// The steps of walks in plain Rust.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+impl super::Steps for Portable {
+    #[inline(always)]
+    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        mask_of(bytes, |candidate| candidate == byte)
+    }
+
+    #[inline(always)]
+    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        mask_of(bytes, |candidate| candidate >= byte)
+    }
+
+    #[inline(always)]
+    fn nth_one(self, word: u64, rank: u32) -> u64 {
+        if rank >= word.count_ones() { 0 } else { 1 << select_in_word(word, rank) }
+    }
 }
 
-#[cfg_attr(
-    all(target_arch = "x86_64", not(miri), not(test)),
-    expect(dead_code, reason = "its twin is always there")
-)]
 #[inline(always)]
-pub(super) fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
-    bytes.iter().enumerate().fold(0, |mask, (index, candidate)| mask | u32::from(*candidate >= byte) << index)
+fn mask_of(bytes: &[u8; LINE_BYTES], is_wanted: impl Fn(u8) -> bool) -> u64 {
+    (0..).zip(bytes).fold(0, |mask, (index, byte)| mask | u64::from(is_wanted(*byte)) << index)
 }

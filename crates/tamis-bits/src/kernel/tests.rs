@@ -1,7 +1,7 @@
 //! Both twins of every kernel give the same answers, and those of the plain definition.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Task, not_smaller_mask, portable, run};
+use super::{Steps, Task, portable, run};
 use crate::line::LINE_BYTES;
 
 /// Miri runs the same tests on less.
@@ -131,27 +131,54 @@ fn ranks_and_positions_in_a_line_are_inverse() {
     }
 }
 
-#[test]
-fn masks_of_bytes_not_smaller_agree_with_comparing_each() {
-    let bytes: [u8; 16] = core::array::from_fn(|index| (index * 37 % 256) as u8 ^ 0x80);
-    for byte in 0..=255_u8 {
-        let expected = (0..16).fold(0, |mask, index| mask | u32::from(bytes[index] >= byte) << index);
-        assert_eq!(not_smaller_mask(&bytes, byte), expected);
-        assert_eq!(portable::not_smaller_mask(&bytes, byte), expected);
+/// Runs the same steps in both forms.
+struct AllSteps<'a> {
+    bytes: &'a [u8; LINE_BYTES],
+    byte: u8,
+    word: u64,
+    rank: u32,
+}
+
+impl Task for AllSteps<'_> {
+    type Output = (u64, u64, u64, u32);
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) -> Self::Output {
+        (
+            steps.equal_mask(self.bytes, self.byte),
+            steps.not_smaller_mask(self.bytes, self.byte),
+            steps.nth_one(self.word, self.rank),
+            self.word.count_ones(),
+        )
     }
 }
 
 #[test]
-fn a_task_gives_the_same_in_both_forms() {
-    struct Ones(u64);
-    impl Task for Ones {
-        type Output = u32;
-        #[inline(always)]
-        fn run(self) -> u32 {
-            self.0.count_ones()
+fn steps_agree_with_their_definition_in_both_forms() {
+    let mut state = 4;
+    for round in 0..if IS_SLOW { 20 } else { 2000 } {
+        let bytes: [u8; LINE_BYTES] = core::array::from_fn(|_| next(&mut state) as u8);
+        let byte = if round % 2 == 0 { bytes[round % 64] } else { next(&mut state) as u8 };
+        let word = match round % 5 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => next(&mut state) & next(&mut state),
+            _ => next(&mut state),
+        };
+        let mask = |is_wanted: &dyn Fn(u8) -> bool| {
+            (0..64).fold(0, |mask, index| mask | u64::from(is_wanted(bytes[index])) << index)
+        };
+        for rank in 0..64 {
+            let position = (0..64).filter(|bit| word >> bit & 1 == 1).nth(rank as usize);
+            let expected = (
+                mask(&|candidate| candidate == byte),
+                mask(&|candidate| candidate >= byte),
+                position.map_or(0, |bit| 1 << bit),
+                (0..64).map(|bit| (word >> bit & 1) as u32).sum(),
+            );
+            let task = || AllSteps { bytes: &bytes, byte, word, rank };
+            assert_eq!(run(task()), expected);
+            assert_eq!(task().run(portable::Portable), expected);
         }
-    }
-    for word in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
-        assert_eq!(run(Ones(word)), portable::run(Ones(word)));
     }
 }

@@ -35,6 +35,7 @@ const fn powers() -> [u32; 8] {
 }
 
 #[target_feature(enable = "avx2")]
+#[inline]
 fn load(bytes: &[u8; 32]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes that are read; the load needs no alignment.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
@@ -47,6 +48,7 @@ fn load_half(bytes: &[u8; 16]) -> __m128i {
 }
 
 #[target_feature(enable = "avx2")]
+#[inline]
 fn halves(line: &[u8; LINE_BYTES]) -> (__m256i, __m256i) {
     let (halves, _) = line.as_chunks::<32>();
     (load(&halves[0]), load(&halves[1]))
@@ -271,18 +273,60 @@ pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     512
 }
 
-#[target_feature(enable = "avx2,bmi2,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run<T: super::Task>(task: T) -> T::Output {
-    task.run()
+    task.run(Vector(()))
 }
 
-/// SSE2 belongs to every x86-64 target: no choice at run time.
-#[inline(always)]
-pub(super) fn not_smaller_mask(bytes: &[u8; 16], byte: u8) -> u32 {
-    // SAFETY: the processor has SSE2; the array has the 16 bytes that are read, and the load needs no alignment.
-    unsafe {
-        let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
-        let bound = _mm_set1_epi8(byte.cast_signed());
-        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned()
+/// The steps of walks with AVX2 and BMI2. Made by [`run`] alone, so that the processor has them where there is a value.
+#[derive(Debug, Clone, Copy)]
+pub struct Vector(());
+
+impl super::Steps for Vector {
+    #[inline(always)]
+    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        // SAFETY: the processor has AVX2, or there were no value of this type.
+        unsafe { equal_mask(bytes, byte) }
     }
+
+    #[inline(always)]
+    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        // SAFETY: the processor has AVX2, or there were no value of this type.
+        unsafe { not_smaller_mask(bytes, byte) }
+    }
+
+    #[inline(always)]
+    fn nth_one(self, word: u64, rank: u32) -> u64 {
+        // SAFETY: the processor has BMI2, or there were no value of this type.
+        unsafe { _pdep_u64(1 << (rank & 63), word) }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal_mask(bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+    let (low, high) = halves(bytes);
+    let wanted = _mm256_set1_epi8(byte.cast_signed());
+    join(_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted))
+}
+
+/// Bytes at least `byte` are those that the greater of the two leaves as they are.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn not_smaller_mask(bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+    let (low, high) = halves(bytes);
+    let bound = _mm256_set1_epi8(byte.cast_signed());
+    join(
+        _mm256_cmpeq_epi8(_mm256_max_epu8(low, bound), low),
+        _mm256_cmpeq_epi8(_mm256_max_epu8(high, bound), high),
+    )
+}
+
+/// The top bits of the bytes of two halves.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn join(low: __m256i, high: __m256i) -> u64 {
+    let low = _mm256_movemask_epi8(low).cast_unsigned();
+    let high = _mm256_movemask_epi8(high).cast_unsigned();
+    u64::from(high) << 32 | u64::from(low)
 }

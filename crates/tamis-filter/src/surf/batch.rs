@@ -3,11 +3,11 @@
 //! A walk alone waits for memory at every step. While one waits, the others go on: each step ends with asking for the lines
 //! that the walk's next step will read.
 
-use tamis_bits::kernel;
+use tamis_bits::kernel::{self, Steps};
 
-use super::walk::{Found, View};
+use super::walk::View;
 use crate::Probe;
-use crate::trie::Node;
+use crate::trie::{Edge, Node};
 
 /// Walks side by side.
 const LANES: usize = 8;
@@ -17,8 +17,10 @@ const LANES: usize = 8;
 enum Lane {
     /// At a node, with so many bytes of the key behind it.
     At(Node, usize),
+    /// At a leaf.
+    Leaf(Edge, usize),
     /// At its end.
-    Ended(Found),
+    Ended(bool),
 }
 
 /// The walks of a batch, compiled for the processor.
@@ -32,8 +34,9 @@ impl kernel::Task for BatchWalk<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Steps>(self, steps: S) {
         let Self(view, probes, answers) = self;
+        let view = view.with(steps);
         for (probes, answers) in probes.chunks(LANES).zip(answers.chunks_mut(LANES)) {
             walk_together(&view, probes, answers);
         }
@@ -41,8 +44,8 @@ impl kernel::Task for BatchWalk<'_, '_> {
 }
 
 #[inline(always)]
-fn walk_together(view: &View<'_>, probes: &[Probe<'_>], answers: &mut [bool]) {
-    let start = view.trie.root().map_or(Lane::Ended(Found::Absent), |root| Lane::At(root, 0));
+fn walk_together<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
+    let start = view.trie.root().map_or(Lane::Ended(false), |root| Lane::At(root, 0));
     let mut lanes = [start; LANES];
     let mut is_walking = true;
     while is_walking {
@@ -59,25 +62,22 @@ fn walk_together(view: &View<'_>, probes: &[Probe<'_>], answers: &mut [bool]) {
     for ((lane, probe), answer) in lanes.iter().zip(probes).zip(answers) {
         *answer = *answer
             && match lane {
-                Lane::Ended(Found::Leaf(edge, depth)) => view.may_equal(edge, *depth, probe),
-                Lane::Ended(found) => *found == Found::Key,
+                Lane::Leaf(edge, depth) => view.may_equal(edge, *depth, probe),
+                Lane::Ended(answer) => *answer,
                 Lane::At(..) => true,
             };
     }
 }
 
 #[inline(always)]
-fn step(view: &View<'_>, node: Node, depth: usize, key: &[u8]) -> Lane {
-    let Some(byte) = key.get(depth) else {
-        let is_key = view.trie.is_prefix_key(node.number);
-        return Lane::Ended(if is_key { Found::Key } else { Found::Absent });
-    };
-    let Some(edge) = view.trie.find(node, *byte) else { return Lane::Ended(Found::Absent) };
+fn step<S: Steps>(view: &View<'_, S>, node: Node, depth: usize, key: &[u8]) -> Lane {
+    let Some(byte) = key.get(depth) else { return Lane::Ended(view.trie.is_prefix_key(&node)) };
+    let Some(edge) = view.trie.find(node, *byte) else { return Lane::Ended(false) };
     match view.trie.child(&edge) {
         Some(child) => {
-            view.trie.prefetch(child);
+            view.trie.prefetch(&child);
             Lane::At(child, depth + 1)
         }
-        None => Lane::Ended(Found::Leaf(edge, depth + 1)),
+        None => Lane::Leaf(edge, depth + 1),
     }
 }

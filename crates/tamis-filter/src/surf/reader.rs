@@ -102,12 +102,14 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        if let Some(point) = probe.point() {
+        // Without digest bits a point is a range like others.
+        if self.widths.hash > 0
+            && let Some(point) = probe.point()
+        {
             return self.may_contain(point);
         }
         probe.add_probes(1);
-        let range = probe.range();
-        !range.is_empty() && self.view().is_some_and(|view| kernel::run(RangeWalk(view, range)))
+        self.view().is_some_and(|view| kernel::run(RangeWalk(view, probe.range())))
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {

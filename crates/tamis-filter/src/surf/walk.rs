@@ -6,16 +6,17 @@
 
 use std::ops::Bound;
 
-use tamis_bits::{Bits, kernel};
+use tamis_bits::Bits;
+use tamis_bits::kernel::{self, Portable, Steps};
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
-use crate::trie::{Edge, Node, Trie};
+use crate::trie::{Edge, Node, Trie, Walked, shared_bytes};
 use crate::{KeyRange, Probe, Upper};
 
 /// A filter at rest: its trie, and where the suffixes lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View<'a> {
-    pub(super) trie: Trie<'a>,
+pub(super) struct View<'a, S = Portable> {
+    pub(super) trie: Trie<'a, S>,
     pub(super) suffixes: &'a [u8],
     pub(super) widths: SuffixBits,
     /// Real bits that are compared, at most those that are stored: fewer tell what a shorter suffix would answer.
@@ -23,29 +24,23 @@ pub(super) struct View<'a> {
     pub(super) seed: u64,
 }
 
-/// Where the walk of a point ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// No key begins like this.
-    Absent,
-    /// The key itself.
-    Key,
-    /// A leaf whose path has so many bytes, all of them the key's.
-    Leaf(Edge, usize),
+impl<'a> View<'a> {
+    /// The same view with steps in another form.
+    #[inline(always)]
+    pub(super) const fn with<S: Steps>(self, steps: S) -> View<'a, S> {
+        let Self { trie, suffixes, widths, compared, seed } = self;
+        View { trie: trie.with(steps), suffixes, widths, compared, seed }
+    }
 }
 
-impl<'a> View<'a> {
+impl<S: Steps> View<'_, S> {
     #[inline(always)]
-    pub(super) fn find(&self, key: &[u8]) -> Found {
-        let Some(mut node) = self.trie.root() else { return Found::Absent };
-        for (depth, byte) in key.iter().enumerate() {
-            let Some(edge) = self.trie.find(node, *byte) else { return Found::Absent };
-            match self.trie.child(&edge) {
-                Some(child) => node = child,
-                None => return Found::Leaf(edge, depth + 1),
-            }
+    pub(super) fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        match self.trie.walk(probe.key()) {
+            Walked::Nowhere => false,
+            Walked::Node(node) => self.trie.is_prefix_key(&node),
+            Walked::Leaf(edge, depth) => self.may_equal(&edge, depth, probe),
         }
-        if self.trie.is_prefix_key(node.number) { Found::Key } else { Found::Absent }
     }
 
     /// Digest bits and real bits of a leaf; `None` where it stands for several keys and so has none.
@@ -98,62 +93,51 @@ impl<'a> View<'a> {
         self.compared == 0 || self.suffix(edge).is_none_or(|(_, real)| real <= self.compared_of(word))
     }
 
-    /// Whether some key may lie in a range that is not empty by its bounds.
+    /// Whether some key may lie in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
-        let Some(mut node) = self.trie.root() else { return false };
         let lower = range.lower_bytes();
-        let Some(upper) = range.upper_bytes() else { return self.has_from(node, 0, lower) };
-        let mut depth = 0;
-        loop {
-            let (low, high) = match (lower.get(depth), upper.get(depth)) {
-                (Some(low), Some(high)) => (*low, *high),
+        let Some(upper) = range.upper_bytes() else {
+            return self.trie.root().is_some_and(|root| self.has_from(root, 0, lower));
+        };
+        let shared = shared_bytes(lower, upper);
+        let answer = match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
+            Walked::Nowhere => false,
+            Walked::Leaf(edge, depth) => {
+                self.may_meet_lower(&edge, depth, lower) && self.may_meet_upper(&edge, depth, range.upper)
+            }
+            Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
+                (Some(low), Some(high)) => self.has_between(node, shared, range, (*low, *high)),
                 (None, _) => {
                     let without_own = matches!(range.lower, Bound::Excluded(_));
-                    return self.has_up_to(node, depth, range.upper, without_own);
+                    self.has_up_to(node, shared, range.upper, without_own)
                 }
-                // Everything below begins with the upper bound, which is a prefix: otherwise the range were empty.
-                (Some(_), None) => return self.has_from(node, depth, lower),
-            };
-            if low != high {
-                return self.has_between(node, depth, range, (low, high));
-            }
-            let Some(edge) = self.trie.find(node, low) else { return false };
-            depth += 1;
-            match self.trie.child(&edge) {
-                Some(child) => node = child,
-                None => {
-                    return self.may_meet_lower(&edge, depth, lower)
-                        && self.may_meet_upper(&edge, depth, range.upper);
-                }
-            }
-        }
+                // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
+                (Some(_), None) => self.has_from(node, shared, lower),
+            },
+        };
+        // Reversed bounds lead anywhere.
+        answer && !range.is_empty()
     }
 
     /// At the node where the bounds part.
     #[inline(always)]
     fn has_between(&self, node: Node, depth: usize, range: &KeyRange<'_>, (low, high): (u8, u8)) -> bool {
-        let Some(mut edge) = self.trie.at_or_after(node, low) else { return false };
-        if edge.label == low {
-            // A label between the bounds is cheaper to see than what lies below the lower one.
-            let next = self.trie.next(&edge);
-            if next.is_some_and(|next| next.label < high) {
-                return true;
-            }
+        // A label between the bounds is cheaper to see than what lies below them.
+        if self.trie.has_between(node, low, high) {
+            return true;
+        }
+        if let Some(edge) = self.trie.find(node, low) {
             let lower = range.lower_bytes();
             let is_met = match self.trie.child(&edge) {
                 Some(child) => self.has_from(child, depth + 1, lower),
                 None => self.may_meet_lower(&edge, depth + 1, lower),
             };
-            match next {
-                _ if is_met => return true,
-                Some(next) => edge = next,
-                None => return false,
+            if is_met {
+                return true;
             }
         }
-        if edge.label != high {
-            return edge.label < high;
-        }
+        let Some(edge) = self.trie.find(node, high) else { return false };
         match self.trie.child(&edge) {
             Some(child) => self.has_up_to(child, depth + 1, range.upper, false),
             None => self.may_meet_upper(&edge, depth + 1, range.upper),
@@ -166,10 +150,11 @@ impl<'a> View<'a> {
         loop {
             // Below a node there is always a label, and its keys are longer than the bound.
             let Some(byte) = lower.get(depth) else { return true };
-            let Some(edge) = self.trie.at_or_after(node, *byte) else { return false };
-            if edge.label != *byte || self.trie.next(&edge).is_some() {
+            let split = self.trie.split(node, *byte);
+            if split.has_greater {
                 return true;
             }
+            let Some(edge) = split.edge else { return false };
             depth += 1;
             match self.trie.child(&edge) {
                 Some(child) => node = child,
@@ -186,7 +171,7 @@ impl<'a> View<'a> {
             return true;
         };
         loop {
-            let has_own = !without_own && self.trie.is_prefix_key(node.number);
+            let has_own = !without_own && self.trie.is_prefix_key(&node);
             let Some(byte) = bytes.get(depth) else {
                 return match upper {
                     Upper::Included(_) => has_own,
@@ -197,10 +182,11 @@ impl<'a> View<'a> {
             if has_own {
                 return true;
             }
-            let Some(edge) = self.trie.at_or_after(node, 0) else { return false };
-            if edge.label != *byte {
-                return edge.label < *byte;
+            let split = self.trie.split(node, *byte);
+            if split.has_smaller {
+                return true;
             }
+            let Some(edge) = split.edge else { return false };
             depth += 1;
             without_own = false;
             match self.trie.child(&edge) {
@@ -218,12 +204,8 @@ impl kernel::Task for PointWalk<'_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
-        match self.0.find(self.1.key()) {
-            Found::Absent => false,
-            Found::Key => true,
-            Found::Leaf(edge, depth) => self.0.may_equal(&edge, depth, self.1),
-        }
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.with(steps).may_contain(self.1)
     }
 }
 
@@ -234,7 +216,7 @@ impl kernel::Task for RangeWalk<'_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
-        self.0.may_contain_range(self.1)
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.with(steps).may_contain_range(self.1)
     }
 }

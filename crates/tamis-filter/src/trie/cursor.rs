@@ -3,15 +3,17 @@
 //! Moving forward or backward touches only the levels that change: a step within a node reads its labels, a step down the
 //! rank of one label. Order: a node's prefix key comes before everything below its labels.
 
+use tamis_bits::kernel::Steps;
+
 use super::reader::{Edge, Node, Trie};
 
 /// What a cursor stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
     /// A label without a child; the path has all its bytes.
     Leaf(Edge),
     /// A node whose path is a key.
-    PrefixKey(u32),
+    PrefixKey(Node),
 }
 
 /// A path from the root: the labels taken and, at its end, what it leads to.
@@ -52,7 +54,7 @@ impl Cursor {
     }
 
     /// To the first key.
-    pub(crate) fn move_to_first(&mut self, trie: &Trie<'_>) {
+    pub(crate) fn move_to_first(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
         if let Some(root) = trie.root() {
             self.descend_to_first(trie, root);
@@ -60,7 +62,7 @@ impl Cursor {
     }
 
     /// To the last key.
-    pub(crate) fn move_to_last(&mut self, trie: &Trie<'_>) {
+    pub(crate) fn move_to_last(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
         if let Some(root) = trie.root() {
             self.descend_to_last(trie, root);
@@ -69,7 +71,7 @@ impl Cursor {
 
     /// To the first key, or leaf that stands for keys, of which not all are smaller than `key`. Where it is a leaf whose path
     /// is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
-    pub(crate) fn seek(&mut self, trie: &Trie<'_>, key: &[u8]) {
+    pub(crate) fn seek(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8]) {
         self.clear();
         let Some(mut node) = trie.root() else { return };
         for byte in key {
@@ -91,7 +93,7 @@ impl Cursor {
 
     /// To the last key, or leaf that stands for keys, whose path is at most `key`; with `is_prefix`, also those that begin
     /// with `key`. Where it is a leaf whose path is a prefix of `key`, its key may be greater: the caller decides.
-    pub(crate) fn seek_back(&mut self, trie: &Trie<'_>, key: &[u8], is_prefix: bool) {
+    pub(crate) fn seek_back(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
         self.clear();
         let Some(mut node) = trie.root() else { return };
         for byte in key {
@@ -117,11 +119,11 @@ impl Cursor {
     }
 
     /// To the next key.
-    pub(crate) fn next(&mut self, trie: &Trie<'_>) {
+    pub(crate) fn next(&mut self, trie: &Trie<'_, impl Steps>) {
         match self.stop.take() {
             None => {}
             Some(Stop::Leaf(_)) => self.climb(trie),
-            Some(Stop::PrefixKey(number)) => match trie.at_or_after(trie.node(number), 0) {
+            Some(Stop::PrefixKey(node)) => match trie.at_or_after(node, 0) {
                 Some(edge) => self.enter_first(trie, edge),
                 None => self.climb(trie),
             },
@@ -129,14 +131,14 @@ impl Cursor {
     }
 
     /// To the key before.
-    pub(crate) fn previous(&mut self, trie: &Trie<'_>) {
+    pub(crate) fn previous(&mut self, trie: &Trie<'_, impl Steps>) {
         if self.stop.take().is_some() {
             self.climb_back(trie);
         }
     }
 
     /// Up to the nearest label that has a next one, and to the first key below that.
-    fn climb(&mut self, trie: &Trie<'_>) {
+    fn climb(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
             if let Some(next) = trie.next(&edge) {
                 return self.enter_first(trie, next);
@@ -146,12 +148,12 @@ impl Cursor {
     }
 
     /// Up to the nearest label that has one before it, or node that is a key.
-    fn climb_back(&mut self, trie: &Trie<'_>) {
+    fn climb_back(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
             if let Some(before) = trie.previous(&edge) {
                 return self.enter_last(trie, before);
             }
-            if trie.is_prefix_key(edge.node) {
+            if trie.is_prefix_key(&edge.node) {
                 self.stop = Some(Stop::PrefixKey(edge.node));
                 return;
             }
@@ -160,15 +162,15 @@ impl Cursor {
     }
 
     /// At a node none of whose labels will do: its own key, or what comes before it.
-    fn stop_at_or_above(&mut self, trie: &Trie<'_>, node: Node) {
-        if trie.is_prefix_key(node.number) {
-            self.stop = Some(Stop::PrefixKey(node.number));
+    fn stop_at_or_above(&mut self, trie: &Trie<'_, impl Steps>, node: Node) {
+        if trie.is_prefix_key(&node) {
+            self.stop = Some(Stop::PrefixKey(node));
         } else {
             self.climb_back(trie);
         }
     }
 
-    fn enter_first(&mut self, trie: &Trie<'_>, edge: Edge) {
+    fn enter_first(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
         self.push(edge);
         match trie.child(&edge) {
             Some(child) => self.descend_to_first(trie, child),
@@ -176,7 +178,7 @@ impl Cursor {
         }
     }
 
-    fn enter_last(&mut self, trie: &Trie<'_>, edge: Edge) {
+    fn enter_last(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
         self.push(edge);
         match trie.child(&edge) {
             Some(child) => self.descend_to_last(trie, child),
@@ -184,10 +186,10 @@ impl Cursor {
         }
     }
 
-    fn descend_to_first(&mut self, trie: &Trie<'_>, mut node: Node) {
+    fn descend_to_first(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
         loop {
-            if trie.is_prefix_key(node.number) {
-                self.stop = Some(Stop::PrefixKey(node.number));
+            if trie.is_prefix_key(&node) {
+                self.stop = Some(Stop::PrefixKey(node));
                 return;
             }
             let Some(edge) = trie.at_or_after(node, 0) else { return };
@@ -202,11 +204,11 @@ impl Cursor {
         }
     }
 
-    fn descend_to_last(&mut self, trie: &Trie<'_>, mut node: Node) {
+    fn descend_to_last(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
         loop {
             let Some(edge) = trie.at_or_before(node, u8::MAX) else {
                 // Only a root without labels: the empty key.
-                self.stop = trie.is_prefix_key(node.number).then_some(Stop::PrefixKey(node.number));
+                self.stop = trie.is_prefix_key(&node).then_some(Stop::PrefixKey(node));
                 return;
             };
             self.push(edge);

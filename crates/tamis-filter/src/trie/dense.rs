@@ -1,34 +1,44 @@
 //! Dense nodes: 256 bits of labels and 256 bits of children, one cache line; what lies before a node stands apart.
 
+use tamis_bits::kernel::Steps;
+
 use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES};
-use super::reader::{Edge, Trie, chunk};
+use super::reader::{Edge, Node, Split, Trie, chunk};
 
-impl Trie<'_> {
-    /// 64 bits of a node's labels (words 0 to 3) or children (words 4 to 7).
+const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
+
+/// 64 bits of a node's labels (words 0 to 3) or children (words 4 to 7).
+#[inline(always)]
+fn word(line: &[u8; DENSE_NODE_BYTES], index: u8) -> u64 {
+    u64::from_le_bytes(chunk(line, usize::from(index & 7) * 8))
+}
+
+#[inline(always)]
+fn edge(node: Node, line: &[u8; DENSE_NODE_BYTES], label: u8) -> Edge {
+    let has_child = word(line, 4 + label / 64) >> (label % 64) & 1 == 1;
+    Edge { node, at: u32::from(label), label, has_child }
+}
+
+impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
-    fn dense_word(&self, number: u32, word: u32) -> u64 {
-        u64::from_le_bytes(chunk(self.bytes, number as usize * DENSE_NODE_BYTES + word as usize * 8))
+    fn line(&self, node: &Node) -> &[u8; DENSE_NODE_BYTES] {
+        self.dense.get(node.number as usize).unwrap_or(&NOTHING)
     }
 
     #[inline(always)]
-    fn dense_edge(&self, number: u32, label: u8) -> Edge {
-        let children = self.dense_word(number, 4 + u32::from(label / 64));
-        Edge { node: number, at: u32::from(label), label, has_child: children >> (label % 64) & 1 == 1 }
+    pub(super) fn dense_find(&self, node: Node, byte: u8) -> Option<Edge> {
+        let line = self.line(&node);
+        (word(line, byte / 64) >> (byte % 64) & 1 == 1).then(|| edge(node, line, byte))
     }
 
     #[inline(always)]
-    pub(super) fn dense_find(&self, number: u32, byte: u8) -> Option<Edge> {
-        let labels = self.dense_word(number, u32::from(byte / 64));
-        (labels >> (byte % 64) & 1 == 1).then(|| self.dense_edge(number, byte))
-    }
-
-    #[inline(always)]
-    pub(super) fn dense_at_or_after(&self, number: u32, byte: u8) -> Option<Edge> {
+    pub(super) fn dense_at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
+        let line = self.line(&node);
         let mut mask = u64::MAX << (byte % 64);
-        for word in u32::from(byte / 64)..4 {
-            let labels = self.dense_word(number, word) & mask;
+        for index in byte / 64..4 {
+            let labels = word(line, index) & mask;
             if labels != 0 {
-                return Some(self.dense_edge(number, (word * 64 + labels.trailing_zeros()) as u8));
+                return Some(edge(node, line, index * 64 + labels.trailing_zeros() as u8));
             }
             mask = u64::MAX;
         }
@@ -36,16 +46,33 @@ impl Trie<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn dense_at_or_before(&self, number: u32, byte: u8) -> Option<Edge> {
+    pub(super) fn dense_at_or_before(&self, node: Node, byte: u8) -> Option<Edge> {
+        let line = self.line(&node);
         let mut mask = u64::MAX >> (63 - byte % 64);
-        for word in (0..=u32::from(byte / 64)).rev() {
-            let labels = self.dense_word(number, word) & mask;
+        for index in (0..=byte / 64).rev() {
+            let labels = word(line, index) & mask;
             if labels != 0 {
-                return Some(self.dense_edge(number, (word * 64 + 63 - labels.leading_zeros()) as u8));
+                return Some(edge(node, line, index * 64 + 63 - labels.leading_zeros() as u8));
             }
             mask = u64::MAX;
         }
         None
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_split(&self, node: Node, byte: u8) -> Split {
+        let labels = self.bitmap(node.number, 0);
+        let all = labels.map(u64::count_ones).iter().sum();
+        let before = ones_before(labels, u32::from(byte));
+        let edge = self.dense_find(node, byte);
+        let has_greater = before + u32::from(edge.is_some()) < all;
+        Split { has_smaller: before > 0, edge, has_greater }
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_has_between(&self, node: Node, low: u8, high: u8) -> bool {
+        let labels = self.bitmap(node.number, 0);
+        ones_before(labels, u32::from(high)) > ones_before(labels, u32::from(low) + 1)
     }
 
     /// What lies before a node: labels with a child, and leaves.
@@ -61,25 +88,22 @@ impl Trie<'_> {
 
     /// One of the two bitmaps of a node.
     #[inline(always)]
-    fn dense_bitmap(&self, number: u32, offset: usize) -> [u64; 4] {
-        let bytes: [u8; 32] = chunk(self.bytes, number as usize * DENSE_NODE_BYTES + offset);
-        match bytes.as_chunks::<8>().0 {
-            [a, b, c, d] => [*a, *b, *c, *d].map(u64::from_le_bytes),
-            _ => [0; 4],
-        }
+    fn bitmap(&self, number: u32, first: u8) -> [u64; 4] {
+        let line = self.dense.get(number as usize).unwrap_or(&NOTHING);
+        [0, 1, 2, 3].map(|index| word(line, first + index))
     }
 
     /// Labels with a child before label `at` (up to 256) of a node.
     #[inline(always)]
     pub(super) fn dense_children_before(&self, number: u32, at: u32) -> u32 {
-        self.dense_ranks(number).0.wrapping_add(ones_before(self.dense_bitmap(number, 32), at))
+        self.dense_ranks(number).0.wrapping_add(ones_before(self.bitmap(number, 4), at))
     }
 
     /// Labels without a child before label `at` (up to 256) of a node.
     #[inline(always)]
     pub(super) fn dense_leaves_before(&self, number: u32, at: u32) -> u32 {
-        let [a, b, c, d] = self.dense_bitmap(number, 0);
-        let [e, f, g, h] = self.dense_bitmap(number, 32);
+        let [a, b, c, d] = self.bitmap(number, 0);
+        let [e, f, g, h] = self.bitmap(number, 4);
         self.dense_ranks(number).1.wrapping_add(ones_before([a & !e, b & !f, c & !g, d & !h], at))
     }
 }

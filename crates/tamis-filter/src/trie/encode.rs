@@ -2,7 +2,7 @@
 
 use tamis_bits::{BitBuilder, elias_fano, rank};
 
-use super::layout::{BLOCK_BYTES, BLOCK_LABELS, DENSE_GROUP, HINT_GROUP, Layout};
+use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_LABELS, DENSE_GROUP, HINT_GROUP, Layout, RANK_BLOCKS};
 use super::levels::{FIRST, Level, Levels, PREFIX_KEY};
 use super::plan::Plan;
 
@@ -32,17 +32,14 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
         encode_dense(&mut bytes, &mut ranks, level, mask);
     }
     ranks.end_node();
-    let mut blocks = Blocks { hint_mask: (1 << layout.hint_shift) - 1, ..Blocks::default() };
+    let mut blocks = Blocks::new(plan);
     for (index, level) in sparse.iter().enumerate() {
         blocks.add_level(&mut bytes, level, plan.child_mask(index + plan.cut));
     }
-    if sparse.iter().all(|level| level.labels.is_empty()) && counts.node_count > counts.dense_node_count {
-        // A root without labels has its hint, too.
-        blocks.begin_node();
-    }
     blocks.finish(&mut bytes);
-    for part in [ranks.groups, ranks.nodes, blocks.bases, blocks.hints] {
-        bytes.extend_from_slice(&part);
+    let directory = blocks.directory(bytes.get_mut(layout.sparse..).unwrap_or_default(), &layout);
+    for part in [&ranks.groups, &ranks.nodes].into_iter().chain(&directory) {
+        bytes.extend_from_slice(part);
     }
     fill_up(&mut bytes);
     encode_prefix_keys(&mut bytes, chosen, &layout);
@@ -115,72 +112,150 @@ fn encode_dense(bytes: &mut Vec<u8>, ranks: &mut Ranks, level: &Level, child_mas
     write(bytes, node);
 }
 
-/// Sparse blocks and the hints to them.
-#[derive(Debug, Default)]
+/// Sparse blocks, and what leads from block to block.
+#[derive(Debug)]
 struct Blocks {
-    bases: Vec<u8>,
-    hints: Vec<u8>,
-    hint_mask: u32,
-    base: u32,
-    node_count: u32,
-    label_count: u32,
+    /// Block and place in it of the first label of each node.
+    starts: Vec<u32>,
+    /// Labels with a child before each block.
+    ranks: Vec<u32>,
+    /// Number of the first node that is the child of a sparse label.
+    first_child: usize,
     child_count: u32,
-    /// Labels in the block that is being filled, and what its header will say.
+    /// Labels in the block that is being filled, and its bits.
     filled: u32,
-    rank: u32,
-    has_child: u128,
-    is_first: u128,
-    labels: Vec<u8>,
+    has_child: u64,
+    is_first: u64,
+    labels: [u8; BLOCK_LABELS as usize],
 }
 
 impl Blocks {
-    fn begin_node(&mut self) {
-        if self.node_count.is_multiple_of(HINT_GROUP) {
-            self.base = self.label_count;
-            self.bases.extend_from_slice(&self.base.to_le_bytes());
+    fn new(plan: &Plan) -> Self {
+        let counts = &plan.counts;
+        let hinted = if plan.cut == 0 { 1 } else { counts.hinted_count() as usize };
+        let node_count = counts.node_count.saturating_sub(counts.dense_node_count) as usize;
+        Self {
+            starts: Vec::with_capacity(node_count),
+            ranks: Vec::with_capacity((counts.sparse_label_count / BLOCK_LABELS + 1) as usize),
+            first_child: hinted,
+            child_count: 0,
+            filled: 0,
+            has_child: 0,
+            is_first: 0,
+            labels: [0; BLOCK_LABELS as usize],
         }
-        if self.node_count & self.hint_mask == 0 {
-            self.hints.extend_from_slice(&((self.label_count - self.base) as u16).to_le_bytes());
-        }
-        self.node_count += 1;
     }
 
     fn add_level(&mut self, bytes: &mut Vec<u8>, level: &Level, child_mask: u16) {
         for label in &level.labels {
+            let bit = 1 << self.filled;
             if label & FIRST != 0 {
-                self.begin_node();
-                self.is_first |= 1 << self.filled;
+                self.starts.push((self.ranks.len() as u32) << 6 | self.filled);
+                self.is_first |= bit;
             }
             if label & child_mask != 0 {
-                self.has_child |= 1 << self.filled;
-                self.child_count += 1;
+                self.has_child |= bit;
             }
-            self.labels.push(*label as u8);
+            if let Some(target) = self.labels.get_mut(self.filled as usize) {
+                *target = *label as u8;
+            }
             self.filled += 1;
-            self.label_count += 1;
             if self.filled == BLOCK_LABELS {
                 self.write_block(bytes);
             }
         }
     }
 
+    /// The block without where its children lie, which [`Blocks::directory`] adds.
     fn write_block(&mut self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.rank.to_le_bytes());
-        let low = self.has_child | self.is_first << BLOCK_LABELS;
-        let high = self.is_first >> (128 - BLOCK_LABELS);
-        bytes.extend_from_slice(&low.to_le_bytes());
-        bytes.extend(high.to_le_bytes().iter().take(9));
+        bytes.extend_from_slice(&self.is_first.to_le_bytes());
+        bytes.extend(self.has_child.to_le_bytes().iter().take(7));
         bytes.extend_from_slice(&self.labels);
-        self.labels.clear();
-        (self.filled, self.has_child, self.is_first, self.rank) = (0, 0, 0, self.child_count);
+        self.ranks.push(self.child_count);
+        self.child_count += self.has_child.count_ones();
+        (self.filled, self.has_child, self.is_first) = (0, 0, 0);
+        self.labels = [0; BLOCK_LABELS as usize];
     }
 
     fn finish(&mut self, bytes: &mut Vec<u8>) {
         if self.filled > 0 {
+            // The rest of the block belongs to no node.
+            self.is_first |= 1 << self.filled;
             self.write_block(bytes);
-            fill_up(bytes);
         }
-        debug_assert!(BLOCK_BYTES.is_multiple_of(8), "whole blocks need no filling");
+    }
+
+    /// Writes into the blocks where their children lie; gives ranks and bases of blocks, bases and hints of nodes.
+    fn directory(&self, blocks: &mut [u8], layout: &Layout) -> [Vec<u8>; 4] {
+        let block_count = self.ranks.len();
+        let mut ranks: Vec<u8> = Vec::new();
+        let mut bases: Vec<u8> = Vec::new();
+        let mut base = 0;
+        let mut first_one = FirstOnes::default();
+        let ends = self.ranks.iter().skip(1).chain([&self.child_count]);
+        let (lines, _) = blocks.as_chunks_mut::<BLOCK_BYTES>();
+        for (index, ((line, rank), end)) in lines.iter_mut().zip(&self.ranks).zip(ends).enumerate() {
+            if index % RANK_BLOCKS as usize == 0 {
+                ranks.extend_from_slice(&rank.to_le_bytes());
+            }
+            let first = self.first_child + *rank as usize;
+            // The child in the middle: the others are as near to it as can be, before and behind it.
+            let middle = first + (end - rank) as usize / 2;
+            let block =
+                self.starts.get(middle).map_or(block_count.saturating_sub(1) as u32, |start| start >> 6);
+            let ones_before = first_one.of_block(&self.starts, block);
+            if index % BASE_BLOCKS as usize == 0 {
+                base = block;
+                bases.extend_from_slice(&base.to_le_bytes());
+            }
+            // Between -49 and 49 where the child in the middle lies in the block.
+            let skip = (first as i64 - ones_before as i64 + 64).clamp(0, 127) as u64;
+            let [word, ..] = line.as_chunks_mut::<8>().0 else { continue };
+            *word = (u64::from_le_bytes(*word) | u64::from(block - base) << BLOCK_LABELS).to_le_bytes();
+            if let Some(last) = line.get_mut(14) {
+                // Bits 49 to 55 behind the has-child bits.
+                *last = *last & 1 | (skip as u8) << 1;
+            }
+        }
+        if block_count > 0 {
+            ranks.extend_from_slice(&self.child_count.to_le_bytes());
+        }
+        let [hint_bases, hints] = self.hints(layout);
+        [ranks, bases, hint_bases, hints]
+    }
+
+    /// Where the nodes below dense ones begin.
+    fn hints(&self, layout: &Layout) -> [Vec<u8>; 2] {
+        let (mut bases, mut hints) = (Vec::new(), Vec::new());
+        let (mut base, mut first_one) = (0, FirstOnes::default());
+        let hinted = self.starts.iter().enumerate().take(layout.counts.hinted_count() as usize);
+        for (number, start) in hinted {
+            let block = start >> 6;
+            if number % HINT_GROUP as usize == 0 {
+                base = block;
+                bases.extend_from_slice(&base.to_le_bytes());
+            }
+            if number % (1 << layout.hint_shift) == 0 {
+                let skip = (number - first_one.of_block(&self.starts, block)) as u32;
+                hints.extend_from_slice(&(((block - base) << 6 | skip) as u16).to_le_bytes());
+            }
+        }
+        [bases, hints]
+    }
+}
+
+/// Number of the first node that begins in a block, for blocks in ascending order.
+#[derive(Debug, Default)]
+struct FirstOnes {
+    number: usize,
+}
+
+impl FirstOnes {
+    fn of_block(&mut self, starts: &[u32], block: u32) -> usize {
+        while starts.get(self.number).is_some_and(|start| start >> 6 < block) {
+            self.number += 1;
+        }
+        self.number
     }
 }
 

@@ -24,10 +24,13 @@
 
 use std::ops::Bound;
 
-use tamis_bits::kernel;
+use tamis_bits::kernel::{self, Steps};
 
 use super::rank::{Frontier, Side, count_between};
-use super::{Cursor, Depth, Edge, Layout, LeafWords, Levels, Plan, Stop, TRAILER_BYTES, Trie, encode, plan};
+use super::{
+    Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked, encode,
+    plan,
+};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
 
@@ -162,23 +165,22 @@ struct Search<'a> {
 }
 
 impl kernel::Task for Search<'_> {
-    type Output = Option<Stop>;
+    type Output = Option<u64>;
 
     #[inline(always)]
-    fn run(self) -> Option<Stop> {
-        let mut node = self.trie.root()?;
-        let mut rest = self.key.iter();
-        loop {
-            let Some(byte) = rest.next() else {
-                return self.trie.is_prefix_key(node.number).then_some(Stop::PrefixKey(node.number));
-            };
-            let edge = self.trie.find(node, *byte)?;
-            match self.trie.child(&edge) {
-                Some(child) => node = child,
-                None => return rest.as_slice().is_empty().then_some(Stop::Leaf(edge)),
-            }
+    fn run<S: Steps>(self, steps: S) -> Option<u64> {
+        let trie = self.trie.with(steps);
+        match trie.walk(self.key) {
+            Walked::Leaf(edge, depth) if depth == self.key.len() => Some(trie.leaf_index(&edge)),
+            Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
+            _ => None,
         }
     }
+}
+
+/// Number of the value of a prefix key: those of leaves come first.
+fn prefix_ordinal(trie: &Trie<'_, impl Steps>, node: &Node) -> u64 {
+    trie.layout.counts.leaf_count() + trie.prefix_keys_before(node)
 }
 
 impl<D: AsRef<[u8]>> TrieIndex<D> {
@@ -240,19 +242,14 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let stop = kernel::run(Search { trie: self.trie(), key })?;
-        self.value(stop)
+        self.value(kernel::run(Search { trie: self.trie(), key })?)
     }
 
-    fn value(&self, stop: Stop) -> Option<&[u8]> {
-        let trie = self.trie();
-        let ordinal = match stop {
-            Stop::Leaf(edge) => trie.leaf_index(&edge),
-            Stop::PrefixKey(number) => self.layout.counts.leaf_count() + trie.prefix_keys_before(number),
-        };
+    #[inline]
+    fn value(&self, ordinal: u64) -> Option<&[u8]> {
         let start =
             usize::try_from(ordinal).ok()?.checked_mul(self.value_bytes)?.checked_add(self.layout.leaves)?;
-        trie.bytes.get(start..start.checked_add(self.value_bytes)?)
+        envelope::payload(self.bytes.as_ref()).get(start..start.checked_add(self.value_bytes)?)
     }
 
     /// A cursor, not positioned yet.
@@ -337,6 +334,10 @@ impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
 
     /// The key's value.
     pub fn value(&self) -> Option<&[u8]> {
-        self.index.value(self.cursor.stop()?)
+        let trie = self.index.trie();
+        self.index.value(match self.cursor.stop()? {
+            Stop::Leaf(edge) => trie.leaf_index(&edge),
+            Stop::PrefixKey(node) => prefix_ordinal(&trie, &node),
+        })
     }
 }

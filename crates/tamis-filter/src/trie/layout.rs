@@ -1,8 +1,10 @@
 //! Where each part of an encoded trie lies. Everything follows from the counts in the trailer.
 //!
 //! ```text
-//! dense nodes | sparse blocks | dense ranks | hints | prefix keys | keys below capped leaves | (leaf array) | trailer
+//! dense nodes | sparse blocks | dense ranks | block directory | hints | prefix keys | capped leaves | (leaf array) | trailer
 //! ```
+//!
+//! Dense nodes and sparse blocks have 64 bytes each: a step costs one cache line.
 
 use tamis_bits::{elias_fano, rank};
 
@@ -15,19 +17,23 @@ pub(super) const DENSE_NODE_BYTES: usize = 64;
 pub(super) const DENSE_GROUP: u32 = 128;
 
 /// Labels of a sparse block.
-pub(super) const BLOCK_LABELS: u32 = 99;
-/// Rank (4 bytes), two times 99 bits (25 bytes), 99 labels.
-pub(super) const BLOCK_BYTES: usize = 128;
+pub(super) const BLOCK_LABELS: u32 = 49;
+/// Two times 49 bits and 22 bits of where children lie (15 bytes), 49 labels.
+pub(super) const BLOCK_BYTES: usize = 64;
 /// Bytes of a block before its labels.
-pub(super) const BLOCK_HEADER_BYTES: usize = 29;
-/// Nodes that share a u32 of the position of their first label.
+pub(super) const BLOCK_HEADER_BYTES: usize = 15;
+/// Blocks that share a u32 of the labels with a child before them.
+pub(super) const RANK_BLOCKS: u32 = 8;
+/// Blocks that share a u32 of the block that their children begin in.
+pub(super) const BASE_BLOCKS: u32 = 128;
+/// Nodes that share a u32 of the block that the first of them begins in.
 pub(super) const HINT_GROUP: u32 = 128;
 /// Labels that should lie between two hints.
-const LABELS_PER_HINT: u64 = 96;
+const LABELS_PER_HINT: u64 = 128;
 pub(super) const HINT_SHIFT_MAX: u32 = 6;
 
-/// Labels are numbered with 32 bits; the rest leaves room for sums.
-pub(super) const LABEL_COUNT_MAX: u64 = u32::MAX as u64 - 1024;
+/// A place is a block and a label in it: 26 and 6 bits.
+pub(super) const LABEL_COUNT_MAX: u64 = BLOCK_LABELS as u64 * ((1 << 26) - 2);
 
 /// The counts that everything else follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +108,11 @@ impl Counts {
         (self.leaf_count() + u64::from(self.prefix_key_count)).saturating_add(below)
     }
 
+    /// Sparse nodes whose parent is dense: the first of the sparse ones. They have hints.
+    pub(super) const fn hinted_count(&self) -> u64 {
+        hinted_count(self.dense_node_count as u64, self.dense_child_count as u64)
+    }
+
     /// Refuses what no builder writes, by the name of the field.
     fn check(&self) -> Result<(), (&'static str, u64)> {
         let children = u64::from(self.dense_child_count) + u64::from(self.sparse_label_count);
@@ -137,6 +148,8 @@ pub(crate) struct Layout {
     pub(super) sparse: usize,
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
+    pub(super) block_ranks: usize,
+    pub(super) block_bases: usize,
     pub(super) hint_bases: usize,
     pub(super) hints: usize,
     pub(super) prefix_keys: usize,
@@ -145,11 +158,9 @@ pub(crate) struct Layout {
     pub(crate) leaves: usize,
 }
 
-/// Bytes of sparse blocks; the last one ends behind its labels.
-pub(super) fn sparse_bytes(label_count: u64) -> u64 {
-    let rest = label_count % u64::from(BLOCK_LABELS);
-    let last = if rest == 0 { 0 } else { (BLOCK_HEADER_BYTES as u64 + rest).next_multiple_of(8) };
-    label_count / u64::from(BLOCK_LABELS) * BLOCK_BYTES as u64 + last
+/// Bytes of sparse blocks.
+pub(super) const fn sparse_bytes(label_count: u64) -> u64 {
+    label_count.div_ceil(BLOCK_LABELS as u64) * BLOCK_BYTES as u64
 }
 
 /// Nodes from hint to hint, as a power of two.
@@ -161,11 +172,20 @@ pub(super) fn hint_shift(label_count: u64, node_count: u64) -> u32 {
         .min(HINT_SHIFT_MAX)
 }
 
-/// Bytes of the two lists of hints.
-pub(super) fn hint_bytes(label_count: u64, node_count: u64) -> [u64; 2] {
-    let hints = node_count.div_ceil(1 << hint_shift(label_count, node_count));
-    let bases = node_count.div_ceil(u64::from(HINT_GROUP));
-    [bases * 4, (bases * 4 + hints * 2).next_multiple_of(8) - bases * 4]
+/// Sparse nodes whose parent is dense.
+pub(super) const fn hinted_count(dense_node_count: u64, dense_child_count: u64) -> u64 {
+    if dense_node_count == 0 { 0 } else { (dense_child_count + 1).saturating_sub(dense_node_count) }
+}
+
+/// Bytes of what leads to sparse nodes: ranks and bases of blocks, bases and hints of the nodes that have them.
+pub(super) fn directory_bytes(label_count: u64, node_count: u64, hinted_count: u64) -> [u64; 4] {
+    let blocks = label_count.div_ceil(u64::from(BLOCK_LABELS));
+    let ranks = if blocks == 0 { 0 } else { (blocks.div_ceil(u64::from(RANK_BLOCKS)) + 1) * 4 };
+    let bases = blocks.div_ceil(u64::from(BASE_BLOCKS)) * 4;
+    let hint_bases = hinted_count.div_ceil(u64::from(HINT_GROUP)) * 4;
+    let hints = hinted_count.div_ceil(1 << hint_shift(label_count, node_count)) * 2;
+    let all = ranks + bases + hint_bases + hints;
+    [ranks, bases, hint_bases, hints + all.next_multiple_of(8) - all]
 }
 
 /// Bytes of dense nodes, of their groups and of their ranks.
@@ -197,24 +217,38 @@ impl Layout {
         let sparse_nodes = u64::from(counts.node_count.checked_sub(counts.dense_node_count)?);
         let labels = u64::from(counts.sparse_label_count);
         let [dense, groups, ranks] = dense_bytes(u64::from(counts.dense_node_count));
-        let [bases, hints] = hint_bytes(labels, sparse_nodes);
+        let [block_ranks, block_bases, bases, hints] =
+            directory_bytes(labels, sparse_nodes, counts.hinted_count());
         let lengths = [
             dense,
             sparse_bytes(labels),
             groups,
             ranks,
+            block_ranks,
+            block_bases,
             bases,
             hints,
             prefix_key_bytes(u64::from(counts.node_count), u64::from(counts.prefix_key_count)),
             capped_bytes(u64::from(counts.capped_leaf_count), counts.capped_key_count)?,
         ];
-        let mut offsets = [0_usize; 8];
+        let mut offsets = [0_usize; 10];
         let mut end = 0_usize;
         for (offset, length) in offsets.iter_mut().zip(lengths) {
             end = end.checked_add(usize::try_from(length).ok()?)?;
             *offset = end;
         }
-        let [sparse, dense_groups, dense_ranks, hint_bases, hints, prefix_keys, capped, leaves] = offsets;
+        let [
+            sparse,
+            dense_groups,
+            dense_ranks,
+            block_ranks,
+            block_bases,
+            hint_bases,
+            hints,
+            prefix_keys,
+            capped,
+            leaves,
+        ] = offsets;
         let hint_shift = hint_shift(labels, sparse_nodes);
         Some(Self {
             counts,
@@ -222,6 +256,8 @@ impl Layout {
             sparse,
             dense_groups,
             dense_ranks,
+            block_ranks,
+            block_bases,
             hint_bases,
             hints,
             prefix_keys,

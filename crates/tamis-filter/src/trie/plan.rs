@@ -1,13 +1,14 @@
 //! What a trie costs in bytes at a given height and cut, and the choice of both.
 //!
-//! **The cut.** A dense node takes 548 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
+//! **The cut.** A dense node takes 544 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
 //! are smaller dense, and all levels are faster dense. For each cut the exact size is computed; the deepest one is taken
 //! whose size is at most 1/64 above the least.
 //!
 //! **The height** is the trie's own, or the greatest that fits into a limit.
 
 use super::layout::{
-    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, hint_bytes, prefix_key_bytes, sparse_bytes,
+    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, hinted_count, prefix_key_bytes,
+    sparse_bytes,
 };
 use super::levels::{HAS_CHILD, Level, Levels};
 
@@ -58,8 +59,9 @@ impl Sums {
 fn cost(dense: &Sums, all: &Sums) -> u64 {
     let sparse_labels = all.labels - dense.labels;
     let dense_bytes: u64 = dense_bytes(dense.nodes).iter().sum();
-    let hint_bytes: u64 = hint_bytes(sparse_labels, all.nodes - dense.nodes).iter().sum();
-    dense_bytes + sparse_bytes(sparse_labels) + hint_bytes
+    let hinted = hinted_count(dense.nodes, dense.children);
+    let directory_bytes: u64 = directory_bytes(sparse_labels, all.nodes - dense.nodes, hinted).iter().sum();
+    dense_bytes + sparse_bytes(sparse_labels) + directory_bytes
 }
 
 /// The plan for the first `height` levels. `None` where there are more labels than can be numbered.

@@ -4,6 +4,8 @@
 //! one rank; the frontier of the next level begins with the child of the first label at or right of it. Two bounds differ by
 //! the sums of their levels; once their frontiers meet off their paths, they never part again.
 
+use tamis_bits::kernel::Steps;
+
 use super::reader::{Edge, Node, Trie};
 
 /// On which side of a key's own place a bound lies.
@@ -36,15 +38,14 @@ impl<'k> Frontier<'k> {
     }
 
     /// Keys of this level that lie before the bound, counted from the first key of the first level; then goes down.
-    fn descend(&mut self, trie: &Trie<'_>) -> u64 {
-        let number = self.node.number;
-        let mut at = if trie.is_dense(number) { 0 } else { self.node.start };
-        let mut prefix_keys = trie.prefix_keys_before(number);
+    fn descend(&mut self, trie: &Trie<'_, impl Steps>) -> u64 {
+        let mut at = trie.node_start(&self.node);
+        let mut prefix_keys = trie.prefix_keys_before(&self.node);
         let mut child = None;
         if self.is_on_path {
             let byte = self.key.get(self.depth);
             if byte.is_some() || self.side != Side::Before {
-                prefix_keys += u64::from(trie.is_prefix_key(number));
+                prefix_keys += u64::from(trie.is_prefix_key(&self.node));
             }
             let edge = byte.and_then(|byte| trie.at_or_after(self.node, *byte));
             match (byte, edge) {
@@ -57,18 +58,15 @@ impl<'k> Frontier<'k> {
                         }
                     }
                 }
-                (Some(_), None) => at = trie.node_end(self.node),
-                (None, _) if self.side == Side::AfterPrefix => at = trie.node_end(self.node),
+                (Some(_), None) => at = trie.node_end(&self.node),
+                (None, _) if self.side == Side::AfterPrefix => at = trie.node_end(&self.node),
                 (None, _) => {}
             }
         }
-        let leaves = trie.keys_before_leaf(trie.leaves_before(number, at));
+        let leaves = trie.keys_before_leaf(trie.leaves_before(&self.node, at));
         self.depth += 1;
         self.is_on_path = child.is_some();
-        self.node = child.unwrap_or_else(|| {
-            let next = trie.children_before(number, at).saturating_add(1);
-            trie.node(next.max(number).min(trie.layout.counts.node_count))
-        });
+        self.node = child.unwrap_or_else(|| trie.next_child(&self.node, at));
         leaves + prefix_keys
     }
 }
@@ -76,7 +74,7 @@ impl<'k> Frontier<'k> {
 /// Keys that certainly lie at or behind the lower bound's place and before the upper bound's, ties apart, and both frontiers
 /// with their ties. Never below 0.
 pub(crate) fn count_between<'k>(
-    trie: &Trie<'_>,
+    trie: &Trie<'_, impl Steps>,
     lower: (&'k [u8], Side),
     upper: (&'k [u8], Side),
 ) -> Option<(u64, Frontier<'k>, Frontier<'k>)> {
@@ -85,7 +83,7 @@ pub(crate) fn count_between<'k>(
     let mut upper = Frontier::new(root, upper.0, upper.1);
     let mut count = 0_u64;
     for _ in 0..trie.layout.counts.height {
-        if !lower.is_on_path && !upper.is_on_path && lower.node == upper.node {
+        if !lower.is_on_path && !upper.is_on_path && trie.is_same(&lower.node, &upper.node) {
             break;
         }
         let before_lower = lower.descend(trie);

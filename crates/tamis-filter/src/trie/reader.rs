@@ -1,38 +1,79 @@
 //! One step from node to node over the encoded bytes; the choice between dense and sparse.
 //!
-//! Bytes that no builder writes give wrong steps, but no panic and no endless walk: a child's number is always above its
-//! parent's, or it is no child.
+//! Bytes that no builder writes give wrong steps, but no panic and no endless walk: a child lies behind its parent, or it is
+//! no child.
 
+use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::{EliasFano, RankBits, prefetch, rank::Select};
 
 use super::Layout;
+use super::layout::DENSE_NODE_BYTES;
+use super::sparse::Block;
 
-/// An encoded trie: its bytes, from the first part on, and where its parts lie.
+/// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trie<'a> {
+pub(crate) struct Trie<'a, S = Portable> {
     pub(super) bytes: &'a [u8],
+    pub(super) dense: &'a [[u8; DENSE_NODE_BYTES]],
+    pub(super) blocks: &'a [Block],
     pub(crate) layout: &'a Layout,
+    pub(super) steps: S,
 }
 
-/// A node: its number and, where it is sparse, the position of its first label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A node. A dense one is its number. A sparse one is where its labels lie; its number, which hardly any step needs, is
+/// counted on demand ([`Trie::number`]).
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
-    pub(crate) number: u32,
-    pub(super) start: u32,
+    /// Its number, or [`Node::UNKNOWN`].
+    pub(super) number: u32,
+    /// Where the number is unknown: a place whose next label with a child is its parent.
+    pub(super) place: u32,
+    /// Its labels in the block where they begin.
+    pub(super) range: u64,
+    pub(super) block: u32,
+}
+
+impl Node {
+    /// No node has this number.
+    pub(super) const UNKNOWN: u32 = u32::MAX;
+
+    /// The place of its first label.
+    #[inline(always)]
+    pub(super) const fn start(&self) -> u32 {
+        (self.block << 6).saturating_add(self.range.trailing_zeros())
+    }
 }
 
 /// A label of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Edge {
-    /// Number of the node.
-    pub(super) node: u32,
-    /// The label itself where the node is dense, its position where it is sparse.
+    pub(super) node: Node,
+    /// The label itself where the node is dense, its place (block and label) where it is sparse.
     pub(super) at: u32,
     pub(crate) label: u8,
     pub(crate) has_child: bool,
 }
 
-/// Where bytes of a part lie.
+/// What a node has below, at and above a byte.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Split {
+    pub(crate) has_smaller: bool,
+    pub(crate) edge: Option<Edge>,
+    pub(crate) has_greater: bool,
+}
+
+/// Where the walk along a key ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Walked {
+    /// At a node that does not have the next byte.
+    Nowhere,
+    /// At a node, with the key's last byte.
+    Node(Node),
+    /// At a leaf; so many bytes lead to it.
+    Leaf(Edge, usize),
+}
+
+/// Bytes of a part; zeros beyond the end.
 #[inline(always)]
 pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     match bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
@@ -51,73 +92,96 @@ fn padded<const N: usize>(rest: &[u8]) -> [u8; N] {
 impl<'a> Trie<'a> {
     /// A trie over a payload that the layout was read from.
     #[inline(always)]
-    pub(crate) const fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
-        Self { bytes, layout }
+    pub(crate) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
+        let dense = bytes.get(..layout.sparse).unwrap_or_default().as_chunks().0;
+        let blocks = bytes.get(layout.sparse..layout.dense_groups).unwrap_or_default().as_chunks().0;
+        Self { bytes, dense, blocks, layout, steps: Portable }
     }
 
+    /// The same trie with steps in another form.
     #[inline(always)]
-    pub(super) const fn is_dense(&self, number: u32) -> bool {
-        number < self.layout.counts.dense_node_count
+    pub(crate) const fn with<S: Steps>(self, steps: S) -> Trie<'a, S> {
+        Trie { bytes: self.bytes, dense: self.dense, blocks: self.blocks, layout: self.layout, steps }
+    }
+}
+
+impl<S: Steps> Trie<'_, S> {
+    #[inline(always)]
+    pub(super) const fn is_dense(&self, node: &Node) -> bool {
+        node.number < self.layout.counts.dense_node_count
     }
 
     /// The root; `None` where there are no keys.
     #[inline(always)]
-    pub(crate) const fn root(&self) -> Option<Node> {
-        if self.layout.counts.node_count == 0 { None } else { Some(Node { number: 0, start: 0 }) }
+    pub(crate) fn root(&self) -> Option<Node> {
+        let counts = &self.layout.counts;
+        match (counts.node_count, counts.dense_node_count) {
+            (0, _) => None,
+            (_, 0) => Some(self.sparse_root()),
+            _ => Some(self.node(0)),
+        }
     }
 
     /// The least label that is at least `byte`.
     #[inline(always)]
     pub(crate) fn at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
-        if self.is_dense(node.number) {
-            self.dense_at_or_after(node.number, byte)
+        if self.is_dense(&node) {
+            self.dense_at_or_after(node, byte)
         } else {
-            let (position, label) = self.search(node.start, byte);
-            label.map(|label| self.sparse_edge(node.number, position, label))
+            self.sparse_at_or_after(node, byte)
         }
     }
 
     /// The greatest label that is at most `byte`.
     #[inline(always)]
     pub(crate) fn at_or_before(&self, node: Node, byte: u8) -> Option<Edge> {
-        if self.is_dense(node.number) {
-            return self.dense_at_or_before(node.number, byte);
+        if self.is_dense(&node) {
+            self.dense_at_or_before(node, byte)
+        } else {
+            self.sparse_at_or_before(node, byte)
         }
-        let (position, label) = self.search(node.start, byte);
-        if label == Some(byte) {
-            return Some(self.sparse_edge(node.number, position, byte));
-        }
-        let before = position.checked_sub(1).filter(|before| *before >= node.start)?;
-        Some(self.sparse_edge(node.number, before, self.label_at(before)))
     }
 
     /// The label itself, where the node has it.
     #[inline(always)]
     pub(crate) fn find(&self, node: Node, byte: u8) -> Option<Edge> {
-        if self.is_dense(node.number) {
-            return self.dense_find(node.number, byte);
+        if self.is_dense(&node) { self.dense_find(node, byte) } else { self.sparse_find(node, byte) }
+    }
+
+    /// What the node has below, at and above a byte.
+    #[inline(always)]
+    pub(crate) fn split(&self, node: Node, byte: u8) -> Split {
+        if self.is_dense(&node) { self.dense_split(node, byte) } else { self.sparse_split(node, byte) }
+    }
+
+    /// Whether the node has a label strictly between two bytes.
+    #[inline(always)]
+    pub(crate) fn has_between(&self, node: Node, low: u8, high: u8) -> bool {
+        if self.is_dense(&node) {
+            self.dense_has_between(node, low, high)
+        } else {
+            self.sparse_has_between(node, low, high)
         }
-        let (position, label) = self.search(node.start, byte);
-        (label == Some(byte)).then(|| self.sparse_edge(node.number, position, byte))
     }
 
     /// The label after another one in the same node.
+    #[inline(always)]
     pub(crate) fn next(&self, edge: &Edge) -> Option<Edge> {
-        if self.is_dense(edge.node) {
-            return self.dense_at_or_after(edge.node, edge.label.checked_add(1)?);
+        if self.is_dense(&edge.node) {
+            self.dense_at_or_after(edge.node, edge.label.checked_add(1)?)
+        } else {
+            self.sparse_next(edge)
         }
-        let next = edge.at + 1;
-        let is_inside = next < self.layout.counts.sparse_label_count && !self.is_first_label(next);
-        is_inside.then(|| self.sparse_edge(edge.node, next, self.label_at(next)))
     }
 
     /// The label before another one in the same node.
+    #[inline(always)]
     pub(crate) fn previous(&self, edge: &Edge) -> Option<Edge> {
-        if self.is_dense(edge.node) {
-            return self.dense_at_or_before(edge.node, edge.label.checked_sub(1)?);
+        if self.is_dense(&edge.node) {
+            self.dense_at_or_before(edge.node, edge.label.checked_sub(1)?)
+        } else {
+            self.sparse_previous(edge)
         }
-        let before = edge.at.checked_sub(1).filter(|_| !self.is_first_label(edge.at))?;
-        Some(self.sparse_edge(edge.node, before, self.label_at(before)))
     }
 
     /// The node behind a label; `None` where the label has no child.
@@ -126,90 +190,142 @@ impl<'a> Trie<'a> {
         if !edge.has_child {
             return None;
         }
-        let children_before = self.children_before(edge.node, edge.at);
-        let number = children_before.wrapping_add(1);
-        (number > edge.node).then(|| self.node(number))
+        if self.is_dense(&edge.node) {
+            let number = self.dense_children_before(edge.node.number, edge.at).wrapping_add(1);
+            return (number > edge.node.number).then(|| self.node(number));
+        }
+        let child = self.sparse_child(edge.at);
+        (child.start() > edge.at).then_some(child)
     }
 
-    /// A node by its number; beyond the last one, the end of all labels.
+    /// Follows a key as far as it goes.
     #[inline(always)]
-    pub(crate) fn node(&self, number: u32) -> Node {
-        let start = match number.checked_sub(self.layout.counts.dense_node_count) {
-            None => 0,
-            Some(_) if number >= self.layout.counts.node_count => self.layout.counts.sparse_label_count,
-            Some(relative) => self.sparse_start(relative),
-        };
-        Node { number, start }
+    pub(crate) fn walk(&self, key: &[u8]) -> Walked {
+        let Some(mut node) = self.root() else { return Walked::Nowhere };
+        let mut depth = 0;
+        while self.is_dense(&node) {
+            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
+            let Some(edge) = self.dense_find(node, *byte) else { return Walked::Nowhere };
+            depth += 1;
+            match self.child(&edge) {
+                Some(child) => node = child,
+                None => return Walked::Leaf(edge, depth),
+            }
+        }
+        self.walk_sparse(node, key, depth)
     }
 
-    /// The place behind the last label of a node.
-    pub(super) fn node_end(&self, node: Node) -> u32 {
-        if self.is_dense(node.number) {
-            return 256;
+    /// [`Trie::walk`] from a sparse node on.
+    #[inline(always)]
+    fn walk_sparse(&self, mut node: Node, key: &[u8], mut depth: usize) -> Walked {
+        loop {
+            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
+            let Some(edge) = self.sparse_find(node, *byte) else { return Walked::Nowhere };
+            depth += 1;
+            if !edge.has_child {
+                return Walked::Leaf(edge, depth);
+            }
+            node = self.sparse_child(edge.at);
         }
-        match self.search(node.start, u8::MAX) {
-            (position, Some(_)) => position + 1,
-            (position, None) => position,
+    }
+
+    /// The child of a dense node (or the root where that is dense) by its number.
+    #[inline(always)]
+    fn node(&self, number: u32) -> Node {
+        match number.checked_sub(self.layout.counts.dense_node_count) {
+            None => Node { number, place: 0, block: 0, range: 0 },
+            // Behind the children of dense nodes comes that of the first sparse label.
+            Some(relative) if u64::from(relative) >= self.layout.counts.hinted_count() => {
+                self.sparse_child(0)
+            }
+            Some(relative) => self.hinted_node(number, relative),
         }
+    }
+
+    /// The child of the first label with a child at or behind a place of a node's level, in the node or behind it.
+    pub(super) fn next_child(&self, node: &Node, at: u32) -> Node {
+        if self.is_dense(node) {
+            let number = self.dense_children_before(node.number, at).wrapping_add(1);
+            self.node(number.max(node.number))
+        } else {
+            self.sparse_child(at)
+        }
+    }
+
+    /// The place of the first label of a node, and that behind its last.
+    pub(super) fn node_start(&self, node: &Node) -> u32 {
+        if self.is_dense(node) { 0 } else { node.start() }
+    }
+
+    pub(super) fn node_end(&self, node: &Node) -> u32 {
+        if self.is_dense(node) { 256 } else { self.sparse_end(*node) }
+    }
+
+    /// Whether two nodes are one.
+    pub(super) const fn is_same(&self, left: &Node, right: &Node) -> bool {
+        if self.is_dense(left) || self.is_dense(right) {
+            left.number == right.number
+        } else {
+            left.block == right.block && left.range == right.range
+        }
+    }
+
+    /// The number of a node, in level order; beyond the last one, that of nodes.
+    #[inline(always)]
+    pub(crate) fn number(&self, node: &Node) -> u32 {
+        if node.number != Node::UNKNOWN {
+            return node.number;
+        }
+        let before =
+            self.layout.counts.dense_child_count.wrapping_add(self.sparse_children_before(node.place));
+        before.saturating_add(1)
     }
 
     /// Brings the labels of a node into the cache.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, node: Node) {
-        if self.is_dense(node.number) {
-            prefetch(self.bytes, node.number as usize * super::layout::DENSE_NODE_BYTES);
-        } else {
-            prefetch(self.bytes, self.block_offset(node.start / super::layout::BLOCK_LABELS));
-            prefetch(self.bytes, self.block_offset(node.start / super::layout::BLOCK_LABELS) + 64);
-        }
+    pub(crate) fn prefetch(&self, node: &Node) {
+        let line =
+            if self.is_dense(node) { node.number as usize } else { self.dense.len() + node.block as usize };
+        prefetch(self.bytes, line * DENSE_NODE_BYTES);
     }
 
     /// Number of a label without a child among the leaves.
     #[inline(always)]
     pub(crate) fn leaf_index(&self, edge: &Edge) -> u64 {
-        self.leaves_before(edge.node, edge.at)
-    }
-
-    /// Labels with a child before a place: labels of the node below `at` (dense) or labels before position `at` (sparse).
-    #[inline(always)]
-    pub(super) fn children_before(&self, node: u32, at: u32) -> u32 {
-        if self.is_dense(node) {
-            self.dense_children_before(node, at)
-        } else {
-            self.layout.counts.dense_child_count.wrapping_add(self.sparse_children_before(at))
-        }
+        self.leaves_before(&edge.node, edge.at)
     }
 
     /// Labels without a child before a place.
     #[inline(always)]
-    pub(super) fn leaves_before(&self, node: u32, at: u32) -> u64 {
+    pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
         if self.is_dense(node) {
-            u64::from(self.dense_leaves_before(node, at))
+            u64::from(self.dense_leaves_before(node.number, at))
         } else {
-            let leaves = at.saturating_sub(self.sparse_children_before(at));
+            let leaves = self.sparse_labels_before(at).saturating_sub(self.sparse_children_before(at));
             u64::from(self.layout.counts.dense_leaf_count) + u64::from(leaves)
         }
     }
 
     /// Whether the path to a node is a key.
     #[inline(always)]
-    pub(crate) fn is_prefix_key(&self, number: u32) -> bool {
+    pub(crate) fn is_prefix_key(&self, node: &Node) -> bool {
         if self.layout.counts.prefix_key_count == 0 {
             return false;
         }
+        let number = self.number(node);
         let [byte] = chunk(self.bytes, self.layout.prefix_keys + (number / 8) as usize);
         byte >> (number % 8) & 1 == 1 && number < self.layout.counts.node_count
     }
 
-    /// Prefix keys that end at nodes before a number.
-    pub(crate) fn prefix_keys_before(&self, number: u32) -> u64 {
+    /// Prefix keys that end at nodes before another.
+    pub(crate) fn prefix_keys_before(&self, node: &Node) -> u64 {
         let counts = &self.layout.counts;
         if counts.prefix_key_count == 0 {
             return 0;
         }
         let bytes = self.bytes.get(self.layout.prefix_keys..).unwrap_or_default();
         RankBits::open(bytes, u64::from(counts.node_count), Select::None)
-            .map_or(0, |(bits, _)| bits.rank(u64::from(number)))
+            .map_or(0, |(bits, _)| bits.rank(u64::from(self.number(node))))
     }
 
     /// Whether a leaf may stand for several keys, without looking it up.

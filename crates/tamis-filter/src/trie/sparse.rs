@@ -1,187 +1,325 @@
-//! Sparse nodes: blocks of 99 labels with their bits and rank in two neighbouring cache lines, and hints to nodes.
+//! Sparse nodes: blocks of 49 labels in one cache line, with their bits and where their children lie.
 //!
 //! ```text
-//! block   rank u32 | 99 has-child bits, 99 first-of-node bits (25 bytes) | 99 label bytes        128 bytes
+//! block   49 first-of-node bits, 15 bits: block of children | 49 has-child bits, 7 bits: skip | 49 label bytes    64 bytes
 //! ```
+//!
+//! A step from label to child: count the labels with a child before it in its block, add the skip, and take the node of that
+//! number in the block of children. Both bounds of a node's labels and the labels that equal a byte are masks of 49 bits, so
+//! that a search is an `and` and nothing has to be looped over. Where the node of that number lies in another block (before or
+//! behind: the block of the child in the middle is named), blocks are passed one by one.
 
-use tamis_bits::kernel::not_smaller_mask;
+use tamis_bits::kernel::Steps;
 
-use super::layout::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, HINT_SHIFT_MAX};
-use super::reader::{Edge, Trie, chunk};
+use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, RANK_BLOCKS};
+use super::reader::{Edge, Node, Split, Trie, chunk};
 
-/// First bit of a block's has-child bits, and of its first-of-node bits, counted from the block's first byte.
-const CHILD_BITS: u32 = 32;
-const FIRST_BITS: u32 = CHILD_BITS + BLOCK_LABELS;
-/// Bits that a word read at any bit surely has.
-const WINDOW_BITS: u32 = 57;
-/// Blocks that the 256 labels of a node can reach into.
-const NODE_BLOCKS: u32 = 4;
-/// Words of first-of-node bits that the nodes between two hints can reach into.
-const HINT_WINDOWS: u32 = 2 * ((256 << HINT_SHIFT_MAX) / BLOCK_LABELS + 2);
+/// A bit for each label of a block.
+const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
+/// What is added to a skip, so that none is negative.
+const SKIP_BIAS: u32 = 64;
+/// Blocks that the 256 labels of a node can reach into beyond the first.
+const NODE_BLOCKS: u32 = 256 / BLOCK_LABELS + 1;
+/// Blocks that the children of a block, or the nodes between two hints, can reach into.
+const FAR_BLOCKS: u32 = 64 * 256 / BLOCK_LABELS + 2;
 
-impl Trie<'_> {
+pub(super) type Block = [u8; BLOCK_BYTES];
+
+/// First-of-node bits, and above them how far the block of children lies behind the base.
+#[inline(always)]
+fn first_word(block: &Block) -> u64 {
+    u64::from_le_bytes(chunk(block, 0))
+}
+
+#[inline(always)]
+fn firsts(block: &Block) -> u64 {
+    first_word(block) & LABEL_MASK
+}
+
+/// Has-child bits, and above them the skip.
+#[inline(always)]
+fn child_word(block: &Block) -> u64 {
+    u64::from_le_bytes(chunk(block, 7)) >> 8
+}
+
+#[inline(always)]
+fn label_at(block: &Block, index: u32) -> u8 {
+    block.get(BLOCK_HEADER_BYTES + index as usize).copied().unwrap_or(0)
+}
+
+/// The labels that continue a node of the block before; none where a node begins with the block.
+#[inline(always)]
+fn continued(block: &Block) -> u64 {
+    let firsts = firsts(block);
+    (firsts & firsts.wrapping_neg()).wrapping_sub(1) & LABEL_MASK
+}
+
+/// Whether labels reach to the end of their block, so that the node may continue.
+#[inline(always)]
+const fn reaches_end(range: u64) -> bool {
+    range >> (BLOCK_LABELS - 1) != 0
+}
+
+/// The place of a label.
+#[inline(always)]
+const fn place(block: u32, bit: u64) -> u32 {
+    block << 6 | bit.trailing_zeros()
+}
+
+impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
-    pub(super) const fn block_offset(&self, block: u32) -> usize {
-        self.layout.sparse + block as usize * BLOCK_BYTES
+    fn block(&self, block: u32) -> Option<&Block> {
+        self.blocks.get(block as usize)
     }
 
-    /// A bit of the header of a position's block.
+    /// Which labels of a block are equal to a byte.
     #[inline(always)]
-    fn header_bit(&self, position: u32, part: u32) -> bool {
-        let bit = part + position % BLOCK_LABELS;
-        let [byte] = chunk(self.bytes, self.block_offset(position / BLOCK_LABELS) + (bit / 8) as usize);
-        byte >> (bit % 8) & 1 == 1
+    fn equal(&self, block: &Block, byte: u8) -> u64 {
+        self.steps.equal_mask(block, byte) >> BLOCK_HEADER_BYTES
     }
 
-    /// Which labels from one of a block on begin a node, and for how many of them this tells: at most 57, none at the end of
-    /// the block.
+    /// Which labels of a block are at least a byte.
     #[inline(always)]
-    fn first_bits(&self, block: u32, index: u32) -> (u64, u32) {
-        let bit = FIRST_BITS + index;
-        let word = u64::from_le_bytes(chunk(self.bytes, self.block_offset(block) + (bit / 8) as usize));
-        let count = (BLOCK_LABELS - index).min(WINDOW_BITS);
-        (word >> (bit % 8) & ((1 << count) - 1), count)
+    fn not_smaller(&self, block: &Block, byte: u8) -> u64 {
+        self.steps.not_smaller_mask(block, byte) >> BLOCK_HEADER_BYTES
     }
 
     #[inline(always)]
-    pub(super) fn label_at(&self, position: u32) -> u8 {
-        let offset = self.block_offset(position / BLOCK_LABELS) + BLOCK_HEADER_BYTES;
-        let [label] = chunk(self.bytes, offset + (position % BLOCK_LABELS) as usize);
-        label
+    fn sparse_edge(&self, node: Node, number: u32, block: &Block, bit: u64, label: u8) -> Edge {
+        let at = place(number, bit);
+        Edge { node, at, label, has_child: child_word(block) & bit & LABEL_MASK != 0 }
     }
 
+    /// Calls with each block of a node and its labels there, until there is an answer.
     #[inline(always)]
-    pub(super) fn is_first_label(&self, position: u32) -> bool {
-        self.header_bit(position, FIRST_BITS)
-    }
-
-    #[inline(always)]
-    pub(super) fn sparse_edge(&self, node: u32, position: u32, label: u8) -> Edge {
-        Edge { node, at: position, label, has_child: self.header_bit(position, CHILD_BITS) }
-    }
-
-    /// Labels with a child before a position, dense ones apart.
-    #[inline(always)]
-    pub(super) fn sparse_children_before(&self, position: u32) -> u32 {
-        if position >= self.layout.counts.sparse_label_count {
-            let all = self.layout.counts.node_count.saturating_sub(1);
-            return all.saturating_sub(self.layout.counts.dense_child_count);
-        }
-        let block = position / BLOCK_LABELS;
-        let index = position % BLOCK_LABELS;
-        let header: [u8; 20] = chunk(self.bytes, self.block_offset(block));
-        let [rank, low, middle, high, rest] = words(&header);
-        let (low, high) = (u64::from(middle) << 32 | u64::from(low), u64::from(rest) << 32 | u64::from(high));
-        let (low_mask, high_mask) =
-            if index < 64 { ((1 << index) - 1, 0) } else { (u64::MAX, (1 << (index - 64)) - 1) };
-        rank.wrapping_add((low & low_mask).count_ones() + (high & high_mask).count_ones())
-    }
-
-    /// The first label from `start` on, within its node, that is at least `byte`: position and label. Without such a label
-    /// the position is that behind the node.
-    #[inline(always)]
-    pub(super) fn search(&self, start: u32, byte: u8) -> (u32, Option<u8>) {
-        let label_count = self.layout.counts.sparse_label_count;
-        let mut position = start;
-        for _ in 0..NODE_BLOCKS {
-            let block = position / BLOCK_LABELS;
-            let index = position % BLOCK_LABELS;
-            let (in_block, is_end) = self.labels_left(block, index);
-            let length = in_block.min(label_count.saturating_sub(position));
-            let labels = self.block_offset(block) + BLOCK_HEADER_BYTES + index as usize;
-            let mut offset = 0;
-            while offset < length {
-                let place = labels + offset as usize;
-                let low = not_smaller_mask(&chunk(self.bytes, place), byte);
-                let high = not_smaller_mask(&chunk(self.bytes, place + 16), byte);
-                let valid = u32::MAX >> (32 - (length - offset).min(32));
-                let found = (low | high << 16) & valid;
-                if found != 0 {
-                    let index = found.trailing_zeros();
-                    let [label] = chunk(self.bytes, place + index as usize);
-                    return (position + offset + index, Some(label));
-                }
-                offset += 32;
+    fn search<T>(&self, node: Node, mut look: impl FnMut(u32, &Block, u64) -> Option<T>) -> Option<T> {
+        let (mut number, mut range) = (node.block, node.range);
+        let mut block = self.block(number)?;
+        for _ in 0..=NODE_BLOCKS {
+            if let Some(found) = look(number, block, range) {
+                return Some(found);
             }
-            position += length;
-            if is_end || position >= label_count || self.is_first_label(position) {
-                break;
+            if !reaches_end(range) {
+                return None;
             }
+            number += 1;
+            block = self.block(number)?;
+            range = continued(block);
         }
-        (position, None)
+        None
     }
 
-    /// How many labels of a node lie in a block from one of them on, and whether they end before the block does.
     #[inline(always)]
-    fn labels_left(&self, block: u32, index: u32) -> (u32, bool) {
-        let mut after = index + 1;
-        while after < BLOCK_LABELS {
-            let (bits, count) = self.first_bits(block, after);
-            if bits != 0 {
-                return (after - index + bits.trailing_zeros(), true);
-            }
-            after += count;
-        }
-        (BLOCK_LABELS - index, false)
+    pub(super) fn sparse_find(&self, node: Node, byte: u8) -> Option<Edge> {
+        self.search(node, |number, block, range| {
+            let found = self.equal(block, byte) & range;
+            (found != 0).then(|| self.sparse_edge(node, number, block, found & found.wrapping_neg(), byte))
+        })
     }
 
-    /// Position of the first label of a sparse node, counted from the first of them.
     #[inline(always)]
-    pub(super) fn sparse_start(&self, relative: u32) -> u32 {
+    pub(super) fn sparse_at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
+        self.search(node, |number, block, range| {
+            let found = self.not_smaller(block, byte) & range;
+            (found != 0).then(|| {
+                let label = label_at(block, found.trailing_zeros());
+                self.sparse_edge(node, number, block, found & found.wrapping_neg(), label)
+            })
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_at_or_before(&self, node: Node, byte: u8) -> Option<Edge> {
+        let mut last = None;
+        let _: Option<()> = self.search(node, |number, block, range| {
+            let greater = byte.checked_add(1).map_or(0, |bound| self.not_smaller(block, bound));
+            let found = range & !greater;
+            if found != 0 {
+                let index = found.ilog2();
+                last = Some(self.sparse_edge(node, number, block, 1 << index, label_at(block, index)));
+            }
+            (found != range).then_some(())
+        });
+        last
+    }
+
+    /// What a node has on both sides of a byte, and at it.
+    #[inline(always)]
+    pub(super) fn sparse_split(&self, node: Node, byte: u8) -> Split {
+        let mut split = Split::default();
+        let _: Option<()> = self.search(node, |number, block, range| {
+            let equal = self.equal(block, byte) & range;
+            let not_smaller = self.not_smaller(block, byte) & range;
+            split.has_smaller |= range != not_smaller;
+            split.has_greater |= not_smaller != equal;
+            if equal != 0 {
+                let bit = equal & equal.wrapping_neg();
+                split.edge = Some(self.sparse_edge(node, number, block, bit, byte));
+            }
+            split.has_greater.then_some(())
+        });
+        split
+    }
+
+    /// Whether a node has a label strictly between two bytes.
+    #[inline(always)]
+    pub(super) fn sparse_has_between(&self, node: Node, low: u8, high: u8) -> bool {
+        let found = self.search(node, |_, block, range| {
+            let greater = self.not_smaller(block, low.saturating_add(1)) & range;
+            let not_smaller = self.not_smaller(block, high) & range;
+            (greater & !not_smaller != 0).then_some(true).or((not_smaller != 0).then_some(false))
+        });
+        found.unwrap_or(false)
+    }
+
+    pub(super) fn sparse_next(&self, edge: &Edge) -> Option<Edge> {
+        let (mut number, mut index) = (edge.at >> 6, (edge.at & 63) + 1);
+        if index >= BLOCK_LABELS {
+            (number, index) = (number + 1, 0);
+        }
+        let block = self.block(number)?;
+        let is_inside = firsts(block) >> index & 1 == 0;
+        is_inside.then(|| self.sparse_edge(edge.node, number, block, 1 << index, label_at(block, index)))
+    }
+
+    pub(super) fn sparse_previous(&self, edge: &Edge) -> Option<Edge> {
+        let (mut number, mut index) = (edge.at >> 6, edge.at & 63);
+        if firsts(self.block(number)?) >> index & 1 == 1 {
+            return None;
+        }
+        if index == 0 {
+            (number, index) = (number.checked_sub(1)?, BLOCK_LABELS);
+        }
+        let block = self.block(number)?;
+        let index = index - 1;
+        Some(self.sparse_edge(edge.node, number, block, 1 << index, label_at(block, index)))
+    }
+
+    /// The place behind the last label of a node.
+    pub(super) fn sparse_end(&self, node: Node) -> u32 {
+        let mut end = node.block << 6;
+        let _: Option<()> = self.search(node, |number, _, range| {
+            end = number << 6 | (64 - range.leading_zeros());
+            None
+        });
+        end
+    }
+
+    /// The root, where it is sparse.
+    #[inline(always)]
+    pub(super) fn sparse_root(&self) -> Node {
+        let (block, range) = self.locate(0, 0);
+        Node { number: 0, place: 0, block, range }
+    }
+
+    /// The child behind a label that has one; for any other place that of the next label with a child.
+    #[inline(always)]
+    pub(super) fn sparse_child(&self, at: u32) -> Node {
+        let (block, range) = match self.block(at >> 6) {
+            Some(block) => {
+                let children = child_word(block);
+                let before = (children & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
+                let index = before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS);
+                self.locate(self.child_block(at >> 6, first_word(block)), index)
+            }
+            None => (self.blocks.len() as u32, 0),
+        };
+        Node { number: Node::UNKNOWN, place: at, block, range }
+    }
+
+    /// The block that a block names for its children.
+    #[inline(always)]
+    pub(super) fn child_block(&self, block: u32, first_word: u64) -> u32 {
+        let base = self.layout.block_bases + (block / BASE_BLOCKS) as usize * 4;
+        u32::from_le_bytes(chunk(self.bytes, base)).wrapping_add((first_word >> BLOCK_LABELS) as u32)
+    }
+
+    /// A node that has a hint.
+    #[inline(always)]
+    pub(super) fn hinted_node(&self, number: u32, relative: u32) -> Node {
         let base = self.layout.hint_bases + (relative / HINT_GROUP) as usize * 4;
         let hint = self.layout.hints + (relative >> self.layout.hint_shift) as usize * 2;
         let base = u32::from_le_bytes(chunk(self.bytes, base));
         let hint = u32::from(u16::from_le_bytes(chunk(self.bytes, hint)));
-        let position = base.wrapping_add(hint).min(self.layout.counts.sparse_label_count);
         let skipped = relative & ((1 << self.layout.hint_shift) - 1);
-        if skipped == 0 { position } else { self.skip_nodes(position, skipped) }
+        let (block, range) = self.locate(base.wrapping_add(hint >> 6), (hint & 63) + skipped);
+        Node { number, place: 0, block, range }
     }
 
-    /// The position where the `count`-th node after that of a position begins.
+    /// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one)
+    /// or beyond them counts on in the blocks before or behind.
     #[inline(always)]
-    fn skip_nodes(&self, position: u32, count: u32) -> u32 {
-        let mut block = position / BLOCK_LABELS;
-        let mut index = position % BLOCK_LABELS + 1;
-        let mut rest = count;
-        for _ in 0..HINT_WINDOWS {
-            let (bits, bit_count) = self.first_bits(block, index);
-            let ones = bits.count_ones();
-            if rest <= ones {
-                return block * BLOCK_LABELS + index + select(bits, rest - 1, self.layout.hint_shift);
-            }
-            rest -= ones;
-            index += bit_count;
-            if index >= BLOCK_LABELS {
-                (block, index) = (block + 1, 0);
+    pub(super) fn locate(&self, block: u32, index: u32) -> (u32, u64) {
+        if let Some(line) = self.block(block) {
+            let firsts = firsts(line);
+            if index < firsts.count_ones() {
+                return (block, self.labels_of(firsts, index));
             }
         }
-        self.layout.counts.sparse_label_count
+        self.locate_far(block, index)
     }
-}
 
-/// Position of the set bit that `rank` set bits precede; there is one, and `rank` is below 2^`shift`. Without a branch on the
-/// rank, which nothing predicts.
-#[inline(always)]
-fn select(bits: u64, rank: u32, shift: u32) -> u32 {
-    let (mut word, mut rest, mut offset) = (bits, rank, 0);
-    if shift > 3 {
-        for half in [32, 16, 8] {
-            let ones = (word & ((1 << half) - 1)).count_ones();
-            let is_above = rest >= ones;
-            word >>= if is_above { half } else { 0 };
-            offset += if is_above { half } else { 0 };
-            rest -= if is_above { ones } else { 0 };
+    /// The labels of a node of a block, by its number there.
+    #[inline(always)]
+    fn labels_of(&self, firsts: u64, index: u32) -> u64 {
+        let (first, next) = (self.steps.nth_one(firsts, index), self.steps.nth_one(firsts, index + 1));
+        next.wrapping_sub(first) & LABEL_MASK
+    }
+
+    #[inline(always)]
+    fn locate_far(&self, block: u32, index: u32) -> (u32, u64) {
+        let end = (self.blocks.len() as u32, 0);
+        let (mut number, mut index) = (block, index.cast_signed());
+        for _ in 0..FAR_BLOCKS {
+            if index < 0 {
+                number = number.wrapping_sub(1);
+            }
+            let Some(block) = self.block(number) else { return end };
+            let firsts = firsts(block);
+            let count = firsts.count_ones().cast_signed();
+            if index < 0 {
+                index += count;
+            }
+            if (0..count).contains(&index) {
+                return (number, self.labels_of(firsts, index.cast_unsigned()));
+            }
+            if index >= count {
+                (number, index) = (number + 1, index - count);
+            }
         }
+        end
     }
-    for step in 0..7 {
-        word = if step < rest { word & word.wrapping_sub(1) } else { word };
-    }
-    offset + word.trailing_zeros()
-}
 
-/// The u32 words of bytes.
-#[inline(always)]
-fn words<const N: usize>(bytes: &[u8; 20]) -> [u32; N] {
-    let (words, _) = bytes.as_chunks::<4>();
-    std::array::from_fn(|index| words.get(index).map_or(0, |word| u32::from_le_bytes(*word)))
+    /// Labels with a child before a place, dense ones apart.
+    #[inline(always)]
+    pub(super) fn sparse_children_before(&self, at: u32) -> u32 {
+        let number = at >> 6;
+        let Some(block) = self.block(number) else {
+            let all = self.layout.counts.node_count.saturating_sub(1);
+            return all.saturating_sub(self.layout.counts.dense_child_count);
+        };
+        let inside = (child_word(block) & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
+        let group = number / RANK_BLOCKS;
+        let start = (group * RANK_BLOCKS) as usize;
+        let rank =
+            |group: u32| u32::from_le_bytes(chunk(self.bytes, self.layout.block_ranks + group as usize * 4));
+        let children = |block: &Block| (child_word(block) & LABEL_MASK).count_ones();
+        // From the nearer end of the group.
+        let before = if number % RANK_BLOCKS <= RANK_BLOCKS / 2 {
+            let blocks = self.blocks.get(start..number as usize).unwrap_or_default();
+            blocks.iter().fold(rank(group), |sum, block| sum.wrapping_add(children(block)))
+        } else {
+            let end = (start + RANK_BLOCKS as usize).min(self.blocks.len());
+            let blocks = self.blocks.get(number as usize..end).unwrap_or_default();
+            blocks.iter().fold(rank(group + 1), |rest, block| rest.wrapping_sub(children(block)))
+        };
+        before.wrapping_add(inside)
+    }
+
+    /// Labels before a place, dense ones apart.
+    #[inline(always)]
+    pub(super) fn sparse_labels_before(&self, at: u32) -> u32 {
+        let labels = (at >> 6).saturating_mul(BLOCK_LABELS).saturating_add(at & 63);
+        labels.min(self.layout.counts.sparse_label_count)
+    }
 }
