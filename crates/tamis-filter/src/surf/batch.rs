@@ -3,7 +3,7 @@
 //! A walk alone waits for memory at every step. While one waits, the others go on: each step ends with asking for the lines
 //! that the walk's next step will read.
 
-use tamis_bits::kernel::{self, Steps};
+use tamis_bits::kernel::Steps;
 
 use super::walk::View;
 use crate::Probe;
@@ -14,70 +14,103 @@ const LANES: usize = 8;
 
 /// One walk.
 #[derive(Clone, Copy)]
-enum Lane {
-    /// At a node, with so many bytes of the key behind it.
-    At(Node, usize),
-    /// At a leaf.
-    Leaf(Edge, usize),
-    /// At its end.
-    Ended(bool),
+struct Lane {
+    node: Node,
+    depth: usize,
+    place: usize,
 }
 
-/// The walks of a batch, compiled for the processor.
-pub(super) struct BatchWalk<'a, 'p>(
-    pub(super) View<'a>,
-    pub(super) &'p [Probe<'p>],
-    pub(super) &'p mut [bool],
-);
-
-impl kernel::Task for BatchWalk<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) {
-        let Self(view, probes, answers) = self;
-        let view = view.with(steps);
-        for (probes, answers) in probes.chunks(LANES).zip(answers.chunks_mut(LANES)) {
-            walk_together(&view, probes, answers);
-        }
-    }
+/// A walk that came to a leaf: its suffix is read when the others have gone on, too.
+#[derive(Clone, Copy)]
+struct Landed {
+    edge: Edge,
+    depth: usize,
+    place: usize,
 }
 
+/// Asks for every probe whose answer is not `false` already. The walks under way stand side by side without gaps: where one
+/// ends, the next probe takes its place, and at the end of all probes the last walk does.
 #[inline(always)]
-fn walk_together<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
-    let start = view.trie.root().map_or(Lane::Ended(false), |root| Lane::At(root, 0));
-    let mut lanes = [start; LANES];
-    let mut is_walking = true;
-    while is_walking {
-        is_walking = false;
-        for ((lane, probe), answer) in lanes.iter_mut().zip(probes).zip(answers.iter()) {
-            if let Lane::At(node, depth) = *lane
-                && *answer
+pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
+    let Some(root) = view.trie.root() else { return answers.fill(false) };
+    let count = probes.len().min(answers.len());
+    let mut lanes = [Lane { node: root, depth: 0, place: 0 }; LANES];
+    let mut lane_count = 0;
+    let mut next = 0;
+    let mut landed: Option<Landed> = None;
+    loop {
+        // Fill up.
+        while lane_count < LANES && next < count {
+            if answers.get(next) == Some(&true)
+                && let Some(lane) = lanes.get_mut(lane_count)
             {
-                *lane = step(view, node, depth, probe.key());
-                is_walking |= matches!(lane, Lane::At(..));
+                *lane = Lane { node: root, depth: 0, place: next };
+                lane_count += 1;
+            }
+            next += 1;
+        }
+        if lane_count == 0 {
+            break;
+        }
+        let mut index = 0;
+        while index < lane_count {
+            let Some(lane) = lanes.get_mut(index) else { break };
+            let Some(probe) = probes.get(lane.place) else { break };
+            let answer = match step(view, lane, probe.key()) {
+                Step::Goes => {
+                    index += 1;
+                    continue;
+                }
+                Step::Lands(edge) => {
+                    let leaf = Landed { edge, depth: lane.depth, place: lane.place };
+                    if let Some(before) = landed.replace(leaf) {
+                        land(view, probes, answers, &before);
+                    }
+                    true
+                }
+                Step::Ends(answer) => answer,
+            };
+            if let Some(target) = answers.get_mut(lane.place) {
+                *target = answer;
+            }
+            lane_count -= 1;
+            if let Some(last) = lanes.get(lane_count).copied()
+                && let Some(lane) = lanes.get_mut(index)
+            {
+                *lane = last;
             }
         }
     }
-    for ((lane, probe), answer) in lanes.iter().zip(probes).zip(answers) {
-        *answer = *answer
-            && match lane {
-                Lane::Leaf(edge, depth) => view.may_equal(edge, *depth, probe),
-                Lane::Ended(answer) => *answer,
-                Lane::At(..) => true,
-            };
+    if let Some(last) = landed {
+        land(view, probes, answers, &last);
     }
 }
 
 #[inline(always)]
-fn step<S: Steps>(view: &View<'_, S>, node: Node, depth: usize, key: &[u8]) -> Lane {
-    let Some(byte) = key.get(depth) else { return Lane::Ended(view.trie.is_prefix_key(&node)) };
-    let Some(edge) = view.trie.find(node, *byte) else { return Lane::Ended(false) };
+fn land<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool], leaf: &Landed) {
+    if let (Some(probe), Some(answer)) = (probes.get(leaf.place), answers.get_mut(leaf.place)) {
+        *answer = view.may_equal(&leaf.edge, leaf.depth, probe);
+    }
+}
+
+/// What a step leads to.
+enum Step {
+    Goes,
+    Lands(Edge),
+    Ends(bool),
+}
+
+#[inline(always)]
+fn step<S: Steps>(view: &View<'_, S>, lane: &mut Lane, key: &[u8]) -> Step {
+    let Some(byte) = key.get(lane.depth) else { return Step::Ends(view.trie.is_prefix_key(&lane.node)) };
+    let Some(edge) = view.trie.find(lane.node, *byte) else { return Step::Ends(false) };
+    lane.depth += 1;
     match view.trie.child(&edge) {
         Some(child) => {
             view.trie.prefetch(&child);
-            Lane::At(child, depth + 1)
+            lane.node = child;
+            Step::Goes
         }
-        None => Lane::Leaf(edge, depth + 1),
+        None => Step::Lands(edge),
     }
 }

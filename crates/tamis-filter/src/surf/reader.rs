@@ -3,14 +3,15 @@
 use std::fmt;
 use std::ops::Bound;
 
-use tamis_bits::{kernel, packed};
+use tamis_bits::kernel::{self, Steps};
+use tamis_bits::packed;
 
-use super::batch::BatchWalk;
+use super::batch::walk_many;
 use super::suffix::SuffixBits;
-use super::walk::{PointWalk, RangeWalk, View};
+use super::walk::View;
 use crate::envelope::{self, Envelope};
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
-use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, Probe, RangeProbe, Upper};
+use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper};
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -90,6 +91,46 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     }
 }
 
+/// The walk of a point, compiled for the processor.
+struct PointWalk<'a, D>(&'a SurfFilter<D>, &'a Probe<'a>);
+
+impl<D: AsRef<[u8]>> kernel::Task for PointWalk<'_, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.view().is_some_and(|view| view.with(steps).may_contain(self.1))
+    }
+}
+
+/// The walks of a range, compiled for the processor.
+struct RangeWalk<'a, D>(&'a SurfFilter<D>, &'a KeyRange<'a>);
+
+impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.view().is_some_and(|view| view.with(steps).may_contain_range(self.1))
+    }
+}
+
+/// The walks of a batch, compiled for the processor.
+struct BatchWalk<'a, D>(&'a SurfFilter<D>, &'a [Probe<'a>], &'a mut [bool]);
+
+impl<D: AsRef<[u8]>> kernel::Task for BatchWalk<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) {
+        let Self(filter, probes, answers) = self;
+        match filter.view() {
+            Some(view) => walk_many(&view.with(steps), probes, answers),
+            None => answers.fill(false),
+        }
+    }
+}
+
 /// In place of a predicted rate.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
@@ -97,7 +138,7 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         probe.add_probes(1);
-        self.view().is_some_and(|view| kernel::run(PointWalk(view, probe)))
+        kernel::run(PointWalk(self, probe))
     }
 
     #[inline]
@@ -109,15 +150,14 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
             return self.may_contain(point);
         }
         probe.add_probes(1);
-        self.view().is_some_and(|view| kernel::run(RangeWalk(view, probe.range())))
+        kernel::run(RangeWalk(self, probe.range()))
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        let Some(view) = self.view() else { return answers.fill(false) };
         for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
             probe.add_probes(1);
         }
-        kernel::run(BatchWalk(view, probes, answers));
+        kernel::run(BatchWalk(self, probes, answers));
     }
 
     fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

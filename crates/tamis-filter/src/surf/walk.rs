@@ -7,7 +7,7 @@
 use std::ops::Bound;
 
 use tamis_bits::Bits;
-use tamis_bits::kernel::{self, Portable, Steps};
+use tamis_bits::kernel::{Portable, Steps};
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
 use crate::trie::{Edge, Node, Trie, Walked, shared_bytes};
@@ -93,69 +93,58 @@ impl<S: Steps> View<'_, S> {
         self.compared == 0 || self.suffix(edge).is_none_or(|(_, real)| real <= self.compared_of(word))
     }
 
-    /// Whether some key may lie in a range.
+    /// Whether some key may lie in a range. Walks along each bound are written once: the steps before say from where.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
+        let Some(root) = self.trie.root() else { return false };
         let lower = range.lower_bytes();
-        let Some(upper) = range.upper_bytes() else {
-            return self.trie.root().is_some_and(|root| self.has_from(root, 0, lower));
-        };
-        let shared = shared_bytes(lower, upper);
-        let answer = match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
-            Walked::Nowhere => false,
-            Walked::Leaf(edge, depth) => {
-                self.may_meet_lower(&edge, depth, lower) && self.may_meet_upper(&edge, depth, range.upper)
-            }
-            Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
-                (Some(low), Some(high)) => self.has_between(node, shared, range, (*low, *high)),
-                (None, _) => {
-                    let without_own = matches!(range.lower, Bound::Excluded(_));
-                    self.has_up_to(node, shared, range.upper, without_own)
+        let (mut from, mut up_to) = (None, None);
+        if let Some(upper) = range.upper_bytes() {
+            let shared = shared_bytes(lower, upper);
+            match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
+                Walked::Nowhere => return false,
+                Walked::Leaf(edge, depth) => {
+                    return self.may_meet_lower(&edge, depth, lower)
+                        && self.may_meet_upper(&edge, depth, range.upper)
+                        && !range.is_empty();
                 }
-                // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
-                (Some(_), None) => self.has_from(node, shared, lower),
-            },
-        };
-        // Reversed bounds lead anywhere.
-        answer && !range.is_empty()
-    }
-
-    /// At the node where the bounds part.
-    #[inline(always)]
-    fn has_between(&self, node: Node, depth: usize, range: &KeyRange<'_>, (low, high): (u8, u8)) -> bool {
-        // A label between the bounds is cheaper to see than what lies below them.
-        if self.trie.has_between(node, low, high) {
-            return true;
-        }
-        if let Some(edge) = self.trie.find(node, low) {
-            let lower = range.lower_bytes();
-            let is_met = match self.trie.child(&edge) {
-                Some(child) => self.has_from(child, depth + 1, lower),
-                None => self.may_meet_lower(&edge, depth + 1, lower),
-            };
-            if is_met {
-                return true;
+                Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
+                    (Some(low), Some(high)) if low < high => {
+                        // A label between the bounds is cheaper to see than what lies below them.
+                        if self.trie.has_between(node, *low, *high) {
+                            return true;
+                        }
+                        (from, up_to) = (Some((node, shared)), Some((node, shared, true)));
+                    }
+                    (Some(_), Some(_)) => return false,
+                    (None, _) => up_to = Some((node, shared, matches!(range.lower, Bound::Excluded(_)))),
+                    // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
+                    (Some(_), None) => from = Some((node, shared)),
+                },
             }
+            let is_apart = from.is_some() && up_to.is_some();
+            let has = from.is_some_and(|(node, depth)| self.has_from(node, depth, lower, is_apart))
+                || up_to.is_some_and(|(node, depth, without_own)| {
+                    self.has_up_to(node, depth, range.upper, without_own, is_apart)
+                });
+            return has && !range.is_empty();
         }
-        let Some(edge) = self.trie.find(node, high) else { return false };
-        match self.trie.child(&edge) {
-            Some(child) => self.has_up_to(child, depth + 1, range.upper, false),
-            None => self.may_meet_upper(&edge, depth + 1, range.upper),
-        }
+        self.has_from(root, 0, lower, false)
     }
 
-    /// Whether a key below a node on the lower bound's path may meet the bound.
+    /// Whether a key below a node on the lower bound's path may meet the bound; at the node where the bounds part, only what
+    /// begins with the bound's own byte counts.
     #[inline(always)]
-    fn has_from(&self, mut node: Node, mut depth: usize, lower: &[u8]) -> bool {
+    fn has_from(&self, mut node: Node, mut depth: usize, lower: &[u8], mut is_apart: bool) -> bool {
         loop {
             // Below a node there is always a label, and its keys are longer than the bound.
             let Some(byte) = lower.get(depth) else { return true };
             let split = self.trie.split(node, *byte);
-            if split.has_greater {
+            if split.has_greater && !is_apart {
                 return true;
             }
             let Some(edge) = split.edge else { return false };
-            depth += 1;
+            (depth, is_apart) = (depth + 1, false);
             match self.trie.child(&edge) {
                 Some(child) => node = child,
                 None => return self.may_meet_lower(&edge, depth, lower),
@@ -164,9 +153,16 @@ impl<S: Steps> View<'_, S> {
     }
 
     /// Whether a key below a node on the upper bound's path may meet the bound; without the node's own key where the lower
-    /// bound excludes it.
+    /// bound excludes it; at the node where the bounds part, only what begins with the bound's own byte counts.
     #[inline(always)]
-    fn has_up_to(&self, mut node: Node, mut depth: usize, upper: Upper<'_>, mut without_own: bool) -> bool {
+    fn has_up_to(
+        &self,
+        mut node: Node,
+        mut depth: usize,
+        upper: Upper<'_>,
+        mut without_own: bool,
+        mut is_apart: bool,
+    ) -> bool {
         let (Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes)) = upper else {
             return true;
         };
@@ -183,40 +179,15 @@ impl<S: Steps> View<'_, S> {
                 return true;
             }
             let split = self.trie.split(node, *byte);
-            if split.has_smaller {
+            if split.has_smaller && !is_apart {
                 return true;
             }
             let Some(edge) = split.edge else { return false };
-            depth += 1;
-            without_own = false;
+            (depth, without_own, is_apart) = (depth + 1, false, false);
             match self.trie.child(&edge) {
                 Some(child) => node = child,
                 None => return self.may_meet_upper(&edge, depth, upper),
             }
         }
-    }
-}
-
-/// The walk of a point, compiled for the processor.
-pub(super) struct PointWalk<'a, 'p>(pub(super) View<'a>, pub(super) &'p Probe<'p>);
-
-impl kernel::Task for PointWalk<'_, '_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) -> bool {
-        self.0.with(steps).may_contain(self.1)
-    }
-}
-
-/// The walks of a range, compiled for the processor.
-pub(super) struct RangeWalk<'a, 'p>(pub(super) View<'a>, pub(super) &'p KeyRange<'p>);
-
-impl kernel::Task for RangeWalk<'_, '_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) -> bool {
-        self.0.with(steps).may_contain_range(self.1)
     }
 }

@@ -37,23 +37,27 @@ impl Cursor {
         &self.path
     }
 
+    #[inline(always)]
     fn clear(&mut self) {
         self.edges.clear();
         self.path.clear();
         self.stop = None;
     }
 
+    #[inline(always)]
     fn push(&mut self, edge: Edge) {
         self.edges.push(edge);
         self.path.push(edge.label);
     }
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<Edge> {
         self.path.pop();
         self.edges.pop()
     }
 
     /// To the first key.
+    #[inline(always)]
     pub(crate) fn move_to_first(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
         if let Some(root) = trie.root() {
@@ -62,6 +66,7 @@ impl Cursor {
     }
 
     /// To the last key.
+    #[inline(always)]
     pub(crate) fn move_to_last(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
         if let Some(root) = trie.root() {
@@ -71,6 +76,7 @@ impl Cursor {
 
     /// To the first key, or leaf that stands for keys, of which not all are smaller than `key`. Where it is a leaf whose path
     /// is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
+    #[inline(always)]
     pub(crate) fn seek(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8]) {
         self.clear();
         let Some(mut node) = trie.root() else { return };
@@ -93,6 +99,7 @@ impl Cursor {
 
     /// To the last key, or leaf that stands for keys, whose path is at most `key`; with `is_prefix`, also those that begin
     /// with `key`. Where it is a leaf whose path is a prefix of `key`, its key may be greater: the caller decides.
+    #[inline(always)]
     pub(crate) fn seek_back(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
         self.clear();
         let Some(mut node) = trie.root() else { return };
@@ -119,6 +126,7 @@ impl Cursor {
     }
 
     /// To the next key.
+    #[inline(always)]
     pub(crate) fn next(&mut self, trie: &Trie<'_, impl Steps>) {
         match self.stop.take() {
             None => {}
@@ -131,6 +139,7 @@ impl Cursor {
     }
 
     /// To the key before.
+    #[inline(always)]
     pub(crate) fn previous(&mut self, trie: &Trie<'_, impl Steps>) {
         if self.stop.take().is_some() {
             self.climb_back(trie);
@@ -138,6 +147,7 @@ impl Cursor {
     }
 
     /// Up to the nearest label that has a next one, and to the first key below that.
+    #[inline(always)]
     fn climb(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
             if let Some(next) = trie.next(&edge) {
@@ -148,6 +158,7 @@ impl Cursor {
     }
 
     /// Up to the nearest label that has one before it, or node that is a key.
+    #[inline(always)]
     fn climb_back(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
             if let Some(before) = trie.previous(&edge) {
@@ -162,6 +173,7 @@ impl Cursor {
     }
 
     /// At a node none of whose labels will do: its own key, or what comes before it.
+    #[inline(always)]
     fn stop_at_or_above(&mut self, trie: &Trie<'_, impl Steps>, node: Node) {
         if trie.is_prefix_key(&node) {
             self.stop = Some(Stop::PrefixKey(node));
@@ -170,6 +182,7 @@ impl Cursor {
         }
     }
 
+    #[inline(always)]
     fn enter_first(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
         self.push(edge);
         match trie.child(&edge) {
@@ -178,6 +191,7 @@ impl Cursor {
         }
     }
 
+    #[inline(always)]
     fn enter_last(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
         self.push(edge);
         match trie.child(&edge) {
@@ -186,6 +200,7 @@ impl Cursor {
         }
     }
 
+    #[inline(always)]
     fn descend_to_first(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
         loop {
             if trie.is_prefix_key(&node) {
@@ -204,6 +219,7 @@ impl Cursor {
         }
     }
 
+    #[inline(always)]
     fn descend_to_last(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
         loop {
             let Some(edge) = trie.at_or_before(node, u8::MAX) else {

@@ -3,7 +3,7 @@
 use tamis_bits::kernel::Steps;
 
 use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES};
-use super::reader::{Edge, Node, Split, Trie, chunk};
+use super::reader::{DenseStep, Edge, Node, Split, Trie, chunk};
 
 const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
 
@@ -23,6 +23,20 @@ impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
     fn line(&self, node: &Node) -> &[u8; DENSE_NODE_BYTES] {
         self.dense.get(node.number as usize).unwrap_or(&NOTHING)
+    }
+
+    /// One step along a key.
+    #[inline(always)]
+    pub(super) fn dense_step(&self, number: u32, byte: u8) -> DenseStep {
+        let line = self.dense.get(number as usize).unwrap_or(&NOTHING);
+        let (index, bit) = (byte / 64, 1_u64 << (byte % 64));
+        if word(line, index) & bit == 0 {
+            return DenseStep::Nowhere;
+        }
+        if word(line, 4 + index) & bit == 0 {
+            return DenseStep::Leaf;
+        }
+        DenseStep::Child(self.dense_children_before(number, u32::from(byte)).wrapping_add(1))
     }
 
     #[inline(always)]

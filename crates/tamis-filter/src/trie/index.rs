@@ -159,17 +159,17 @@ pub struct TrieIndex<D> {
 }
 
 /// An exact search, compiled for the processor.
-struct Search<'a> {
-    trie: Trie<'a>,
+struct Search<'a, D> {
+    index: &'a TrieIndex<D>,
     key: &'a [u8],
 }
 
-impl kernel::Task for Search<'_> {
+impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     type Output = Option<u64>;
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
-        let trie = self.trie.with(steps);
+        let trie = self.index.trie().with(steps);
         match trie.walk(self.key) {
             Walked::Leaf(edge, depth) if depth == self.key.len() => Some(trie.leaf_index(&edge)),
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
@@ -212,6 +212,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         Ok(Self { bytes, envelope, layout, value_bytes: value_bytes as usize })
     }
 
+    #[inline(always)]
     fn trie(&self) -> Trie<'_> {
         Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
     }
@@ -242,7 +243,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        self.value(kernel::run(Search { trie: self.trie(), key })?)
+        self.value(kernel::run(Search { index: self, key })?)
     }
 
     #[inline]
@@ -285,6 +286,47 @@ fn is_tie_before(frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
     frontier.tie.is_some_and(|(_, length): (Edge, usize)| length < key.len() || side == Side::After)
 }
 
+/// A move of a cursor.
+#[derive(Debug, Clone, Copy)]
+enum Move<'k> {
+    First,
+    Last,
+    Seek(&'k [u8]),
+    SeekBack(&'k [u8]),
+    Next,
+    Previous,
+}
+
+/// A move, compiled for the processor.
+struct Moving<'a, D> {
+    index: &'a TrieIndex<D>,
+    cursor: &'a mut Cursor,
+    to: Move<'a>,
+}
+
+impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) {
+        let Self { index, cursor, to } = self;
+        let trie = index.trie().with(steps);
+        match to {
+            Move::First => cursor.move_to_first(&trie),
+            Move::Last => cursor.move_to_last(&trie),
+            Move::Seek(key) => {
+                cursor.seek(&trie, key);
+                if cursor.stop().is_some() && cursor.path() < key {
+                    cursor.next(&trie);
+                }
+            }
+            Move::SeekBack(key) => cursor.seek_back(&trie, key, false),
+            Move::Next => cursor.next(&trie),
+            Move::Previous => cursor.previous(&trie),
+        }
+    }
+}
+
 /// A position in a [`TrieIndex`]; moves in both directions.
 #[derive(Debug, Clone)]
 pub struct TrieCursor<'a, D> {
@@ -293,38 +335,38 @@ pub struct TrieCursor<'a, D> {
 }
 
 impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
+    fn go(&mut self, to: Move<'_>) {
+        kernel::run(Moving { index: self.index, cursor: &mut self.cursor, to });
+    }
+
     /// To the first key.
     pub fn first(&mut self) {
-        self.cursor.move_to_first(&self.index.trie());
+        self.go(Move::First);
     }
 
     /// To the last key.
     pub fn last(&mut self) {
-        self.cursor.move_to_last(&self.index.trie());
+        self.go(Move::Last);
     }
 
     /// To the first key that is not smaller: the lower bound.
     pub fn seek(&mut self, key: &[u8]) {
-        let trie = self.index.trie();
-        self.cursor.seek(&trie, key);
-        if self.key().is_some_and(|found| found < key) {
-            self.cursor.next(&trie);
-        }
+        self.go(Move::Seek(key));
     }
 
     /// To the last key that is not greater.
     pub fn seek_back(&mut self, key: &[u8]) {
-        self.cursor.seek_back(&self.index.trie(), key, false);
+        self.go(Move::SeekBack(key));
     }
 
     /// To the next key; behind the last one there is none.
     pub fn next(&mut self) {
-        self.cursor.next(&self.index.trie());
+        self.go(Move::Next);
     }
 
     /// To the key before; before the first one there is none.
     pub fn previous(&mut self) {
-        self.cursor.previous(&self.index.trie());
+        self.go(Move::Previous);
     }
 
     /// The key, until the next move; `None` where the cursor stands on none.

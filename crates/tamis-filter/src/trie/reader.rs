@@ -37,6 +37,11 @@ impl Node {
     /// No node has this number.
     pub(super) const UNKNOWN: u32 = u32::MAX;
 
+    #[inline(always)]
+    pub(super) const fn dense(number: u32) -> Self {
+        Self { number, place: 0, block: 0, range: 0 }
+    }
+
     /// The place of its first label.
     #[inline(always)]
     pub(super) const fn start(&self) -> u32 {
@@ -60,6 +65,15 @@ pub(crate) struct Split {
     pub(crate) has_smaller: bool,
     pub(crate) edge: Option<Edge>,
     pub(crate) has_greater: bool,
+}
+
+/// Where a byte leads from a dense node.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum DenseStep {
+    Nowhere,
+    Leaf,
+    /// To the node of this number.
+    Child(u32),
 }
 
 /// Where the walk along a key ends.
@@ -198,34 +212,34 @@ impl<S: Steps> Trie<'_, S> {
         (child.start() > edge.at).then_some(child)
     }
 
-    /// Follows a key as far as it goes.
+    /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
-        let Some(mut node) = self.root() else { return Walked::Nowhere };
-        let mut depth = 0;
-        while self.is_dense(&node) {
-            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
-            let Some(edge) = self.dense_find(node, *byte) else { return Walked::Nowhere };
-            depth += 1;
-            match self.child(&edge) {
-                Some(child) => node = child,
-                None => return Walked::Leaf(edge, depth),
-            }
+        let Some(root) = self.root() else { return Walked::Nowhere };
+        if !self.is_dense(&root) {
+            return self.walk_sparse(root, key, 0);
         }
-        self.walk_sparse(node, key, depth)
-    }
-
-    /// [`Trie::walk`] from a sparse node on.
-    #[inline(always)]
-    fn walk_sparse(&self, mut node: Node, key: &[u8], mut depth: usize) -> Walked {
+        let (mut number, mut depth) = (0, 0);
         loop {
-            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
-            let Some(edge) = self.sparse_find(node, *byte) else { return Walked::Nowhere };
+            let Some(byte) = key.get(depth) else { return Walked::Node(Node::dense(number)) };
             depth += 1;
-            if !edge.has_child {
-                return Walked::Leaf(edge, depth);
+            let child = match self.dense_step(number, *byte) {
+                DenseStep::Nowhere => return Walked::Nowhere,
+                DenseStep::Leaf => {
+                    let edge = Edge {
+                        node: Node::dense(number),
+                        at: u32::from(*byte),
+                        label: *byte,
+                        has_child: false,
+                    };
+                    return Walked::Leaf(edge, depth);
+                }
+                DenseStep::Child(child) => child,
+            };
+            if child >= self.layout.counts.dense_node_count {
+                return self.walk_sparse(self.node(child), key, depth);
             }
-            node = self.sparse_child(edge.at);
+            number = child;
         }
     }
 
@@ -233,7 +247,7 @@ impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
     fn node(&self, number: u32) -> Node {
         match number.checked_sub(self.layout.counts.dense_node_count) {
-            None => Node { number, place: 0, block: 0, range: 0 },
+            None => Node::dense(number),
             // Behind the children of dense nodes comes that of the first sparse label.
             Some(relative) if u64::from(relative) >= self.layout.counts.hinted_count() => {
                 self.sparse_child(0)

@@ -12,7 +12,7 @@
 use tamis_bits::kernel::Steps;
 
 use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, RANK_BLOCKS};
-use super::reader::{Edge, Node, Split, Trie, chunk};
+use super::reader::{Edge, Node, Split, Trie, Walked, chunk};
 
 /// A bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
@@ -58,6 +58,12 @@ fn continued(block: &Block) -> u64 {
 #[inline(always)]
 const fn reaches_end(range: u64) -> bool {
     range >> (BLOCK_LABELS - 1) != 0
+}
+
+/// The number of a child among the nodes that begin in the block of children, below 0 (as a great one) in a block before.
+#[inline(always)]
+const fn skipped(children: u64, before: u32) -> u32 {
+    before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS)
 }
 
 /// The place of a label.
@@ -172,6 +178,7 @@ impl<S: Steps> Trie<'_, S> {
         found.unwrap_or(false)
     }
 
+    #[inline(always)]
     pub(super) fn sparse_next(&self, edge: &Edge) -> Option<Edge> {
         let (mut number, mut index) = (edge.at >> 6, (edge.at & 63) + 1);
         if index >= BLOCK_LABELS {
@@ -182,6 +189,7 @@ impl<S: Steps> Trie<'_, S> {
         is_inside.then(|| self.sparse_edge(edge.node, number, block, 1 << index, label_at(block, index)))
     }
 
+    #[inline(always)]
     pub(super) fn sparse_previous(&self, edge: &Edge) -> Option<Edge> {
         let (mut number, mut index) = (edge.at >> 6, edge.at & 63);
         if firsts(self.block(number)?) >> index & 1 == 1 {
@@ -212,6 +220,36 @@ impl<S: Steps> Trie<'_, S> {
         Node { number: 0, place: 0, block, range }
     }
 
+    /// Follows a key from a sparse node on. Nearly all nodes lie within their block: those that do not, go the long way.
+    #[inline(always)]
+    pub(super) fn walk_sparse(&self, mut node: Node, key: &[u8], mut depth: usize) -> Walked {
+        loop {
+            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
+            let Some(block) = self.block(node.block) else { return Walked::Nowhere };
+            let found = self.equal(block, *byte) & node.range;
+            let children = child_word(block);
+            depth += 1;
+            if found & children != 0 {
+                let before = (children & found.wrapping_sub(1)).count_ones();
+                let index = skipped(children, before);
+                let at = place(node.block, found);
+                let (block, range) = self.locate(self.child_block(node.block, first_word(block)), index);
+                node = Node { number: Node::UNKNOWN, place: at, block, range };
+            } else if found != 0 {
+                let at = place(node.block, found);
+                return Walked::Leaf(Edge { node, at, label: *byte, has_child: false }, depth);
+            } else if !reaches_end(node.range) {
+                return Walked::Nowhere;
+            } else {
+                let Some(edge) = self.sparse_find(node, *byte) else { return Walked::Nowhere };
+                if !edge.has_child {
+                    return Walked::Leaf(edge, depth);
+                }
+                node = self.sparse_child(edge.at);
+            }
+        }
+    }
+
     /// The child behind a label that has one; for any other place that of the next label with a child.
     #[inline(always)]
     pub(super) fn sparse_child(&self, at: u32) -> Node {
@@ -219,8 +257,7 @@ impl<S: Steps> Trie<'_, S> {
             Some(block) => {
                 let children = child_word(block);
                 let before = (children & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-                let index = before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS);
-                self.locate(self.child_block(at >> 6, first_word(block)), index)
+                self.locate(self.child_block(at >> 6, first_word(block)), skipped(children, before))
             }
             None => (self.blocks.len() as u32, 0),
         };
@@ -267,27 +304,30 @@ impl<S: Steps> Trie<'_, S> {
     }
 
     #[inline(always)]
-    fn locate_far(&self, block: u32, index: u32) -> (u32, u64) {
-        let end = (self.blocks.len() as u32, 0);
-        let (mut number, mut index) = (block, index.cast_signed());
-        for _ in 0..FAR_BLOCKS {
-            if index < 0 {
+    fn locate_far(&self, mut number: u32, index: u32) -> (u32, u64) {
+        let firsts_of = |number: u32| self.block(number).map(firsts);
+        let mut rest = index;
+        if index.cast_signed() < 0 {
+            // Backwards until what is passed makes up for what is missing.
+            for _ in 0..FAR_BLOCKS {
                 number = number.wrapping_sub(1);
+                let Some(firsts) = firsts_of(number) else { break };
+                rest = rest.wrapping_add(firsts.count_ones());
+                if rest.cast_signed() >= 0 {
+                    return (number, self.labels_of(firsts, rest));
+                }
             }
-            let Some(block) = self.block(number) else { return end };
-            let firsts = firsts(block);
-            let count = firsts.count_ones().cast_signed();
-            if index < 0 {
-                index += count;
-            }
-            if (0..count).contains(&index) {
-                return (number, self.labels_of(firsts, index.cast_unsigned()));
-            }
-            if index >= count {
-                (number, index) = (number + 1, index - count);
+        } else {
+            for _ in 0..FAR_BLOCKS {
+                let Some(firsts) = firsts_of(number) else { break };
+                let count = firsts.count_ones();
+                if rest < count {
+                    return (number, self.labels_of(firsts, rest));
+                }
+                (number, rest) = (number + 1, rest - count);
             }
         }
-        end
+        (self.blocks.len() as u32, 0)
     }
 
     /// Labels with a child before a place, dense ones apart.
