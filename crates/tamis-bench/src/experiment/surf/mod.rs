@@ -1,6 +1,16 @@
-//! Experiments of the group surf: SuRF.
+//! Experiments of the group surf: SuRF, and the trie as an index.
+
+mod figures;
+mod index;
+mod inputs;
+mod reference;
+mod reference_figures;
 
 use crate::Definition;
 
 /// The group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[];
+pub(super) const EXPERIMENTS: &[&Definition] =
+    &[&reference::REFERENCE, &index::INDEX, &figures::FIGURE_3, &figures::FIGURE_4];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Figures 3 and 4 of the paper: rates and throughput by size, points and ranges, integers and e-mail addresses.
+//!
+//! Half of the keys are in the filter; queries start at keys of the whole set, chosen as in workload C of YCSB. A range of integers goes
+//! from `K + L` to `K + 2 L`, where L is 2^37 at the 50 million stored keys of the paper and grows as keys get fewer, so that as many
+//! ranges hold a key; a range of addresses goes from a key to the key with its last byte raised by one.
+
+use std::sync::Arc;
+
+use tamis_filter::{Budget, KeySet};
+use tamis_workload::{ScrambledZipfian, SplitMix64, TextSet};
+
+use super::inputs::key_set;
+use crate::{
+    Axis, BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size,
+    filter::{FilterInput, Plan, Ranges},
+};
+
+/// Stored keys of the paper, and the length of its ranges.
+const PAPER_STORED: f64 = 5e7;
+const PAPER_LENGTH: f64 = (1_u64 << 37) as f64;
+
+/// What the text says: a rate of 4 % for integers and 25 % for addresses without suffixes, at 10 and 14 bits a key.
+const PAPER: &[PaperFigure] = &[
+    base("integers", "fpr", 0.04),
+    base("integers", "bits_per_key", 10.0),
+    base("emails", "fpr", 0.25),
+    base("emails", "bits_per_key", 14.0),
+];
+
+const fn base(key_set: &'static str, metric: &'static str, value: f64) -> PaperFigure {
+    let parameters: &[(&str, Given)] = match key_set.len() {
+        8 => &[
+            ("keys", Given::Text("integers")),
+            ("queries", Given::Text("points")),
+            ("variant", Given::Text("base")),
+        ],
+        _ => &[
+            ("keys", Given::Text("emails")),
+            ("queries", Given::Text("points")),
+            ("variant", Given::Text("base")),
+        ],
+    };
+    PaperFigure { parameters, metric, value }
+}
+
+/// Rates.
+pub(super) const FIGURE_3: Definition = Definition {
+    name: "surf-figure-3",
+    title: "SuRF: rate of false positives by size",
+    source: "SuRF, Figure 3",
+    about: "Points: Bloom filters need fewer bits than SuRF, whose digest bits halve the rate each. Ranges: only key bits help. Addresses share long prefixes, so that the trie alone tells less.",
+    points,
+    measure,
+    plots: &[Plot {
+        name: "rate",
+        title: "False positives by bits per key",
+        x: "bits_per_key",
+        y: "fpr",
+        series: "variant",
+        panel: "keys,queries",
+        y_axis: Axis::Log,
+        ..Plot::NEW
+    }],
+    paper: PAPER,
+};
+
+/// Throughput.
+pub(super) const FIGURE_4: Definition = Definition {
+    name: "surf-figure-4",
+    title: "SuRF: throughput by size",
+    source: "SuRF, Figure 4",
+    about: "Suffixes cost next to no time; ranges cost more than points, and addresses more than integers, since their paths are longer.",
+    points,
+    measure,
+    plots: &[Plot {
+        name: "throughput",
+        title: "Million queries a second by bits per key",
+        x: "bits_per_key",
+        y: "million_per_s",
+        series: "variant",
+        panel: "keys,queries",
+        ..Plot::NEW
+    }],
+    paper: &[],
+};
+
+fn points(size: Size) -> Vec<Point> {
+    let count: u64 = size.pick(20_000, 2_000_000, 20_000_000);
+    let widths: &[u64] = size.pick(&[4], &[2, 4, 6, 8], &[1, 2, 3, 4, 5, 6, 7, 8]);
+    let mut points = Vec::new();
+    for keys in ["integers", "emails"] {
+        for queries in ["points", "ranges"] {
+            let point = |variant: &str, bits: u64| {
+                Point::new()
+                    .with("keys", keys)
+                    .with("count", count)
+                    .with("queries", queries)
+                    .with("variant", variant)
+                    .with("bits", bits)
+            };
+            points.push(point("base", 0));
+            points.extend(widths.iter().flat_map(|bits| [point("hash", *bits), point("real", *bits)]));
+            if queries == "points" {
+                let bloom = size.pick(&[12][..], &[10, 12, 14, 16, 18, 20], &[10, 12, 14, 16, 18, 20]);
+                points.extend(bloom.iter().map(|bits| point("bloom", *bits)));
+            }
+        }
+    }
+    points
+}
+
+/// All keys of a kind in order.
+fn all_keys(kind: &str, count: usize, seed: u64) -> Vec<Vec<u8>> {
+    if kind == "integers" {
+        let mut random = SplitMix64::new(seed);
+        let mut keys: Vec<Vec<u8>> = (0..count).map(|_| random.next_u64().to_be_bytes().to_vec()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        return keys;
+    }
+    TextSet::Emails.generate(count, seed)
+}
+
+/// Stored keys, and the keys that queries start at.
+struct Halves {
+    stored: KeySet,
+    asked: Vec<Vec<u8>>,
+}
+
+fn halves(kind: &str, count: usize, context: &mut Context<'_>) -> Result<Arc<Halves>, BenchError> {
+    context.input(&format!("halves {kind} {count}"), |context| {
+        let keys = all_keys(kind, count, context.seed());
+        let mut random = SplitMix64::new(context.seed() + 1);
+        let stored = keys.iter().filter(|_| random.below(2) == 0).map(Vec::as_slice);
+        let stored = key_set(stored)?;
+        let zipf = ScrambledZipfian::new(keys.len() as u64);
+        let mut asked = Vec::new();
+        for _ in 0..count.min(1_000_000) {
+            let chosen = zipf.draw(&mut random) % keys.len().max(1) as u64;
+            asked.extend(keys.get(chosen as usize).cloned());
+        }
+        Ok(Halves { stored, asked })
+    })
+}
+
+/// A query that starts at a key.
+fn query(kind: &str, queries: &str, key: &[u8], stored_count: usize) -> (Vec<u8>, Vec<u8>) {
+    if queries == "points" {
+        return (key.to_vec(), key.to_vec());
+    }
+    if kind == "emails" {
+        let mut upper = key.to_vec();
+        upper.iter_mut().next_back().into_iter().for_each(|last| *last = last.saturating_add(1));
+        return (key.to_vec(), upper);
+    }
+    let start = key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    let length = (PAPER_LENGTH * PAPER_STORED / stored_count.max(1) as f64) as u64;
+    let (lower, upper) = (start.saturating_add(length), start.saturating_add(length.saturating_mul(2)));
+    (lower.to_be_bytes().to_vec(), upper.to_be_bytes().to_vec())
+}
+
+fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<FilterInput>, BenchError> {
+    let (kind, queries, count) =
+        (point.text("keys")?, point.text("queries")?, point.integer("count")? as usize);
+    let halves = halves(kind, count, context)?;
+    context.input(&format!("input {kind} {queries} {count}"), |_| {
+        let mut ranges = Ranges::default();
+        for key in &halves.asked {
+            let (lower, upper) = query(kind, queries, key, halves.stored.len());
+            ranges.push(&lower, &upper);
+        }
+        Ok(FilterInput { keys: halves.stored.clone(), queries: ranges, ..FilterInput::default() })
+    })
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let input = input(point, context)?;
+    let bits = point.integer("bits")?;
+    let (spec, budget) = match point.text("variant")? {
+        "bloom" => ("bloom".to_owned(), Budget::bits_per_key(bits as f64)?),
+        "base" => ("surf-base".to_owned(), Budget::BY_PARAMETERS),
+        variant => (format!("surf-{variant}:bits={bits}"), Budget::BY_PARAMETERS),
+    };
+    let spec = spec.parse()?;
+    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
+    let row = plan.measure(context.clock())?.into_row()?;
+    let query_ns = row.fields.get("query_ns").and_then(crate::Value::as_number);
+    Ok(row.with("million_per_s", query_ns.map(|nanoseconds| 1000.0 / nanoseconds)))
+}
