@@ -104,7 +104,8 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     }
     /// Renames a file, replacing `target` if it is there.
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()>;
-    /// Gives a file a second name; an existing `target` is [`io::ErrorKind::AlreadyExists`].
+    /// Gives a file a second name; an existing `target` is [`io::ErrorKind::AlreadyExists`]. A symbolic link is followed: the
+    /// new name is one of the file itself.
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()>;
     /// Removes a file's name. Open handles and mappings stay readable.
     fn remove(&self, path: &Path) -> io::Result<()>;

@@ -84,7 +84,9 @@ impl Vfs for OsVfs {
     }
 
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
-        fs::hard_link(source, target)
+        // What a symbolic link stands for, and not the link: that could change.
+        let here = rustix::fs::CWD;
+        Ok(rustix::fs::linkat(here, source, here, target, rustix::fs::AtFlags::SYMLINK_FOLLOW)?)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]

@@ -16,11 +16,12 @@ use crate::{
     frame::put_frame_parts,
     version::{
         edit::VersionEdit,
+        prefix::read_longest,
         set::{Mode, VersionSet},
     },
     wal::{
         format::{SegmentHeader, segment_seed},
-        reader::{LogFiles, replay},
+        reader::{LogFiles, replay, salvage},
     },
 };
 
@@ -72,18 +73,18 @@ pub fn wal(data: &[u8]) {
     let (is_framed, rest) = split_choice(data);
     let bytes = if is_framed { framed_segment(rest) } else { rest.to_vec() };
     let vfs = files(&[("000003.log", bytes.as_slice())]);
-    let log = LogFiles {
-        folder: Path::new(FOLDER),
-        database_id: DATABASE_ID,
-        first_needed: LOG_NUMBER,
-        numbers: &[LOG_NUMBER],
-    };
+    let folder = Path::new(FOLDER);
+    let log = LogFiles::find(&vfs, folder, DATABASE_ID, LOG_NUMBER).expect("memory lists files");
     let read = || {
         let mut entry_count = 0_u64;
-        let report = replay(&vfs, log, &mut |_, _| {
+        let report = replay(&log, &mut |_, _| {
             entry_count += 1;
             Ok(())
         });
+        let mut salvaged = 0_u64;
+        let (found, faults) = salvage(&log, &mut |_, _| salvaged += 1);
+        assert_eq!(report.is_err(), !faults.is_empty(), "going on hides no fault");
+        assert!(report.is_err() || (report.as_ref().ok() == Some(&found) && salvaged == entry_count));
         assert!(entry_count <= bytes.len() as u64, "an entry takes at least a byte");
         format!("{entry_count} {report:?}")
     };
@@ -136,6 +137,9 @@ pub fn manifest(data: &[u8]) {
     let open =
         |mode| VersionSet::open(Arc::clone(&vfs), folder, mode).map(|(set, _)| format!("{:?}", set.state()));
     let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
+    let prefix = read_longest(&*vfs, folder).expect("memory lists files");
+    assert_eq!(prefix.is_whole, prefix.faults.is_empty(), "what ends the readable part is told");
+    assert!(prefix.is_whole || first.is_err(), "a manifest that opens is readable to its end");
     assert_eq!(format!("{first:?}"), format!("{second:?}"), "reading changes nothing");
     if first.is_ok() {
         open(Mode::ReadWrite).expect("what opens read-only opens for writing");

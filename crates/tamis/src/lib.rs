@@ -2,8 +2,10 @@
 
 mod batch;
 mod cache;
+mod checkpoint;
 mod coding;
 mod compaction;
+mod count;
 mod cursor;
 mod db;
 mod error;
@@ -12,34 +14,44 @@ mod file_name;
 mod frame;
 #[cfg(feature = "fuzz-internals")]
 pub mod fuzz_internals;
+mod ingest;
+mod inspect;
 mod key;
+mod link;
 mod memtable;
 mod metrics;
 mod open_report;
 mod options;
 mod read;
 mod recover;
+mod repair;
 mod runtime;
 mod slice;
 mod state;
 mod statistics;
 mod table;
+mod table_writer;
 mod verify;
 mod version;
 mod wal;
 mod write;
 
 pub use batch::WriteBatch;
+pub use checkpoint::CheckpointReport;
 pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Corruption, Error, Result};
 pub use events::{Event, EventListener};
+pub use ingest::IngestReport;
+pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
 pub use open_report::{LogCut, OpenReport};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
 pub use read::scan::Scan;
+pub use repair::{LeftOut, LostRange, RepairReport};
 pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
+pub use table_writer::{TableFile, TableWriter};
 /// Families of filters, for [`TableFilter`].
 pub use tamis_filter::{Family, FilterSpec};
 /// How tables are opened, and the seam behind which all files lie.

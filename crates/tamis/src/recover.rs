@@ -47,19 +47,12 @@ use crate::{
 
 /// Opens or makes the database of a folder.
 pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: Runtime) -> Result<Engine> {
-    let kind = folder::inspect(&*vfs, folder)?;
-    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
-        return Err(vacant(folder));
-    }
-    if kind == FolderKind::Vacant {
+    if look_at(&*vfs, folder, &options)? == FolderKind::Vacant {
         vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     }
     let lock = take_lock(&*vfs, folder, options.read_only)?;
     // What was seen without the lock may have changed: only now nobody else makes a database here.
-    let kind = folder::inspect(&*vfs, folder)?;
-    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
-        return Err(vacant(folder));
-    }
+    let kind = look_at(&*vfs, folder, &options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
@@ -123,12 +116,18 @@ fn tell_cuts(options: &Options, report: &OpenReport) {
     }
 }
 
-fn vacant(folder: &Path) -> Error {
-    Error::NotADatabase { path: folder.to_path_buf(), found: "it is empty or missing".to_owned() }
+/// What the folder holds; a vacant one is refused where no database may be made.
+pub(crate) fn look_at(vfs: &dyn Vfs, folder: &Path, options: &Options) -> Result<FolderKind> {
+    let kind = folder::inspect(vfs, folder)?;
+    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
+        let found = "it is empty or missing".to_owned();
+        return Err(Error::NotADatabase { path: folder.to_path_buf(), found });
+    }
+    Ok(kind)
 }
 
 /// A folder that can't be written has no lock, and needs none as long as nothing is written.
-fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
+pub(crate) fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, WouldBlock};
     let path = folder.join(LOCK);
     // Whoever has the database open has made the file; who only reads makes none.
@@ -162,23 +161,11 @@ struct Recovery<'a> {
 
 impl Recovery<'_> {
     fn replay(&mut self, report: &mut OpenReport) -> Result<ReplayReport> {
-        let entries = self.vfs.list(self.folder).map_err(|error| Error::io("list", self.folder, error))?;
-        let numbers: Vec<u64> = entries
-            .iter()
-            .filter_map(|entry| match FileName::parse(&entry.name) {
-                Some(FileName::Log(number)) => Some(number),
-                _ => None,
-            })
-            .collect();
-        let files = LogFiles {
-            folder: self.folder,
-            database_id: self.versions.database().0,
-            first_needed: self.versions.state().counters.oldest_log,
-            numbers: &numbers,
-        };
+        let first_needed = self.versions.state().counters.oldest_log;
+        let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
         let mut views: BTreeMap<u32, Arc<ReadView>> = BTreeMap::new();
         let mut replayed = 0;
-        let found = replay(&**self.vfs, files, &mut |entry, segment| {
+        let found = replay(&files, &mut |entry, segment| {
             // The records of a dropped keyspace are passed over: ids are never used twice.
             let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else { return Ok(()) };
             let view = views.entry(entry.keyspace).or_insert_with(|| keyspace.view.load_full());

@@ -19,7 +19,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -94,6 +94,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) is_flushing: AtomicBool,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
+    /// Ingests that wait for the keyspace's writers to pause.
+    pub(crate) ingest_count: AtomicUsize,
 }
 
 impl KeyspaceState {
@@ -107,6 +109,7 @@ impl KeyspaceState {
             is_dropped: AtomicBool::new(false),
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
+            ingest_count: AtomicUsize::new(0),
         })
     }
 

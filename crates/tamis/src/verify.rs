@@ -4,15 +4,26 @@
 //! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). What was
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
+//! A store that can't be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]).
+//!
 //! Cost: every file is read once.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis_vfs::Vfs;
 
 use crate::{
+    cache::table::TableCache,
     error::{Error, Result},
     file_name::FileName,
+    options::Options,
+    recover::{look_at, take_lock},
     state::Engine,
-    wal::reader::{LogFiles, replay},
+    version::{handle::Table, prefix::read_longest},
+    wal::reader::{LogFiles, salvage},
 };
 
 /// One damaged place.
@@ -47,19 +58,55 @@ impl VerifyReport {
         self.faults.is_empty()
     }
 
+    /// Reads the log, and notes each fault.
+    fn add_log(&mut self, folder: &Path, files: &LogFiles) {
+        self.file_count += files.segments().len();
+        self.bytes += files.segments().iter().map(|segment| segment.length).sum::<u64>();
+        let (_, faults) = salvage(files, &mut |_, _| {});
+        faults.iter().for_each(|error| self.note(folder.to_path_buf(), error));
+    }
+
+    /// Reads a table and its filter file, and notes each fault.
+    fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
+        let path = FileName::Table(table.number()).path(folder);
+        self.file_count += 1;
+        self.bytes += table.file_bytes();
+        self.entry_count += table.summary().entry_count;
+        let reader = match tables.reader(table) {
+            Ok(reader) => reader,
+            Err(error) => return self.note(path, &error),
+        };
+        if reader.properties().summary != *table.summary() {
+            let (expected, got) = ("the summary that the manifest has", "another");
+            self.note(path.clone(), &Error::corruption(&path, 0, "table", expected, got));
+        }
+        reader.verify().iter().for_each(|error| self.note(path.clone(), error));
+        let Some(number) = table.filter_file() else { return };
+        self.file_count += 1;
+        if let Err(error) = reader.check_filter_file(number) {
+            self.note(FileName::Filter(number).path(folder), &error);
+        }
+    }
+
     fn note(&mut self, file: PathBuf, error: &Error) {
-        self.faults.push(match error {
-            Error::Corruption(found) => {
-                let what = format!("{}: expected {}, got {}", found.what, found.expected, found.got);
-                Fault { file: found.file.clone(), offset: Some(found.offset), what }
-            }
-            Error::UnknownEntryKind { file, offset, kind } => Fault {
-                file: file.clone(),
-                offset: Some(*offset),
-                what: format!("entry of unknown kind {kind}"),
-            },
-            other => Fault { file, offset: None, what: other.to_string() },
-        });
+        self.faults.push(fault_of(file, error));
+    }
+}
+
+/// A fault in words; `file` where the error names none.
+pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
+    match error {
+        Error::Corruption(found) => {
+            let what = format!("{}: expected {}, got {}", found.what, found.expected, found.got);
+            Fault { file: found.file.clone(), offset: Some(found.offset), what }
+        }
+        Error::UnknownEntryKind { file, offset, kind } => {
+            Fault { file: file.clone(), offset: Some(*offset), what: format!("entry of unknown kind {kind}") }
+        }
+        Error::MissingFile { path, .. } => {
+            Fault { file: path.clone(), offset: None, what: "the file is missing".to_owned() }
+        }
+        other => Fault { file, offset: None, what: other.to_string() },
     }
 }
 
@@ -74,21 +121,7 @@ impl Engine {
         let views: Vec<_> =
             self.keyspaces.load().values().map(|keyspace| keyspace.view.load_full()).collect();
         for table in views.iter().flat_map(|view| view.version.tables()) {
-            let path = FileName::Table(table.number()).path(&self.folder);
-            report.file_count += 1;
-            report.bytes += table.file_bytes();
-            report.entry_count += table.summary().entry_count;
-            match self.tables.reader(table) {
-                Ok(reader) => {
-                    reader.verify().iter().for_each(|error| report.note(path.clone(), error));
-                    let Some(number) = table.filter_file() else { continue };
-                    report.file_count += 1;
-                    if let Err(error) = reader.check_filter_file(number) {
-                        report.note(FileName::Filter(number).path(&self.folder), &error);
-                    }
-                }
-                Err(error) => report.note(path, &error),
-            }
+            report.add_table(&self.folder, &self.tables, table);
         }
         Ok(report)
     }
@@ -102,27 +135,41 @@ impl Engine {
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
-        // No segment begins or goes while the log is read.
-        let log = self.log.lock();
-        let entries = self.vfs.list(&self.folder).map_err(|error| Error::io("list", &self.folder, error))?;
-        let segments = entries.iter().filter_map(|entry| match FileName::parse(&entry.name) {
-            Some(FileName::Log(number)) => Some((number, entry.length)),
-            _ => None,
-        });
-        let segments: Vec<_> = segments.collect();
-        report.file_count += segments.len();
-        report.bytes += segments.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        let numbers: Vec<u64> = segments.iter().map(|(number, _)| *number).collect();
-        let files = LogFiles {
-            folder: &self.folder,
-            database_id: self.versions.database().0,
-            first_needed: self.versions.state().counters.oldest_log,
-            numbers: &numbers,
+        let found = {
+            // No segment ends within a record or goes before it is open. Writes go on while it is read.
+            let log = self.log.lock();
+            let first_needed = self.versions.state().counters.oldest_log;
+            let mut found =
+                LogFiles::find(&*self.vfs, &self.folder, self.versions.database().0, first_needed)?;
+            if let Some(state) = log.as_ref() {
+                found.cut_to(&state.log.segments());
+            }
+            found
         };
-        if let Err(error) = replay(&*self.vfs, files, &mut |_, _| Ok(())) {
-            report.note(self.folder.clone(), &error);
-        }
-        drop(log);
+        report.add_log(&self.folder, &found);
         Ok(())
     }
+}
+
+/// See [`crate::Db::verify_folder`].
+pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyReport> {
+    let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
+    if let Err(error @ Error::NotADatabase { .. }) = look_at(&**vfs, folder, &options) {
+        return Err(error);
+    }
+    let _lock = take_lock(&**vfs, folder, true)?;
+    let prefix = read_longest(&**vfs, folder)?;
+    let mut report = VerifyReport { file_count: 2, bytes: prefix.bytes, ..VerifyReport::default() };
+    for error in &prefix.faults {
+        report.note(FileName::Current.path(folder), error);
+    }
+    let tables = TableCache::new(vfs, folder, &options, &Arc::default());
+    for table in prefix.state.keyspaces.values().flat_map(|version| version.tables()) {
+        report.add_table(folder, &tables, table);
+    }
+    if let Some((id, _)) = prefix.state.database {
+        let log = LogFiles::find(&**vfs, folder, id, prefix.state.counters.oldest_log)?;
+        report.add_log(folder, &log);
+    }
+    Ok(report)
 }

@@ -220,3 +220,16 @@ fn free_space_is_told() {
     let folder = tempfile::tempdir().unwrap();
     assert!(OsVfs.free_space(folder.path()).unwrap().unwrap() > 0);
 }
+
+#[test]
+fn a_hard_link_of_a_symbolic_link_is_a_name_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, symbolic, linked] = ["file", "symbolic", "linked"].map(|name| folder.path().join(name));
+    OsVfs.create(&file).unwrap().append(b"bytes").unwrap();
+    std::os::unix::fs::symlink(&file, &symbolic).unwrap();
+    OsVfs.hard_link(&symbolic, &linked).unwrap();
+    OsVfs.remove(&symbolic).unwrap();
+    OsVfs.remove(&file).unwrap();
+    assert_eq!(OsVfs.read(&linked).unwrap(), b"bytes");
+    assert!(OsVfs.hard_link(&linked, &linked).is_err_and(|error| error.kind() == ErrorKind::AlreadyExists));
+}

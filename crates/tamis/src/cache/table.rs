@@ -62,6 +62,11 @@ impl TableCache {
         Self { environment: Arc::new(environment), open_count_max, open: Mutex::default() }
     }
 
+    /// The surroundings of the tables.
+    pub(crate) const fn environment(&self) -> &Arc<TableEnvironment> {
+        &self.environment
+    }
+
     /// The open table; opened now where it is not.
     #[inline]
     pub(crate) fn reader(&self, table: &impl NamedTable) -> Result<OpenTable> {
@@ -72,8 +77,7 @@ impl TableCache {
     }
 
     fn open(&self, table: &impl NamedTable) -> Result<OpenTable> {
-        let (opened, is_new) =
-            ReaderSlot::open(table.slot(), &self.environment, table.number(), table.filter_file())?;
+        let (opened, is_new) = table.slot().open(&self.environment, table)?;
         if is_new {
             self.admit(table.slot());
         }

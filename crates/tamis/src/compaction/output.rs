@@ -54,7 +54,7 @@ pub(crate) struct JobContext<'a> {
 
 impl JobContext<'_> {
     /// How tables are written that hold `key_count` keys in all; `depth` is the position in per-level options.
-    fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
+    pub(crate) fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
         let level = usize::from(origin.level);
         let filters = match options.filters.spread_bits_per_key() {

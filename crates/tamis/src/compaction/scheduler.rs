@@ -57,7 +57,7 @@ impl Scheduler {
     }
 
     /// Tells waiting writers, and workers too, that a job is done.
-    pub(super) fn note_progress(&self) {
+    pub(crate) fn note_progress(&self) {
         self.wake();
         self.progress.notify_all();
     }

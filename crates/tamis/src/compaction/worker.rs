@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// Lets a job begin that close then waits for, unless nothing can be written any more.
-    pub(super) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
+    pub(crate) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
         let running = self.jobs.read();
         self.check_writable()?;
         Ok(running)

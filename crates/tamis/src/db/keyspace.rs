@@ -3,6 +3,7 @@
 use std::{
     fmt,
     ops::{Bound, RangeBounds},
+    path::Path,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -16,6 +17,7 @@ use crate::{
     read::scan::Scan,
     slice::Slice,
     state::KeyspaceState,
+    table_writer::TableWriter,
 };
 
 /// A named, ordered map from keys to values: cheap to clone, usable from any thread.
@@ -152,6 +154,31 @@ impl Keyspace {
         self.handle.engine.scan(&self.state, bounds, is_prefix, None)
     }
 
+    /// About how many keys lie in `range`. In a compacted store it is right to within two blocks for each end of the range; versions
+    /// and deletes that are not merged yet make it less exact.
+    ///
+    /// Cost: the indexes of the tables at the ends, no blocks; what is in memory is walked.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// for number in 0..10_000_u32 {
+    ///     db.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// db.flush()?;
+    /// let count = db.default_keyspace().approximate_count(2_000_u32.to_be_bytes()..7_000_u32.to_be_bytes())?;
+    /// assert!((4_500..5_500).contains(&count));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`], without those of blocks.
+    pub fn approximate_count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        self.handle.engine.approximate_count(&self.state, &range_bounds(&range))
+    }
+
     /// The entry with the least key.
     ///
     /// # Errors
@@ -166,6 +193,17 @@ impl Keyspace {
     /// As [`Keyspace::get`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.scan((Bound::Unbounded, Bound::Unbounded), false).next_back().transpose()
+    }
+
+    /// Begins a table outside of the store that [`super::Db::ingest`] takes into this keyspace, written as the keyspace's tables of
+    /// the deepest level are.
+    ///
+    /// # Errors
+    /// As [`TableWriter::create`].
+    pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
+        let engine = &self.handle.engine;
+        let (_, seed) = engine.versions.database();
+        TableWriter::with_seed(Arc::clone(&engine.vfs), path.as_ref(), &self.state.options, seed)
     }
 
     /// Refuses a keyspace of another database.

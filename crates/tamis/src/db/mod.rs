@@ -16,16 +16,19 @@ use tamis_vfs::{OsVfs, Vfs};
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
+    checkpoint::CheckpointReport,
     error::{Error, Result},
+    ingest::IngestReport,
     metrics::Statistics,
     open_report::OpenReport,
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
     read::scan::Scan,
     recover,
+    repair::{self, RepairReport},
     runtime::{Joined, Runtime},
     slice::Slice,
     state::Engine,
-    verify::VerifyReport,
+    verify::{self, VerifyReport},
 };
 
 /// An open database: cheap to clone, usable from any thread. The last clone (and the last [`Keyspace`] and
@@ -134,6 +137,46 @@ impl Db {
         let default = Keyspace { handle: Arc::clone(&handle), state };
         handle.engine.run_inline();
         Ok(Self { handle, default })
+    }
+
+    /// Makes the store in a folder open again, from all that can be read of it, where files are damaged or lost. What is not needed
+    /// is moved to the folder `lost` within it; nothing is deleted. The report names every range of keys in which writes
+    /// may be lost, and says whether deletes may be among them. A store in which nothing is wrong stays as it is.
+    ///
+    /// Cost: every file is read once. Where the manifest is lost and tables overlap, all are written anew: that needs
+    /// as much space again.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let path = folder.path().join("store");
+    /// # let db = tamis::Db::open(&path)?;
+    /// # db.put("apple", "red")?;
+    /// # db.close()?;
+    /// # std::fs::remove_file(path.join("CURRENT")).expect("the file is there");
+    /// assert!(tamis::Db::open(&path).is_err());
+    /// let report = tamis::Db::repair(&path)?;
+    /// for lost in &report.lost_ranges {
+    ///     println!("{:?}: {:?} to {:?}: {}", lost.keyspace, lost.lower, lost.upper, lost.why);
+    /// }
+    /// assert_eq!(tamis::Db::open(&path)?.get("apple")?.as_deref(), Some(b"red".as_slice()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotADatabase`] for a folder without any file of a store; [`Error::Locked`] while it is open; [`Error::Io`]
+    /// and [`Error::DiskFull`] from the system: the store is then as it was, and can be repaired again.
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+        Self::repair_on(Arc::new(OsVfs), path, &Runtime::system())
+    }
+
+    /// As [`Db::repair`], on a file system and with a seed of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Db::repair`].
+    pub fn repair_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, runtime: &Runtime) -> Result<RepairReport> {
+        repair::repair(&vfs, path.as_ref(), runtime)
     }
 
     /// What was found and done at open: replayed records, a torn log tail that was cut, orphans swept.
@@ -351,6 +394,88 @@ impl Db {
     /// Only those that keep it from going on; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.handle.engine.verify()
+    }
+
+    /// Makes a copy of the database, as it is at one moment, in a folder that is new or empty; writes go on meanwhile. Tables are
+    /// hard links where the file system allows it, so that a copy costs little time and, until the stores differ, little space. The
+    /// copy is a database of its own: open it as any other. It survives the machine when the call returns.
+    ///
+    /// Cost: a link for each table, a copy of the log.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let db = tamis::Db::open(folder.path().join("store"))?;
+    /// db.put("apple", "red")?;
+    /// db.checkpoint(folder.path().join("copy"))?;
+    /// db.put("apple", "green")?;
+    ///
+    /// let copy = tamis::Db::open(folder.path().join("copy"))?;
+    /// assert_eq!(copy.get("apple")?.as_deref(), Some(b"red".as_slice()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a folder that holds something; [`Error::WritesRefused`] after a failed sync;
+    /// [`Error::Io`] and [`Error::DiskFull`] from the system: nothing is left in the folder then.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
+        self.handle.engine.checkpoint(path.as_ref())
+    }
+
+    /// Takes tables that [`TableWriter`](crate::TableWriter) built into a keyspace: all of them or none, as one write that is
+    /// newer than all before it and survives the machine when the call returns. The files are linked (copied where that is not
+    /// possible): afterwards they may be removed, but must not be changed.
+    ///
+    /// Writes of this keyspace wait for a flush where there are many; those of others, and all reads, go on.
+    ///
+    /// Cost: each file is read once, to verify it; the memtables are flushed.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let db = tamis::Db::open(folder.path().join("store"))?;
+    /// db.put("pear", "green")?;
+    /// let mut table = db.default_keyspace().table_writer(folder.path().join("new.table"))?;
+    /// table.put("apple", "red")?;
+    /// table.delete("pear")?;
+    /// let file = table.finish()?;
+    /// db.ingest(&db.default_keyspace(), [&file.path])?;
+    /// assert_eq!(db.range::<&str>(..).count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for tables that overlap each other (ingest them one after the other);
+    /// [`Error::Corruption`] and [`Error::UnknownFormat`] for files that are damaged or no such tables; otherwise as
+    /// [`Db::write`]. Nothing of any of them is seen then.
+    pub fn ingest<P: AsRef<Path>>(
+        &self,
+        keyspace: &Keyspace,
+        tables: impl IntoIterator<Item = P>,
+    ) -> Result<IngestReport> {
+        keyspace.check_of(&self.handle)?;
+        keyspace.check()?;
+        let paths: Vec<PathBuf> = tables.into_iter().map(|path| path.as_ref().to_path_buf()).collect();
+        self.handle.engine.ingest(&keyspace.state, &paths)
+    }
+
+    /// As [`Db::verify`], for a store that is not open, and may be too damaged to be opened: what the readable part of its manifest
+    /// names is checked, and every fault is in the report. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::NotADatabase`], [`Error::Locked`], and those that keep it from going on.
+    pub fn verify_folder(path: impl AsRef<Path>) -> Result<VerifyReport> {
+        Self::verify_folder_on(Arc::new(OsVfs), path)
+    }
+
+    /// As [`Db::verify_folder`], on a file system of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Db::verify_folder`].
+    pub fn verify_folder_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
+        verify::verify_folder(&vfs, path.as_ref())
     }
 
     /// Closes the database: the log is synced, running jobs end, workers stop. Memtables stay

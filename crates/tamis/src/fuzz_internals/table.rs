@@ -15,7 +15,7 @@ use crate::{
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
     metrics::Metrics,
-    options::{Compression, TableFilter},
+    options::{Compression, KeyspaceOptions, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
         properties::TableOrigin,
@@ -33,6 +33,10 @@ pub fn table(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     if choice & 3 == 2 {
         filter_file(rest);
+        return;
+    }
+    if choice & 7 == 4 {
+        outside(rest);
         return;
     }
     if choice & 1 == 0 {
@@ -81,6 +85,36 @@ fn filter_file(data: &[u8]) {
 /// A filter that answers ranges, too.
 fn surf() -> TableFilter {
     "surf-mixed:hash=2,real=4".parse().expect("the name of a family")
+}
+
+/// A table built outside of a store, of any bytes or changed behind its checksums: an error, or entries in order.
+fn outside(data: &[u8]) {
+    let Some((&count, rest)) = data.split_first() else { return };
+    let (changes, entries) = rest.split_at_checked(usize::from(count) * 4).unwrap_or((&[], rest));
+    let mut all = pieces(entries);
+    all.retain(|key| !key.is_empty());
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return;
+    }
+    let vfs: Arc<dyn Vfs> = Arc::new(files(&[]));
+    let path = Path::new(FOLDER).join("outside");
+    let mut writer =
+        crate::table_writer::TableWriter::create_on(Arc::clone(&vfs), &path, &KeyspaceOptions::default())
+            .expect("memory takes files");
+    all.iter().for_each(|key| writer.put(key, key).expect("keys ascend"));
+    writer.finish().expect("memory takes bytes");
+    let whole = vfs.read(&path).expect("the table was published");
+    let mut file = whole.clone();
+    let is_changed = change(&mut file, changes);
+    let open = |bytes: &[u8]| {
+        let vfs = files(&[("000005.table", bytes)]);
+        TableReader::open_at(&environment(&vfs, Access::Buffered), NUMBER, None, 77, &Arc::default())
+    };
+    let _ = open(entries);
+    let found = open(&file).and_then(|reader| read_all(&reader, file.len()));
+    assert!(is_changed || found.is_ok_and(|count| count == all.len()), "a whole table reads");
 }
 
 /// The bytes of a table whose keys and values are pieces of the input, and how many entries it has.
@@ -208,13 +242,16 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
 /// Opens a table and reads it in every way; gives the number of entries that a walk meets.
 fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs = files(&[("000005.table", bytes)]);
-    let reader = TableReader::open(&environment(&vfs, access), NUMBER, None)?;
+    read_all(&TableReader::open(&environment(&vfs, access), NUMBER, None)?, bytes.len())
+}
+
+fn read_all(reader: &Arc<TableReader>, length: usize) -> Result<usize> {
     let mut cursor = reader.cursor();
     let mut count = 0_usize;
     cursor.seek_first()?;
     while cursor.is_valid() {
         count += 1;
-        assert!(count <= bytes.len() * 256, "a walk ends");
+        assert!(count <= length * 256, "a walk ends");
         let key = cursor.key().to_vec();
         let _ = reader.get(&key, SEQUENCE_MAX, &mut ReadCost::default());
         cursor.next()?;
@@ -229,9 +266,10 @@ fn read(bytes: &[u8], access: Access) -> Result<usize> {
     back.seek_last()?;
     while back.is_valid() {
         back_count += 1;
-        assert!(back_count <= bytes.len() * 256, "a walk ends");
+        assert!(back_count <= length * 256, "a walk ends");
         back.prev()?;
     }
     reader.verify();
+    let _ = reader.salvage(&mut |_, _, _, _| Ok(()));
     Ok(count)
 }

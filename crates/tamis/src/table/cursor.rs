@@ -171,7 +171,7 @@ impl TableCursor {
             Some(kind) => kind,
             None => return self.table.kind(entry.kind, self.offset).map(|_| ()),
         };
-        self.sequence = entry.sequence;
+        self.sequence = entry.sequence.wrapping_add(self.table.sequence_shift);
         self.value = entry.value;
         self.entry = entry_index;
         self.is_valid = true;
@@ -232,9 +232,11 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.is_valid = false;
-        let block = self.table.index()?.block_of(key, sequence);
+        // All versions of the key are newer where nothing is left: the table was taken in later.
+        let stored = sequence.checked_sub(self.table.sequence_shift);
+        let block = self.table.index()?.block_of(key, stored.unwrap_or(0));
         self.hold(block)?;
-        let rank = self.rank(key, Some(sequence))?;
+        let rank = self.rank(key, stored)?;
         self.stand_at_or_after(block, rank)
     }
 

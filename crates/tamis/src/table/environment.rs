@@ -37,16 +37,13 @@ impl TableEnvironment {
     /// Opens a file of the folder for reading.
     pub(super) fn open_file(&self, name: FileName) -> Result<Source> {
         let path = name.path(&self.folder);
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => Error::MissingFile {
-                path: path.clone(),
-                advice: "the manifest names it: restore it from a copy, or run `tamis verify` to see all damage",
+        open_path(self, &path).map_err(|error| match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Error::MissingFile {
+                path,
+                advice: "the manifest names it: restore it from a copy, or run `tamis repair`",
             },
-            _ => Error::io("open", &path, source),
-        };
-        let file = self.vfs.open(&path, self.access).map_err(failed)?;
-        let length = file.length().map_err(failed)?;
-        Ok(Source { file, path: path.as_path().into(), access: self.access, length })
+            other => other,
+        })
     }
 
     /// A value read from `source` that is held while the account has room. One of a mapped file always stays: it costs no
@@ -70,6 +67,14 @@ impl TableEnvironment {
             listener.on_event(&Event::FilterIgnored { file: file.to_path_buf(), reason });
         }
     }
+}
+
+/// Opens any file for reading.
+pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<Source> {
+    let failed = |source: io::Error| Error::io("open", path, source);
+    let file = environment.vfs.open(path, environment.access).map_err(failed)?;
+    let length = file.length().map_err(failed)?;
+    Ok(Source { file, path: path.into(), access: environment.access, length })
 }
 
 /// What reads cost, counted without atomics; added to the database's counters at the end of each read.

@@ -6,7 +6,7 @@ use tamis_vfs::Vfs;
 
 use super::{
     environment::TableEnvironment,
-    format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE},
+    format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE, VERSION},
     properties::TableProperties,
     section::{SectionRecord, Source, put_directory_and_footer, put_section},
 };
@@ -68,7 +68,7 @@ pub(crate) fn write_filter_file(
     }
     bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     let offset = bytes.len() as u64;
-    put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, &records);
+    put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, VERSION, &records);
     let (temporary, target) =
         (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
     let written = write_whole(vfs, folder, &temporary, &target, &bytes).inspect_err(|_| {
@@ -94,7 +94,7 @@ pub(super) fn open_filter_file(
     owner: FilterOwner,
 ) -> Result<(Source, Vec<SectionRecord>)> {
     let source = environment.open_file(FileName::Filter(number))?;
-    let mut records = source.directory(FILTER_MAGIC, KIND_OWNER)?;
+    let mut records = source.directory(FILTER_MAGIC, KIND_OWNER)?.records;
     let missing = |kind| {
         source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
     };

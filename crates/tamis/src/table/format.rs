@@ -2,7 +2,10 @@
 
 use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
+/// Of tables of a store, and of filter files.
 pub(super) const VERSION: u32 = 1;
+/// Of tables built outside of a store.
+pub(super) const VERSION_OUTSIDE: u32 = 2;
 pub(super) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
 pub(super) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 

@@ -15,11 +15,13 @@ use super::{
     filter_block::FilterBlock,
     filter_file::FilterOwner,
     filter_set::FilterSet,
-    format::{KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC},
+    format::{
+        FOOTER_LENGTH, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC, VERSION_OUTSIDE,
+    },
     index::Index,
     key_column::KeyColumn,
-    properties::TableProperties,
-    section::{SectionRecord, Source},
+    properties::{TableOrigin, TableProperties, TableSummary},
+    section::{Directory, SectionRecord, Source},
 };
 use crate::{
     cache::{
@@ -51,31 +53,59 @@ pub(crate) struct TableReader {
     index_record: SectionRecord,
     block_count: usize,
     pub(super) properties: TableProperties,
+    /// What is added to the sequence numbers of the file: 0, but for a table that was built outside of the store.
+    pub(super) sequence_shift: Sequence,
     filters: FilterSet,
     pub(super) records: Vec<SectionRecord>,
 }
 
 impl TableReader {
-    /// Opens table `number` of the environment's folder. A filter file, where one is in force, takes the place of the
-    /// table's own filters.
+    /// Opens table `number` of the environment's folder, which this store wrote. A filter file, where one is in force,
+    /// takes the place of the table's own filter.
     #[cfg(any(test, feature = "fuzz-internals"))]
     pub(crate) fn open(
         environment: &Arc<TableEnvironment>,
         number: u64,
         filter_file: Option<u64>,
     ) -> Result<Arc<Self>> {
-        Self::open_with(environment, number, filter_file, &Arc::default())
+        let source = environment.open_file(FileName::Table(number))?;
+        Self::open_source(environment, source, Some(number), filter_file, None, &Arc::default())
     }
 
-    /// [`TableReader::open`], with the hotness that the table's filters go by.
-    pub(crate) fn open_with(
+    /// As [`TableReader::open`], with the hotness that the table's filters go by; the entries of a table that was built
+    /// outside of the store get this sequence number.
+    pub(crate) fn open_at(
         environment: &Arc<TableEnvironment>,
         number: u64,
         filter_file: Option<u64>,
+        sequence: Sequence,
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        let records = source.directory(TABLE_MAGIC, KIND_OWNER)?;
+        Self::open_source(environment, source, Some(number), filter_file, Some(sequence), hotness)
+    }
+
+    /// Opens a table that was built outside, and no other, before it has a place in the store.
+    pub(crate) fn open_outside(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
+        let source = environment.open_file(FileName::Table(number))?;
+        if source.directory(TABLE_MAGIC, KIND_OWNER)?.version != VERSION_OUTSIDE {
+            let offset = source.length.saturating_sub(FOOTER_LENGTH as u64);
+            let expected = "one that a table writer built outside of a store";
+            return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
+        }
+        Self::open_source(environment, source, Some(number), None, Some(0), &Arc::default())
+    }
+
+    /// As [`TableReader::open_at`]; without a number the table keeps its own.
+    pub(super) fn open_source(
+        environment: &Arc<TableEnvironment>,
+        source: Source,
+        number: Option<u64>,
+        filter_file: Option<u64>,
+        sequence: Option<Sequence>,
+        hotness: &Arc<Hotness>,
+    ) -> Result<Arc<Self>> {
+        let Directory { version, records } = source.directory(TABLE_MAGIC, KIND_OWNER)?;
         let index_record = find_section(&source, &records, KIND_INDEX)?;
         let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
         let body = source.section(&properties_record)?;
@@ -84,6 +114,20 @@ impl TableReader {
             source.damaged(properties_record.offset, "properties", "possible properties", "others")
         })?;
         properties.summary.file_bytes = source.length;
+        let is_from_outside = version == VERSION_OUTSIDE;
+        let number = number.unwrap_or(properties.summary.number);
+        let sequence_shift = if is_from_outside {
+            let found = found_outside(&source, &properties, properties_record.offset, sequence)?;
+            properties.summary = TableSummary {
+                number,
+                smallest_sequence: found,
+                largest_sequence: found,
+                ..properties.summary
+            };
+            found
+        } else {
+            0
+        };
         let index = open_index(&source, &index_record)?;
         let summary = &properties.summary;
         let counted = (index.block_count() as u64, index.entries_before(index.block_count()));
@@ -105,6 +149,7 @@ impl TableReader {
             index_record,
             block_count,
             properties,
+            sequence_shift,
             filters,
             records,
         }))
@@ -210,8 +255,18 @@ impl TableReader {
         })
     }
 
+    /// Entries before the key, to within half a block: no block is read.
+    pub(crate) fn entries_about_before(&self, key: &[u8]) -> Result<f64> {
+        let index = self.index()?;
+        let block = index.block_of(key, Sequence::MAX);
+        let (first, end) = (index.entries_before(block), index.entries_before(block + 1));
+        Ok((first + end) as f64 / 2.0)
+    }
+
     /// The newest version of `key` at or below `sequence`. Filters are not asked: see [`TableReader::may_contain`].
     pub(crate) fn get(&self, key: &[u8], sequence: Sequence, cost: &mut ReadCost) -> Result<Option<Found>> {
+        // All of a table that was taken in later is newer.
+        let Some(sequence) = sequence.checked_sub(self.sequence_shift) else { return Ok(None) };
         let index = self.index()?;
         let mut block = index.block_of(key, sequence);
         loop {
@@ -238,7 +293,7 @@ impl TableReader {
     fn found(&self, data: &BlockRef<'_>, entry: &RawEntry<'_>, offset: u64) -> Result<Found> {
         Ok(Found {
             kind: self.kind(entry.kind, offset)?,
-            sequence: entry.sequence,
+            sequence: entry.sequence.wrapping_add(self.sequence_shift),
             value: data.slice(&self.data.source.file, entry.value),
         })
     }
@@ -264,6 +319,26 @@ impl TableReader {
     pub(super) fn damaged_key_column(&self) -> Error {
         self.data.source.damaged(0, "key column", "the keys of the table", "others, under a right checksum")
     }
+}
+
+/// The sequence number of the entries of a table that was built outside of the store.
+fn found_outside(
+    source: &Source,
+    properties: &TableProperties,
+    offset: u64,
+    sequence: Option<Sequence>,
+) -> Result<Sequence> {
+    let TableProperties { origin, summary } = properties;
+    let stored = (summary.number, summary.smallest_sequence, summary.largest_sequence);
+    if stored != (0, 0, 0) || *origin != TableOrigin::default() {
+        let got =
+            format!("number {} and sequence numbers up to {}", summary.number, summary.largest_sequence);
+        return Err(source.damaged(offset, "properties", "those of a table built outside of a store", got));
+    }
+    sequence.ok_or_else(|| {
+        let expected = "a sequence number in the manifest";
+        source.damaged(offset, "properties", expected, "a table built outside of a store, which has none")
+    })
 }
 
 fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {

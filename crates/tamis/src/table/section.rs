@@ -10,7 +10,7 @@ use tamis_vfs::{Access, File};
 
 use super::format::{
     DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, KIND_DIRECTORY, SECTION_ALIGNMENT,
-    SECTION_HEADER_LENGTH, SECTION_PASSABLE, VERSION,
+    SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
 };
 use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
@@ -175,6 +175,19 @@ impl SectionRecord {
     }
 }
 
+/// What a footer says.
+struct Footer {
+    version: u32,
+    directory: SectionRecord,
+}
+
+/// The version of a file and the records of its sections.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) version: u32,
+    pub(super) records: Vec<SectionRecord>,
+}
+
 /// Appends a section at `offset` of the file (a multiple of 64) to `target`.
 pub(super) fn put_section(
     target: &mut Vec<u8>,
@@ -203,6 +216,7 @@ pub(super) fn put_directory_and_footer(
     target: &mut Vec<u8>,
     offset: u64,
     magic: [u8; 8],
+    version: u32,
     records: &[SectionRecord],
 ) {
     let start = target.len();
@@ -220,7 +234,7 @@ pub(super) fn put_directory_and_footer(
     let footer_offset = (file_length - FOOTER_LENGTH) as u64;
     let footer_start = target.len();
     target.extend_from_slice(&magic);
-    put_u32(target, VERSION);
+    put_u32(target, version);
     put_u32(target, 0);
     put_u64(target, directory.offset);
     put_u64(target, directory.length);
@@ -234,8 +248,8 @@ pub(super) fn put_directory_and_footer(
 impl Source {
     /// Reads footer and directory: the records of all sections, each within the file, in file order, none unknown that
     /// may not be passed over. `kind_max` is the greatest kind that is known.
-    pub(super) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Vec<SectionRecord>> {
-        let footer = self.footer(magic)?;
+    pub(super) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
+        let Footer { version, directory: footer } = self.footer(magic)?;
         let body = self.section(&footer)?;
         let bytes = body.as_ref();
         if bytes.len() % DIRECTORY_RECORD_LENGTH != 0 {
@@ -280,11 +294,11 @@ impl Source {
             }
             records.push(SectionRecord { kind, flags, offset, length });
         }
-        Ok(records)
+        Ok(Directory { version, records })
     }
 
-    /// Reads and checks the footer; gives the place of the directory.
-    fn footer(&self, magic: [u8; 8]) -> Result<SectionRecord> {
+    /// Reads and checks the footer.
+    fn footer(&self, magic: [u8; 8]) -> Result<Footer> {
         let Some(offset) = self.length.checked_sub(FOOTER_LENGTH as u64) else {
             return Err(self.damaged(0, "file", "at least 64 bytes", self.length.to_string()));
         };
@@ -296,12 +310,7 @@ impl Source {
         self.parse_footer(magic, offset, &bytes)
     }
 
-    fn parse_footer(
-        &self,
-        magic: [u8; 8],
-        offset: u64,
-        bytes: &[u8; FOOTER_LENGTH],
-    ) -> Result<SectionRecord> {
+    fn parse_footer(&self, magic: [u8; 8], offset: u64, bytes: &[u8; FOOTER_LENGTH]) -> Result<Footer> {
         let (covered, stored) = bytes.split_at(FOOTER_LENGTH - 8);
         let mut source = Decoder::new(covered);
         let found = source.take(8).unwrap_or_default();
@@ -319,12 +328,9 @@ impl Source {
             ));
         }
         let version = source.take_u32().unwrap_or_default();
-        if version != VERSION {
-            return Err(Error::UnknownFormat {
-                file: self.path.to_path_buf(),
-                found: version,
-                known: VERSION,
-            });
+        let known = if magic == TABLE_MAGIC { VERSION_OUTSIDE } else { VERSION };
+        if version == 0 || version > known {
+            return Err(Error::UnknownFormat { file: self.path.to_path_buf(), found: version, known });
         }
         source.take_u32();
         let (Some(directory_offset), Some(length), Some(file_length)) =
@@ -337,6 +343,7 @@ impl Source {
             let got = format!("{} bytes, directory of {length} at {directory_offset}", self.length);
             return Err(self.damaged(offset, "file length", format!("{file_length} bytes"), got));
         }
-        Ok(SectionRecord { kind: KIND_DIRECTORY, flags: 0, offset: directory_offset, length })
+        let directory = SectionRecord { kind: KIND_DIRECTORY, flags: 0, offset: directory_offset, length };
+        Ok(Footer { version, directory })
     }
 }

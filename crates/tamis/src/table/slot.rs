@@ -13,7 +13,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::{environment::TableEnvironment, reader::TableReader};
-use crate::{cache::hotness::Hotness, error::Result};
+use crate::{cache::hotness::Hotness, error::Result, key::Sequence};
 
 /// See the head of this file.
 #[derive(Default)]
@@ -41,6 +41,8 @@ pub(crate) trait NamedTable {
     fn number(&self) -> u64;
     /// The filter file in force, where there is one beside the table.
     fn filter_file(&self) -> Option<u64>;
+    /// The sequence number of its oldest entry.
+    fn smallest_sequence(&self) -> Sequence;
 }
 
 impl<T: NamedTable> NamedTable for Arc<T> {
@@ -54,6 +56,10 @@ impl<T: NamedTable> NamedTable for Arc<T> {
 
     fn filter_file(&self) -> Option<u64> {
         (**self).filter_file()
+    }
+
+    fn smallest_sequence(&self) -> Sequence {
+        (**self).smallest_sequence()
     }
 }
 
@@ -102,14 +108,15 @@ impl ReaderSlot {
     pub(crate) fn open(
         &self,
         environment: &Arc<TableEnvironment>,
-        number: u64,
-        filter_file: Option<u64>,
+        table: &impl NamedTable,
     ) -> Result<(OpenTable, bool)> {
         let _opening = self.opening.lock();
         if let Some(open) = self.get() {
             return Ok((open, false));
         }
-        let reader = TableReader::open_with(environment, number, filter_file, &self.hotness)?;
+        let (number, filter_file) = (table.number(), table.filter_file());
+        let sequence = table.smallest_sequence();
+        let reader = TableReader::open_at(environment, number, filter_file, sequence, &self.hotness)?;
         self.reader.store(Some(Arc::clone(&reader)));
         self.is_used.store(true, Ordering::Relaxed);
         Ok((OpenTable::Counted(reader), true))

@@ -122,7 +122,10 @@ impl Check<'_> {
             let last_key = self.last.as_ref().map(|(key, _)| key.as_slice());
             let is_separated =
                 number > 0 || self.last.is_none() || self.index.separates(block, last_key, &key);
-            if !is_after || !is_separated {
+            let sequence = entry.sequence.wrapping_add(table.sequence_shift);
+            let summary = &table.properties.summary;
+            let is_counted = (summary.smallest_sequence..=summary.largest_sequence).contains(&sequence);
+            if !is_after || !is_separated || !is_counted {
                 return Err(malformed());
             }
             if let Some(column) = &mut column

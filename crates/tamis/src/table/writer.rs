@@ -19,7 +19,7 @@ use super::{
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
         KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE,
-        TABLE_MAGIC,
+        TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
     index::IndexBuilder,
     key_column::KeyColumnBuilder,
@@ -33,6 +33,7 @@ use crate::{
     events::{Event, EventListener},
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value, compare_entries},
+    link::folder_of,
     options::{Compression, TableFilter},
 };
 
@@ -58,10 +59,9 @@ pub(crate) struct TableOptions {
 #[derive(Debug)]
 pub(crate) struct TableWriter {
     vfs: Arc<dyn Vfs>,
-    folder: PathBuf,
-    number: u64,
     file: Arc<dyn File>,
     temporary: PathBuf,
+    target: PathBuf,
     options: TableOptions,
     summary: TableSummary,
     block: BlockBuilder,
@@ -88,15 +88,31 @@ impl TableWriter {
         number: u64,
         options: TableOptions,
     ) -> Result<Self> {
-        let temporary = FileName::Temporary(number).path(folder);
+        let target = FileName::Table(number).path(folder);
+        Self::begin(vfs, FileName::Temporary(number).path(folder), target, number, options)
+    }
+
+    /// Begins a table outside of a store (`docs/format/table.md`): it has no number.
+    pub(crate) fn create_outside(vfs: &Arc<dyn Vfs>, path: &Path, options: TableOptions) -> Result<Self> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        Self::begin(vfs, temporary.into(), path.to_path_buf(), 0, options)
+    }
+
+    fn begin(
+        vfs: &Arc<dyn Vfs>,
+        temporary: PathBuf,
+        target: PathBuf,
+        number: u64,
+        options: TableOptions,
+    ) -> Result<Self> {
         let filters = FiltersBuilder::new(&options.filters, options.filter_seed).map_err(refused)?;
         let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
         Ok(Self {
             vfs: Arc::clone(vfs),
-            folder: folder.to_path_buf(),
-            number,
             file,
             temporary,
+            target,
             summary: TableSummary { number, smallest_sequence: Sequence::MAX, ..TableSummary::default() },
             block: BlockBuilder::default(),
             index: IndexBuilder::default(),
@@ -266,7 +282,7 @@ impl TableWriter {
         self.try_finish().inspect_err(|_| {
             // What can't be removed is swept at the next open.
             let _ = self.vfs.remove(&self.temporary);
-            let _ = self.vfs.remove(&FileName::Table(self.number).path(&self.folder));
+            let _ = self.vfs.remove(&self.target);
         })
     }
 
@@ -298,6 +314,7 @@ impl TableWriter {
         for filter in filters {
             records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
         }
+        let version = if summary.number == 0 { VERSION_OUTSIDE } else { VERSION };
         let properties = TableProperties { origin: std::mem::take(&mut self.options.origin), summary };
         let mut body = Vec::new();
         properties.encode(&mut body);
@@ -305,7 +322,7 @@ impl TableWriter {
         let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();
-        put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, &records);
+        put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records);
         self.write_out(self.buffer.len())?;
         self.publish()?;
         self.tell(refusals);
@@ -316,18 +333,17 @@ impl TableWriter {
     fn tell(&self, refusals: Vec<String>) {
         let Some(listener) = &self.options.listener else { return };
         for reason in refusals {
-            let file = FileName::Table(self.number).path(&self.folder);
-            listener.on_event(&Event::FilterRefused { file, reason });
+            listener.on_event(&Event::FilterRefused { file: self.target.clone(), reason });
         }
     }
 
     fn publish(&self) -> Result<()> {
-        let target = FileName::Table(self.number).path(&self.folder);
+        let folder = folder_of(&self.target);
         self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
         self.vfs
-            .rename(&self.temporary, &target)
+            .rename(&self.temporary, &self.target)
             .map_err(|source| Error::io("rename", &self.temporary, source))?;
-        self.vfs.sync_dir(&self.folder).map_err(|source| Error::io("sync", &self.folder, source))
+        self.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
     }
 
     /// Removes the temporary file.

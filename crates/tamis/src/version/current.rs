@@ -21,6 +21,8 @@ const VERSION: u32 = 1;
 const COVERED_BYTES: usize = 24;
 /// Bytes of the whole file.
 const FILE_BYTES: usize = 32;
+/// The same, for sums of bytes.
+pub(crate) const CURRENT_BYTES: u64 = FILE_BYTES as u64;
 
 /// What the file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

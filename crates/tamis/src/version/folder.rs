@@ -63,12 +63,12 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
 }
 
 /// The entries of the folder.
-pub(super) fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
+pub(crate) fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
     vfs.list(folder).map_err(|error| Error::io("list", folder, error))
 }
 
 /// A number above those of all files in the folder.
-pub(super) fn number_above(entries: &[DirEntry]) -> u64 {
+pub(crate) fn number_above(entries: &[DirEntry]) -> u64 {
     let numbers = entries.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
     numbers.max().map_or(1, |number| number.saturating_add(1))
 }
@@ -121,7 +121,7 @@ pub(crate) struct Leftovers {
 }
 
 /// Sorts out what the state and its manifest do not need. Log segments below the oldest that is needed are orphans.
-pub(super) fn leftovers(entries: &[DirEntry], state: &State, manifest: u64) -> Leftovers {
+pub(crate) fn leftovers(entries: &[DirEntry], state: &State, manifest: u64) -> Leftovers {
     let live: BTreeSet<FileName> =
         state.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()).collect();
     let mut found = Leftovers::default();

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::{
     file_name::FileName,
+    key::Sequence,
     table::{
         properties::TableSummary,
         slot::{NamedTable, ReaderSlot},
@@ -158,6 +159,10 @@ impl NamedTable for Table {
 
     fn filter_file(&self) -> Option<u64> {
         self.filter_file()
+    }
+
+    fn smallest_sequence(&self) -> Sequence {
+        self.summary.smallest_sequence
     }
 }
 

@@ -159,6 +159,8 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
 pub(crate) struct ManifestContents {
     pub(crate) path: PathBuf,
     pub(crate) edits: Vec<(u64, VersionEdit)>,
+    /// The file's length.
+    pub(crate) bytes: u64,
     /// The torn end that was left out: an edit that was never acknowledged.
     pub(crate) torn: Option<TornTail>,
 }
@@ -168,27 +170,47 @@ pub(crate) struct ManifestContents {
 /// # Errors
 /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
 pub(crate) fn read(vfs: &dyn Vfs, folder: &Path, current: Current) -> Result<ManifestContents> {
+    match read_prefix(vfs, folder, current) {
+        (contents, None) => Ok(contents),
+        (_, Some(fault)) => Err(fault),
+    }
+}
+
+/// Reads the manifest that `current` names up to its first fault, which is given too.
+pub(crate) fn read_prefix(
+    vfs: &dyn Vfs,
+    folder: &Path,
+    current: Current,
+) -> (ManifestContents, Option<Error>) {
     let path = FileName::Manifest(current.manifest).path(folder);
-    let bytes = match vfs.read(&path) {
+    let mut contents = ManifestContents { path, edits: Vec::new(), bytes: 0, torn: None };
+    let fault = read_into(&mut contents, vfs, current).err();
+    (contents, fault)
+}
+
+fn read_into(contents: &mut ManifestContents, vfs: &dyn Vfs, current: Current) -> Result<()> {
+    let path = contents.path.as_path();
+    let bytes = match vfs.read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::MissingFile { path, advice: "restore it from a copy; CURRENT names it" });
+            let advice = "CURRENT names it: restore it from a copy, or run `tamis repair`";
+            return Err(Error::MissingFile { path: path.to_path_buf(), advice });
         }
-        Err(error) => return Err(Error::io("read", &path, error)),
+        Err(error) => return Err(Error::io("read", path, error)),
     };
-    check_header(&bytes, &path, current.manifest)?;
-    let mut reader = FrameReader::new(&path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
-    let mut edits = Vec::new();
+    contents.bytes = bytes.len() as u64;
+    check_header(&bytes, path, current.manifest)?;
+    let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
         let edit = VersionEdit::decode(record.payload).map_err(|(expected, got)| {
-            Error::corruption(&path, record.offset, "version edit", expected, got)
+            Error::corruption(path, record.offset, "version edit", expected, got)
         })?;
         if !edit.is_empty() {
-            edits.push((record.offset, edit));
+            contents.edits.push((record.offset, edit));
         }
     }
-    let torn = reader.torn_tail();
-    Ok(ManifestContents { path, edits, torn })
+    contents.torn = reader.torn_tail();
+    Ok(())
 }
 
 #[cfg(test)]

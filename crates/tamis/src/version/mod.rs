@@ -15,6 +15,7 @@ mod inheritance;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod options_format;
+pub(crate) mod prefix;
 pub(crate) mod set;
 pub(crate) mod state;
 #[expect(clippy::module_inception, reason = "the folder's main noun")]

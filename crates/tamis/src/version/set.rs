@@ -27,7 +27,7 @@ use tamis_vfs::{Access, Vfs};
 
 use super::{
     counters::Counters,
-    current::Current,
+    current::{CURRENT_BYTES, Current},
     edit::{Change, VersionEdit},
     failure::Failure,
     folder::{self, Leftovers},
@@ -176,6 +176,16 @@ impl VersionSet {
         replay(&contents, &Arc::default())?;
         let file = vfs.open(&path, Access::Buffered).map_err(|error| Error::io("open", &path, error))?;
         file.length().map_err(|error| Error::io("measure", &path, error))
+    }
+
+    /// Writes a state into another folder, as manifest `number` and `CURRENT`; gives their bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn write_copy(&self, state: &State, folder: &Path, number: u64) -> Result<u64> {
+        let mut state = state.clone();
+        state.counters = state.counters.raised_to(self.numbers_given_out());
+        write_state(&*self.vfs, &state, folder, number)
     }
 
     fn new(vfs: Arc<dyn Vfs>, folder: &Path, state: State, log: Log, garbage: Arc<Garbage>) -> Self {
@@ -410,6 +420,16 @@ impl VersionSet {
         }
         result
     }
+}
+
+/// Writes a state as manifest `number` of a folder and puts it in force; gives the bytes written.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn write_state(vfs: &dyn Vfs, state: &State, folder: &Path, number: u64) -> Result<u64> {
+    let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+    let written = ManifestWriter::create(vfs, folder, number, &edits);
+    written.map(|writer| writer.first_bytes() + CURRENT_BYTES).map_err(|failure| failure.error)
 }
 
 fn is_long(writer: &ManifestWriter) -> bool {

@@ -97,6 +97,15 @@ impl SegmentHeader {
     }
 }
 
+/// The database that a segment says it belongs to, where its header is whole.
+pub(crate) fn database_id_of(segment: &[u8]) -> Option<u64> {
+    let mut source = Decoder::new(segment);
+    let (covered, sum) = (source.take(HEADER_BYTES as usize - 8)?, source.take_u64()?);
+    let mut fields = Decoder::new(covered);
+    let (magic, version, id) = (fields.take_u32()?, fields.take_u32()?, fields.take_u64()?);
+    (magic == MAGIC && version == VERSION && sum == checksum(0, covered)).then_some(id)
+}
+
 /// The seed of the record checksums of a segment: a record of another segment or database is none of this one.
 pub(crate) fn segment_seed(database_id: u64, number: u64) -> u64 {
     checksum(number, &database_id.to_le_bytes())

@@ -85,12 +85,10 @@ pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<(
 
 /// The numbers of the records that a replay gives, in order; fails on half a record or wrong entries.
 pub(crate) fn replayed(vfs: &dyn Vfs, first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
-    let numbers: Vec<u64> =
-        log_files(vfs).keys().filter_map(|name| FileName::parse(name)?.number()).collect();
-    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID, first_needed, numbers: &numbers };
+    let files = LogFiles::find(vfs, &folder(), DATABASE_ID, first_needed)?;
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ids = Vec::new();
-    let report = replay(vfs, files, &mut |entry, _segment| {
+    let report = replay(&files, &mut |entry, _segment| {
         let id = entry.sequence / 4;
         assert_eq!(entry.key, format!("key {id}").as_bytes());
         assert_eq!(entry.value, vec![id as u8; (id * 7 % 40) as usize]);

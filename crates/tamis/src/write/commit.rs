@@ -286,6 +286,12 @@ impl Engine {
         for id in batch.keyspaces() {
             let keyspaces = self.keyspaces.load();
             let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
+            if keyspace.ingest_count.load(Ordering::Relaxed) > 0 {
+                let keyspace = Arc::clone(keyspace);
+                drop(keyspaces);
+                self.wait_for_ingest(&keyspace)?;
+                continue;
+            }
             if keyspace.view.load().sealed.len() >= SEALED_COUNT_MAX && is_full(keyspace) {
                 let keyspace = Arc::clone(keyspace);
                 drop(keyspaces);
@@ -329,6 +335,15 @@ impl Engine {
             })
         };
         batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
+    }
+
+    /// Waits until the tables that somebody takes in are in force.
+    fn wait_for_ingest(&self, keyspace: &KeyspaceState) -> Result<()> {
+        while keyspace.ingest_count.load(Ordering::SeqCst) > 0 {
+            self.check_writable()?;
+            self.scheduler.wait_for_progress(&*self.runtime.clock, WAIT);
+        }
+        Ok(())
     }
 
     /// Waits until a flush made room, or says why none can: a flush that is tried while the writer waits fails.
@@ -387,7 +402,7 @@ impl Engine {
     }
 
     /// After a failed sync of the log nothing more is written, to the manifest neither.
-    fn note_refusal(&self, state: &LogState, error: &Error) {
+    pub(crate) fn note_refusal(&self, state: &LogState, error: &Error) {
         if state.log.refusal().is_some() {
             self.poison(error);
         }

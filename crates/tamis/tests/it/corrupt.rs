@@ -608,7 +608,9 @@ fn newer_formats_are_told_from_damage() {
         let _context = Context(format!("{name} of a newer program"));
         let mut files = sample.files.clone();
         let changed = files.get_mut(name).unwrap();
-        changed[version] += 1;
+        // Tables have a version of their own for those that were built outside of a store.
+        let known = if name.ends_with(".table") { 2 } else { 1 };
+        changed[version] = known + 1;
         let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&changed[covered], seed);
         changed[checksum..checksum + 8].copy_from_slice(&sum.to_le_bytes());
         if name.ends_with(".filter") {
@@ -625,8 +627,8 @@ fn newer_formats_are_told_from_damage() {
                 reads.filter_map(tamis::Result::err).next().expect("a newer file is refused")
             }
         };
-        let is_right =
-            matches!(&error, Error::UnknownFormat { file, found: 2, known: 1 } if file.ends_with(name));
+        let is_right = matches!(&error, Error::UnknownFormat { file, found, known: newest }
+            if file.ends_with(name) && (*found, *newest) == (u32::from(known) + 1, u32::from(known)));
         assert!(is_right, "{error:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random};
+use crate::support::{FOLDER, Random, inline_options, small_keyspace};
 
 const BLOCK: u64 = 4096;
 
@@ -544,4 +544,30 @@ fn a_random_fill_writes_a_bounded_number_of_bytes() {
     println!("write amplification {amplification:.2}");
     assert!(amplification < 7.75, "write amplification {amplification:.2}");
     assert!(statistics.trivial_moves < 1_000);
+}
+
+/// What a range holds is told without a block, and in a compacted store to within two blocks at each end.
+#[test]
+fn counting_about_reads_no_block() {
+    let memory = MemVfs::new();
+    let options = Options { table_access: Access::Buffered, ..inline_options() };
+    let db = Db::open_on(Arc::new(memory), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    for number in 0..20_000_u32 {
+        keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
+    }
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    for number in 20_000..20_100_u32 {
+        keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
+    }
+    let before = db.statistics().blocks_read;
+    for (lower, upper) in [(0, 20_000), (5_000, 5_001), (77, 19_000), (12_345, 15_000), (19_990, 20_050)] {
+        let count = keyspace.approximate_count(u32::to_be_bytes(lower)..u32::to_be_bytes(upper)).unwrap();
+        assert!(count.abs_diff(u64::from(upper - lower)) <= 200, "{lower} to {upper}: {count}");
+    }
+    assert_eq!(keyspace.approximate_count(20_010_u32.to_be_bytes()..=20_019_u32.to_be_bytes()).unwrap(), 10);
+    assert_eq!(keyspace.approximate_count::<&[u8]>(..).unwrap(), 20_100);
+    assert_eq!(keyspace.approximate_count(9_u32.to_be_bytes()..3_u32.to_be_bytes()).unwrap(), 0);
+    assert_eq!(db.default_keyspace().approximate_count::<&[u8]>(..).unwrap(), 0);
+    assert_eq!(db.statistics().blocks_read, before);
 }

@@ -115,6 +115,7 @@ struct World {
     db: Option<Db>,
     models: Vec<Model>,
     snapshots: Vec<(Snapshot, Vec<Model>)>,
+    table_count: u64,
 }
 
 impl World {
@@ -171,7 +172,8 @@ impl World {
                 let bounds = bounds(random);
                 self.db().compact_range(&keyspace, bounds).unwrap();
             }
-            96..97 => self.reopen(),
+            96 if random.below(2) == 0 => self.reopen(),
+            96 => self.ingest(index, random),
             97..98 => {
                 let report = self.db().verify().unwrap();
                 assert!(report.is_sound(), "{:?}", report.faults);
@@ -222,6 +224,30 @@ impl World {
         }
     }
 
+    /// Takes in tables of disjoint keys that were built outside.
+    fn ingest(&mut self, index: usize, random: &mut Random) {
+        let keyspace = self.keyspace(index);
+        let entries: Model = (0..1 + random.below(40)).map(|_| (key(random), value(random))).collect();
+        let mut tables = Vec::new();
+        let mut rest: Vec<_> = entries.into_iter().collect();
+        while !rest.is_empty() {
+            let count = 1 + random.below(rest.len() as u64) as usize;
+            self.table_count += 1;
+            let mut table = keyspace.table_writer(format!("/{}.table", self.table_count)).unwrap();
+            for (key, value) in rest.drain(..count) {
+                if random.below(4) == 0 {
+                    table.delete(&key).unwrap();
+                    self.models[index].remove(&key);
+                } else {
+                    table.put(&key, &value).unwrap();
+                    self.models[index].insert(key, value);
+                }
+            }
+            tables.push(table.finish().unwrap().path);
+        }
+        self.db().ingest(&keyspace, &tables).unwrap();
+    }
+
     fn reopen(&mut self) {
         self.snapshots.clear();
         self.db.take().unwrap().close().unwrap();
@@ -235,7 +261,7 @@ fn run(seed: u64, step_count: usize) {
     let filters = FILTERS[seed as usize % FILTERS.len()];
     println!("filters {filters}");
     let models = vec![Model::new(), Model::new()];
-    let mut world = World { filters, vfs, db: Some(db), models, snapshots: Vec::new() };
+    let mut world = World { filters, vfs, db: Some(db), models, snapshots: Vec::new(), table_count: 0 };
     let mut random = Random(seed);
     for _ in 0..step_count {
         world.step(&mut random);

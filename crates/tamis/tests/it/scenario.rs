@@ -3,7 +3,13 @@
 //! Two orders are kept apart: writes go through the log, the making and dropping of keyspaces through the manifest. A
 //! crash may take the unsynced end of the first and leaves what was acknowledged of the second.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
 
@@ -32,6 +38,8 @@ pub(crate) enum Step {
     Flush,
     Compact(String),
     Persist(Durability),
+    /// Builds a table outside of the store and takes it into a keyspace; each key once, in order.
+    Ingest(Vec<Entry>),
     Verify,
     /// Close and open.
     Reopen,
@@ -48,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) value_bytes_max: u64,
     /// Whether keyspaces are made and dropped; otherwise there is the default one alone.
     pub(crate) has_keyspaces: bool,
+    /// Whether tables are taken in that were built outside.
+    pub(crate) has_ingests: bool,
 }
 
 /// A store with only the keyspace that every store has.
@@ -110,6 +120,14 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
                 let entries = entries.collect();
                 Step::Write(entries, durability(&mut random))
             }
+            90 | 93 | 95 if plan.has_ingests => {
+                let count = 1 + random.below(8);
+                let entries = (0..count).map(|_| entry(chosen.clone(), &mut random));
+                let mut entries: Vec<Entry> = entries.collect();
+                entries.sort_by(|left, right| left.key.cmp(&right.key));
+                entries.dedup_by(|left, right| left.key == right.key);
+                Step::Ingest(entries)
+            }
             84..89 => {
                 let name = ["a", "b", "c"][random.below(3) as usize].to_owned();
                 if live.contains(&name) || !plan.has_keyspaces {
@@ -151,7 +169,7 @@ pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
 /// What a step makes of a state.
 pub(crate) fn apply(state: &mut State, step: &Step) {
     match step {
-        Step::Write(entries, _) => write_to(state, entries),
+        Step::Write(entries, _) | Step::Ingest(entries) => write_to(state, entries),
         Step::Create(name) => drop(state.insert(name.clone(), Entries::new())),
         Step::Drop(name) => drop(state.remove(name)),
         _ => {}
@@ -180,6 +198,7 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
         Step::Flush => db.flush(),
         Step::Compact(name) => db.compact_range::<&[u8]>(&db.keyspace(name)?, ..),
         Step::Persist(durability) => db.persist(*durability),
+        Step::Ingest(entries) => ingest(db, entries),
         Step::Verify => {
             let report = db.verify()?;
             assert!(report.is_sound(), "a whole store has faults: {:?}", report.faults);
@@ -187,6 +206,21 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
         }
         Step::Reopen | Step::Kill => unreachable!("the caller holds the handle"),
     }
+}
+
+/// Takes entries in as a table of a name that no other has.
+fn ingest(db: &Db, entries: &[Entry]) -> tamis::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Some(first) = entries.first() else { return Ok(()) };
+    let keyspace = db.keyspace(&first.keyspace)?;
+    let mut table = keyspace.table_writer(format!("/{}.table", COUNT.fetch_add(1, Ordering::Relaxed)))?;
+    for entry in entries {
+        match &entry.value {
+            Some(value) => table.put(&entry.key, value)?,
+            None => table.delete(&entry.key)?,
+        }
+    }
+    db.ingest(&keyspace, [table.finish()?.path]).map(drop)
 }
 
 fn read_keyspace(keyspace: &Keyspace) -> tamis::Result<Entries> {

@@ -22,6 +22,45 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     entries
 }
 
+/// The bytes of version 2, that of tables built outside of a store.
+#[test]
+fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
+    let vfs = memory();
+    let outside = |vfs: &Arc<dyn Vfs>| {
+        let options = TableOptions { origin: TableOrigin::default(), ..options(Compression::None, 4096) };
+        let mut writer = TableWriter::create_outside(vfs, Path::new("/db/outside"), options).unwrap();
+        for n in 0..100_u64 {
+            let kind = if n % 9 == 0 { Kind::Tombstone } else { Kind::Put };
+            let value: &[u8] = if n % 9 == 0 { b"" } else { &[n as u8; 60] };
+            writer.add(format!("golden/{n:03}").as_bytes(), 0, kind, value).unwrap();
+        }
+        writer.finish().unwrap();
+        vfs.read(Path::new("/db/outside")).unwrap()
+    };
+    let written = outside(&vfs);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2/table_outside");
+    if std::env::var_os("TAMIS_REWRITE").is_some() {
+        let _ = OsVfs.remove(&path);
+        OsVfs.create_dir_all(path.parent().unwrap()).unwrap();
+        OsVfs.create(&path).unwrap().append(&written).unwrap();
+    }
+    let frozen = OsVfs.read(&path).unwrap();
+    assert!(written == frozen, "it is not written as it was");
+    vfs.create(Path::new("/db/000007.table")).unwrap().append(&frozen).unwrap();
+    let environment = environment(&vfs, Access::Mapped);
+    assert!(TableReader::open(&environment, 7, None).is_err(), "without a sequence number it has no place");
+    let table = TableReader::open_at(&environment, 7, None, 1_000, &Arc::default()).unwrap();
+    assert!(table.verify().is_empty());
+    let get = |sequence| table.get(b"golden/001", sequence, &mut ReadCost::default()).unwrap();
+    assert!(get(999).is_none());
+    assert_eq!(get(1_000).map(|found| found.sequence), Some(1_000));
+    let mut cursor = table.cursor();
+    cursor.seek(b"golden/001", 999).unwrap();
+    assert_eq!(at(&cursor).unwrap().0, b"golden/002");
+    cursor.seek(b"golden/001", SEQUENCE_MAX).unwrap();
+    assert_eq!(at(&cursor).unwrap().0, b"golden/001");
+}
+
 #[test]
 fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
     let vfs = memory();

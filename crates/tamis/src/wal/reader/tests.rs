@@ -132,8 +132,8 @@ fn an_empty_last_segment_is_no_cut_and_a_torn_header_is() {
 #[test]
 fn a_log_of_another_database_is_refused() {
     let vfs = chain(1, Durability::Synced);
-    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID + 1, first_needed: 0, numbers: &[1] };
-    let result = replay(&vfs, files, &mut |_, _| panic!("no entry of it is given"));
+    let files = LogFiles::find(&vfs, &folder(), DATABASE_ID + 1, 0).unwrap();
+    let result = replay(&files, &mut |_, _| panic!("no entry of it is given"));
     assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 8 && found.file == path(1)));
 }
 
@@ -169,9 +169,9 @@ fn reading_writes_nothing() {
 #[test]
 fn errors_of_the_taker_end_replay() {
     let vfs = chain(2, Durability::Buffered);
-    let files = LogFiles { folder: &folder(), database_id: DATABASE_ID, first_needed: 0, numbers: &[2, 1] };
+    let files = LogFiles::find(&vfs, &folder(), DATABASE_ID, 0).unwrap();
     let mut segments = Vec::new();
-    let result = replay(&vfs, files, &mut |_, segment| {
+    let result = replay(&files, &mut |_, segment| {
         segments.push(segment);
         if segment == 2 { Err(Error::Closed) } else { Ok(()) }
     });
@@ -222,4 +222,52 @@ fn a_sync_after_a_failed_append_is_told_by_the_next_header() {
     log.persist(Durability::Synced).unwrap();
     append(&mut log, 3, Durability::Buffered).unwrap();
     expect_proven(&inner, "by the header of segment 2");
+}
+
+#[test]
+fn salvage_names_every_fault_and_gives_all_that_can_be_read() {
+    let mut files = log_files(&chain(4, Durability::Synced));
+    files.get_mut("000002.log").unwrap()[100] ^= 1;
+    files.get_mut("000003.log").unwrap()[10] ^= 1;
+    let vfs = vfs_of(&files);
+    assert!(replayed(&vfs, 0).is_err());
+    let found = LogFiles::find(&vfs, &folder(), DATABASE_ID, 0).unwrap();
+    let mut ids = std::collections::BTreeSet::new();
+    let (_, faults) = salvage(&found, &mut |entry, _| {
+        ids.insert(entry.sequence / 4);
+    });
+    let places: Vec<_> = faults
+        .iter()
+        .map(|fault| match fault {
+            Error::Corruption(found) => (found.file.clone(), found.offset),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(places, [(path(2), 64), (path(3), 0)]);
+    assert_eq!(ids.into_iter().collect::<Vec<_>>(), [1, 4]);
+
+    files.remove("000002.log");
+    let vfs = vfs_of(&files);
+    let found = LogFiles::find(&vfs, &folder(), DATABASE_ID, 0).unwrap();
+    let mut count = 0;
+    let (_, faults) = salvage(&found, &mut |_, _| count += 1);
+    assert_eq!((faults.len(), count > 0), (1, true), "{faults:?}");
+}
+
+/// A verification reads while writes go on: it sees the log as it was when it was found.
+#[test]
+fn what_is_appended_or_removed_later_is_not_read() {
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    let found = LogFiles::find(&vfs, &folder(), DATABASE_ID, 0).unwrap();
+    append(&mut log, 2, Durability::Buffered).unwrap();
+    vfs.remove(&path(1)).unwrap();
+    let mut ids = Vec::new();
+    let take = &mut |entry: BatchEntry<'_>, _| {
+        ids.push(entry.sequence / 4);
+        Ok(())
+    };
+    let report = replay(&found, take).unwrap();
+    assert_eq!((report.records, report.cuts.len(), &ids[..]), (1, 0, &[1, 1][..]));
 }

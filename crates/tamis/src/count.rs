@@ -1,0 +1,92 @@
+//! About how many keys a range holds, without reading a block.
+//!
+//! Of each table the index tells how many entries lie before a bound, to within a block; a tombstone counts for the key that it
+//! hides and for itself. Entries in memory are walked. Versions of a key that compactions have not merged yet count as
+//! many: in a compacted store the count is right to within two blocks a table.
+
+use std::{ops::Bound, sync::Arc};
+
+use crate::{
+    cursor::{
+        Cursor,
+        bounded::{Bounds, KeyRange},
+    },
+    error::Result,
+    key::{Kind, SEQUENCE_MAX},
+    memtable::Memtable,
+    state::{Engine, KeyspaceState},
+    table::reader::TableReader,
+    version::level::KeyBounds,
+};
+
+impl Engine {
+    /// See [`crate::Keyspace::approximate_count`].
+    pub(crate) fn approximate_count(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<u64> {
+        self.check_open()?;
+        keyspace.check()?;
+        let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
+        if (KeyRange { lower: bounds.0.clone(), upper: bounds.1.clone() }).is_empty() {
+            return Ok(0);
+        }
+        let view = keyspace.view.load_full();
+        let mut count = 0.0;
+        for memtable in view.memtables() {
+            count += count_in_memory(&memtable.memtable, (lower, upper))?;
+        }
+        for partition in view.version.partitions_within((lower, upper)) {
+            for (_, run) in partition.runs() {
+                for table in run.tables_within((lower, upper)) {
+                    let summary = table.summary();
+                    let hidden = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
+                    let entries = count_in_table(&*self.tables.reader(table)?, (lower, upper))?;
+                    count += entries * (1.0 - hidden);
+                }
+            }
+        }
+        Ok(count.max(0.0).round() as u64)
+    }
+}
+
+/// Keys put less keys deleted.
+fn count_in_memory(memtable: &Arc<Memtable>, (lower, upper): KeyBounds<'_>) -> Result<f64> {
+    let mut cursor = memtable.cursor();
+    match lower {
+        Bound::Unbounded => cursor.seek_first()?,
+        Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key, SEQUENCE_MAX)?,
+    }
+    let mut count = 0.0;
+    while cursor.is_valid() {
+        let key = cursor.key();
+        let is_behind = match upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) => key > upper,
+            Bound::Excluded(upper) => key >= upper,
+        };
+        if is_behind {
+            break;
+        }
+        if lower != Bound::Excluded(key) {
+            count += if cursor.kind() == Kind::Put { 1.0 } else { -1.0 };
+        }
+        cursor.next()?;
+    }
+    Ok(count)
+}
+
+/// Entries between the bounds, by the index alone.
+fn count_in_table(table: &Arc<TableReader>, (lower, upper): KeyBounds<'_>) -> Result<f64> {
+    let summary = &table.properties().summary;
+    let before = match lower {
+        Bound::Included(key) | Bound::Excluded(key) if key > summary.smallest_key.as_slice() => {
+            table.entries_about_before(key)?
+        }
+        _ => 0.0,
+    };
+    let up_to = match upper {
+        Bound::Included(key) | Bound::Excluded(key) if key <= summary.largest_key.as_slice() => {
+            table.entries_about_before(key)?
+        }
+        _ => summary.entry_count as f64,
+    };
+    Ok((up_to - before).max(0.0))
+}

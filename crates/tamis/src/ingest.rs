@@ -1,0 +1,237 @@
+//! Takes tables that were built outside of the store into a keyspace, all of them in one edit.
+//!
+//! 1. Each file gets a name in the folder (a link, or a copy) and is read as a whole: a damaged file, or one that is no table
+//!    built outside, is refused. Nothing names these files yet: after a crash the next open sweeps them.
+//! 2. The keyspace's memtables are flushed, so that all that it holds is in tables. Where writers go on meanwhile, those of this
+//!    keyspace wait from the second try on.
+//! 3. Under the log's lock: the log is synced (what was acknowledged before survives whatever survives of this), the tables get
+//!    the next sequence number, one for all, and one edit puts them into L0 as the newest run. It also says that all of the
+//!    keyspace up to this number is in tables, so that a replay puts nothing older above them.
+//!
+//! The sequence number stands in the manifest and not in the file, which never changes: readers add it (`table/reader.rs`).
+//!
+//! Cost: each file is read once; a flush; an edit.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+};
+
+use tamis_vfs::{Access, Vfs};
+
+use crate::{
+    error::{Error, Result},
+    file_name::FileName,
+    key::Sequence,
+    link::link_or_copy,
+    options::Durability,
+    state::{Engine, KeyspaceState},
+    table::{properties::TableSummary, reader::TableReader},
+    version::{
+        edit::{Change, RunPlace, VersionEdit},
+        state::Counters,
+        version::KeyspaceVersion,
+    },
+};
+
+/// What [`crate::Db::ingest`] took in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct IngestReport {
+    /// Tables.
+    pub table_count: usize,
+    /// Their entries.
+    pub entry_count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sequence number that all entries got; 0 where there were none.
+    pub sequence: u64,
+}
+
+/// Files in the folder that nothing names yet; they go unless they are put in force.
+struct Newcomers<'a> {
+    engine: &'a Engine,
+    summaries: Vec<TableSummary>,
+    names: Vec<FileName>,
+}
+
+impl Drop for Newcomers<'_> {
+    fn drop(&mut self) {
+        for name in self.names.drain(..) {
+            // One that can't be removed is swept at the next open.
+            let _ = self.engine.vfs.remove(&name.path(&self.engine.folder));
+        }
+    }
+}
+
+/// While it is held, writers of the keyspace wait before they take part in a group.
+struct Gate<'a> {
+    engine: &'a Engine,
+    keyspace: &'a KeyspaceState,
+}
+
+impl<'a> Gate<'a> {
+    fn close(engine: &'a Engine, keyspace: &'a KeyspaceState) -> Self {
+        keyspace.ingest_count.fetch_add(1, Ordering::SeqCst);
+        Self { engine, keyspace }
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        self.keyspace.ingest_count.fetch_sub(1, Ordering::SeqCst);
+        self.engine.scheduler.note_progress();
+    }
+}
+
+impl Engine {
+    /// See [`crate::Db::ingest`].
+    pub(crate) fn ingest(&self, keyspace: &KeyspaceState, paths: &[PathBuf]) -> Result<IngestReport> {
+        let mut newcomers = self.bring_in(paths)?;
+        let mut report = IngestReport::default();
+        if newcomers.summaries.is_empty() {
+            return Ok(report);
+        }
+        report.table_count = newcomers.summaries.len();
+        report.entry_count = newcomers.summaries.iter().map(|summary| summary.entry_count).sum();
+        report.bytes = newcomers.summaries.iter().map(|summary| summary.file_bytes).sum();
+        let mut gate = None;
+        report.sequence = loop {
+            self.flush_all()?;
+            if let Some(sequence) = self.try_ingest(keyspace, &mut newcomers)? {
+                break sequence;
+            }
+            gate.get_or_insert_with(|| Gate::close(self, keyspace));
+        };
+        drop(gate);
+        self.scheduler.wake();
+        self.run_inline();
+        Ok(report)
+    }
+
+    /// Step 1.
+    fn bring_in(&self, paths: &[PathBuf]) -> Result<Newcomers<'_>> {
+        let _job = self.begin_job()?;
+        let mut newcomers = Newcomers { engine: self, summaries: Vec::new(), names: Vec::new() };
+        for path in paths {
+            let number = self.versions.new_file_number();
+            let name = FileName::Table(number);
+            link_or_copy(&*self.vfs, path, &name.path(&self.folder))?;
+            newcomers.names.push(name);
+            let summary = self.examine(number).map_err(|error| at_path(error, path))?;
+            newcomers.summaries.push(summary);
+            sync_file(&*self.vfs, &name.path(&self.folder))?;
+        }
+        self.vfs.sync_dir(&self.folder).map_err(|error| Error::io("sync", &self.folder, error))?;
+        check_apart(&mut newcomers.summaries)?;
+        Ok(newcomers)
+    }
+
+    /// Reads a whole table that was just brought in.
+    fn examine(&self, number: u64) -> Result<TableSummary> {
+        let reader = TableReader::open_outside(self.tables.environment(), number)?;
+        match reader.verify().into_iter().next() {
+            Some(fault) => Err(fault),
+            None => Ok(reader.properties().summary.clone()),
+        }
+    }
+
+    /// Step 3; `None` where somebody wrote to the keyspace since the flush.
+    fn try_ingest(
+        &self,
+        keyspace: &KeyspaceState,
+        newcomers: &mut Newcomers<'_>,
+    ) -> Result<Option<Sequence>> {
+        let _job = self.begin_job()?;
+        let mut log = self.log.lock();
+        self.check_writable()?;
+        keyspace.check()?;
+        let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
+        let view = keyspace.view.load_full();
+        if !view.memtable.memtable.is_empty() || !view.sealed.is_empty() {
+            return Ok(None);
+        }
+        state.log.persist(Durability::Synced).inspect_err(|error| self.note_refusal(state, error))?;
+        let sequence = state.last_sequence + 1;
+        let edit = edit_of(&view.version, &newcomers.summaries, sequence)?;
+        if let Err(error) = self.apply(edit) {
+            if self.versions.refusal().is_some() {
+                // They may turn out to be in force.
+                newcomers.names.clear();
+            }
+            return Err(error);
+        }
+        newcomers.names.clear();
+        state.last_sequence = sequence;
+        self.snapshots.publish(sequence);
+        Ok(Some(sequence))
+    }
+}
+
+/// The edit that puts the tables in force.
+fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> Result<VersionEdit> {
+    let mut edit = VersionEdit::default();
+    for (index, partition) in version.partitions.iter().enumerate() {
+        let upper = version.upper_of(index);
+        let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: sequence };
+        let begins_here = |summary: &&TableSummary| {
+            summary.smallest_key >= partition.lower
+                && upper.is_none_or(|upper| *summary.smallest_key < *upper)
+        };
+        for summary in summaries.iter().filter(begins_here) {
+            if upper.is_some_and(|upper| *summary.largest_key >= *upper) {
+                return Err(Error::InvalidArgument {
+                    what: "table",
+                    got: format!("keys on both sides of {}", upper.unwrap_or_default().escape_ascii()),
+                    expected: "the keyspace is divided there: divide the table too".to_owned(),
+                });
+            }
+            let summary =
+                TableSummary { smallest_sequence: sequence, largest_sequence: sequence, ..summary.clone() };
+            edit.push(Change::AddTable { place, summary, filter_file: None });
+        }
+        edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
+    }
+    edit.push(Change::Raise(Counters { last_sequence: sequence, ..Counters::default() }));
+    Ok(edit)
+}
+
+/// Refuses tables that share keys: all get one sequence number, so that none would be the newer.
+fn check_apart(summaries: &mut [TableSummary]) -> Result<()> {
+    summaries.sort_unstable_by(|left, right| left.smallest_key.cmp(&right.smallest_key));
+    for pair in summaries.windows(2) {
+        if let [left, right] = pair
+            && left.largest_key >= right.smallest_key
+        {
+            return Err(Error::InvalidArgument {
+                what: "tables",
+                got: format!("two that overlap at {}", right.smallest_key.escape_ascii()),
+                expected: "ingest them one after the other, the newer one last".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A file that was brought here by another program may not be on the disk yet.
+fn sync_file(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
+    file.sync().map_err(|error| Error::io("sync", path, error))
+}
+
+/// Names the program's file instead of the one in the folder, which goes again.
+fn at_path(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Corruption(mut found) => {
+            found.file = path.to_path_buf();
+            Error::Corruption(found)
+        }
+        Error::UnknownEntryKind { offset, kind, .. } => {
+            Error::UnknownEntryKind { file: path.to_path_buf(), offset, kind }
+        }
+        Error::UnknownFormat { found, known, .. } => {
+            Error::UnknownFormat { file: path.to_path_buf(), found, known }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,351 @@
+//! What stands in one file of a store, for people and tools: tables, blocks, filters, log segments, manifests.
+//!
+//! Files are looked at one by one, wherever they lie and whether or not the store can be opened. What can't be read is a
+//! fault with its offset; what stands before it is given.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis_vfs::Vfs;
+
+use crate::{
+    batch::entries,
+    error::{Error, Result},
+    file_name::FileName,
+    frame::{Frame, FrameReader},
+    key::Kind,
+    link::folder_of,
+    table::{inspect::sections_of, properties::TableSummary, reader::TableReader},
+    verify::{Fault, fault_of},
+    version::{
+        current::Current,
+        edit::{Change, RunPlace},
+        manifest,
+    },
+    wal::format::{HEADER_BYTES, SegmentHeader, database_id_of, segment_seed},
+};
+
+/// One value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cell {
+    /// There is none.
+    None,
+    /// A number.
+    Number(u64),
+    /// Words.
+    Text(String),
+    /// A user's key.
+    Key(Vec<u8>),
+    /// A user's value.
+    Value(Vec<u8>),
+}
+
+/// What a file holds: facts about the whole, then a row for each part.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Name and value.
+    pub facts: Vec<(&'static str, Cell)>,
+    /// The names of the columns.
+    pub columns: Vec<&'static str>,
+    /// The parts, each with a cell for every column.
+    pub rows: Vec<Vec<Cell>>,
+    /// What could not be read.
+    pub faults: Vec<Fault>,
+}
+
+fn text(text: impl Into<String>) -> Cell {
+    Cell::Text(text.into())
+}
+
+const fn kind_text(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Put => "put",
+        Kind::Tombstone => "delete",
+    }
+}
+
+impl Inspection {
+    /// A table: its properties, its sections as facts, its blocks as rows.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let path = folder.path().join("t.table");
+    /// let mut table = tamis::TableWriter::create(&path, &tamis::KeyspaceOptions::default())?;
+    /// table.put("apple", "red")?;
+    /// table.finish()?;
+    /// let vfs: std::sync::Arc<dyn tamis::Vfs> = std::sync::Arc::new(tamis::OsVfs);
+    /// let found = tamis::Inspection::of_table(&vfs, &path)?;
+    /// assert_eq!(found.rows.len(), 1, "one block");
+    /// assert_eq!(tamis::Inspection::of_block(&vfs, &path, 0)?.rows.len(), 1, "one entry");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] and [`Error::UnknownFormat`] for a file that can't be opened as a table; the system's.
+    pub fn of_table(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let reader = TableReader::open_anywhere(vfs, path)?;
+        let properties = reader.properties();
+        let (origin, summary) = (&properties.origin, &properties.summary);
+        let replaced: Vec<String> = origin.replaced.iter().map(u64::to_string).collect();
+        let mut found = Self {
+            facts: vec![
+                ("number", Cell::Number(summary.number)),
+                ("database", text(format!("{:016x}", origin.database_id))),
+                ("keyspace", text(format!("{} ({})", origin.keyspace_name, origin.keyspace_id))),
+                ("level when written", Cell::Number(origin.level.into())),
+                ("run age", Cell::Number(origin.run_age)),
+                ("replaced tables", text(replaced.join(", "))),
+                ("bytes", Cell::Number(summary.file_bytes)),
+                ("entries", Cell::Number(summary.entry_count)),
+                ("deletes", Cell::Number(summary.tombstone_count)),
+                ("key bytes", Cell::Number(summary.key_bytes)),
+                ("value bytes", Cell::Number(summary.value_bytes)),
+                ("least sequence number", Cell::Number(summary.smallest_sequence)),
+                ("greatest sequence number", Cell::Number(summary.largest_sequence)),
+                ("first key", Cell::Key(summary.smallest_key.clone())),
+                ("last key", Cell::Key(summary.largest_key.clone())),
+            ],
+            columns: vec!["block", "offset", "bytes", "entries", "first key"],
+            ..Self::default()
+        };
+        for section in sections_of(vfs, path)? {
+            let place = format!("{} bytes at {}", section.bytes, section.offset);
+            found.facts.push((section.kind, text(place)));
+        }
+        for (number, block) in (0..).zip(reader.blocks()?) {
+            let first = match block.first_key {
+                Ok(key) => Cell::Key(key),
+                Err(error) => {
+                    found.faults.push(fault_of(path.to_path_buf(), &error));
+                    Cell::None
+                }
+            };
+            let numbers = [number, block.offset, block.bytes, block.entry_count].map(Cell::Number);
+            found.rows.push(numbers.into_iter().chain([first]).collect());
+        }
+        Ok(found)
+    }
+
+    /// A block of a table by its number from 0: its entries.
+    ///
+    /// # Errors
+    /// As [`Inspection::of_table`]; [`Error::InvalidArgument`] for a number that no block has.
+    pub fn of_block(vfs: &Arc<dyn Vfs>, path: &Path, block: usize) -> Result<Self> {
+        let reader = TableReader::open_anywhere(vfs, path)?;
+        let row = |(number, (key, sequence, kind, value)): (u64, (Vec<u8>, u64, Kind, Vec<u8>))| {
+            vec![
+                Cell::Number(number),
+                Cell::Key(key),
+                Cell::Number(sequence),
+                text(kind_text(kind)),
+                if kind == Kind::Put { Cell::Value(value) } else { Cell::None },
+            ]
+        };
+        Ok(Self {
+            facts: vec![("block", Cell::Number(block as u64))],
+            columns: vec!["entry", "key", "sequence number", "kind", "value"],
+            rows: (0..).zip(reader.entries_of(block)?).map(row).collect(),
+            faults: Vec::new(),
+        })
+    }
+
+    /// The filters of a table or of a filter file: what was built.
+    ///
+    /// # Errors
+    /// As [`Inspection::of_table`].
+    pub fn of_filter(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let mut found = Self { columns: vec!["offset", "bytes", "design"], ..Self::default() };
+        for section in sections_of(vfs, path)? {
+            let Some(design) = section.design else { continue };
+            let design = match design {
+                Ok(design) => text(design),
+                Err(error) => {
+                    found.faults.push(fault_of(path.to_path_buf(), &error));
+                    Cell::None
+                }
+            };
+            found.rows.push(vec![Cell::Number(section.offset), Cell::Number(section.bytes), design]);
+        }
+        found.facts.push(("filters", Cell::Number(found.rows.len() as u64)));
+        Ok(found)
+    }
+
+    /// A segment of the log: its header, and a row for each entry.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] for a file without a valid header; the system's.
+    pub fn of_log(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let bytes = vfs.read(path).map_err(|error| Error::io("read", path, error))?;
+        let not_a_log = || {
+            let expected = format!("a header of {HEADER_BYTES} bytes with a valid checksum");
+            Error::corruption(path, 0, "log segment header", expected, format!("{} bytes", bytes.len()))
+        };
+        let id = database_id_of(&bytes).ok_or_else(not_a_log)?;
+        let number = number_of(path).unwrap_or(0);
+        let header = SegmentHeader::decode(&bytes, path, id, number)?.ok_or_else(not_a_log)?;
+        let mut found = Self {
+            facts: vec![
+                ("number", Cell::Number(number)),
+                ("database", text(format!("{id:016x}"))),
+                ("goes on from segment", Cell::Number(header.previous)),
+                ("which ends at", Cell::Number(header.previous_bytes)),
+                ("and was synced to", Cell::Number(header.previous_synced)),
+                ("bytes", Cell::Number(bytes.len() as u64)),
+            ],
+            columns: vec!["offset", "synced", "keyspace", "sequence number", "kind", "key", "value"],
+            ..Self::default()
+        };
+        let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES).with_seed(segment_seed(id, number));
+        loop {
+            match reader.next_frame() {
+                Frame::End => return Ok(found),
+                // Room that the writer had prepared.
+                Frame::Bad(bad) if is_zero_from(&bytes, bad.offset) => return Ok(found),
+                Frame::Bad(bad) => {
+                    let what = "a bad record: torn by a crash, or damaged (`tamis verify` tells)";
+                    let what = format!("{what}: expected {}, got {}", bad.expected, bad.got);
+                    found.faults.push(Fault { file: path.to_path_buf(), offset: Some(bad.offset), what });
+                    return Ok(found);
+                }
+                Frame::Record(record) => {
+                    for entry in entries(record.payload) {
+                        let entry = match entry.map_err(|damage| damage.at(path, record.offset)) {
+                            Ok(entry) => entry,
+                            Err(error) => {
+                                found.faults.push(fault_of(path.to_path_buf(), &error));
+                                break;
+                            }
+                        };
+                        let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence]
+                            .map(Cell::Number);
+                        let is_put = entry.kind == Kind::Put;
+                        let value = if is_put { Cell::Value(entry.value.to_vec()) } else { Cell::None };
+                        let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
+                        found.rows.push(numbers.into_iter().chain(rest).collect());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A manifest, or the one that a `CURRENT` names: a row for each change.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] for a `CURRENT` or a header that is damaged; [`Error::MissingFile`]; the system's.
+    pub fn of_manifest(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let folder = folder_of(path);
+        let is_current = path.file_name().is_some_and(|name| name == crate::file_name::CURRENT);
+        let current = if is_current {
+            Current::read(&**vfs, folder)?
+        } else {
+            let expected = "a file named NNNNNN.manifest, or CURRENT";
+            let wrong = || Error::InvalidArgument {
+                what: "manifest",
+                got: path.display().to_string(),
+                expected: format!("name {expected}"),
+            };
+            Current { manifest: number_of(path).ok_or_else(wrong)?, manifest_bytes: 0 }
+        };
+        let (contents, fault) = manifest::read_prefix(&**vfs, folder, current);
+        if let (Some(error), true) = (&fault, contents.edits.is_empty()) {
+            return Err(error.clone());
+        }
+        let row = |offset: u64, change: &Change| {
+            let (name, detail) = describe(change);
+            vec![Cell::Number(offset), text(name), text(detail)]
+        };
+        let rows = contents
+            .edits
+            .iter()
+            .flat_map(|(offset, edit)| edit.changes.iter().map(move |change| row(*offset, change)));
+        Ok(Self {
+            facts: vec![
+                ("number", Cell::Number(current.manifest)),
+                ("bytes", Cell::Number(contents.bytes)),
+                ("edits", Cell::Number(contents.edits.len() as u64)),
+                ("torn bytes at the end", Cell::Number(contents.torn.map_or(0, |torn| torn.bytes))),
+            ],
+            columns: vec!["offset", "change", "what"],
+            rows: rows.collect(),
+            faults: fault.iter().map(|error| fault_of(path.to_path_buf(), error)).collect(),
+        })
+    }
+}
+
+fn is_zero_from(bytes: &[u8], offset: u64) -> bool {
+    let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..));
+    rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    FileName::parse(&PathBuf::from(path.file_name()?).to_string_lossy())?.number()
+}
+
+fn place_text(place: &RunPlace) -> String {
+    let RunPlace { keyspace, partition, level, run_age } = place;
+    format!("keyspace {keyspace}, partition {partition}, level {level}, run {run_age}")
+}
+
+fn table_text(summary: &TableSummary) -> String {
+    format!(
+        "table {} with {} entries ({} deletes), {} bytes, keys {} to {}, sequence numbers {} to {}",
+        summary.number,
+        summary.entry_count,
+        summary.tombstone_count,
+        summary.file_bytes,
+        summary.smallest_key.escape_ascii(),
+        summary.largest_key.escape_ascii(),
+        summary.smallest_sequence,
+        summary.largest_sequence
+    )
+}
+
+/// A change in words: its name and the rest.
+fn describe(change: &Change) -> (&'static str, String) {
+    let file = |number: &Option<u64>| number.map_or_else(|| "none".to_owned(), |number| number.to_string());
+    match change {
+        Change::CreateKeyspace { keyspace, name, options } => {
+            ("create keyspace", format!("{keyspace} named {name:?}: {options:?}"))
+        }
+        Change::SetOptions { keyspace, options } => {
+            ("set options", format!("of keyspace {keyspace}: {options:?}"))
+        }
+        Change::DropKeyspace { keyspace } => ("drop keyspace", keyspace.to_string()),
+        Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
+            let lower = lower.escape_ascii();
+            (
+                "add partition",
+                format!(
+                    "{partition} of keyspace {keyspace} from {lower:?}, flushed up to {flushed_sequence}"
+                ),
+            )
+        }
+        Change::RemovePartition { keyspace, partition } => {
+            ("remove partition", format!("{partition} of keyspace {keyspace}"))
+        }
+        Change::AddTable { place, summary, filter_file } => {
+            let text =
+                format!("{}, filter file {}; {}", table_text(summary), file(filter_file), place_text(place));
+            ("add table", text)
+        }
+        Change::RemoveTable { place, number } => ("remove table", format!("{number}; {}", place_text(place))),
+        Change::SetTableFilter { place, number, filter_file } => {
+            ("set filter", format!("{} of table {number}; {}", file(filter_file), place_text(place)))
+        }
+        Change::SetPartitionFilter { partition, filter_file, .. } => {
+            ("set filter", format!("{} of partition {partition}", file(filter_file)))
+        }
+        Change::SetView { partition, view, .. } => ("set view", format!("{view:?} of partition {partition}")),
+        Change::SetFlushedSequence { keyspace, partition, sequence } => {
+            ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))
+        }
+        Change::Raise(counters) => ("raise counters", format!("{counters:?}")),
+        Change::SetDatabase { id, seed } => ("set database", format!("id {id:016x}, seed {seed:016x}")),
+    }
+}

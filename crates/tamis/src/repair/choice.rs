@@ -1,0 +1,67 @@
+//! Which tables make up a store whose manifest is lost, by what their properties say. Pure.
+//!
+//! A compaction writes into each of its outputs which tables it replaces. It takes its inputs away only after it is in force.
+//!
+//! 1. A compaction *was in force* when one of its inputs is no longer there, when one of its outputs was in force by the part
+//!    of the manifest that can be read, or when one of its outputs was the input of another compaction.
+//! 2. Of one that was, the inputs are obsolete: a delete that they once held may be gone by now.
+//! 3. Of one that was not, the outputs are leftovers: they may be some of many. Where an input can't be read they stay, too:
+//!    then every entry counts.
+//!
+//! What this can't tell: an input that is still there while all that replaced it was itself replaced and is gone. Who
+//! repairs says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of the tables in a folder.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// The tables that can be read, with the numbers of those that each replaces.
+    pub(super) readable: BTreeMap<u64, Vec<u64>>,
+    /// All tables that are there.
+    pub(super) present: BTreeSet<u64>,
+    /// Those that the readable part of the manifest puts in force.
+    pub(super) in_force: BTreeSet<u64>,
+}
+
+/// Why a table is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Rule 2.
+    Obsolete {
+        /// A table that holds its entries now.
+        by: u64,
+    },
+    /// Rule 3.
+    Leftover,
+}
+
+/// The tables that are left out.
+pub(super) fn left_out(tables: &Tables) -> BTreeMap<u64, Left> {
+    // Outputs of one compaction name the same inputs.
+    let mut jobs: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
+    for (&number, replaced) in tables.readable.iter().filter(|(_, replaced)| !replaced.is_empty()) {
+        let mut inputs = replaced.clone();
+        inputs.sort_unstable();
+        jobs.entry(inputs).or_default().push(number);
+    }
+    let inputs_of_any: BTreeSet<u64> = jobs.keys().flatten().copied().collect();
+    let mut left = BTreeMap::new();
+    for (inputs, outputs) in &jobs {
+        let was_in_force = inputs.iter().any(|input| !tables.present.contains(input))
+            || outputs
+                .iter()
+                .any(|output| tables.in_force.contains(output) || inputs_of_any.contains(output));
+        if was_in_force {
+            let by = outputs.first().copied().unwrap_or_default();
+            left.extend(inputs.iter().map(|&input| (input, Left::Obsolete { by })));
+        } else if inputs.iter().all(|input| tables.readable.contains_key(input)) {
+            left.extend(outputs.iter().map(|&output| (output, Left::Leftover)));
+        }
+    }
+    left.retain(|number, _| tables.readable.contains_key(number));
+    left
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What is there: the readable part of the manifest, tables with their properties, numbers that were used.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
+
+use tamis_vfs::Vfs;
+
+use super::{LOST, choice::Tables};
+use crate::{
+    cache::table::TableCache,
+    coding::checksum,
+    error::{Error, Result},
+    file_name::FileName,
+    metrics::Metrics,
+    options::Options,
+    runtime::Runtime,
+    table::{properties::TableProperties, reader::TableReader},
+    version::{
+        folder,
+        prefix::{Prefix, read_longest},
+    },
+    wal::format::database_id_of,
+};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) prefix: Prefix,
+    /// Whether the prefix stands for the state in force.
+    pub(super) is_certain: bool,
+    /// Id and seed of the database.
+    pub(super) database: (u64, u64),
+    /// The tables that can be opened.
+    pub(super) readable: BTreeMap<u64, TableProperties>,
+    /// The others that are there: why they can't.
+    pub(super) unreadable: BTreeMap<u64, Error>,
+    /// No file has this number or a greater one.
+    pub(super) next_number: u64,
+}
+
+impl Evidence {
+    pub(super) fn gather(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
+        let prefix = read_longest(&**vfs, folder)?;
+        let entries = folder::list(&**vfs, folder)?;
+        let lost = vfs.list(&folder.join(LOST)).unwrap_or_default();
+        let numbers = |entries: &[tamis_vfs::DirEntry]| folder::number_above(entries);
+        let mut found = Self {
+            is_certain: prefix.is_whole,
+            database: prefix.state.database.unwrap_or_default(),
+            next_number: numbers(&entries).max(numbers(&lost)).max(prefix.state.counters.next_file_number),
+            prefix,
+            readable: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+        };
+        let tables = TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default()));
+        for entry in entries.iter().filter(|entry| !entry.is_dir) {
+            let Some(FileName::Table(number)) = FileName::parse(&entry.name) else { continue };
+            match TableReader::open_at(
+                tables.environment(),
+                number,
+                None,
+                found.sequence_of(number),
+                &Arc::default(),
+            ) {
+                Ok(reader) => drop(found.readable.insert(number, reader.properties().clone())),
+                Err(error) => drop(found.unreadable.insert(number, error)),
+            }
+        }
+        let replaced = found.readable.values().flat_map(|properties| &properties.origin.replaced);
+        found.next_number = replaced.map(|number| number.saturating_add(1)).fold(found.next_number, u64::max);
+        if found.prefix.state.database.is_none() {
+            found.database = found.database_by_files(vfs, folder, runtime);
+        }
+        found.is_certain |= found.has_no_later_files(&entries);
+        Ok(found)
+    }
+
+    /// The sequence number that the manifest gives a table that was built outside; 0 where it gives none.
+    fn sequence_of(&self, number: u64) -> u64 {
+        let versions = self.prefix.state.keyspaces.values();
+        let mut tables = versions.flat_map(|version| version.tables());
+        tables.find(|table| table.number() == number).map_or(0, |table| table.summary().smallest_sequence)
+    }
+
+    /// The id that most tables name, or that of the log; the seed is lost, which costs filters a second hash.
+    fn database_by_files(&self, vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> (u64, u64) {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for properties in self.readable.values().filter(|properties| properties.origin.database_id != 0) {
+            *votes.entry(properties.origin.database_id).or_default() += 1;
+        }
+        let by_tables = votes.iter().max_by_key(|(_, count)| **count).map(|(id, _)| *id);
+        let logs = vfs.list(folder).unwrap_or_default().into_iter().rev();
+        let mut logs = logs.filter(|entry| matches!(FileName::parse(&entry.name), Some(FileName::Log(_))));
+        let by_log = || logs.find_map(|entry| database_id_of(&vfs.read(&folder.join(entry.name)).ok()?));
+        let id = by_tables.or_else(by_log).unwrap_or_else(|| checksum(runtime.seed, b"database id"));
+        (id, runtime.seed)
+    }
+
+    /// Whether the prefix is a state that was in force, and nothing shows that there was a later one.
+    fn has_no_later_files(&self, entries: &[tamis_vfs::DirEntry]) -> bool {
+        let state = &self.prefix.state;
+        let mut numbers = entries.iter().filter_map(|entry| match FileName::parse(&entry.name)? {
+            FileName::Table(number) | FileName::Obsolete(number) => Some(number),
+            _ => None,
+        });
+        let mut tables = state.keyspaces.values().flat_map(|version| version.tables());
+        let named: BTreeSet<u64> = tables.by_ref().map(|table| table.number()).collect();
+        let is_there =
+            |number: &u64| self.readable.contains_key(number) || self.unreadable.contains_key(number);
+        state.database.is_some()
+            && !state.keyspaces.is_empty()
+            && named.iter().all(is_there)
+            && self.readable.keys().chain(self.unreadable.keys()).all(|number| named.contains(number))
+            && numbers.all(|number| number < state.counters.next_file_number)
+    }
+
+    /// What the choice of tables goes by.
+    pub(super) fn tables(&self) -> Tables {
+        let in_force = self.prefix.state.keyspaces.values().flat_map(|version| version.tables());
+        Tables {
+            readable: self
+                .readable
+                .iter()
+                .map(|(number, properties)| (*number, properties.origin.replaced.clone()))
+                .collect(),
+            present: self.readable.keys().chain(self.unreadable.keys()).copied().collect(),
+            in_force: in_force.map(|table| table.number()).collect(),
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! Makes the new state out of the evidence, writes the tables that it needs, and notes what is lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Repair, RepairReport,
+    choice::{self, Left},
+    evidence::Evidence,
+    report::LostRange,
+};
+use crate::{
+    compaction::output::Outputs,
+    cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
+    error::{Error, Result},
+    file_name::FileName,
+    memtable::Memtable,
+    metrics::LEVEL_COUNT_MAX,
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions},
+    table::{properties::TableSummary, writer::TableWriter},
+    verify::fault_of,
+    version::{
+        edit::RunPlace,
+        handle::Table,
+        level::LEVELED_RUN_AGE,
+        state::State,
+        version::{KeyspaceVersion, Partition},
+    },
+    wal::reader::{LogFiles, salvage},
+};
+
+/// Why all that a keyspace holds is uncertain.
+const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are gone, \
+    and with them the deletes that they had dropped";
+const DAMAGED_LOG: &str = "a part of the log can't be read";
+
+pub(super) struct Mender<'a> {
+    repair: &'a Repair,
+    evidence: Evidence,
+    pub(super) state: State,
+    pub(super) report: RepairReport,
+    /// Why files are left out, by name.
+    pub(super) reasons: BTreeMap<String, String>,
+}
+
+/// The entries of the log by keyspace, in memtables of bounded size.
+type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
+
+impl<'a> Mender<'a> {
+    pub(super) fn new(repair: &'a Repair, evidence: Evidence) -> Self {
+        let mut state = evidence.prefix.state.clone();
+        state.database = Some(evidence.database);
+        Self { repair, evidence, state, report: RepairReport::default(), reasons: BTreeMap::new() }
+    }
+
+    pub(super) fn mend(&mut self) -> Result<()> {
+        for error in std::mem::take(&mut self.evidence.prefix.faults) {
+            self.note_fault(FileName::Current, &error);
+        }
+        let oldest = if self.evidence.is_certain { self.state.counters.oldest_log } else { 0 };
+        let repair = self.repair;
+        let log = LogFiles::find(&*repair.vfs, &repair.folder, repair.database.0, oldest)?;
+        let mut keyspaces = BTreeSet::new();
+        let (_, faults) = salvage(&log, &mut |entry, _| {
+            keyspaces.insert(u64::from(entry.keyspace));
+        });
+        for error in &faults {
+            self.note_fault(FileName::Log(0), error);
+            self.note_loss(None, (Vec::new(), None), true, format!("{DAMAGED_LOG}: {error}"));
+        }
+        // A keyspace that only the log knows was made by an edit that is lost.
+        let is_known = keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
+        if self.evidence.is_certain && (self.evidence.prefix.is_whole || is_known) {
+            self.mend_tables()?;
+            if faults.is_empty() { Ok(()) } else { self.empty_log(&log) }
+        } else {
+            self.gather_all(&log)
+        }
+    }
+
+    fn note_fault(&mut self, name: FileName, error: &Error) {
+        self.report.faults.push(fault_of(name.path(&self.repair.folder), error));
+    }
+
+    fn note_loss(
+        &mut self,
+        keyspace: Option<&str>,
+        (lower, upper): (Vec<u8>, Option<Vec<u8>>),
+        may_lose_deletes: bool,
+        why: impl Into<String>,
+    ) {
+        let (keyspace, why) = (keyspace.map(str::to_owned), why.into());
+        self.report.lost_ranges.push(LostRange { keyspace, lower, upper, may_lose_deletes, why });
+    }
+
+    fn note_lost_table(&mut self, keyspace: Option<&str>, summary: &TableSummary, why: &str) {
+        let range = (summary.smallest_key.clone(), Some(summary.largest_key.clone()));
+        let why = format!("{}: {why}", FileName::Table(summary.number).name());
+        self.note_loss(keyspace, range, summary.tombstone_count > 0, why);
+    }
+
+    /// Step 3 where the state is certain: missing tables go, damaged ones are written anew in their places.
+    fn mend_tables(&mut self) -> Result<()> {
+        let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
+        for version in versions {
+            let mut mended = KeyspaceVersion::clone(&version);
+            for (index, partition) in version.partitions.iter().enumerate() {
+                let mut target = Partition::clone(partition);
+                for (level, run) in partition.runs() {
+                    let place = RunPlace {
+                        keyspace: version.id,
+                        partition: partition.id,
+                        level: level as u8,
+                        run_age: run.age(),
+                    };
+                    for table in run.tables() {
+                        let now = self.mend_table(&version, place, table)?;
+                        if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, table)) {
+                            continue;
+                        }
+                        let run = target.level_or_new(level).run_or_new(run.age());
+                        run.remove(table.number());
+                        if let Some(now) = now {
+                            run.insert(now);
+                        }
+                    }
+                }
+                target.tidy();
+                if let Some(slot) = mended.partitions.get_mut(index) {
+                    *slot = Arc::new(target);
+                }
+            }
+            self.state.keyspaces.insert(version.id, Arc::new(mended));
+        }
+        Ok(())
+    }
+
+    /// The table itself where it is sound; what could be saved of it, or none.
+    fn mend_table(
+        &mut self,
+        version: &KeyspaceVersion,
+        place: RunPlace,
+        table: &Arc<Table>,
+    ) -> Result<Option<Arc<Table>>> {
+        let name = FileName::Table(table.number());
+        let properties = self.evidence.readable.get(&table.number());
+        let is_the_one = properties.is_some_and(|found| found.summary == *table.summary());
+        let reader = match self.repair.tables.reader(table) {
+            Ok(reader) if is_the_one => reader,
+            other => {
+                let error = other.err().unwrap_or_else(|| {
+                    let path = name.path(&self.repair.folder);
+                    Error::corruption(&path, 0, "table", "the one that the manifest names", "another")
+                });
+                self.note_fault(name, &error);
+                self.note_lost_table(Some(&version.name), table.summary(), &error.to_string());
+                self.reasons.insert(name.name(), format!("it can't be read: {error}"));
+                return Ok(None);
+            }
+        };
+        let mut now = Arc::clone(table);
+        if let Some(number) = table.filter_file()
+            && let Err(error) = reader.check_filter_file(number)
+        {
+            self.note_fault(FileName::Filter(number), &error);
+            self.reasons.insert(FileName::Filter(number).name(), format!("it can't be used: {error}"));
+            now = table.with_filter(None);
+        }
+        let faults = reader.verify();
+        if faults.is_empty() {
+            return Ok(Some(now));
+        }
+        faults.iter().for_each(|error| self.note_fault(name, error));
+        self.reasons.insert(name.name(), "damaged: what could be read of it was written anew".to_owned());
+        let salvaged = self.write_anew(version, place, table)?;
+        Ok(salvaged.map(|summary| Table::new(summary, None, &self.repair.garbage)))
+    }
+
+    /// Writes the readable blocks of a damaged table as another one; notes the others.
+    fn write_anew(
+        &mut self,
+        version: &KeyspaceVersion,
+        place: RunPlace,
+        table: &Table,
+    ) -> Result<Option<TableSummary>> {
+        let reader = Arc::clone(&*self.repair.tables.reader(table)?);
+        let mut writer = self.repair.with_context(version, |context| {
+            let origin = context.origin(place.partition, place, vec![table.number()]);
+            let options =
+                context.table_options(&origin, usize::from(place.level), table.summary().entry_count);
+            TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
+        })?;
+        let mut entry_count = 0_u64;
+        let lost = reader.salvage(&mut |key, sequence, kind, value| {
+            entry_count += 1;
+            writer.add(key, sequence, kind, value)
+        });
+        let lost = match lost {
+            Ok(lost) => lost,
+            Err(error) => {
+                let _ = writer.abandon();
+                return Err(error);
+            }
+        };
+        for (lower, upper) in lost {
+            let why = format!("blocks of {} can't be read", FileName::Table(table.number()).name());
+            let has_deletes = table.summary().tombstone_count > 0;
+            self.note_loss(Some(&version.name), (lower, Some(upper)), has_deletes, why);
+        }
+        if entry_count == 0 {
+            writer.abandon()?;
+            return Ok(None);
+        }
+        self.report.written_table_count += 1;
+        writer.finish().map(Some)
+    }
+
+    /// All that can be read of the log and is not in tables yet.
+    fn log_entries(&mut self, log: &LogFiles, is_certain: bool) -> LogEntries {
+        let mut memtables = LogEntries::new();
+        let mut counters = self.state.counters;
+        let mut entry_count = 0;
+        let (_, _) = salvage(log, &mut |entry, _| {
+            counters.last_sequence = counters.last_sequence.max(entry.sequence);
+            let version = self.state.keyspaces.get(&u64::from(entry.keyspace));
+            let flushed = version.and_then(|version| version.partition_of(entry.key));
+            let is_there = flushed.is_some_and(|partition| entry.sequence <= partition.flushed_sequence);
+            if is_certain && (is_there || version.is_none()) {
+                return;
+            }
+            let bytes_max =
+                version.map_or(KeyspaceOptions::default().memtable_bytes, |v| v.options.memtable_bytes);
+            let list = memtables.entry(entry.keyspace).or_default();
+            if list.last().is_none_or(|last| last.bytes() as u64 >= bytes_max) {
+                list.push(Memtable::new());
+            }
+            if let Some(last) = list.last() {
+                last.insert(entry.key, entry.sequence, entry.kind, entry.value);
+                entry_count += 1;
+            }
+        });
+        self.state.counters = counters;
+        self.report.log_entry_count = entry_count;
+        memtables
+    }
+
+    /// Writes a memtable into tables of L0; each with the index of its partition.
+    fn write_memtable(
+        &mut self,
+        version: &KeyspaceVersion,
+        memtable: &Arc<Memtable>,
+    ) -> Result<Vec<(usize, u64, Arc<Table>)>> {
+        let Some((_, newest)) = memtable.sequence_range() else { return Ok(Vec::new()) };
+        let mut written = Vec::new();
+        let mut cursor = memtable.cursor();
+        cursor.seek_first()?;
+        for (index, partition) in version.partitions.iter().enumerate() {
+            let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
+            let summaries = self.repair.with_context(version, |context| {
+                let origin = context.origin(partition.id, place, Vec::new());
+                let mut outputs = Outputs::new(context, &origin, (0, memtable.entry_count()), &[]);
+                outputs.take(&mut cursor, version.upper_of(index), &|_| false)?;
+                outputs.finish()
+            })?;
+            for summary in summaries {
+                written.push((index, newest, Table::new(summary, None, &self.repair.garbage)));
+            }
+        }
+        self.report.written_table_count += written.len();
+        Ok(written)
+    }
+
+    /// Step 4 where the state is certain: what the log has beyond the tables goes into newer runs of L0.
+    fn empty_log(&mut self, log: &LogFiles) -> Result<()> {
+        for (id, memtables) in self.log_entries(log, true) {
+            let Some(version) = self.state.keyspaces.get(&u64::from(id)).cloned() else { continue };
+            let mut mended = KeyspaceVersion::clone(&version);
+            for memtable in &memtables {
+                for (index, age, table) in self.write_memtable(&version, memtable)? {
+                    if let Some(partition) = mended.partitions.get_mut(index) {
+                        Arc::make_mut(partition).level_or_new(0).run_or_new(age).insert(table);
+                    }
+                }
+            }
+            self.state.keyspaces.insert(version.id, Arc::new(mended));
+        }
+        self.end_log(log);
+        Ok(())
+    }
+
+    /// From here on no segment that is there is needed.
+    fn end_log(&mut self, log: &LogFiles) {
+        let sequence = self.state.counters.last_sequence;
+        for version in self.state.keyspaces.values_mut() {
+            for partition in &mut Arc::make_mut(version).partitions {
+                let partition = Arc::make_mut(partition);
+                partition.flushed_sequence = partition.flushed_sequence.max(sequence);
+            }
+        }
+        for segment in log.segments() {
+            let why = "its entries, as far as they can be read, are in tables now".to_owned();
+            self.reasons.insert(FileName::Log(segment.number).name(), why);
+        }
+        self.state.counters.oldest_log = self.repair.new_number();
+    }
+
+    /// Step 2: the state is not certain.
+    fn gather_all(&mut self, log: &LogFiles) -> Result<()> {
+        let left = choice::left_out(&self.evidence.tables());
+        for (number, left) in &left {
+            let why = match left {
+                Left::Obsolete { by } => format!("{} replaced it", FileName::Table(*by).name()),
+                Left::Leftover => "a compaction that had not ended left it; its inputs are there".to_owned(),
+            };
+            self.reasons.insert(FileName::Table(*number).name(), why);
+        }
+        self.note_tables_that_are_gone();
+        let mut chosen = self.choose(&left);
+        let logged = self.log_entries(log, false);
+        let ids: BTreeSet<u64> = self.state.keyspaces.keys().copied().chain(chosen.keys().copied()).collect();
+        let ids: BTreeSet<u64> = ids.into_iter().chain(logged.keys().map(|id| u64::from(*id))).collect();
+        for id in ids.into_iter().rev() {
+            let tables = chosen.remove(&id).unwrap_or_default();
+            let memtables =
+                u32::try_from(id).ok().and_then(|id| logged.get(&id)).cloned().unwrap_or_default();
+            self.rebuild(id, tables, &memtables)?;
+        }
+        self.end_log(log);
+        Ok(())
+    }
+
+    /// Tables that the readable part of the manifest names, and that are not there any more; those that can't be read.
+    fn note_tables_that_are_gone(&mut self) {
+        let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
+        let replaced: BTreeSet<u64> =
+            self.evidence.readable.values().flat_map(|found| found.origin.replaced.iter().copied()).collect();
+        let mut unreadable = std::mem::take(&mut self.evidence.unreadable);
+        for (version, table) in versions.iter().flat_map(|v| v.tables().map(move |table| (v, table))) {
+            let number = table.number();
+            if self.evidence.readable.contains_key(&number) || replaced.contains(&number) {
+                continue;
+            }
+            let why = match unreadable.remove(&number) {
+                Some(error) => {
+                    self.note_fault(FileName::Table(number), &error);
+                    self.reasons.insert(FileName::Table(number).name(), format!("it can't be read: {error}"));
+                    error.to_string()
+                }
+                None => "the file is missing".to_owned(),
+            };
+            self.note_lost_table(Some(&version.name), table.summary(), &why);
+        }
+        for (number, error) in unreadable {
+            let name = FileName::Table(number);
+            self.note_fault(name, &error);
+            self.reasons.insert(name.name(), format!("it can't be read: {error}"));
+            let why = format!("{}: its keys are not known: {error}", name.name());
+            self.note_loss(None, (Vec::new(), None), true, why);
+        }
+    }
+
+    /// The tables that count, by keyspace.
+    fn choose(&mut self, left: &BTreeMap<u64, Left>) -> BTreeMap<u64, Vec<Arc<Table>>> {
+        let mut placed: BTreeMap<u64, (u64, Arc<Table>)> = BTreeMap::new();
+        for version in self.state.keyspaces.values() {
+            placed.extend(version.tables().map(|table| (table.number(), (version.id, Arc::clone(table)))));
+        }
+        let mut chosen: BTreeMap<u64, Vec<Arc<Table>>> = BTreeMap::new();
+        let readable = std::mem::take(&mut self.evidence.readable);
+        for (number, found) in readable.iter().filter(|(number, _)| !left.contains_key(number)) {
+            let name = FileName::Table(*number).name();
+            if let Some((keyspace, table)) = placed.get(number) {
+                chosen.entry(*keyspace).or_default().push(Arc::clone(table));
+            } else if found.origin.database_id == self.repair.database.0 {
+                let table = Table::new(found.summary.clone(), None, &self.repair.garbage);
+                chosen.entry(found.origin.keyspace_id).or_default().push(table);
+            } else if found.origin.database_id == 0 {
+                let why =
+                    "it was built outside of the store, and its place stood in the lost part of the manifest";
+                self.note_lost_table(None, &found.summary, why);
+                self.reasons.insert(name, format!("{why}: ingest it again"));
+            } else {
+                self.reasons.insert(name, "it is of another store".to_owned());
+            }
+        }
+        self.evidence.readable = readable;
+        chosen
+    }
+
+    /// The keyspace as far as it is known, with one partition that holds nothing.
+    fn bare_version(&self, id: u64, tables: &[Arc<Table>]) -> KeyspaceVersion {
+        let known = self.state.keyspaces.get(&id);
+        let told = tables.iter().find_map(|table| {
+            let found = self.evidence.readable.get(&table.number())?;
+            Some(found.origin.keyspace_name.clone()).filter(|name| !name.is_empty())
+        });
+        let name = match (known, told) {
+            (Some(version), _) => version.name.to_string(),
+            (None, Some(name)) => name,
+            // The first keyspace of every store is the default one.
+            (None, None) if id == 1 => DEFAULT_KEYSPACE.to_owned(),
+            (None, None) => format!("recovered-{id}"),
+        };
+        // A keyspace that was dropped may have had the name of one that was made later.
+        let is_taken = self.state.keyspaces.values().any(|other| other.id != id && *other.name == *name);
+        let name = if is_taken { format!("{name}-{id}") } else { name };
+        let options = known.map_or_else(Arc::default, |version| Arc::clone(&version.options));
+        let partition = Partition::new(self.repair.new_number(), Vec::new(), 0);
+        KeyspaceVersion { id, name: name.into(), options, partitions: vec![Arc::new(partition)] }
+    }
+
+    /// Puts all tables and logged entries of a keyspace into one run.
+    fn rebuild(&mut self, id: u64, tables: Vec<Arc<Table>>, memtables: &[Arc<Memtable>]) -> Result<()> {
+        let mut version = self.bare_version(id, &tables);
+        let partition = version.partitions.first().map_or(0, |partition| partition.id);
+        self.note_uncertain(&version.name, &tables, memtables);
+        let level = LEVEL_COUNT_MAX - 1;
+        let place = RunPlace { keyspace: id, partition, level: level as u8, run_age: LEVELED_RUN_AGE };
+        let mut usable = Vec::new();
+        for table in tables {
+            usable.extend(self.mend_table(&version, place, &table)?);
+        }
+        for memtable in memtables {
+            usable.extend(self.write_memtable(&version, memtable)?.into_iter().map(|(.., table)| table));
+        }
+        let newest = usable.iter().map(|table| table.summary().largest_sequence).max().unwrap_or(0);
+        let runs = disjoint_runs(usable);
+        let run = match runs.as_slice() {
+            [] => Vec::new(),
+            [run] => run.clone(),
+            _ => self.merge(&version, place, &runs)?,
+        };
+        let mut target = Partition::new(partition, Vec::new(), newest);
+        for table in run {
+            target.level_or_new(level).run_or_new(LEVELED_RUN_AGE).insert(table);
+        }
+        version.partitions = vec![Arc::new(target)];
+        let counters = &mut self.state.counters;
+        counters.last_sequence = counters.last_sequence.max(newest);
+        counters.next_keyspace_id = counters.next_keyspace_id.max(id + 1);
+        counters.next_partition_id = counters.next_partition_id.max(partition + 1);
+        self.state.keyspaces.insert(id, Arc::new(version));
+        Ok(())
+    }
+
+    /// Merges runs by sequence numbers: levels say nothing any more.
+    fn merge(
+        &mut self,
+        version: &KeyspaceVersion,
+        place: RunPlace,
+        runs: &[Vec<Arc<Table>>],
+    ) -> Result<Vec<Arc<Table>>> {
+        let replaced: Vec<u64> = runs.iter().flatten().map(|table| table.number()).collect();
+        for number in &replaced {
+            let why = "its entries were merged into tables of the repaired store".to_owned();
+            self.reasons.entry(FileName::Table(*number).name()).or_insert(why);
+        }
+        let cursors = runs.iter().map(|run| RunCursor::new(TablesOfRun::read_once(run, &self.repair.tables)));
+        let mut cursor = MergeCursor::new(cursors.collect());
+        let key_count = runs.iter().flatten().map(|table| table.summary().entry_count).sum();
+        cursor.seek_first()?;
+        let summaries = self.repair.with_context(version, |context| {
+            let origin = context.origin(place.partition, place, replaced);
+            let mut outputs = Outputs::new(context, &origin, (usize::from(place.level), key_count), &[]);
+            outputs.take(&mut cursor, None, &|_| false)?;
+            outputs.finish()
+        })?;
+        self.report.written_table_count += summaries.len();
+        Ok(summaries.into_iter().map(|summary| Table::new(summary, None, &self.repair.garbage)).collect())
+    }
+
+    /// Every range that the tables and logged entries of a keyspace cover, those that touch as one.
+    fn note_uncertain(&mut self, name: &str, tables: &[Arc<Table>], memtables: &[Arc<Memtable>]) {
+        let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = tables
+            .iter()
+            .map(|table| (table.smallest_key().to_vec(), table.largest_key().to_vec()))
+            .collect();
+        for memtable in memtables {
+            let mut cursor = memtable.cursor();
+            let first = cursor.seek_first().map(|()| cursor.key().to_vec()).unwrap_or_default();
+            let last = cursor.seek_last().map(|()| cursor.key().to_vec()).unwrap_or_default();
+            ranges.push((first, last));
+        }
+        ranges.sort_unstable();
+        let mut merged: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for (lower, upper) in ranges {
+            match merged.last_mut() {
+                Some((_, last)) if lower <= *last => *last = upper.max(std::mem::take(last)),
+                _ => merged.push((lower, upper)),
+            }
+        }
+        for (lower, upper) in merged {
+            self.note_loss(Some(name), (lower, Some(upper)), true, UNCERTAIN);
+        }
+    }
+}
+
+/// Tables as few runs, each in key order and disjoint.
+fn disjoint_runs(mut tables: Vec<Arc<Table>>) -> Vec<Vec<Arc<Table>>> {
+    tables.sort_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
+    let mut runs: Vec<Vec<Arc<Table>>> = Vec::new();
+    for table in tables {
+        let fits = |run: &&mut Vec<Arc<Table>>| {
+            run.last().is_none_or(|last| last.largest_key() < table.smallest_key())
+        };
+        match runs.iter_mut().find(fits) {
+            Some(run) => run.push(table),
+            None => runs.push(vec![table]),
+        }
+    }
+    runs
+}

@@ -1,0 +1,171 @@
+//! Makes a store that opens out of one that does not, from all that can be read; and says what may be lost.
+//!
+//! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). Where the manifest is whole, that is the
+//!    state in force. Where it is not, but no file is there that is newer than this state and none of its tables is missing, it is
+//!    taken as the state in force too.
+//! 2. Otherwise the tables are chosen by their properties (`choice.rs`), all of a keyspace are merged by sequence numbers
+//!    into one run, and every range that they cover is reported: a table that was replaced by others, which are gone, can't be told.
+//! 3. A missing table is reported with its range. Of a damaged one all readable blocks are written anew in its place.
+//! 4. A log without faults stays as it is. Otherwise, and in case 2, all entries that can be read are put into tables.
+//! 5. All files that the new state does not need get a name in the folder `lost`; then the new manifest and `CURRENT` are
+//!    written; then their old names go. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
+//!
+//! A store in which nothing is wrong is left as it is. Cost: every file is read once; in case 2 all tables are written anew,
+//! unless no two of them overlap.
+
+mod choice;
+mod evidence;
+mod mend;
+mod report;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use tamis_vfs::Vfs;
+
+pub use self::report::{LeftOut, LostRange, RepairReport};
+use self::{evidence::Evidence, mend::Mender};
+use crate::{
+    cache::table::TableCache,
+    compaction::output::JobContext,
+    error::{Error, Result},
+    file_name::FileName,
+    key::SEQUENCE_MAX,
+    link::link_or_copy,
+    metrics::Metrics,
+    options::Options,
+    recover::take_lock,
+    runtime::Runtime,
+    version::{folder, handle::Garbage, set::write_state, version::KeyspaceVersion},
+};
+
+/// The folder, within that of the store, to which files go that were left out.
+pub(crate) const LOST: &str = "lost";
+
+/// What all steps need.
+struct Repair {
+    vfs: Arc<dyn Vfs>,
+    folder: std::path::PathBuf,
+    tables: Arc<TableCache>,
+    garbage: Arc<Garbage>,
+    next_number: AtomicU64,
+    /// Id and seed.
+    database: (u64, u64),
+    is_cancelled: AtomicBool,
+}
+
+impl Repair {
+    fn new_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn with_context<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
+        work(&JobContext {
+            vfs: &self.vfs,
+            folder: &self.folder,
+            version,
+            database_id: self.database.0,
+            filter_seed: self.database.1,
+            next_number: &|| self.new_number(),
+            read_points: vec![SEQUENCE_MAX],
+            is_cancelled: &self.is_cancelled,
+            between_tables: &|| {},
+            listener: None,
+        })
+    }
+}
+
+/// See [`crate::Db::repair`].
+pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<RepairReport> {
+    check_is_ours(&**vfs, folder)?;
+    let _lock = take_lock(&**vfs, folder, false)?;
+    let evidence = Evidence::gather(vfs, folder, runtime)?;
+    let repair = Repair {
+        vfs: Arc::clone(vfs),
+        folder: folder.to_path_buf(),
+        tables: TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default())),
+        garbage: Arc::default(),
+        next_number: AtomicU64::new(evidence.next_number),
+        database: evidence.database,
+        is_cancelled: AtomicBool::new(false),
+    };
+    let mut mender = Mender::new(&repair, evidence);
+    mender.mend()?;
+    let Mender { mut state, mut report, reasons, .. } = mender;
+    if report.was_sound() {
+        return Ok(report);
+    }
+    let manifest = repair.new_number();
+    state.counters.next_file_number = state.counters.next_file_number.max(manifest + 1);
+    if let Some(rule) = state.broken_rule(state.keyspaces.keys().copied()) {
+        return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));
+    }
+    let spare = set_aside(&repair, &state, manifest)?;
+    write_state(&**vfs, &state, folder, manifest)?;
+    for name in &spare {
+        let path = folder.join(name);
+        vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        let why = reasons.get(name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
+        report.left_out.push(LeftOut { file: folder.join(LOST).join(name), why });
+    }
+    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    report.table_count = state.keyspaces.values().map(|version| version.tables().count()).sum();
+    Ok(report)
+}
+
+/// Refuses a folder that holds nothing of a store.
+fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+    let entries = match vfs.list(folder) {
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            Vec::new()
+        }
+        other => other.map_err(|error| Error::io("list", folder, error))?,
+    };
+    let is_ours = |name: &str| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Current | FileName::Manifest(_) | FileName::Log(_) | FileName::Table(_))
+        )
+    };
+    if entries.iter().any(|entry| !entry.is_dir && is_ours(&entry.name)) {
+        return Ok(());
+    }
+    let found = "it holds no file of a store".to_owned();
+    Err(Error::NotADatabase { path: folder.to_path_buf(), found })
+}
+
+/// Gives every file that the state does not need a name in the folder of lost files; their names.
+fn set_aside(repair: &Repair, state: &crate::version::state::State, manifest: u64) -> Result<Vec<String>> {
+    let (vfs, folder) = (&*repair.vfs, repair.folder.as_path());
+    let entries = folder::list(vfs, folder)?;
+    let found = folder::leftovers(&entries, state, manifest);
+    let mut names: Vec<String> = found.orphans.iter().map(|name| name.name()).collect();
+    names.extend(found.obsolete);
+    let has_current = entries.iter().any(|entry| entry.name == crate::file_name::CURRENT);
+    if names.is_empty() && !has_current {
+        return Ok(names);
+    }
+    let lost = folder.join(LOST);
+    vfs.create_dir_all(&lost).map_err(|error| Error::io("create", &lost, error))?;
+    let keep = |source: &str, name: &str| match link_or_copy(vfs, &folder.join(source), &lost.join(name)) {
+        // A repair before this one, that did not come to its end, put it there.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    };
+    for name in &names {
+        keep(name, name)?;
+    }
+    if has_current {
+        keep(crate::file_name::CURRENT, &format!("CURRENT.{manifest}"))?;
+    }
+    vfs.sync_dir(&lost).map_err(|error| Error::io("sync", &lost, error))?;
+    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    Ok(names)
+}

@@ -1,0 +1,57 @@
+//! What a repair found, did, and could not save.
+
+use std::path::PathBuf;
+
+use crate::verify::Fault;
+
+/// Keys of which writes may be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostRange {
+    /// The keyspace; `None`: any of them.
+    pub keyspace: Option<String>,
+    /// The least key that may be concerned, included.
+    pub lower: Vec<u8>,
+    /// The greatest key that may be concerned, included; `None`: all from `lower` on.
+    pub upper: Option<Vec<u8>>,
+    /// Whether a delete may be lost, so that a key that was deleted may be there again. Otherwise only values may be missing or
+    /// older than they were.
+    pub may_lose_deletes: bool,
+    /// What happened.
+    pub why: String,
+}
+
+/// A file that is no part of the repaired store. It is kept in the folder `lost`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Where it is now.
+    pub file: PathBuf,
+    /// Why it was left out.
+    pub why: String,
+}
+
+/// What [`crate::Db::repair`] found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Everything that was wrong; none: the store is sound, and nothing was changed.
+    pub faults: Vec<Fault>,
+    /// Tables of the repaired store.
+    pub table_count: usize,
+    /// Of those: tables that were written anew.
+    pub written_table_count: usize,
+    /// Entries of the log that were put into tables.
+    pub log_entry_count: u64,
+    /// Files that were left out; none is deleted.
+    pub left_out: Vec<LeftOut>,
+    /// Every range of keys in which writes, and where it says so deletes, may be lost.
+    pub lost_ranges: Vec<LostRange>,
+}
+
+impl RepairReport {
+    /// Whether nothing was wrong, and nothing was changed.
+    pub const fn was_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+}

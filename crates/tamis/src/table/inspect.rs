@@ -1,0 +1,123 @@
+//! What a table or filter file says of itself, for people: sections, blocks, entries, filters.
+
+use std::{path::Path, sync::Arc};
+
+use tamis_vfs::{Access, Vfs};
+
+use super::{
+    environment::{TableEnvironment, open_path},
+    filter_block::FilterBlock,
+    format::{
+        FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC,
+    },
+    reader::TableReader,
+};
+use crate::{
+    cache::{account::Account, block::BlockCache},
+    error::{Error, Result},
+    key::{Kind, Sequence},
+    link::folder_of,
+};
+
+/// Where a block lies, and how it begins.
+#[derive(Debug)]
+pub(crate) struct BlockPlace {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) entry_count: u64,
+    /// The first key, or what is wrong with the block.
+    pub(crate) first_key: Result<Vec<u8>>,
+}
+
+/// A section of a file: its kind in words, its place, and of a filter what was built.
+#[derive(Debug)]
+pub(crate) struct SectionPlace {
+    pub(crate) kind: &'static str,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) design: Option<Result<String>>,
+}
+
+/// Surroundings for one file.
+fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
+    Arc::new(TableEnvironment {
+        vfs: Arc::clone(vfs),
+        folder: folder_of(path).to_path_buf(),
+        access: Access::Buffered,
+        cache: Arc::new(BlockCache::new(0)),
+        account: Account::new(u64::MAX, &Arc::default(), None),
+        metrics: Arc::default(),
+        listener: None,
+    })
+}
+
+/// An entry of a block.
+pub(crate) type InspectedEntry = (Vec<u8>, Sequence, Kind, Vec<u8>);
+
+impl TableReader {
+    /// Opens a table wherever it is and whatever its name.
+    pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Arc<Self>> {
+        let environment = environment_of(vfs, path);
+        let source = open_path(&environment, path)?;
+        Self::open_source(&environment, source, None, None, Some(0), &Arc::default())
+    }
+
+    /// All blocks in order.
+    pub(crate) fn blocks(&self) -> Result<Vec<BlockPlace>> {
+        let index = self.index()?;
+        let place = |block: usize| {
+            let (start, end) = self.extent(&index, block)?;
+            let entry_count = index.entries_before(block + 1).saturating_sub(index.entries_before(block));
+            let mut entries = Vec::new();
+            let first_key = self
+                .read_block((start, end), &mut entries)
+                .map(|()| entries.into_iter().next().map(|(key, ..)| key).unwrap_or_default());
+            Ok(BlockPlace { offset: start, bytes: end - start, entry_count, first_key })
+        };
+        (0..index.block_count()).map(place).collect()
+    }
+
+    /// The entries of a block.
+    pub(crate) fn entries_of(&self, block: usize) -> Result<Vec<InspectedEntry>> {
+        let index = self.index()?;
+        if block >= index.block_count() {
+            return Err(Error::InvalidArgument {
+                what: "block",
+                got: block.to_string(),
+                expected: format!("the table has blocks 0 to {}", index.block_count() - 1),
+            });
+        }
+        let mut entries = Vec::new();
+        self.read_block(self.extent(&index, block)?, &mut entries)?;
+        Ok(entries)
+    }
+}
+
+/// The sections of a table or filter file, in order.
+pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<SectionPlace>> {
+    let environment = environment_of(vfs, path);
+    let source = open_path(&environment, path)?;
+    let directory = match source.directory(TABLE_MAGIC, KIND_OWNER) {
+        Ok(directory) => directory,
+        // A damaged table stays one; a filter file has another magic.
+        Err(error) => source.directory(FILTER_MAGIC, KIND_OWNER).map_err(|_| error)?,
+    };
+    let place = |record: &super::section::SectionRecord| {
+        let design = (record.kind == KIND_FILTER).then(|| {
+            let filter = FilterBlock::open(source.section(record)?);
+            filter
+                .map(|filter| filter.design())
+                .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
+        });
+        let kind = match record.kind {
+            KIND_INDEX => "index",
+            KIND_KEY_COLUMN => "key column",
+            KIND_FILTER => "filter",
+            KIND_PROPERTIES => "properties",
+            KIND_OWNER => "owner",
+            _ => "unknown",
+        };
+        SectionPlace { kind, offset: record.offset, bytes: record.length, design }
+    };
+    Ok(directory.records.iter().map(place).collect())
+}

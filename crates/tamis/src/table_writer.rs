@@ -1,0 +1,193 @@
+//! Tables built outside of a store, for [`crate::Db::ingest`] (`docs/format/table.md`, "Tables built outside of a store").
+//!
+//! Such a table holds each key once; its entries have the sequence number 0, and its properties name no database, no keyspace
+//! and no file number: where it belongs and how new it is stands in the manifest of the store that takes it in.
+
+use std::{
+    fmt,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tamis_vfs::{OsVfs, Vfs};
+
+use crate::{
+    error::{Error, Result},
+    key::Kind,
+    link::folder_of,
+    metrics::LEVEL_COUNT_MAX,
+    options::{Compression, KeyspaceOptions, TableFilter},
+    table::{
+        properties::TableOrigin,
+        writer::{TableOptions, TableWriter as Writer},
+    },
+};
+
+/// A finished table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Entries, deletes among them.
+    pub entry_count: u64,
+    /// Deletes.
+    pub tombstone_count: u64,
+    /// The first key.
+    pub smallest_key: Vec<u8>,
+    /// The last key.
+    pub largest_key: Vec<u8>,
+}
+
+/// Builds a table outside of a store, key by key in ascending order, on any machine and thread. Any store can take it in
+/// with [`crate::Db::ingest`].
+///
+/// Nothing is seen under the file's name before [`TableWriter::finish`]; a writer that is dropped before leaves nothing.
+///
+/// ```
+/// # fn main() -> tamis::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// let path = folder.path().join("prices.table");
+/// let mut table = tamis::TableWriter::create(&path, &tamis::KeyspaceOptions::default())?;
+/// for number in 0..1_000_u64 {
+///     table.put(number.to_be_bytes(), format!("price {number}"))?;
+/// }
+/// let file = table.finish()?;
+/// assert_eq!(file.entry_count, 1_000);
+///
+/// let db = tamis::Db::open(folder.path().join("store"))?;
+/// db.ingest(&db.default_keyspace(), [&file.path])?;
+/// assert_eq!(db.get(7_u64.to_be_bytes())?.as_deref(), Some(b"price 7".as_slice()));
+/// # Ok(())
+/// # }
+/// ```
+pub struct TableWriter {
+    path: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    /// `None` once the table is finished.
+    writer: Option<Writer>,
+}
+
+impl fmt::Debug for TableWriter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "TableWriter({})", self.path.display())
+    }
+}
+
+impl TableWriter {
+    /// Begins a table at `path`, written as `options` say for the deepest level. Where the store is known,
+    /// [`crate::Keyspace::table_writer`] is better: its reads then need one hash for all tables.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an option outside its bounds; [`Error::Io`] and [`Error::DiskFull`] from the system,
+    /// also where the file is there already.
+    pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<Self> {
+        Self::create_on(Arc::new(OsVfs), path, options)
+    }
+
+    /// As [`TableWriter::create`], on a file system of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`TableWriter::create`].
+    pub fn create_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<Self> {
+        Self::with_seed(vfs, path.as_ref(), options, 0)
+    }
+
+    pub(crate) fn with_seed(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        options: &KeyspaceOptions,
+        filter_seed: u64,
+    ) -> Result<Self> {
+        options.check()?;
+        refuse_existing(&*vfs, path)?;
+        let options = TableOptions {
+            block_bytes: options.block_bytes,
+            compression: options.compression.last().copied().unwrap_or(Compression::None),
+            filters: match options.filters.spread_bits_per_key() {
+                Some(bits) => vec![TableFilter::bits(bits)],
+                None => options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec(),
+            },
+            filter_seed,
+            key_column: options.key_column,
+            origin: TableOrigin::default(),
+            listener: None,
+        };
+        let writer = Writer::create_outside(&vfs, path, options)?;
+        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer) })
+    }
+
+    /// Adds a key with its value.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not greater than the one before; [`Error::KeyEmpty`],
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`].
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), Kind::Put, value.as_ref())
+    }
+
+    /// Adds a delete: the store that takes the table in deletes the key with it.
+    ///
+    /// # Errors
+    /// As [`TableWriter::put`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), Kind::Tombstone, &[])
+    }
+
+    fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+        let Some(writer) = &mut self.writer else { return Err(Error::Closed) };
+        writer.add(key, 0, kind, value).map_err(|error| match error {
+            Error::InvalidArgument { what: "entry", .. } => Error::InvalidArgument {
+                what: "key",
+                got: format!("{} behind a key that is not less", key.escape_ascii()),
+                expected: "give keys in ascending order, each once".to_owned(),
+            },
+            other => other,
+        })
+    }
+
+    /// Bytes that the file would have if it ended now, roughly.
+    pub fn estimated_bytes(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::estimated_bytes)
+    }
+
+    /// Ends the table; it survives the machine when the call returns.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a table without entries; otherwise as [`TableWriter::create`]. Nothing is left then.
+    pub fn finish(mut self) -> Result<TableFile> {
+        let Some(writer) = self.writer.take() else { return Err(Error::Closed) };
+        if let Err(error) = refuse_existing(&*self.vfs, &self.path) {
+            let _ = writer.abandon();
+            return Err(error);
+        }
+        let summary = writer.finish()?;
+        Ok(TableFile {
+            path: self.path.clone(),
+            bytes: summary.file_bytes,
+            entry_count: summary.entry_count,
+            tombstone_count: summary.tombstone_count,
+            smallest_key: summary.smallest_key,
+            largest_key: summary.largest_key,
+        })
+    }
+}
+
+impl Drop for TableWriter {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.abandon();
+        }
+    }
+}
+
+fn refuse_existing(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    match vfs.exists(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Error::io("create", path, ErrorKind::AlreadyExists.into())),
+        Err(error) => Err(Error::io("look for", folder_of(path), error)),
+    }
+}

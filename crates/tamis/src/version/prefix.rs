@@ -1,0 +1,112 @@
+//! The longest readable part of the manifest, for repair and for checks of stores that can't be opened.
+//!
+//! 1. The manifest that `CURRENT` names is read up to its first fault. Where `CURRENT` can't be read, the manifest of the
+//!    greatest number that is whole is taken; where none is, the greatest one of which something can be read.
+//! 2. Its edits are applied as long as they fit. Behind the last one that leaves all rules of versions in force, nothing
+//!    counts: a state that is written over several records may be cut within.
+
+use std::{path::Path, sync::Arc};
+
+use tamis_vfs::Vfs;
+
+use super::{
+    current::Current,
+    folder,
+    handle::Garbage,
+    manifest::{self, ManifestContents},
+    state::State,
+};
+use crate::{
+    error::{Error, Result},
+    file_name::FileName,
+};
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct Prefix {
+    /// Empty, without a database id, where nothing could be read.
+    pub(crate) state: State,
+    /// What is wrong with `CURRENT` and the manifest.
+    pub(crate) faults: Vec<Error>,
+    /// Whether the manifest itself is whole, and so the state the one in force.
+    pub(crate) is_whole: bool,
+    /// Bytes of the files that were read.
+    pub(crate) bytes: u64,
+}
+
+/// Reads as much of the manifest as can be read.
+///
+/// # Errors
+/// The system's, where the folder can't be listed.
+pub(crate) fn read_longest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
+    match Current::read(vfs, folder) {
+        Ok(current) => {
+            let mut found = read_one(vfs, folder, current);
+            found.bytes += super::current::CURRENT_BYTES;
+            Ok(found)
+        }
+        Err(error) => {
+            let mut found = read_newest(vfs, folder)?;
+            found.faults.insert(0, error);
+            Ok(found)
+        }
+    }
+}
+
+fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
+    let entries = folder::list(vfs, folder)?;
+    let manifests = entries.iter().filter_map(|entry| match FileName::parse(&entry.name) {
+        Some(FileName::Manifest(number)) => Some(number),
+        _ => None,
+    });
+    let mut numbers: Vec<u64> = manifests.collect();
+    numbers.sort_unstable();
+    let mut best = Prefix::default();
+    for number in numbers.into_iter().rev() {
+        let found = read_one(vfs, folder, Current { manifest: number, manifest_bytes: 0 });
+        if found.is_whole {
+            return Ok(found);
+        }
+        if best.state.database.is_none() {
+            best = found;
+        }
+    }
+    Ok(best)
+}
+
+fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
+    let (contents, fault) = manifest::read_prefix(vfs, folder, current);
+    let mut found = Prefix { bytes: contents.bytes, ..Prefix::default() };
+    let mut fault = fault.or(found.apply(&contents));
+    if fault.is_none() && found.state.database.is_none() {
+        let expected = "an edit with the database's id";
+        fault = Some(Error::corruption(&contents.path, 0, "manifest", expected, "none"));
+    }
+    found.is_whole = fault.is_none();
+    found.faults.extend(fault);
+    found
+}
+
+impl Prefix {
+    /// Step 2; the fault that ended it.
+    fn apply(&mut self, contents: &ManifestContents) -> Option<Error> {
+        let garbage: Arc<Garbage> = Arc::default();
+        let mut state = State::default();
+        let mut broken = None;
+        for (offset, edit) in &contents.edits {
+            let damage = |reason| {
+                let expected = "an edit that fits those before it";
+                Error::corruption(&contents.path, *offset, "version edit", expected, reason)
+            };
+            state = match state.apply(edit, &garbage) {
+                Ok(applied) => applied.state,
+                Err(reason) => return Some(damage(reason)),
+            };
+            broken = state.broken_rule(state.keyspaces.keys().copied()).map(damage);
+            if broken.is_none() {
+                self.state = state.clone();
+            }
+        }
+        broken
+    }
+}

@@ -1,0 +1,254 @@
+//! A checkpoint is the store as it was at one moment: while writes go on, under threads, and when power is lost meanwhile.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use tamis::{Db, Durability, Error, Options, Runtime, WriteBatch};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+
+use crate::{
+    scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
+    support::{FOLDER, inline_options, open_in_memory, small_keyspace},
+};
+
+const COPY: &str = "/copy";
+
+fn open(vfs: &MemVfs, folder: &str) -> tamis::Result<Db> {
+    let options = Options { create_if_missing: false, ..inline_options() };
+    Db::open_on(Arc::new(vfs.clone()), folder, options, Runtime::deterministic(7))
+}
+
+/// The copy opens, holds `expected`, is sound and takes writes.
+fn check_copy(vfs: &MemVfs, expected: &State) {
+    let db = open(vfs, COPY).expect("a checkpoint opens");
+    let found = read_all(&db, expected).unwrap();
+    assert!(found == *expected, "{}", difference(&found, expected));
+    assert!(db.verify().unwrap().is_sound());
+    db.put("later", "write").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = open(vfs, COPY).unwrap();
+    assert_eq!(db.get("later").unwrap().as_deref(), Some(&b"write"[..]));
+}
+
+fn steps(seed: u64) -> Vec<Step> {
+    let plan = Plan {
+        seed,
+        step_count: 150,
+        key_count: 40,
+        value_bytes_max: 6_000,
+        has_keyspaces: true,
+        has_ingests: true,
+    };
+    script(plan).into_iter().filter(|step| !matches!(step, Step::Reopen | Step::Kill)).collect()
+}
+
+/// While the files of the copy are made, the store goes on: writes, flushes, compactions, keyspaces made and dropped.
+#[test]
+fn a_checkpoint_is_the_state_of_its_moment_while_the_store_goes_on() {
+    for seed in 0..8 {
+        let _context = Context(format!("seed {seed}"));
+        let memory = MemVfs::new();
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7))
+            .unwrap();
+        let all = steps(seed);
+        let (before, meanwhile) = all.split_at(all.len() / 2 + seed as usize);
+        let mut state = new_state();
+        for step in before {
+            run(&db, step).unwrap();
+            apply(&mut state, step);
+        }
+        let rest = Mutex::new(meanwhile.to_vec());
+        let (other, step_count) = (db.clone(), Arc::new(AtomicU64::new(0)));
+        let counted = Arc::clone(&step_count);
+        let hook = faults.add_rule(
+            Rule::slow(move |_| {
+                // The steps of one operation run inside of it; operations of the store itself do not come here.
+                let mut rest = rest.lock().unwrap();
+                let count = rest.len().min(6);
+                let steps: Vec<Step> = rest.drain(..count).collect();
+                drop(rest);
+                for step in &steps {
+                    run(&other, step).unwrap();
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .on(&[OperationKind::HardLink, OperationKind::Create, OperationKind::Append])
+            .path("copy"),
+        );
+        // A hard link goes by its source: that is in the store's own folder.
+        let report = db.checkpoint(COPY).unwrap();
+        faults.remove_rule(hook);
+        assert!(report.linked_file_count > 0 && step_count.load(Ordering::Relaxed) > 10, "{report:?}");
+        check_copy(&memory, &state);
+        // Neither store sees what becomes of the other.
+        db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+        assert!(db.verify().unwrap().is_sound());
+        assert!(db.get("later").unwrap().is_none());
+        db.close().unwrap();
+        assert!(open(&memory, COPY).unwrap().verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
+    let memory = MemVfs::new();
+    let options = Options { workers: 2, ..inline_options() };
+    let db = Db::open_on(Arc::new(memory.clone()), FOLDER, options, Runtime::system()).unwrap();
+    let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
+    let told: [AtomicU64; 3] = Default::default();
+    let is_done = AtomicBool::new(false);
+    let key = |thread: usize, number: u64| format!("{thread}/{number:06}");
+    std::thread::scope(|scope| {
+        for (thread, told) in told.iter().enumerate() {
+            let (db, keyspaces, is_done) = (&db, &keyspaces, &is_done);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !is_done.load(Ordering::Relaxed) && number < 3_000 {
+                    let mut batch = WriteBatch::new();
+                    for keyspace in keyspaces {
+                        batch.put(keyspace, key(thread, number), vec![thread as u8; 400]).unwrap();
+                    }
+                    let durability = [Durability::Deferred, Durability::Buffered][number as usize % 2];
+                    db.write_with(batch, durability).unwrap();
+                    number += 1;
+                    told.store(number, Ordering::SeqCst);
+                }
+            });
+        }
+        for round in 0..12 {
+            let least = told.each_ref().map(|count| count.load(Ordering::SeqCst));
+            let folder = format!("/copy{round}");
+            let report = db.checkpoint(&folder).unwrap();
+            let most = told.each_ref().map(|count| count.load(Ordering::SeqCst) + 1);
+            let copy = open(&memory, &folder).unwrap();
+            let mut entry_count = 0;
+            for thread in 0..3 {
+                let [a, b] = ["a", "b"].map(|name| {
+                    let keyspace = copy.keyspace(name).unwrap();
+                    let keys = keyspace.prefix(format!("{thread}/")).map(|entry| entry.unwrap().0.to_vec());
+                    keys.collect::<Vec<_>>()
+                });
+                assert!(a == b, "half a batch");
+                assert!(
+                    (least[thread]..=most[thread]).contains(&(a.len() as u64)),
+                    "{least:?} {most:?} {}",
+                    a.len()
+                );
+                assert!(
+                    (0..).zip(&a).all(|(number, found)| *found == key(thread, number).into_bytes()),
+                    "a gap"
+                );
+                entry_count += 2 * a.len() as u64;
+            }
+            assert_eq!(report.sequence, entry_count, "each entry has a number of its own");
+            assert!(copy.verify().unwrap().is_sound());
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Power is lost before every operation of a checkpoint: the store keeps all, and the copy is whole or no database.
+#[test]
+fn no_crash_leaves_half_a_copy_that_opens() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    let db =
+        Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let mut state = new_state();
+    for step in steps(3) {
+        run(&db, &step).unwrap();
+        apply(&mut state, &step);
+    }
+    db.persist(Durability::Synced).unwrap();
+    let (watched, expected, count) = (memory.clone(), state.clone(), Arc::new(AtomicU64::new(0)));
+    let crashes = Arc::clone(&count);
+    faults.add_rule(Rule::slow(move |operation| {
+        if std::thread::panicking() {
+            return;
+        }
+        let seed = crashes.fetch_add(1, Ordering::Relaxed);
+        let _context = Context(format!("before operation {seed} {operation:?}"));
+        let after = watched.crash_clone(seed);
+        match open(&after, COPY).map(drop) {
+            Ok(()) => check_copy(&after, &expected),
+            Err(Error::NotADatabase { .. } | Error::MissingFile { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let store = open(&after, FOLDER).unwrap();
+        let found = read_all(&store, &expected).unwrap();
+        assert!(found == expected, "{}", difference(&found, &expected));
+    }));
+    db.checkpoint(COPY).unwrap();
+    assert!(count.load(Ordering::Relaxed) > 20);
+    for seed in 0..8 {
+        check_copy(&memory.crash_clone(seed), &state);
+    }
+}
+
+#[test]
+fn a_failed_checkpoint_leaves_nothing_and_harms_nothing() {
+    for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
+        for nth in 1.. {
+            let memory = MemVfs::new();
+            let faults = FaultVfs::new(Arc::new(memory.clone()));
+            let db =
+                Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7))
+                    .unwrap();
+            db.put("in a table", "1").unwrap();
+            db.flush().unwrap();
+            db.put("in the log", "2").unwrap();
+            let changing = [
+                OperationKind::Create,
+                OperationKind::Append,
+                OperationKind::Sync,
+                OperationKind::HardLink,
+                OperationKind::SyncDir,
+                OperationKind::Rename,
+            ];
+            let rule = faults.add_rule(Rule::error(kind).on(&changing).nth(nth));
+            let result = db.checkpoint(COPY);
+            if faults.hit_count(rule) == 0 {
+                assert!(result.is_ok() && nth > 5);
+                break;
+            }
+            faults.clear_rules();
+            match result {
+                // What could not be linked was copied.
+                Ok(_) => assert_eq!(open(&memory, COPY).unwrap().range::<&[u8]>(..).count(), 2),
+                Err(_) => {
+                    let left = memory.list(Path::new(COPY)).unwrap();
+                    // A last sync that failed may have put the copy in force for good.
+                    assert!(left.is_empty(), "{nth}: {left:?}");
+                    db.checkpoint(COPY).unwrap();
+                }
+            }
+            db.put("goes", "on").unwrap();
+            assert_eq!(db.range::<&[u8]>(..).count(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_holds_something_is_refused() {
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, inline_options()).unwrap();
+    db.put("key", "value").unwrap();
+    memory.create_dir_all(Path::new("/full")).unwrap();
+    memory.create(Path::new("/full/file")).unwrap();
+    for folder in ["/full", FOLDER] {
+        assert!(matches!(db.checkpoint(folder), Err(Error::InvalidArgument { .. })), "{folder}");
+    }
+    assert!(matches!(db.checkpoint("/full/file"), Err(Error::Io { .. })));
+    db.close().unwrap();
+    // A store that is only read can be copied too.
+    let db = open_in_memory(&memory, Options { read_only: true, ..inline_options() }).unwrap();
+    db.checkpoint(COPY).unwrap();
+    assert_eq!(open(&memory, COPY).unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
+}

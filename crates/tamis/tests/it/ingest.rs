@@ -1,0 +1,233 @@
+//! Tables built outside of the store: what is refused, what becomes of them, and writers beside an ingest.
+//!
+//! That an ingest is whole or not there, whatever fails, is in `crash.rs` and `fault.rs`; that it is newer than all before it and
+//! older than all behind it, through snapshots, compactions and reopens, in `model.rs`.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tamis::{
+    Access, Compression, Db, Error, KeyspaceOptions, Options, Runtime, TableFilter, TableWriter,
+    VALUE_LENGTH_MAX,
+};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+
+use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+
+fn build(vfs: &MemVfs, path: &str, numbers: std::ops::Range<u32>, text: &str) {
+    let mut table = TableWriter::create_on(Arc::new(vfs.clone()), path, &KeyspaceOptions::default()).unwrap();
+    for number in numbers {
+        table.put(number.to_be_bytes(), format!("{text} {number}")).unwrap();
+    }
+    table.finish().unwrap();
+}
+
+/// Nothing of the store's folder is left behind by what was refused.
+fn table_count(vfs: &MemVfs) -> usize {
+    let entries = vfs.list(Path::new(FOLDER)).unwrap();
+    entries.iter().filter(|entry| entry.name.ends_with(".table")).count()
+}
+
+#[test]
+fn tables_of_every_kind_are_read_alike() {
+    for access in [Access::Mapped, Access::Buffered, Access::Direct] {
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
+            let vfs = MemVfs::new();
+            let db = open_in_memory(&vfs, Options { table_access: access, ..inline_options() }).unwrap();
+            for number in 0..500_u32 {
+                db.put(number.to_be_bytes(), "old").unwrap();
+            }
+            let snapshot = db.snapshot();
+            let options =
+                KeyspaceOptions { compression: vec![compression], key_column: true, ..small_keyspace() };
+            let mut table = TableWriter::create_on(Arc::new(vfs.clone()), "/t", &options).unwrap();
+            for number in (0..1_000_u32).step_by(2) {
+                match number % 10 {
+                    0 => table.delete(number.to_be_bytes()).unwrap(),
+                    _ => table.put(number.to_be_bytes(), "new").unwrap(),
+                }
+            }
+            let file = table.finish().unwrap();
+            assert_eq!((file.entry_count, file.tombstone_count), (500, 100));
+            let report = db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
+            assert_eq!((report.table_count, report.entry_count, report.sequence), (1, 500, 501));
+            vfs.remove(Path::new("/t")).unwrap();
+            let check = |db: &Db| {
+                for number in 0..1_000_u32 {
+                    let expected: Option<&[u8]> = match number {
+                        _ if number % 10 == 0 => None,
+                        _ if number % 2 == 0 => Some(b"new"),
+                        0..500 => Some(b"old"),
+                        _ => None,
+                    };
+                    assert_eq!(db.get(number.to_be_bytes()).unwrap().as_deref(), expected, "{number}");
+                }
+                assert_eq!(db.range::<&[u8]>(..).count(), 400 + 250);
+                assert_eq!(db.range::<&[u8]>(..).rev().count(), 400 + 250);
+                assert!(db.verify().unwrap().is_sound());
+            };
+            check(&db);
+            let keyspace = db.default_keyspace();
+            assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).count(), 500);
+            assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).rev().count(), 500);
+            assert_eq!(snapshot.get(&keyspace, 2_u32.to_be_bytes()).unwrap().as_deref(), Some(&b"old"[..]));
+            db.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]).unwrap();
+            check(&db);
+            drop((snapshot, keyspace));
+            db.close().unwrap();
+            let db = open_in_memory(&vfs, Options { table_access: access, ..inline_options() }).unwrap();
+            check(&db);
+            db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+            check(&db);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_table_from_outside_is_refused_and_leaves_nothing() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    let keyspace = db.default_keyspace();
+    let count = table_count(&vfs);
+    build(&vfs, "/low", 0..50, "low");
+    build(&vfs, "/high", 49..90, "high");
+    let overlap = db.ingest(&keyspace, ["/low", "/high"]).unwrap_err();
+    assert!(overlap.to_string().contains("one after the other"), "{overlap}");
+    let own = vfs.list(Path::new(FOLDER)).unwrap().into_iter().find(|entry| entry.name.ends_with(".table"));
+    let own = Path::new(FOLDER).join(own.unwrap().name);
+    assert!(matches!(db.ingest(&keyspace, [&own]), Err(Error::Corruption(found)) if found.file == own));
+    vfs.create(Path::new("/text")).unwrap().append(b"no table").unwrap();
+    assert!(
+        matches!(db.ingest(&keyspace, ["/text"]), Err(Error::Corruption(found)) if found.file == Path::new("/text"))
+    );
+    assert!(
+        matches!(db.ingest(&keyspace, ["/missing"]), Err(Error::Io { path, .. }) if path == Path::new("/missing"))
+    );
+    assert_eq!(db.ingest(&keyspace, [] as [&str; 0]).unwrap().table_count, 0);
+    assert_eq!((table_count(&vfs), db.range::<&[u8]>(..).count()), (count, 1));
+
+    let other = MemVfs::new();
+    let other = open_in_memory(&other, inline_options()).unwrap();
+    assert!(matches!(db.ingest(&other.default_keyspace(), ["/low"]), Err(Error::InvalidArgument { .. })));
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    assert!(matches!(db.ingest(&db.default_keyspace(), ["/low"]), Err(Error::ReadOnly { .. })));
+}
+
+#[test]
+fn a_damaged_table_is_refused_wherever_the_damage_is() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    build(&vfs, "/whole", 0..60, "value");
+    let whole = vfs.read(Path::new("/whole")).unwrap();
+    let mut refused = 0;
+    for place in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        let path = format!("/{place}");
+        vfs.create(Path::new(&path)).unwrap().append(&bytes).unwrap();
+        match db.ingest(&db.default_keyspace(), [&path]) {
+            Err(Error::Corruption(found)) => assert_eq!(found.file, Path::new(&path)),
+            Err(Error::UnknownFormat { file, .. }) => assert_eq!(file, Path::new(&path)),
+            Err(other) => panic!("{place}: {other}"),
+            // Between the sections.
+            Ok(_) => {
+                assert_eq!(whole[place], 0);
+                continue;
+            }
+        }
+        refused += 1;
+        vfs.remove(Path::new(&path)).unwrap();
+    }
+    assert!(refused * 7 > whole.len() / 2, "{refused}");
+    for length in [0, 63, 64, 4_096, whole.len() - 1] {
+        let path = format!("/cut {length}");
+        vfs.create(Path::new(&path)).unwrap().append(&whole[..length]).unwrap();
+        assert!(matches!(db.ingest(&db.default_keyspace(), [&path]), Err(Error::Corruption(_))), "{length}");
+    }
+}
+
+#[test]
+fn a_table_writer_refuses_what_a_store_could_not_take() {
+    let vfs = MemVfs::new();
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let begin = || TableWriter::create_on(Arc::clone(&shared), "/t", &KeyspaceOptions::default());
+    let mut table = begin().unwrap();
+    table.put("b", "1").unwrap();
+    for key in ["b", "a"] {
+        let error = table.put(key, "2").unwrap_err().to_string();
+        assert!(error.contains("ascending order"), "{error}");
+    }
+    assert!(matches!(table.put("", "2"), Err(Error::KeyEmpty)));
+    assert!(matches!(table.put([b'z'; 65_536], "2"), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(table.put("z", vec![0; VALUE_LENGTH_MAX + 1]), Err(Error::ValueTooLong { .. })));
+    drop(table);
+    assert_eq!(vfs.list(Path::new("/")).unwrap().len(), 0, "a writer that is dropped leaves nothing");
+    assert!(matches!(begin().unwrap().finish(), Err(Error::InvalidArgument { .. })));
+    let mut table = begin().unwrap();
+    table.put("a", "1").unwrap();
+    table.finish().unwrap();
+    assert!(matches!(begin(), Err(Error::Io { .. })), "an existing file stays");
+    let options = KeyspaceOptions { block_bytes: 5_000, ..KeyspaceOptions::default() };
+    assert!(matches!(TableWriter::create_on(shared, "/u", &options), Err(Error::InvalidArgument { .. })));
+}
+
+#[test]
+fn without_hard_links_the_files_are_copied() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    faults.add_rule(
+        Rule::error(std::io::ErrorKind::CrossesDevices).on(&[OperationKind::HardLink]).times(u64::MAX),
+    );
+    let db = Db::open_on(Arc::new(faults), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    build(&memory, "/t", 0..1_000, "copied");
+    db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
+    memory.remove(Path::new("/t")).unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 1_000);
+    let report = db.checkpoint("/copy").unwrap();
+    assert_eq!(report.linked_file_count, 0);
+    assert_eq!(open_copy(&memory, "/copy").range::<&[u8]>(..).count(), 1_000);
+}
+
+fn open_copy(memory: &MemVfs, folder: &str) -> Db {
+    Db::open_on(Arc::new(memory.clone()), folder, inline_options(), Runtime::deterministic(7)).unwrap()
+}
+
+/// Writers that never pause do not starve an ingest, and what they write later is above it.
+#[test]
+fn an_ingest_gets_its_turn_among_writers() {
+    let vfs = MemVfs::new();
+    let options = Options { workers: 2, ..inline_options() };
+    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..3_u32 {
+            let (keyspace, is_done) = (&keyspace, &is_done);
+            scope.spawn(move || {
+                let mut number = 0_u64;
+                while !is_done.load(Ordering::Relaxed) {
+                    keyspace.put((1_000 * thread).to_be_bytes(), number.to_be_bytes()).unwrap();
+                    number += 1;
+                }
+            });
+        }
+        for round in 0..10_u32 {
+            let path = format!("/{round}");
+            build(&vfs, &path, 0..3_000, &format!("round {round}"));
+            db.ingest(&keyspace, [&path]).unwrap();
+            let found = keyspace.get(1_500_u32.to_be_bytes()).unwrap();
+            assert_eq!(found.as_deref(), Some(format!("round {round} 1500").as_bytes()));
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(keyspace.range::<&[u8]>(..).count(), 3_000);
+    assert!(db.verify().unwrap().is_sound());
+}
