@@ -10,6 +10,7 @@ mod failure;
 mod input;
 mod interrupt;
 mod progress;
+mod range;
 mod store;
 mod terminal;
 

@@ -1,15 +1,23 @@
 //! The commands, one module each.
 
 mod bench;
+mod checkpoint;
+mod compact;
+mod completions;
 mod delete;
 mod demo;
+mod export;
 mod filter;
 mod generate;
 mod get;
+mod inspect;
 mod load;
 mod put;
+mod repair;
 mod scan;
+mod shell;
 mod stats;
+mod table;
 mod verify;
 
 use std::io::Write;
@@ -24,7 +32,9 @@ Examples:
   tamis put store apple red
   tamis get store apple
   tamis scan store --prefix a --limit 10
-  tamis load store prices.csv --key-field name --value-field price";
+  tamis load store prices.csv --key-field name --value-field price
+  tamis export store all.jsonl
+  tamis shell store";
 
 /// Tamis: an embedded, durable, ordered key-value store.
 #[derive(Debug, Parser)]
@@ -42,11 +52,20 @@ enum Command {
     Delete(delete::DeleteArgs),
     Scan(scan::ScanArgs),
     Load(load::LoadArgs),
-    Verify(verify::VerifyArgs),
+    Export(export::ExportArgs),
+    Build(table::BuildArgs),
+    Ingest(table::IngestArgs),
+    Shell(shell::ShellArgs),
     Stats(stats::StatsArgs),
+    Compact(compact::CompactArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
+    Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
+    Inspect(inspect::InspectArgs),
     Gen(generate::GenArgs),
     Filter(filter::FilterArgs),
     Bench(bench::BenchArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 impl Cli {
@@ -59,11 +78,20 @@ impl Cli {
             Command::Delete(args) => args.run(),
             Command::Scan(args) => args.run(output),
             Command::Load(args) => args.run(output),
-            Command::Verify(args) => args.run(output),
+            Command::Export(args) => args.run(output),
+            Command::Build(args) => args.run(output),
+            Command::Ingest(args) => args.run(output),
+            Command::Shell(args) => args.run(output),
             Command::Stats(args) => args.run(output),
+            Command::Compact(args) => args.run(output),
+            Command::Checkpoint(args) => args.run(output),
+            Command::Verify(args) => args.run(output),
+            Command::Repair(args) => args.run(output),
+            Command::Inspect(args) => args.run(output),
             Command::Gen(args) => args.run(output),
             Command::Filter(args) => args.run(output),
             Command::Bench(args) => args.run(output),
+            Command::Completions(args) => args.run(output),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `tamis scan`: reads entries in key order.
 
-use std::{ffi::OsString, io::Write, ops::Bound};
+use std::io::Write;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tamis::{Keyspace, Result, Scan, Slice};
+use tamis::{Result, Scan, Slice};
 
-use crate::{bytes::Formats, failure::Failure, store::StoreArgs};
+use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store::StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,21 +24,8 @@ Examples:
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// From this key on
-    #[arg(long, value_name = "KEY", conflicts_with = "lower_exclusive")]
-    lower: Option<OsString>,
-    /// From the first key above this one on
-    #[arg(long, value_name = "KEY")]
-    lower_exclusive: Option<OsString>,
-    /// Up to this key, which is still shown
-    #[arg(long, value_name = "KEY", conflicts_with = "upper_exclusive")]
-    upper: Option<OsString>,
-    /// Up to the last key below this one
-    #[arg(long, value_name = "KEY")]
-    upper_exclusive: Option<OsString>,
-    /// Only keys that begin with these bytes
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["lower", "lower_exclusive", "upper", "upper_exclusive"])]
-    prefix: Option<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
     /// From the greatest key down
     #[arg(long)]
     reverse: bool,
@@ -57,9 +44,12 @@ pub(crate) struct ScanArgs {
 
 impl ScanArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let range = self.range()?;
+        let range = self.range.range(self.formats.key_format)?;
         let (_db, keyspace) = self.store.open_to_read()?;
-        let mut scan = range.scan(&keyspace);
+        self.show_all(range.scan(&keyspace), output)
+    }
+
+    fn show_all(&self, mut scan: Scan, output: &mut dyn Write) -> Result<(), Failure> {
         let mut remaining = self.limit.unwrap_or(u64::MAX);
         while remaining > 0 {
             let entry = if self.reverse { scan.next_back() } else { scan.next() };
@@ -85,36 +75,5 @@ impl ScanArgs {
             writeln!(output, "{}\t{}", key_format.show(key), value_format.show(value))?;
         }
         Ok(())
-    }
-
-    fn range(&self) -> Result<Range, Failure> {
-        let format = self.formats.key_format;
-        if let Some(prefix) = &self.prefix {
-            return Ok(Range::Prefix(format.argument("--prefix", prefix)?));
-        }
-        let bound = |name: &str, inclusive: &Option<OsString>, exclusive: &Option<OsString>| match (
-            inclusive, exclusive,
-        ) {
-            (Some(key), _) => format.argument(&format!("--{name}"), key).map(Bound::Included),
-            (None, Some(key)) => format.argument(&format!("--{name}-exclusive"), key).map(Bound::Excluded),
-            (None, None) => Ok(Bound::Unbounded),
-        };
-        let lower = bound("lower", &self.lower, &self.lower_exclusive)?;
-        let upper = bound("upper", &self.upper, &self.upper_exclusive)?;
-        Ok(Range::Bounds(lower, upper))
-    }
-}
-
-enum Range {
-    Prefix(Vec<u8>),
-    Bounds(Bound<Vec<u8>>, Bound<Vec<u8>>),
-}
-
-impl Range {
-    fn scan(self, keyspace: &Keyspace) -> Scan {
-        match self {
-            Self::Prefix(prefix) => keyspace.prefix(&prefix),
-            Self::Bounds(lower, upper) => keyspace.range((lower, upper)),
-        }
     }
 }

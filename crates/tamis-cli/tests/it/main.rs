@@ -9,6 +9,7 @@ mod filter;
 mod generate;
 mod load;
 mod readme;
+mod upkeep;
 mod whole_store;
 
 use std::{
@@ -102,9 +103,28 @@ fn help_has_examples_and_exit_codes() {
     let folder = Folder::new();
     let help = folder.ok(&["--help"]);
     assert!(help.contains("Examples:") && help.contains("130  interrupted"), "{help}");
-    for command in
-        ["demo", "put", "get", "delete", "scan", "load", "verify", "stats", "gen", "filter", "bench"]
-    {
+    for command in [
+        "demo",
+        "put",
+        "get",
+        "delete",
+        "scan",
+        "load",
+        "export",
+        "build",
+        "ingest",
+        "shell",
+        "stats",
+        "compact",
+        "checkpoint",
+        "verify",
+        "repair",
+        "inspect",
+        "gen",
+        "filter",
+        "completions",
+        "bench",
+    ] {
         assert!(help.contains(command), "{command}");
         let help = folder.ok(&[command, "--help"]);
         assert!(help.contains(&format!("Examples:\n  tamis {command}")), "{help}");

@@ -1,0 +1,222 @@
+//! `tamis export`: entries into a CSV or JSON lines file, which `tamis load` reads back exactly.
+//!
+//! A file is written under its name with `.part` behind it, synced, and renamed at the end: a file of the right name is whole.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tamis::{Scan, Slice};
+
+use crate::{
+    bytes::{Format, Formats},
+    failure::Failure,
+    interrupt, progress,
+    range::RangeArgs,
+    store::StoreArgs,
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis export store all.csv
+  tamis export store part.jsonl --prefix /usr/bin/
+  tamis export store - --format csv | gzip > all.csv.gz
+  tamis export store numbers.csv --key-format u64 --lower 1000 --upper 2000
+
+The file is what `tamis load` reads back exactly, with the same formats. It appears under its name
+when it is whole; until then it has `.part` behind it. An existing file is left alone.";
+
+/// Every how many entries Ctrl-C is looked for and the progress is shown.
+const STEP_ENTRY_COUNT: u64 = 1 << 10;
+
+/// The format of an output file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// Comma-separated values with a header: key,value (*.csv)
+    Csv,
+    /// One JSON object a line: key, value (*.jsonl, *.ndjson)
+    Jsonl,
+}
+
+/// Write entries into a CSV or JSON lines file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The file; `-` is standard output
+    file: PathBuf,
+    /// The file's format; told from its name if not given
+    #[arg(long, value_enum)]
+    format: Option<OutputFormat>,
+    #[command(flatten)]
+    range: RangeArgs,
+    #[command(flatten)]
+    formats: Formats,
+}
+
+impl ExportArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let format = self.output_format()?;
+        let range = self.range.range(self.formats.key_format)?;
+        let (_db, keyspace) = self.store.open_to_read()?;
+        interrupt::watch()?;
+        let scan = range.scan(&keyspace);
+        if self.file.as_os_str() == "-" {
+            return self.write_all(format, scan, output).map(drop);
+        }
+        let target = Target::create(&self.file)?;
+        let mut writer = BufWriter::with_capacity(1 << 16, &target.file);
+        let written = self.write_all(format, scan, &mut writer);
+        let written = written.and_then(|count| Ok(writer.flush().map(|()| count)?));
+        drop(writer);
+        let count = written.map_err(|failure| target.named(failure))?;
+        target.finish()?;
+        let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
+        writeln!(output, "{} entries ({}) exported", terminal::count(count), terminal::bytes(bytes))?;
+        Ok(())
+    }
+
+    fn output_format(&self) -> Result<OutputFormat, Failure> {
+        let by_name = || match self.file.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Some(OutputFormat::Csv),
+            Some("jsonl" | "ndjson") => Some(OutputFormat::Jsonl),
+            _ => None,
+        };
+        self.format.or_else(by_name).ok_or_else(|| {
+            let path = self.file.display();
+            Failure::Usage(format!(
+                "{path}: the format can't be told from the name; add --format csv or --format jsonl"
+            ))
+        })
+    }
+
+    fn write_all(&self, format: OutputFormat, scan: Scan, output: &mut dyn Write) -> Result<u64, Failure> {
+        let bar = progress::items(None);
+        bar.set_message("exporting");
+        let mut count = 0;
+        let mut rows = Rows::begin(format, self.formats, output)?;
+        for entry in scan {
+            let (key, value) = entry?;
+            rows.add(&key, &value)?;
+            count += 1;
+            if count % STEP_ENTRY_COUNT == 0 {
+                bar.set_position(count);
+                if interrupt::is_interrupted() {
+                    bar.finish_and_clear();
+                    let text = format!(
+                        "interrupted after {} entries; the file is not whole",
+                        terminal::count(count)
+                    );
+                    return Err(Failure::Interrupted(text));
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok(count)
+    }
+}
+
+/// The output row by row.
+enum Rows<'a> {
+    Csv(&'a mut dyn Write, Formats),
+    Json(&'a mut dyn Write, Formats),
+}
+
+impl<'a> Rows<'a> {
+    fn begin(format: OutputFormat, formats: Formats, output: &'a mut dyn Write) -> io::Result<Self> {
+        Ok(match format {
+            OutputFormat::Csv => {
+                writeln!(output, "key,value")?;
+                Self::Csv(output, formats)
+            }
+            OutputFormat::Jsonl => Self::Json(output, formats),
+        })
+    }
+
+    fn add(&mut self, key: &Slice, value: &Slice) -> Result<(), Failure> {
+        match self {
+            Self::Csv(output, formats) => {
+                let fields =
+                    [field(formats.key_format, "key", key)?, field(formats.value_format, "value", value)?];
+                // Memory takes any row: what fails is the output.
+                let mut row = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+                row.write_record(fields).map_err(io::Error::other)?;
+                let row = row.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
+                output.write_all(&row)?;
+            }
+            Self::Json(output, formats) => {
+                let entry =
+                    json!({ "key": formats.key_format.json(key), "value": formats.value_format.json(value) });
+                writeln!(output, "{entry}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field of CSV: the bytes themselves as text, otherwise digits. What the format can't express is refused.
+fn field(format: Format, what: &str, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    match format {
+        Format::Text => Ok(bytes.to_vec()),
+        Format::U64 if bytes.len() != 8 => Err(Failure::Usage(format!(
+            "a {what} of {} bytes is no 64-bit number; give --{what}-format text or hex",
+            bytes.len()
+        ))),
+        _ => Ok(format.show(bytes).into_bytes()),
+    }
+}
+
+/// The file while it is written.
+struct Target {
+    part: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the user's own output, no file of a store")]
+impl Target {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let fail = |path: &Path, error: &dyn std::fmt::Display| {
+            Failure::Input(format!("{}: {error}", path.display()))
+        };
+        // A device is written as it is: nothing can be renamed over it.
+        let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+        if is_device {
+            let file = File::options().write(true).open(path).map_err(|error| fail(path, &error))?;
+            return Ok(Self { part: path.to_path_buf(), path: path.to_path_buf(), file });
+        }
+        if path.exists() {
+            return Err(fail(path, &"it is there already; name another file, or remove it"));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(|error| fail(&part, &error))?;
+        Ok(Self { part, path: path.to_path_buf(), file })
+    }
+
+    /// Names the file in a failure to write it.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Output(error) => {
+                let what = "the export is not whole; free space and export again";
+                Failure::Input(format!("writing {}: {error}; {what}", self.part.display()))
+            }
+            other => other,
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        if self.part == self.path {
+            return Ok(());
+        }
+        let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));
+        done.map_err(|error| self.named(Failure::Output(error)))
+    }
+}

@@ -1,0 +1,148 @@
+//! `tamis inspect`: what stands in one file of a store.
+
+use std::{io::Write, path::PathBuf, sync::Arc};
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use tamis::{Cell, Inspection, OsVfs, Vfs};
+
+use super::verify::{fault_json, fault_text, faults};
+use crate::{bytes::Formats, failure::Failure, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis inspect table store/000007.table                 properties, sections, blocks
+  tamis inspect block store/000007.table 0               entries of a block
+  tamis inspect filter store/000007.table                what filters were built
+  tamis inspect log store/000012.log --key-format hex    header, entries
+  tamis inspect manifest store/CURRENT                   every change of the manifest in force
+
+The store may be open, or too damaged to be opened. What can't be read is named with its offset, and
+the exit code is 3.";
+
+/// Show what stands in one file of a store
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InspectArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// A table: properties, sections, blocks
+    Table(FileArgs),
+    /// The entries of one block of a table
+    Block(BlockArgs),
+    /// The filters of a table or of a filter file
+    Filter(FileArgs),
+    /// A segment of the log: header and entries
+    Log(FileArgs),
+    /// A manifest, or the one that CURRENT names: every change
+    Manifest(FileArgs),
+}
+
+/// A file and how it is shown.
+#[derive(Debug, Args)]
+struct FileArgs {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    formats: Formats,
+    /// At most this many rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// As a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The same, with the number of a block.
+#[derive(Debug, Args)]
+struct BlockArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The block, from 0
+    block: usize,
+}
+
+impl InspectArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let (args, found) = match self.what {
+            What::Table(args) => {
+                let found = Inspection::of_table(&vfs, &args.file);
+                (args, found)
+            }
+            What::Block(BlockArgs { file, block }) => {
+                let found = Inspection::of_block(&vfs, &file.file, block);
+                (file, found)
+            }
+            What::Filter(args) => {
+                let found = Inspection::of_filter(&vfs, &args.file);
+                (args, found)
+            }
+            What::Log(args) => {
+                let found = Inspection::of_log(&vfs, &args.file);
+                (args, found)
+            }
+            What::Manifest(args) => {
+                let found = Inspection::of_manifest(&vfs, &args.file);
+                (args, found)
+            }
+        };
+        args.show(&found?, output)
+    }
+}
+
+impl FileArgs {
+    fn show(&self, found: &Inspection, output: &mut dyn Write) -> Result<(), Failure> {
+        let rows = found.rows.iter().take(self.limit.unwrap_or(usize::MAX));
+        if self.json {
+            let facts: Map<String, Value> =
+                found.facts.iter().map(|(name, cell)| ((*name).to_owned(), self.cell_json(cell))).collect();
+            let row = |row: &Vec<Cell>| {
+                let cells = found.columns.iter().zip(row);
+                Value::Object(cells.map(|(name, cell)| ((*name).to_owned(), self.cell_json(cell))).collect())
+            };
+            let line = json!({
+                "facts": facts, "rows": rows.map(row).collect::<Vec<_>>(),
+                "faults": found.faults.iter().map(fault_json).collect::<Vec<_>>(),
+            });
+            writeln!(output, "{line}")?;
+        } else {
+            for (name, cell) in &found.facts {
+                writeln!(output, "{name}: {}", self.cell_text(cell))?;
+            }
+            let rows = rows.map(|row| row.iter().map(|cell| self.cell_text(cell)).collect());
+            writeln!(output, "{}", terminal::table(found.columns.len(), &found.columns, rows))?;
+            for fault in &found.faults {
+                writeln!(output, "{}", fault_text(fault))?;
+            }
+        }
+        match found.faults.len() {
+            0 => Ok(()),
+            count => Err(Failure::Damage(format!("{}: {}", self.file.display(), faults(count)))),
+        }
+    }
+
+    fn cell_text(&self, cell: &Cell) -> String {
+        match cell {
+            Cell::Number(number) => number.to_string(),
+            Cell::Text(text) => text.clone(),
+            Cell::Key(key) => self.formats.key_format.show(key),
+            Cell::Value(value) => self.formats.value_format.show(value),
+            _ => "-".to_owned(),
+        }
+    }
+
+    fn cell_json(&self, cell: &Cell) -> Value {
+        match cell {
+            Cell::Number(number) => json!(number),
+            Cell::Text(text) => json!(text),
+            Cell::Key(key) => self.formats.key_format.json(key),
+            Cell::Value(value) => self.formats.value_format.json(value),
+            _ => Value::Null,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `tamis repair`: makes a damaged store open again.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tamis::{Db, LostRange, RepairReport};
+
+use super::verify::{fault_json, fault_text, faults};
+use crate::{bytes::Format, failure::Failure, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis repair store
+  tamis repair store --json
+  tamis verify store                                     only look
+
+All that can be read makes the new store. Files that are not needed go to the folder `lost` in it;
+nothing is deleted. Every range of keys is named in which writes may be lost; where deletes may be
+among them, keys that were deleted may be back. A sound store stays as it is.";
+
+/// Make a damaged store open again, and tell what may be lost
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RepairArgs {
+    /// The store's folder
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// How keys are shown
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    key_format: Format,
+    /// The report as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl RepairArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let report = Db::repair(&self.dir)?;
+        if self.json {
+            return self.show_json(&report, output);
+        }
+        if report.was_sound() {
+            return Ok(writeln!(output, "no faults; the store stays as it is")?);
+        }
+        for fault in &report.faults {
+            writeln!(output, "{}", fault_text(fault))?;
+        }
+        for left in &report.left_out {
+            writeln!(output, "{}: left out: {}", left.file.display(), left.why)?;
+        }
+        for range in &report.lost_ranges {
+            writeln!(output, "{}", self.lost_text(range))?;
+        }
+        writeln!(
+            output,
+            "{} mended: {} tables, {} of them written anew, {} entries out of the log; {} files left out",
+            faults(report.faults.len()),
+            terminal::count(report.table_count as u64),
+            terminal::count(report.written_table_count as u64),
+            terminal::count(report.log_entry_count),
+            terminal::count(report.left_out.len() as u64)
+        )?;
+        Ok(())
+    }
+
+    fn lost_text(&self, range: &LostRange) -> String {
+        let what = if range.may_lose_deletes { "writes and deletes" } else { "writes" };
+        let keyspace = match &range.keyspace {
+            Some(name) => format!("keyspace {name}"),
+            None => "any keyspace".to_owned(),
+        };
+        let lower = self.key_format.show(&range.lower);
+        let keys = match &range.upper {
+            Some(upper) => format!("from {lower:?} to {:?}", self.key_format.show(upper)),
+            None => format!("from {lower:?} on"),
+        };
+        format!("{what} may be lost: {keyspace}, {keys}: {}", range.why)
+    }
+
+    fn show_json(&self, report: &RepairReport, output: &mut dyn Write) -> Result<(), Failure> {
+        let lost = report.lost_ranges.iter().map(|range| {
+            json!({
+                "keyspace": range.keyspace,
+                "lower": self.key_format.json(&range.lower),
+                "upper": range.upper.as_ref().map(|upper| self.key_format.json(upper)),
+                "may_lose_deletes": range.may_lose_deletes,
+                "why": range.why,
+            })
+        });
+        let left = report
+            .left_out
+            .iter()
+            .map(|left| json!({ "file": left.file.display().to_string(), "why": left.why }));
+        let line = json!({
+            "sound": report.was_sound(),
+            "faults": report.faults.iter().map(fault_json).collect::<Vec<_>>(),
+            "tables": report.table_count, "written_tables": report.written_table_count,
+            "log_entries": report.log_entry_count,
+            "left_out": left.collect::<Vec<_>>(),
+            "lost_ranges": lost.collect::<Vec<_>>(),
+        });
+        Ok(writeln!(output, "{line}")?)
+    }
+}

@@ -1,0 +1,286 @@
+//! `tamis shell`: a store that stays open while commands are typed, one a line.
+//!
+//! Lines are words as a shell takes them (quotes, backslashes). On a terminal a failed line is told and the next one is
+//! asked for; lines that come from a file or a pipe end at the first that fails, which is named by its number.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, IsTerminal, Write},
+    ops::Bound,
+    path::PathBuf,
+};
+
+use clap::{Args, Parser, Subcommand};
+use rustyline::{DefaultEditor, error::ReadlineError};
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
+
+use super::stats::keyspaces_table;
+use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store::StoreArgs, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis shell store
+  tamis shell store --keyspace events --key-format u64
+  printf 'put apple red\\nscan\\n' | tamis shell store
+
+Type `help` for the commands. Lines are kept in ~/.tamis_history, or the file that TAMIS_HISTORY names;
+with an empty TAMIS_HISTORY none are kept.";
+
+/// Keep a store open and type commands
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    formats: Formats,
+}
+
+/// A line.
+#[derive(Debug, Parser)]
+#[command(multicall = true, disable_help_flag = true, disable_version_flag = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Set the value of a key
+    Put { key: OsString, value: OsString },
+    /// Show the value of a key
+    Get { key: OsString },
+    /// Delete a key
+    Delete { key: OsString },
+    /// Show entries in key order
+    Scan(ScanLine),
+    /// Count the entries of a range
+    Count {
+        #[command(flatten)]
+        range: RangeArgs,
+    },
+    /// List the keyspaces, or go to one; --create makes it
+    Keyspace {
+        name: Option<String>,
+        #[arg(long)]
+        create: bool,
+    },
+    /// Write what is in memory into tables
+    Flush,
+    /// Merge all of the keyspace into its deepest level
+    Compact,
+    /// Show levels and tables
+    Stats,
+    /// Make all writes survive the machine
+    Sync,
+    /// Leave
+    #[command(alias = "exit")]
+    Quit,
+}
+
+/// What is shown of a scan.
+#[derive(Debug, Args)]
+struct ScanLine {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// From the greatest key down
+    #[arg(long)]
+    reverse: bool,
+    /// At most this many entries
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+/// What becomes of the shell behind a line.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    End,
+}
+
+struct Shell {
+    db: Db,
+    keyspace: Keyspace,
+    formats: Formats,
+}
+
+impl ShellArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let (db, keyspace) = self.store.open_to_write()?;
+        let mut shell = Shell { db, keyspace, formats: self.formats };
+        let result = if io::stdin().is_terminal() {
+            shell.converse(output)
+        } else {
+            shell.obey(&mut io::stdin().lock(), output)
+        };
+        let Shell { db, keyspace, .. } = shell;
+        drop(keyspace);
+        db.close()?;
+        result
+    }
+}
+
+/// Where lines are kept; `None`: nowhere.
+fn history_file() -> Option<PathBuf> {
+    match std::env::var_os("TAMIS_HISTORY") {
+        Some(path) => (!path.is_empty()).then(|| path.into()),
+        None => std::env::home_dir().map(|home| home.join(".tamis_history")),
+    }
+}
+
+impl Shell {
+    /// Asks a person for lines.
+    fn converse(&mut self, output: &mut dyn Write) -> Result<(), Failure> {
+        let mut editor = DefaultEditor::new().map_err(io::Error::other)?;
+        let history = history_file();
+        if let Some(path) = &history {
+            // The first time there is none.
+            let _ = editor.load_history(path);
+        }
+        loop {
+            match editor.readline(&format!("{}> ", self.keyspace.name())) {
+                Ok(line) => {
+                    let _ = editor.add_history_entry(&line);
+                    match self.line(&line, output) {
+                        Ok(Next::End) => break,
+                        Ok(Next::GoOn) => {}
+                        Err(Failure::NotFound) => writeln!(output, "not there")?,
+                        Err(failure) => {
+                            writeln!(output, "{}", failure.message().unwrap_or_default())?;
+                        }
+                    }
+                    output.flush()?;
+                }
+                // Ctrl-C leaves the line, Ctrl-D the shell.
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => break,
+                Err(error) => return Err(io::Error::other(error).into()),
+            }
+        }
+        if let Some(path) = &history
+            && let Err(error) = editor.save_history(path)
+        {
+            eprintln!("tamis: {}: {error}; the lines are not kept", path.display());
+        }
+        Ok(())
+    }
+
+    /// Takes lines from a file or a pipe.
+    fn obey(&mut self, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), Failure> {
+        for (number, line) in (1..).zip(input.lines()) {
+            let named = |text: String| format!("line {number}: {text}");
+            let line = line.map_err(|error| Failure::Input(named(error.to_string())))?;
+            match self.line(&line, output) {
+                Ok(Next::End) => break,
+                Ok(Next::GoOn) => {}
+                Err(Failure::Usage(text)) => return Err(Failure::Usage(named(text))),
+                Err(Failure::Damage(text)) => return Err(Failure::Damage(named(text))),
+                Err(Failure::Store(error)) => return Err(Failure::Damage(named(error.to_string()))),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, output: &mut dyn Write) -> Result<Next, Failure> {
+        let words = words(line).map_err(Failure::Usage)?;
+        if words.first().is_none_or(|word| word.starts_with('#')) {
+            return Ok(Next::GoOn);
+        }
+        match Line::try_parse_from(words) {
+            Ok(Line { command }) => self.run(command, output),
+            Err(error) if !error.use_stderr() => {
+                writeln!(output, "{error}")?;
+                Ok(Next::GoOn)
+            }
+            Err(error) => Err(Failure::Usage(error.to_string().trim_end().to_owned())),
+        }
+    }
+
+    fn run(&mut self, command: Command, output: &mut dyn Write) -> Result<Next, Failure> {
+        let Formats { key_format, value_format } = self.formats;
+        let key_of = |key: &OsString| key_format.argument("the key", key);
+        match command {
+            Command::Put { key, value } => {
+                self.keyspace.put(key_of(&key)?, value_format.argument("the value", &value)?)?;
+            }
+            Command::Get { key } => match self.keyspace.get(key_of(&key)?)? {
+                Some(value) => writeln!(output, "{}", value_format.show(&value))?,
+                None => return Err(Failure::NotFound),
+            },
+            Command::Delete { key } => self.keyspace.delete(key_of(&key)?)?,
+            Command::Scan(scan) => self.scan(&scan, output)?,
+            Command::Count { range } => {
+                let mut scan = range.range(key_format)?.scan(&self.keyspace);
+                let mut count = 0;
+                while scan.advance()? {
+                    count += 1;
+                }
+                writeln!(output, "{}", terminal::count(count))?;
+            }
+            Command::Keyspace { name: None, .. } => {
+                for name in self.db.keyspace_names() {
+                    writeln!(output, "{name}")?;
+                }
+            }
+            Command::Keyspace { name: Some(name), create: true } => {
+                self.keyspace = self.db.get_or_create_keyspace(&name, KeyspaceOptions::default())?;
+            }
+            Command::Keyspace { name: Some(name), create: false } => {
+                self.keyspace = self.db.keyspace(&name)?;
+            }
+            Command::Flush => self.db.flush()?,
+            Command::Compact => {
+                self.db.compact_range(&self.keyspace, (Bound::<Vec<u8>>::Unbounded, Bound::Unbounded))?;
+            }
+            Command::Stats => writeln!(output, "{}", keyspaces_table(&self.db.statistics().keyspaces))?,
+            Command::Sync => self.db.persist(Durability::Synced)?,
+            Command::Quit => return Ok(Next::End),
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn scan(&self, line: &ScanLine, output: &mut dyn Write) -> Result<(), Failure> {
+        let Formats { key_format, value_format } = self.formats;
+        let mut scan = line.range.range(key_format)?.scan(&self.keyspace);
+        for _ in 0..line.limit {
+            let entry = if line.reverse { scan.next_back() } else { scan.next() };
+            let Some((key, value)) = entry.transpose()? else { return Ok(()) };
+            writeln!(output, "{}\t{}", key_format.show(&key), value_format.show(&value))?;
+        }
+        Ok(())
+    }
+}
+
+/// The words of a line: parted by blanks, except within quotes; a backslash takes the next character as it is.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            (_, Some(mark)) if character == mark => quote = None,
+            ('\\', None | Some('"')) => {
+                let next =
+                    characters.next().ok_or("a backslash ends the line; type what it stands before")?;
+                word.get_or_insert_default().push(next);
+            }
+            (_, Some(_)) => word.get_or_insert_default().push(character),
+            ('"' | '\'', None) => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (' ' | '\t', None) => words.extend(word.take()),
+            (_, None) => word.get_or_insert_default().push(character),
+        }
+    }
+    if let Some(mark) = quote {
+        return Err(format!("the quote {mark} is never closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests;

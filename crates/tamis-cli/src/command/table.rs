@@ -1,0 +1,150 @@
+//! `tamis build` and `tamis ingest`: tables built outside of a store, and taken into one.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tamis::{Compression, Error, KeyspaceOptions, TableWriter};
+
+use crate::{
+    bytes::Formats,
+    failure::Failure,
+    input::{self, FileFormat, InputOptions},
+    interrupt, progress,
+    store::StoreArgs,
+    terminal,
+};
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  tamis build sorted.csv prices.table
+  tamis build part.jsonl part.table --zstd 3
+  sort big.csv | tamis build - big.table --format csv --no-header
+
+Keys must come in ascending order of their bytes, each once; the first that does not is named.
+The table appears under its name when it is whole. `tamis ingest` takes it into any store.";
+
+/// Build a table out of a sorted CSV, JSON lines or binary file
+#[derive(Debug, Args)]
+#[command(after_help = BUILD_EXAMPLES)]
+pub(crate) struct BuildArgs {
+    /// The input file; `-` is standard input
+    file: PathBuf,
+    /// The table to be made
+    table: PathBuf,
+    /// The input's format; told from its name if not given
+    #[arg(long, value_enum)]
+    format: Option<FileFormat>,
+    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
+    #[arg(long, value_name = "FIELD")]
+    key_field: Option<String>,
+    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
+    #[arg(long, value_name = "FIELD")]
+    value_field: Option<String>,
+    /// CSV: the first row is an entry, too
+    #[arg(long)]
+    no_header: bool,
+    /// Compress blocks with Zstandard at this level
+    #[arg(long, value_name = "LEVEL")]
+    zstd: Option<u8>,
+    #[command(flatten)]
+    formats: Formats,
+    /// What was done as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl BuildArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let mut input = input::open(&InputOptions {
+            path: self.file.clone(),
+            format: self.format,
+            formats: self.formats,
+            key_field: self.key_field.clone(),
+            value_field: self.value_field.clone(),
+            has_header: !self.no_header,
+        })?;
+        interrupt::watch()?;
+        let compression = self.zstd.map_or(Compression::None, Compression::Zstd);
+        let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
+        let mut table = TableWriter::create(&self.table, &options)?;
+        let bar = progress::bytes(input.length);
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut count = 0_u64;
+        while input.entries.next(&mut key, &mut value)? {
+            count += 1;
+            table.put(&key, &value).map_err(|error| match error {
+                Error::InvalidArgument { .. } => {
+                    Failure::Input(format!("{}: entry {count}: {error}", self.file.display()))
+                }
+                other => Failure::Store(other),
+            })?;
+            if count.is_multiple_of(1 << 10) {
+                bar.set_position(input.position.get());
+                if interrupt::is_interrupted() {
+                    return Err(Failure::Interrupted("interrupted; no table was made".to_owned()));
+                }
+            }
+        }
+        if count == 0 {
+            let text = format!("{}: no entries; a table holds at least one", self.file.display());
+            return Err(Failure::Input(text));
+        }
+        let built = table.finish()?;
+        bar.finish_and_clear();
+        if self.json {
+            return Ok(writeln!(
+                output,
+                "{}",
+                json!({ "entries": built.entry_count, "bytes": built.bytes })
+            )?);
+        }
+        let (entries, bytes) = (terminal::count(built.entry_count), terminal::bytes(built.bytes));
+        Ok(writeln!(output, "{entries} entries, {bytes}")?)
+    }
+}
+
+const INGEST_EXAMPLES: &str = "\
+Examples:
+  tamis ingest store prices.table
+  tamis ingest store --keyspace events part1.table part2.table
+
+All tables come in as one write, newer than all before it, or none does. They are linked where that is
+possible: afterwards they may be removed, but must not be changed. Tables that overlap are refused
+together: ingest them one after the other.";
+
+/// Take tables that `tamis build` made into a store; it is made if it is not there
+#[derive(Debug, Args)]
+#[command(after_help = INGEST_EXAMPLES)]
+pub(crate) struct IngestArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The tables
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
+    /// What was done as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl IngestArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        // A wrong file name makes no store.
+        for path in &self.tables {
+            input::open_file(path)?;
+        }
+        let (db, keyspace) = self.store.open_to_write()?;
+        let report = db.ingest(&keyspace, &self.tables)?;
+        drop(keyspace);
+        db.close()?;
+        if self.json {
+            let line = json!({
+                "tables": report.table_count, "entries": report.entry_count, "bytes": report.bytes,
+                "sequence": report.sequence,
+            });
+            return Ok(writeln!(output, "{line}")?);
+        }
+        let [tables, entries] = [report.table_count as u64, report.entry_count].map(terminal::count);
+        Ok(writeln!(output, "{tables} tables with {entries} entries ({})", terminal::bytes(report.bytes))?)
+    }
+}

@@ -1,0 +1,80 @@
+//! Ranges of keys on the command line.
+
+use std::{ffi::OsString, ops::Bound};
+
+use clap::Args;
+use tamis::{Keyspace, Scan};
+
+use crate::{bytes::Format, failure::Failure};
+
+/// Which keys; without any option all of them.
+#[derive(Debug, Args)]
+pub(crate) struct RangeArgs {
+    /// From this key on
+    #[arg(long, value_name = "KEY", conflicts_with = "lower_exclusive")]
+    lower: Option<OsString>,
+    /// From the first key above this one on
+    #[arg(long, value_name = "KEY")]
+    lower_exclusive: Option<OsString>,
+    /// Up to this key, which still belongs to it
+    #[arg(long, value_name = "KEY", conflicts_with = "upper_exclusive")]
+    upper: Option<OsString>,
+    /// Up to the last key below this one
+    #[arg(long, value_name = "KEY")]
+    upper_exclusive: Option<OsString>,
+    /// Only keys that begin with these bytes
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["lower", "lower_exclusive", "upper", "upper_exclusive"])]
+    prefix: Option<OsString>,
+}
+
+impl RangeArgs {
+    pub(crate) fn range(&self, format: Format) -> Result<Range, Failure> {
+        if let Some(prefix) = &self.prefix {
+            return Ok(Range::Prefix(format.argument("--prefix", prefix)?));
+        }
+        let bound = |name: &str, inclusive: &Option<OsString>, exclusive: &Option<OsString>| match (
+            inclusive, exclusive,
+        ) {
+            (Some(key), _) => format.argument(&format!("--{name}"), key).map(Bound::Included),
+            (None, Some(key)) => format.argument(&format!("--{name}-exclusive"), key).map(Bound::Excluded),
+            (None, None) => Ok(Bound::Unbounded),
+        };
+        let lower = bound("lower", &self.lower, &self.lower_exclusive)?;
+        let upper = bound("upper", &self.upper, &self.upper_exclusive)?;
+        Ok(Range::Bounds(lower, upper))
+    }
+}
+
+/// A range of keys.
+pub(crate) enum Range {
+    Prefix(Vec<u8>),
+    Bounds(Bound<Vec<u8>>, Bound<Vec<u8>>),
+}
+
+impl Range {
+    pub(crate) fn scan(self, keyspace: &Keyspace) -> Scan {
+        match self {
+            Self::Prefix(prefix) => keyspace.prefix(&prefix),
+            Self::Bounds(lower, upper) => keyspace.range((lower, upper)),
+        }
+    }
+
+    /// The bounds; those of a prefix end before the least key that is greater than all that begin with it.
+    pub(crate) fn bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        match self {
+            Self::Bounds(lower, upper) => (lower, upper),
+            Self::Prefix(prefix) => {
+                let mut upper = prefix.clone();
+                while upper.pop_if(|last| *last == 0xFF).is_some() {}
+                let upper = match upper.last_mut() {
+                    Some(last) => {
+                        *last += 1;
+                        Bound::Excluded(upper)
+                    }
+                    None => Bound::Unbounded,
+                };
+                (Bound::Included(prefix), upper)
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What keeps stores: compact, checkpoint, export, build, ingest, repair, inspect, shell, completions; and a damaged store under
+//! every command.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::Folder;
+
+/// A store with a table and a log.
+fn store() -> Folder {
+    let folder = Folder::new();
+    let rows: String = (0..2000).map(|row| format!("key{row:06},value {row}\n")).collect();
+    folder.write("rows.csv", rows);
+    folder.ok(&["load", "store", "rows.csv", "--no-header"]);
+    folder.ok(&["put", "store", "in the log", "only"]);
+    folder
+}
+
+fn files(folder: &Folder, store: &str, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.path(store)).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    found.sort();
+    found
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the damage that is tested")]
+fn remove(path: &Path) {
+    std::fs::remove_file(path).unwrap();
+}
+
+fn flip(path: &Path, place: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn compact_drops_what_nothing_needs() {
+    let folder = store();
+    for row in 0..5 {
+        folder.ok(&["delete", "store", &format!("key{row:06}")]);
+    }
+    let message = folder.ok(&["compact", "store"]);
+    assert!(message.starts_with("tables took "), "{message}");
+    let levels = json(&folder.ok(&["stats", "store", "--json"]))["keyspaces"][0]["levels"].clone();
+    let sum =
+        |field: &str| levels.as_array().unwrap().iter().map(|l| l[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("entries"), sum("tombstones")), (1996, 0));
+    let report = json(&folder.ok(&["compact", "store", "--prefix", "key0000", "--json"]));
+    assert!(report["bytes_after"].as_u64().unwrap() > 0);
+    let message = folder.fails(3, &["compact", "nowhere"]);
+    assert!(message.contains("nowhere") && !folder.path("nowhere").exists(), "{message}");
+    assert!(folder.fails(3, &["compact", "store", "--keyspace", "none"]).contains("there are: default"));
+    folder.fails(2, &["compact", "store", "--key-format", "u64", "--lower", "many"]);
+}
+
+#[test]
+fn a_checkpoint_is_a_store_of_its_own() {
+    let folder = store();
+    let message = folder.ok(&["checkpoint", "store", "copy"]);
+    assert!(message.contains("files linked"), "{message}");
+    folder.ok(&["put", "store", "key000000", "changed"]);
+    assert_eq!(folder.ok(&["get", "copy", "key000000"]), "value 0\n");
+    assert_eq!(folder.ok(&["get", "copy", "in the log"]), "only\n");
+    folder.ok(&["verify", "copy"]);
+    let message = folder.fails(3, &["checkpoint", "store", "copy"]);
+    assert!(message.contains("new or empty"), "{message}");
+    assert!(
+        json(&folder.ok(&["checkpoint", "store", "other", "--json"]))["linked_files"].as_u64().unwrap() > 0
+    );
+    folder.fails(3, &["checkpoint", "nowhere", "third"]);
+    assert!(!folder.path("third").exists());
+}
+
+#[test]
+fn what_is_exported_loads_back_exactly() {
+    let folder = store();
+    folder.ok(&["put", "store", "--key-format", "hex", "ff00", "--value-format", "hex", "0d0a2c22"]);
+    folder.ok(&["put", "store", "quote \"and, comma", "line\nbreak"]);
+    let all = folder.ok(&["scan", "store", "--json"]);
+    for file in ["all.csv", "all.jsonl"] {
+        let message = folder.ok(&["export", "store", file]);
+        assert!(message.starts_with("2,003 entries"), "{message}");
+        assert!(!folder.path(&format!("{file}.part")).exists());
+        folder.ok(&["load", file.split_once('.').unwrap().1, file]);
+        assert_eq!(folder.ok(&["scan", file.split_once('.').unwrap().1, "--json"]), all);
+        assert!(folder.fails(4, &["export", "store", file]).contains("there already"));
+    }
+    let part = folder.ok(&[
+        "export",
+        "store",
+        "-",
+        "--format",
+        "csv",
+        "--prefix",
+        "key00000",
+        "--value-format",
+        "hex",
+    ]);
+    assert_eq!(part.lines().count(), 11);
+    assert!(part.starts_with("key,value\nkey000000,"), "{part}");
+    assert!(folder.fails(2, &["export", "store", "all.txt"]).contains("--format csv"));
+    let message = folder.fails(2, &["export", "store", "-", "--format", "csv", "--value-format", "u64"]);
+    assert!(message.contains("no 64-bit number"), "{message}");
+    folder.fails(3, &["export", "nowhere", "new.csv"]);
+    folder.fails(4, &["export", "store", "no/such/folder.csv"]);
+}
+
+#[test]
+fn a_full_disk_ends_an_export_with_4() {
+    let folder = store();
+    for words in [
+        ["export", "store", "/dev/full", "--format", "csv"].as_slice(),
+        &["export", "store", "/dev/full", "--format", "jsonl"],
+    ] {
+        let message = folder.fails(4, words);
+        assert!(message.contains("/dev/full") && message.contains("No space left"), "{message}");
+    }
+    for words in
+        [["export", "store", "-", "--format", "csv"].as_slice(), &["scan", "store"], &["stats", "store"]]
+    {
+        let mut command = folder.command(words);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command.stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{words:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("No space left"), "{output:?}");
+    }
+}
+
+#[test]
+fn built_tables_are_taken_in_whole_or_not_at_all() {
+    let folder = store();
+    folder.write("new.csv", "key,value\nkey000001,newer\nzebra,last\n");
+    assert!(folder.ok(&["build", "new.csv", "new.table"]).starts_with("2 entries"));
+    folder.ok(&["ingest", "store", "new.table"]);
+    assert_eq!(folder.ok(&["get", "store", "key000001"]), "newer\n");
+    assert_eq!(folder.ok(&["get", "store", "zebra"]), "last\n");
+    assert_eq!(json(&folder.ok(&["ingest", "fresh", "new.table", "--json"]))["entries"], 2);
+    assert_eq!(folder.ok(&["scan", "fresh", "--keys-only"]), "key000001\nzebra\n");
+
+    folder.write("unsorted.csv", "key,value\nb,1\na,2\n");
+    let message = folder.fails(4, &["build", "unsorted.csv", "unsorted.table"]);
+    assert!(message.contains("unsorted.csv: entry 2") && message.contains("ascending"), "{message}");
+    folder.write("empty.csv", "key,value\n");
+    assert!(folder.fails(4, &["build", "empty.csv", "empty.table"]).contains("no entries"));
+    folder.write("cut.jsonl", "{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"va");
+    assert!(folder.fails(4, &["build", "cut.jsonl", "cut.table"]).contains("line 2"));
+    assert!(folder.fails(3, &["build", "new.csv", "new.table"]).contains("new.table"), "it is there already");
+    for table in ["unsorted.table", "empty.table", "cut.table"] {
+        assert!(!folder.path(table).exists() && !folder.path(&format!("{table}.tmp")).exists(), "{table}");
+    }
+
+    let message = folder.fails(3, &["ingest", "store", "new.table", "new.table"]);
+    assert!(message.contains("one after the other"), "{message}");
+    let message = folder.fails(3, &["ingest", "store", "new.csv"]);
+    assert!(message.contains("new.csv"), "{message}");
+    folder.fails(4, &["ingest", "made", "missing.table"]);
+    assert!(!folder.path("made").exists());
+    let own = files(&folder, "store", "table").remove(0);
+    assert!(folder.fails(3, &["ingest", "store", name(&own)]).contains("outside of a store"));
+    std::fs::copy(folder.path("new.table"), folder.path("bad.table")).unwrap();
+    flip(&folder.path("bad.table"), 40);
+    let message = folder.fails(3, &["ingest", "store", "bad.table"]);
+    assert!(message.contains("bad.table") && message.contains("offset"), "{message}");
+    assert_eq!(folder.ok(&["get", "store", "zebra"]), "last\n");
+}
+
+#[test]
+fn a_repair_mends_and_tells() {
+    let folder = store();
+    assert_eq!(folder.ok(&["repair", "store"]), "no faults; the store stays as it is\n");
+    remove(&folder.path("store/CURRENT"));
+    assert!(folder.fails(3, &["get", "store", "key000001"]).contains("CURRENT"));
+    let message = folder.ok(&["repair", "store"]);
+    assert!(message.contains("CURRENT: ") && message.contains("1 fault mended"), "{message}");
+    assert_eq!(folder.ok(&["get", "store", "key000001"]), "value 1\n");
+    assert_eq!(folder.ok(&["get", "store", "in the log"]), "only\n");
+
+    let table = files(&folder, "store", "table").remove(0);
+    flip(&table, 5000);
+    let report = json(&folder.ok(&["repair", "store", "--json"]));
+    assert_eq!(report["sound"], false);
+    assert_eq!(report["lost_ranges"][0]["keyspace"], "default");
+    assert_eq!(report["lost_ranges"][0]["may_lose_deletes"], false);
+    assert!(
+        report["left_out"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|left| { Path::new(&folder.path(left["file"].as_str().unwrap())).exists() })
+    );
+    assert!(folder.ok(&["verify", "store"]).contains("no faults"));
+    for manifest in files(&folder, "store", "manifest") {
+        remove(&manifest);
+    }
+    let message = folder.ok(&["repair", "store"]);
+    assert!(
+        message.contains("writes and deletes may be lost: keyspace default, from \"in the log\" to"),
+        "{message}"
+    );
+    folder.ok(&["verify", "store"]);
+    assert!(folder.fails(3, &["repair", "nowhere"]).contains("nowhere"));
+}
+
+#[test]
+fn files_are_inspected_one_by_one() {
+    let folder = store();
+    let table = files(&folder, "store", "table").remove(0);
+    let shown = folder.ok(&["inspect", "table", name(&table), "--limit", "3"]);
+    assert!(shown.contains("entries: 2000") && shown.contains("keyspace: default (1)"), "{shown}");
+    let report = json(&folder.ok(&["inspect", "table", name(&table), "--json"]));
+    let blocks = report["rows"].as_array().unwrap();
+    assert_eq!(blocks.iter().map(|block| block["entries"].as_u64().unwrap()).sum::<u64>(), 2000);
+    let report = json(&folder.ok(&["inspect", "block", name(&table), "0", "--json"]));
+    assert_eq!(report["rows"][0]["key"], "key000000");
+    assert_eq!(report["rows"][0]["value"], "value 0");
+    assert!(folder.fails(3, &["inspect", "block", name(&table), "9999"]).contains("has blocks 0 to"));
+    assert!(folder.ok(&["inspect", "filter", name(&table)]).contains("filters: 1"));
+    let logs = files(&folder, "store", "log");
+    let shown: String = logs.iter().map(|log| folder.ok(&["inspect", "log", name(log), "--json"])).collect();
+    assert!(shown.contains("in the log"), "{shown}");
+    let shown = folder.ok(&["inspect", "manifest", "store/CURRENT"]);
+    assert!(shown.contains("add table") && shown.contains("create keyspace"), "{shown}");
+    let manifest = files(&folder, "store", "manifest").remove(0);
+    folder.ok(&["inspect", "manifest", name(&manifest), "--json"]);
+
+    flip(&table, 5000);
+    let message = folder.fails(3, &["inspect", "table", name(&table)]);
+    assert!(message.contains("1 fault"), "{message}");
+    assert!(folder.fails(3, &["inspect", "block", name(&table), "1"]).contains("offset 4096"));
+    folder.write("text", "nothing of ours");
+    for what in ["table", "filter", "log", "manifest"] {
+        let message = folder.fails(3, &["inspect", what, "text"]);
+        assert!(message.contains("text"), "{what}: {message}");
+        assert!(folder.fails(3, &["inspect", what, "missing"]).contains("missing"), "{what}");
+    }
+    folder.fails(2, &["inspect", "page", "text"]);
+}
+
+#[test]
+fn a_shell_takes_lines_from_a_pipe() {
+    let folder = Folder::new();
+    let script = "# fruit\nput apple red\nput 'the pear' \"green and round\"\n\nget apple\nscan\ncount --prefix the\n\
+        delete apple\nscan --reverse --limit 1\nkeyspace events --create\nput e 1\nkeyspace\nkeyspace default\n\
+        flush\ncompact\nsync\nstats\nquit\nget never\n";
+    let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    let expected =
+        "red\napple\tred\nthe pear\tgreen and round\n1\nthe pear\tgreen and round\ndefault\nevents\n";
+    assert!(run.stdout.starts_with(expected), "{}", run.stdout);
+    assert!(run.stdout.contains("L0") || run.stdout.contains("memory"), "{}", run.stdout);
+    assert_eq!(folder.ok(&["scan", "store", "--keyspace", "events"]), "e\t1\n");
+
+    for (script, code, text) in [
+        ("put a\n", 2, "line 1"),
+        ("put a 1\nfrobnicate\n", 2, "line 2"),
+        ("put 'a 1\n", 2, "never closed"),
+        ("get nothing\n", 1, ""),
+        ("keyspace none\n", 3, "none"),
+        ("put '' 1\n", 3, "the key is empty"),
+    ] {
+        let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+        assert_eq!(run.code, code, "{script}: {}", run.stderr);
+        assert!(run.stderr.contains(text), "{script}: {}", run.stderr);
+    }
+    assert_eq!(folder.ok(&["get", "store", "a"]), "1\n", "lines before a bad one are done");
+    let run = folder.tamis_with(&["shell", "store"], b"help\n");
+    assert!(run.code == 0 && run.stdout.contains("Count the entries"), "{}{}", run.stdout, run.stderr);
+}
+
+#[test]
+fn completions_are_written_for_every_shell() {
+    let folder = Folder::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = folder.ok(&["completions", shell]);
+        assert!(script.contains("checkpoint") && script.contains("inspect"), "{shell}");
+    }
+    folder.fails(2, &["completions", "tcl"]);
+}
+
+/// Whatever the damage, every command ends with a message that names the file, and none panics.
+#[test]
+fn a_damaged_store_is_told_under_every_command() {
+    let commands: [&[&str]; 12] = [
+        &["get", "store", "key000001"],
+        &["put", "store", "key", "value"],
+        &["delete", "store", "key"],
+        &["scan", "store"],
+        &["load", "store", "rows.csv"],
+        &["export", "store", "-", "--format", "csv"],
+        &["ingest", "store", "new.table"],
+        &["stats", "store"],
+        &["compact", "store"],
+        &["checkpoint", "store", "copy"],
+        &["shell", "store"],
+        &["verify", "store"],
+    ];
+    for damage in ["CURRENT", "manifest", "log", "table"] {
+        for command in commands {
+            let folder = store();
+            folder.write("new.csv", "key,value\na,1\n");
+            folder.ok(&["build", "new.csv", "new.table"]);
+            let path = match damage {
+                "CURRENT" => folder.path("store/CURRENT"),
+                "log" => files(&folder, "store", damage).pop().unwrap(),
+                kind => files(&folder, "store", kind).remove(0),
+            };
+            // Of a table the footer, so that it can't be opened.
+            let place =
+                if damage == "table" { std::fs::metadata(&path).unwrap().len() as usize - 60 } else { 20 };
+            flip(&path, place);
+            let run = folder.tamis(command);
+            let reads_no_table = damage == "table"
+                && ["put", "delete", "load", "ingest", "stats", "checkpoint", "compact", "shell"]
+                    .contains(&command[0]);
+            if reads_no_table {
+                assert!([0, 3].contains(&run.code), "{damage} {command:?}: {}", run.stderr);
+                continue;
+            }
+            assert_eq!(run.code, 3, "{damage} {command:?}: {}{}", run.stdout, run.stderr);
+            let file = path.file_name().unwrap().to_str().unwrap();
+            let told = format!("{}{}", run.stdout, run.stderr);
+            assert!(told.contains(file) && !told.contains("panicked"), "{damage} {command:?}: {told}");
+        }
+    }
+}
