@@ -43,6 +43,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["tamis", "tamis-bench", "tamis-filter", "tamis-vfs", "tamis-workload"],
         &["tamis-workload"],
     ),
+    ("tamis-bench-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
     ("tidy", &[], &[]),
 ];
 

@@ -8,6 +8,7 @@ const PLACES: &[(&str, &str)] = &[
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),
+    ("crates/tamis-bench-compare/src/store/", "stores with a C interface"),
 ];
 
 /// How many lines above an `unsafe` its reason may begin.

@@ -1,0 +1,262 @@
+//! What a run does, from the command line, and what it needs of disk and memory.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::{
+    data::ENTRY_BYTES,
+    failure::{Failure, Result},
+    pass::Limits,
+    results::Configuration,
+    state::State,
+    store::{KINDS, Kind, Settings, kind_named},
+    usage,
+    workload::{Action, WORKLOADS, Workload, workload_named},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis-bench-compare run --folder /data/compare --out main.json
+  tamis-bench-compare run --folder /data/compare --out quick.json --stores tamis,rocksdb --rounds 1 --seconds 0.5
+  tamis-bench-compare run --folder /data/compare --out direct.json --direct --entries 50000000 \\
+      --stores tamis,rocksdb,rocksdb-tuned --states settled
+
+The same command again goes on where it was interrupted; with more rounds, stores or workloads it adds them.";
+
+/// Measure the stores in alternating rounds
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RunArgs {
+    /// Where the stores are made; empty, or left by an earlier run
+    #[arg(long)]
+    folder: PathBuf,
+    /// The file of results (JSON); goes on with it if it is there
+    #[arg(long)]
+    out: PathBuf,
+    /// Stores, by name; `list` names them [default: all that go with the other options]
+    #[arg(long, value_delimiter = ',')]
+    stores: Vec<String>,
+    /// Workloads, by name; `list` names them [default: all]
+    #[arg(long, value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// States of the stores: fill, settled, compacted, unmerged [default: all]
+    #[arg(long, value_delimiter = ',')]
+    states: Vec<String>,
+    /// Threads, one run of each workload for each number
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<u64>,
+    /// Entries of a store
+    #[arg(long, default_value_t = 10_000_000)]
+    entries: u64,
+    /// Rounds; in each, every store has its turn
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Rounds of the fills, which take longest [default: as --rounds]
+    #[arg(long)]
+    fill_rounds: Option<u32>,
+    /// Seconds of a pass
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Operations of a thread in a pass: it ends with them if that is earlier
+    #[arg(long, default_value_t = 1_000_000)]
+    operations: usize,
+    /// Seconds of warming up before each pass that only reads
+    #[arg(long, default_value_t = 0.2)]
+    warm: f64,
+    /// Cache of each store in MiB [default: 512; with --direct a tenth of the data]
+    #[arg(long)]
+    cache_mib: Option<u64>,
+    /// Memtable of each store in MiB
+    #[arg(long, default_value_t = 64)]
+    memtable_mib: u64,
+    /// Past the page cache of the system, where a store can
+    #[arg(long)]
+    direct: bool,
+    /// Leave the stores in the folder when all is done
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What a run does.
+pub struct Plan {
+    /// Where the stores are made.
+    pub folder: PathBuf,
+    /// The file of results.
+    pub out: PathBuf,
+    /// The stores, in the order of the tables.
+    pub stores: Vec<&'static Kind>,
+    /// The workloads, in their order.
+    pub workloads: Vec<&'static Workload>,
+    /// The states, in their order.
+    pub states: Vec<State>,
+    /// Threads.
+    pub threads: Vec<u64>,
+    /// Rounds.
+    pub rounds: u32,
+    /// Rounds of the fills.
+    pub fill_rounds: u32,
+    /// How much is done in a pass.
+    pub limits: Limits,
+    /// What must be equal to go on.
+    pub configuration: Configuration,
+    /// Leave the stores.
+    pub is_keeping: bool,
+}
+
+/// The names given, each looked up; all of them where none are given. In the order of `all`, each once.
+fn chosen<T: Copy>(names: &[String], all: Vec<T>, name_of: fn(T) -> &'static str) -> Vec<T> {
+    all.into_iter().filter(|&one| names.is_empty() || names.iter().any(|name| name == name_of(one))).collect()
+}
+
+fn at_least_one(what: &str, value: u64) -> Result<()> {
+    if value == 0 { Err(Failure(format!("--{what} 0 measures nothing: give at least 1"))) } else { Ok(()) }
+}
+
+impl RunArgs {
+    fn stores(&self) -> Result<Vec<&'static Kind>> {
+        for name in &self.stores {
+            let kind = kind_named(name)?;
+            if self.direct && !kind.can_direct {
+                return Err(Failure(format!(
+                    "{name} cannot go past the page cache: leave it out, or --direct"
+                )));
+            }
+        }
+        let offered = KINDS
+            .iter()
+            .filter(|kind| !self.stores.is_empty() || kind.is_default && (!self.direct || kind.can_direct));
+        Ok(chosen(&self.stores, offered.collect(), |kind| kind.name))
+    }
+
+    /// The plan; fails for unknown names and for numbers that measure nothing.
+    pub fn plan(&self) -> Result<Plan> {
+        self.workloads.iter().try_for_each(|name| workload_named(name).map(|_| ()))?;
+        self.states.iter().try_for_each(|name| State::named(name).map(|_| ()))?;
+        at_least_one("entries", self.entries)?;
+        at_least_one("rounds", self.rounds.into())?;
+        at_least_one("operations", self.operations as u64)?;
+        for &count in &self.threads {
+            at_least_one("threads", count)?;
+        }
+        if !(self.seconds > 0.0 && self.warm >= 0.0) {
+            return Err(Failure::new("--seconds must be above 0 and --warm not below it"));
+        }
+        let data_bytes = self.entries * ENTRY_BYTES;
+        let cache_bytes = match self.cache_mib {
+            Some(mebibytes) => mebibytes << 20,
+            None if self.direct => data_bytes / 10,
+            None => 512 << 20,
+        };
+        Ok(Plan {
+            folder: self.folder.clone(),
+            out: self.out.clone(),
+            stores: self.stores()?,
+            workloads: chosen(&self.workloads, WORKLOADS.iter().collect(), |workload| workload.name),
+            states: chosen(&self.states, State::ALL.to_vec(), State::name),
+            threads: self.threads.clone(),
+            rounds: self.rounds,
+            fill_rounds: self.fill_rounds.unwrap_or(self.rounds),
+            limits: Limits {
+                operation_count: self.operations,
+                seconds: self.seconds,
+                warm_seconds: self.warm,
+            },
+            configuration: Configuration {
+                entries: self.entries,
+                cache_bytes,
+                memtable_bytes: self.memtable_mib << 20,
+                operations: self.operations,
+                seconds: self.seconds,
+                is_direct: self.direct,
+                commit: env!("TAMIS_COMMIT").to_owned(),
+            },
+            is_keeping: self.keep,
+        })
+    }
+}
+
+impl Plan {
+    /// The settings of a store for a state and a workload.
+    pub fn settings(&self, kind: &Kind, state: State, action: Option<Action>) -> Settings {
+        let configuration = &self.configuration;
+        let data_bytes = configuration.entries * ENTRY_BYTES;
+        let is_unmerged = state == State::Unmerged;
+        // A run is a flush of an eighth of the data: the memtable has to hold it, with what it needs beside the entries.
+        let memtable_bytes = if is_unmerged {
+            (data_bytes / 3).max(configuration.memtable_bytes)
+        } else {
+            configuration.memtable_bytes
+        };
+        Settings {
+            store: kind.name.to_owned(),
+            cache_bytes: configuration.cache_bytes,
+            memtable_bytes,
+            is_direct: configuration.is_direct,
+            is_deferred: matches!(action, Some(Action::Fill { is_deferred: true, .. })),
+            is_unmerged,
+            data_bytes_max: data_bytes,
+        }
+    }
+
+    /// Whether a store takes part in a workload of a state.
+    pub fn takes_part(&self, kind: &Kind, state: State, action: Action) -> bool {
+        let is_deferred = matches!(action, Action::Fill { is_deferred: true, .. });
+        (!is_deferred || kind.can_defer) && (state != State::Unmerged || kind.can_stay_unmerged)
+    }
+
+    /// Fails, before anything is begun, where disk or memory are too small.
+    pub fn check_needs(&self) -> Result<()> {
+        let data_bytes = self.configuration.entries * ENTRY_BYTES;
+        let mebibytes = |bytes: u64| bytes >> 20;
+        // Each store is kept while the others are measured; one more is filled beside them.
+        let spaces: f64 = self.stores.iter().map(|kind| kind.space).sum::<f64>() + 3.5;
+        let disk_need = (data_bytes as f64 * spaces) as u64;
+        let disk_free = usage::free_disk_bytes(&self.folder)? + usage::disk_bytes(&self.folder);
+        if disk_free < disk_need {
+            return Err(Failure(format!(
+                "{} entries of {} stores need {} MiB on the disk of {}, and {} MiB are free: fewer --entries, fewer --stores or another --folder",
+                self.configuration.entries,
+                self.stores.len(),
+                mebibytes(disk_need),
+                self.folder.display(),
+                mebibytes(disk_free)
+            )));
+        }
+        let own =
+            self.configuration.cache_bytes * 5 / 4 + self.configuration.memtable_bytes * 4 + (128 << 20);
+        let pages = if self.configuration.is_direct { 0 } else { data_bytes * 3 / 2 };
+        let memory_need = (own + pages) * self.stores.len() as u64;
+        let memory_free = usage::free_memory_bytes().unwrap_or(u64::MAX);
+        if memory_free < memory_need {
+            return Err(Failure(format!(
+                "{} stores with caches and page cache need {} MiB of memory, and {} MiB are free: fewer --entries, fewer --stores or a smaller --cache-mib",
+                self.stores.len(),
+                mebibytes(memory_need),
+                mebibytes(memory_free)
+            )));
+        }
+        Ok(())
+    }
+
+    /// The folder of a store's state.
+    pub fn store_folder(&self, kind: &Kind, state: State) -> PathBuf {
+        self.folder.join(kind.name).join(state.folder())
+    }
+
+    /// Fails for a folder that holds what no run made.
+    pub fn check_folder(&self) -> Result<()> {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Ok(()) };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if !KINDS.iter().any(|kind| Path::new(kind.name) == name) {
+                return Err(Failure(format!(
+                    "{} holds {}, which no run made: give an empty folder",
+                    self.folder.display(),
+                    name.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}

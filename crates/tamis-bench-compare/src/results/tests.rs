@@ -1,0 +1,55 @@
+//! Results that go on where they ended.
+
+use super::*;
+
+fn configuration(entries: u64) -> Configuration {
+    Configuration {
+        entries,
+        cache_bytes: 1,
+        memtable_bytes: 1,
+        operations: 1,
+        seconds: 1.0,
+        is_direct: false,
+        commit: "c".to_owned(),
+    }
+}
+
+const PLACE: Place = Place { state: "settled", workload: "seek", threads: 1, round: 1 };
+
+fn row(store: &str, digest: u64) -> Row {
+    let outcome = Outcome { operations: 10, seconds: 2.0, digest, ..Outcome::default() };
+    Row::new(&PLACE, store, Answer { outcome, ..Answer::default() })
+}
+
+#[test]
+fn results_go_on_and_refuse_another_configuration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("results.json");
+    let mut results = Results::open(&path, configuration(5)).expect("new results");
+    results.add(row("tamis", 7)).expect("a row");
+    let again = Results::open(&path, configuration(5)).expect("the same results");
+    assert!(again.has(&PLACE, "tamis") && !again.has(&PLACE, "redb"));
+    assert_eq!(again.rows.first().map(|row| row.rate), Some(5.0));
+    let refused = Results::open(&path, configuration(6)).expect_err("another configuration");
+    assert!(refused.0.contains("another configuration"), "{refused}");
+}
+
+#[test]
+fn different_answers_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut results =
+        Results::open(&folder.path().join("results.json"), configuration(5)).expect("new results");
+    results.add(row("tamis", 7)).expect("a row");
+    results.add(row("lmdb", 7)).expect("a row");
+    assert!(results.check_digests(&PLACE).is_ok());
+    results.add(row("redb", 8)).expect("a row");
+    assert!(results.check_digests(&PLACE).expect_err("redb differs").0.contains("redb"));
+}
+
+#[test]
+fn impossible_answers_are_refused() {
+    let outcome = Outcome { operations: 10, found: 9, ..Outcome::default() };
+    assert!(check_found("get-uniform", "tamis", outcome).is_err());
+    assert!(check_found("empty-near", "tamis", outcome).is_err());
+    assert!(check_found("seek-50", "tamis", outcome).is_ok());
+}

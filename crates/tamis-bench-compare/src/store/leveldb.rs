@@ -1,0 +1,336 @@
+//! LevelDB through its C interface, built from the sources of the crate `leveldb-sys` (1.22).
+//!
+//! It maps up to 1,000 tables of 2 MiB and passes its block cache by for those; it checks no checksum when it reads, its
+//! default. It has no call that flushes: a fill leaves its last memtable (below 64 MiB) in memory.
+
+use std::{
+    ffi::{CStr, CString, c_char},
+    path::Path,
+    ptr,
+};
+
+use leveldb_sys as ffi;
+
+use super::{Kind, Reader, Settings, Store, may_go_on};
+use crate::{
+    data::{Key, Value},
+    failure::{Failure, Result},
+    sink::Sink,
+};
+
+/// LevelDB.
+pub const KIND: Kind = Kind {
+    name: "leveldb",
+    title: "LevelDB",
+    about: "1.22, 10-bit Bloom filters, 4 KiB blocks, LRU cache; maps 1,000 tables, checks no checksums when reading (its defaults)",
+    open,
+    can_stay_unmerged: false,
+    can_defer: false,
+    can_direct: false,
+    space: 1.8,
+    is_default: true,
+};
+
+struct Level {
+    db: *mut ffi::leveldb_t,
+    cache: *mut ffi::leveldb_cache_t,
+    filter: *mut ffi::leveldb_filterpolicy_t,
+    options: *mut ffi::leveldb_options_t,
+    read: *mut ffi::leveldb_readoptions_t,
+    write: *mut ffi::leveldb_writeoptions_t,
+}
+
+// SAFETY: LevelDB's handle may be used by many threads at once; the other pointers are only read after open.
+unsafe impl Send for Level {}
+// SAFETY: as above.
+unsafe impl Sync for Level {}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        // SAFETY: each pointer came from its own constructor and is freed once; the database goes before what it uses.
+        unsafe {
+            ffi::leveldb_close(self.db);
+            ffi::leveldb_writeoptions_destroy(self.write);
+            ffi::leveldb_readoptions_destroy(self.read);
+            ffi::leveldb_options_destroy(self.options);
+            ffi::leveldb_filterpolicy_destroy(self.filter);
+            ffi::leveldb_cache_destroy(self.cache);
+        }
+    }
+}
+
+/// The error that a call left behind, freed.
+fn check(error: *mut c_char) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: LevelDB leaves a zero-terminated string that belongs to the caller.
+    let message = unsafe {
+        let message = CStr::from_ptr(error).to_string_lossy().into_owned();
+        ffi::leveldb_free(error.cast());
+        message
+    };
+    Err(Failure(format!("LevelDB: {message}")))
+}
+
+fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
+    let name = CString::new(folder.as_os_str().as_encoded_bytes())?;
+    let mut error = ptr::null_mut();
+    // SAFETY: constructors without conditions; what is set lives until the database is closed.
+    let store = unsafe {
+        let options = ffi::leveldb_options_create();
+        let cache = ffi::leveldb_cache_create_lru(settings.cache_bytes as usize);
+        let filter = ffi::leveldb_filterpolicy_create_bloom(10);
+        ffi::leveldb_options_set_create_if_missing(options, 1);
+        ffi::leveldb_options_set_write_buffer_size(options, settings.memtable_bytes as usize);
+        ffi::leveldb_options_set_cache(options, cache);
+        ffi::leveldb_options_set_filter_policy(options, filter);
+        ffi::leveldb_options_set_block_size(options, 4096);
+        ffi::leveldb_options_set_compression(options, ffi::Compression::No);
+        let read = ffi::leveldb_readoptions_create();
+        let write = ffi::leveldb_writeoptions_create();
+        let db = ffi::leveldb_open(options, name.as_ptr(), &raw mut error);
+        Level { db, cache, filter, options, read, write }
+    };
+    if let Err(failure) = check(error) {
+        // There is no database to close; the few options that stay behind are let go with the process.
+        std::mem::forget(store);
+        return Err(failure);
+    }
+    Ok(Box::new(store))
+}
+
+impl Store for Level {
+    fn reader(&self, _is_live: bool) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(LevelReader { store: self, iterator: None }))
+    }
+
+    fn put(&self, key: &Key, value: &Value) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the lengths are those of the bytes, which LevelDB copies.
+        unsafe {
+            ffi::leveldb_put(
+                self.db,
+                self.write,
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_ptr().cast(),
+                value.len(),
+                &raw mut error,
+            );
+        }
+        check(error)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        // SAFETY: null bounds stand for the ends of the key space.
+        unsafe { ffi::leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
+        Ok(())
+    }
+
+    fn shape(&self) -> String {
+        let count = |level: usize| {
+            let name = CString::new(format!("leveldb.num-files-at-level{level}")).ok()?;
+            // SAFETY: the answer is null or a zero-terminated string that belongs to the caller.
+            let text = unsafe {
+                let answer = ffi::leveldb_property_value(self.db, name.as_ptr());
+                if answer.is_null() {
+                    return None;
+                }
+                let text = CStr::from_ptr(answer).to_string_lossy().into_owned();
+                ffi::leveldb_free(answer.cast());
+                text
+            };
+            (text != "0").then(|| format!("L{level}: {text} tables"))
+        };
+        (0..7).filter_map(count).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// An iterator, freed with its owner.
+struct Position<'a> {
+    iterator: *mut ffi::leveldb_iterator_t,
+    _store: &'a Level,
+}
+
+impl Drop for Position<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `leveldb_create_iterator`, freed once, before the database.
+        unsafe { ffi::leveldb_iter_destroy(self.iterator) };
+    }
+}
+
+impl<'a> Position<'a> {
+    fn new(store: &'a Level) -> Self {
+        // SAFETY: database and options are alive.
+        let iterator = unsafe { ffi::leveldb_create_iterator(store.db, store.read) };
+        Self { iterator, _store: store }
+    }
+
+    fn is_valid(&self) -> bool {
+        // SAFETY: the iterator is alive.
+        unsafe { ffi::leveldb_iter_valid(self.iterator) != 0 }
+    }
+
+    fn seek(&mut self, key: &Key) {
+        // SAFETY: the length is that of the key, which is only read during the call.
+        unsafe { ffi::leveldb_iter_seek(self.iterator, key.as_ptr().cast(), key.len()) };
+    }
+
+    fn seek_to_end(&mut self, is_last: bool) {
+        // SAFETY: the iterator is alive.
+        unsafe {
+            if is_last {
+                ffi::leveldb_iter_seek_to_last(self.iterator);
+            } else {
+                ffi::leveldb_iter_seek_to_first(self.iterator);
+            }
+        }
+    }
+
+    /// One step; the position must be valid.
+    fn step(&mut self, is_back: bool) {
+        // SAFETY: callers step from valid positions only.
+        unsafe {
+            if is_back {
+                ffi::leveldb_iter_prev(self.iterator)
+            } else {
+                ffi::leveldb_iter_next(self.iterator)
+            }
+        }
+    }
+
+    /// The key; the position must be valid.
+    fn key(&self) -> &[u8] {
+        let mut length = 0;
+        // SAFETY: at a valid position the bytes live until the next step, which needs `&mut self`; the call writes the
+        // length through the pointer although its declaration says `const`.
+        unsafe {
+            let bytes = ffi::leveldb_iter_key(self.iterator, (&raw mut length).cast_const());
+            std::slice::from_raw_parts(bytes.cast(), length)
+        }
+    }
+
+    /// The value; the position must be valid.
+    fn value(&self) -> &[u8] {
+        let mut length = 0;
+        // SAFETY: as in `key`.
+        unsafe {
+            let bytes = ffi::leveldb_iter_value(self.iterator, (&raw mut length).cast_const());
+            std::slice::from_raw_parts(bytes.cast(), length)
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut error: *mut c_char = ptr::null_mut();
+        // SAFETY: the call writes an error through the pointer although its declaration says `const`.
+        unsafe { ffi::leveldb_iter_get_error(self.iterator, (&raw mut error).cast_const().cast()) };
+        check(error)
+    }
+
+    /// Gives `count` entries, those above `upper` left out; with `count` 0 the one key.
+    fn give(&mut self, count: usize, is_back: bool, upper: Option<&Key>, sink: &mut Sink) -> Result<usize> {
+        if count == 0 {
+            let is_valid = self.is_valid();
+            sink.key(if is_valid { self.key() } else { &[] });
+            return Ok(usize::from(is_valid));
+        }
+        let mut given = 0;
+        while given < count && self.is_valid() {
+            if upper.is_some_and(|upper| self.key() > upper.as_slice()) {
+                break;
+            }
+            if sink.is_strict {
+                sink.key(self.key());
+            }
+            sink.value(self.value());
+            given += 1;
+            if given < count {
+                self.step(is_back);
+            }
+        }
+        self.check()?;
+        Ok(given)
+    }
+}
+
+struct LevelReader<'a> {
+    store: &'a Level,
+    iterator: Option<Position<'a>>,
+}
+
+impl Reader for LevelReader<'_> {
+    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
+        let (mut error, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: lengths are those of the bytes; a found value belongs to the caller and is freed once.
+        unsafe {
+            let value = ffi::leveldb_get(
+                self.store.db,
+                self.store.read,
+                key.as_ptr().cast(),
+                key.len(),
+                &raw mut length,
+                &raw mut error,
+            );
+            if value.is_null() {
+                check(error)?;
+                return Ok(false);
+            }
+            sink.value(std::slice::from_raw_parts(value.cast(), length));
+            ffi::leveldb_free(value.cast());
+        }
+        Ok(true)
+    }
+
+    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
+        if is_fresh {
+            let mut position = Position::new(self.store);
+            position.seek(key);
+            return position.give(count, false, None, sink);
+        }
+        let position = self.iterator.get_or_insert_with(|| Position::new(self.store));
+        position.seek(key);
+        position.give(count, false, None, sink)
+    }
+
+    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
+        let position = self.iterator.get_or_insert_with(|| Position::new(self.store));
+        position.seek(key);
+        if !position.is_valid() {
+            position.seek_to_end(true);
+        } else if position.key() > key.as_slice() {
+            position.step(true);
+        }
+        position.give(count, true, None, sink)
+    }
+
+    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
+        let mut position = Position::new(self.store);
+        position.seek(lower);
+        position.give(usize::MAX, false, Some(upper), sink)
+    }
+
+    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+        let mut position = Position::new(self.store);
+        position.seek_to_end(false);
+        let mut count = 0;
+        while may_go_on(count, go_on) && position.is_valid() {
+            if sink.is_strict {
+                sink.key(position.key());
+            }
+            sink.value(position.value());
+            count += 1;
+            position.step(false);
+        }
+        position.check()?;
+        Ok(count)
+    }
+}

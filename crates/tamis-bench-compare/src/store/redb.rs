@@ -1,0 +1,192 @@
+//! redb: a copy-on-write B-tree without a log. A fill is made in transactions of ten thousand, the last of every fifty durable;
+//! any other write is a transaction of its own, not synced.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::{Kind, Reader, Settings, Store, may_go_on};
+use crate::{
+    data::{Entries, Key, Value},
+    failure::Result,
+    sink::Sink,
+};
+
+/// redb.
+pub const KIND: Kind = Kind {
+    name: "redb",
+    title: "redb",
+    about: "no log; fills in transactions of 10,000 (every fiftieth synced: space is freed then only), other writes one by one",
+    open,
+    can_stay_unmerged: false,
+    can_defer: false,
+    can_direct: false,
+    space: 3.5,
+    is_default: true,
+};
+
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("compared");
+/// Entries of a transaction of a fill.
+const BATCH_COUNT: u64 = 10_000;
+/// Of so many transactions one is synced.
+const SYNC_EVERY: u64 = 50;
+/// Of so many single writes one is synced.
+const SYNC_EVERY_WRITE: u64 = 100_000;
+
+struct Redb {
+    db: Database,
+    write_count: AtomicU64,
+}
+
+fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
+    std::fs::create_dir_all(folder)?;
+    let mut builder = Database::builder();
+    builder.set_cache_size(settings.cache_bytes as usize);
+    let db = builder.create(folder.join("redb"))?;
+    let store = Redb { db, write_count: AtomicU64::new(0) };
+    store.transaction(true, |_| Ok(()))?;
+    Ok(Box::new(store))
+}
+
+type Table<'a> = redb::Table<'a, &'static [u8], &'static [u8]>;
+
+impl Redb {
+    fn transaction(&self, is_synced: bool, write: impl FnOnce(&mut Table<'_>) -> Result<()>) -> Result<()> {
+        let mut transaction = self.db.begin_write()?;
+        transaction.set_durability(if is_synced { Durability::Immediate } else { Durability::None })?;
+        write(&mut transaction.open_table(TABLE)?)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn table(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        Ok(self.db.begin_read()?.open_table(TABLE)?)
+    }
+}
+
+impl Store for Redb {
+    fn reader(&self, is_live: bool) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(RedbReader { store: self, table: self.table()?, is_live }))
+    }
+
+    fn put(&self, key: &Key, value: &Value) -> Result<()> {
+        let count = self.write_count.fetch_add(1, Ordering::Relaxed) + 1;
+        self.transaction(count.is_multiple_of(SYNC_EVERY_WRITE), |table| {
+            table.insert(key.as_slice(), value.as_slice())?;
+            Ok(())
+        })
+    }
+
+    fn fill(&self, entries: &mut Entries) -> Result<()> {
+        let mut transaction_count = 0_u64;
+        while entries.remaining() > 0 {
+            transaction_count += 1;
+            self.transaction(transaction_count.is_multiple_of(SYNC_EVERY), |table| {
+                let mut count = 0;
+                while count < BATCH_COUNT
+                    && let Some((key, value)) = entries.advance()
+                {
+                    table.insert(key.as_slice(), value.as_slice())?;
+                    count += 1;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.transaction(true, |_| Ok(()))
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        // Its compaction only gives unused pages back.
+        Ok(())
+    }
+
+    fn shape(&self) -> String {
+        "one tree".to_owned()
+    }
+}
+
+struct RedbReader<'a> {
+    store: &'a Redb,
+    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    is_live: bool,
+}
+
+type Entry = std::result::Result<
+    (redb::AccessGuard<'static, &'static [u8]>, redb::AccessGuard<'static, &'static [u8]>),
+    redb::StorageError,
+>;
+
+/// Gives `count` entries of an iterator, or the one key.
+fn give(mut entries: impl Iterator<Item = Entry>, count: usize, sink: &mut Sink) -> Result<usize> {
+    if count == 0 {
+        let entry = entries.next().transpose()?;
+        sink.key(entry.as_ref().map_or(&[], |(key, _)| key.value()));
+        return Ok(usize::from(entry.is_some()));
+    }
+    let mut given = 0;
+    while given < count
+        && let Some(entry) = entries.next()
+    {
+        let (key, value) = entry?;
+        if sink.is_strict {
+            sink.key(key.value());
+        }
+        sink.value(value.value());
+        given += 1;
+    }
+    Ok(given)
+}
+
+impl Reader for RedbReader<'_> {
+    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
+        if self.is_live {
+            self.table = self.store.table()?;
+        }
+        let value = self.table.get(key.as_slice())?;
+        if let Some(value) = &value {
+            sink.value(value.value());
+        }
+        Ok(value.is_some())
+    }
+
+    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
+        if is_fresh {
+            self.table = self.store.table()?;
+        }
+        give(self.table.range::<&[u8]>(key.as_slice()..)?, count, sink)
+    }
+
+    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
+        give(self.table.range::<&[u8]>(..=key.as_slice())?.rev(), count, sink)
+    }
+
+    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
+        give(self.table.range::<&[u8]>(lower.as_slice()..=upper.as_slice())?, usize::MAX, sink)
+    }
+
+    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+        let mut entries = self.table.iter()?;
+        let mut count = 0;
+        while may_go_on(count, go_on)
+            && let Some(entry) = entries.next()
+        {
+            let (key, value) = entry?;
+            if sink.is_strict {
+                sink.key(key.value());
+            }
+            sink.value(value.value());
+            count += 1;
+        }
+        Ok(count)
+    }
+}

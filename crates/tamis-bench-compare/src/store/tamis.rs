@@ -1,0 +1,169 @@
+//! Tamis, with its defaults: tables are mapped; `tamis-buffered` reads them through the block cache as RocksDB does.
+
+use std::path::Path;
+
+use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, WriteBatch};
+
+use super::{Kind, Reader, Settings, Store, may_go_on};
+use crate::{
+    data::{Key, Value},
+    failure::Result,
+    sink::Sink,
+};
+
+/// Tamis as it comes.
+pub const KIND: Kind = Kind {
+    name: "tamis",
+    title: "Tamis",
+    about: "defaults: mapped tables, verified once per block; 10-bit filters; 2 workers",
+    open: |folder, settings| open(folder, settings, Access::Mapped),
+    can_stay_unmerged: true,
+    can_defer: true,
+    can_direct: true,
+    space: 1.6,
+    is_default: true,
+};
+
+/// Tamis through its block cache.
+pub const BUFFERED: Kind = Kind {
+    name: "tamis-buffered",
+    title: "Tamis, buffered",
+    about: "as Tamis, but tables are read through the block cache instead of a mapping",
+    open: |folder, settings| open(folder, settings, Access::Buffered),
+    is_default: false,
+    ..KIND
+};
+
+struct Tamis {
+    db: Db,
+    keyspace: Keyspace,
+    is_deferred: bool,
+}
+
+fn open(folder: &Path, settings: &Settings, access: Access) -> Result<Box<dyn Store>> {
+    let table_access = if settings.is_direct { Access::Direct } else { access };
+    let db = Db::open_with(
+        folder,
+        Options { cache_bytes: settings.cache_bytes, table_access, ..Options::default() },
+    )?;
+    let mut options =
+        KeyspaceOptions { memtable_bytes: settings.memtable_bytes, ..KeyspaceOptions::default() };
+    if settings.is_unmerged {
+        options.level0_runs = 64;
+    }
+    let keyspace = db.get_or_create_keyspace("compared", options)?;
+    Ok(Box::new(Tamis { db, keyspace, is_deferred: settings.is_deferred }))
+}
+
+impl Store for Tamis {
+    fn reader(&self, _is_live: bool) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(TamisReader { keyspace: &self.keyspace, scan: self.keyspace.range::<&[u8]>(..) }))
+    }
+
+    fn put(&self, key: &Key, value: &Value) -> Result<()> {
+        if self.is_deferred {
+            let mut batch = WriteBatch::new();
+            batch.put(&self.keyspace, key, value)?;
+            return Ok(self.db.write_with(batch, Durability::Deferred)?);
+        }
+        Ok(self.keyspace.put(key, value)?)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(self.db.flush()?)
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(self.db.wait_for_compactions()?)
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(self.db.compact_range::<&[u8]>(&self.keyspace, ..)?)
+    }
+
+    fn shape(&self) -> String {
+        let statistics = self.db.statistics();
+        let ours = statistics.keyspaces.iter().find(|keyspace| keyspace.name == self.keyspace.name());
+        let levels = ours.map_or(&[][..], |keyspace| &keyspace.levels);
+        let parts: Vec<String> = levels
+            .iter()
+            .enumerate()
+            .filter(|(_, level)| level.run_count > 0)
+            .map(|(number, level)| {
+                format!("L{number}: {} runs, {} tables", level.run_count, level.table_count)
+            })
+            .collect();
+        parts.join("; ")
+    }
+}
+
+struct TamisReader<'a> {
+    keyspace: &'a Keyspace,
+    scan: Scan,
+}
+
+/// Gives `count` entries from where the scan stands on, or the one key.
+fn give(scan: &mut Scan, count: usize, sink: &mut Sink) -> Result<usize> {
+    if count == 0 {
+        let found = scan.advance()?;
+        sink.key(scan.key());
+        return Ok(usize::from(found));
+    }
+    let mut given = 0;
+    while given < count && scan.advance()? {
+        if sink.is_strict {
+            sink.key(scan.key());
+        }
+        sink.value(scan.value());
+        given += 1;
+    }
+    Ok(given)
+}
+
+impl Reader for TamisReader<'_> {
+    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
+        let value = self.keyspace.get(key)?;
+        if let Some(value) = &value {
+            sink.value(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
+        if is_fresh {
+            return give(&mut self.keyspace.range(key.as_slice()..), count, sink);
+        }
+        self.scan.seek(key)?;
+        give(&mut self.scan, count, sink)
+    }
+
+    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
+        self.scan.seek_back(key)?;
+        let mut given = 0;
+        while given < count && self.scan.retreat()? {
+            if sink.is_strict {
+                sink.key(self.scan.key());
+            }
+            sink.value(self.scan.value());
+            given += 1;
+        }
+        Ok(given)
+    }
+
+    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
+        give(&mut self.keyspace.range(lower.as_slice()..=upper.as_slice()), usize::MAX, sink)
+    }
+
+    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+        let mut scan = self.keyspace.range::<&[u8]>(..);
+        let mut count = 0;
+        while may_go_on(count, go_on) && scan.advance()? {
+            if sink.is_strict {
+                sink.key(scan.key());
+            }
+            sink.value(scan.value());
+            count += 1;
+        }
+        Ok(count)
+    }
+}
