@@ -110,11 +110,10 @@ fn ranges_include_both_ends_and_scans_end_with_the_data() {
         assert_eq!(reader.range(&lower, &upper, &mut sink).expect(kind.name), 3, "{}", kind.name);
         let behind = key_of_number(last + 1);
         for is_fresh in [false, true] {
-            let forward = |reader: &mut Box<dyn Reader + '_>, key, sink: &mut Sink| {
-                reader.forward(key, 50, is_fresh, sink).expect(kind.name)
-            };
-            assert_eq!(forward(&mut reader, &key_of_number(last), &mut sink), 1, "{}", kind.name);
-            assert_eq!(forward(&mut reader, &behind, &mut sink), 0, "{}", kind.name);
+            for (key, expected) in [(key_of_number(last), 1), (behind, 0)] {
+                let given = reader.forward(&key, 50, is_fresh, &mut sink).expect(kind.name);
+                assert_eq!(given, expected, "{}", kind.name);
+            }
         }
         assert_eq!(reader.backward(&behind, 50, &mut sink).expect(kind.name), 50, "{}", kind.name);
         assert_eq!(reader.backward(&upper, 50, &mut sink).expect(kind.name), 3, "{}", kind.name);
