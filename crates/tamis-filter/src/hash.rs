@@ -74,6 +74,19 @@ impl Digester {
         self.digest(prefix) ^ length_mark(bit_count)
     }
 
+    /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes, the bits behind it in the last byte not yet
+    /// zero.
+    #[inline]
+    pub(crate) fn masked_prefix_digest(&self, bytes: &mut [u8], bit_count: u32) -> u64 {
+        let spare_bits = bit_count % 8;
+        if spare_bits != 0
+            && let Some(last) = bytes.last_mut()
+        {
+            *last &= 0xff << (8 - spare_bits);
+        }
+        self.digest(bytes) ^ length_mark(bit_count)
+    }
+
     fn digest_of_copy(&self, key: &[u8], byte_count: usize, spare_bits: u32) -> u64 {
         let mut prefix: Vec<u8> = key.iter().copied().take(byte_count).collect();
         prefix.resize(byte_count, 0);

@@ -40,6 +40,7 @@ mod key_range;
 mod key_set;
 mod probe;
 mod registry;
+pub mod rosetta;
 mod spec;
 pub mod spread;
 pub mod surf;

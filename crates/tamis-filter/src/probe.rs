@@ -163,6 +163,27 @@ impl WordMemo {
     const NONE: Self = Self { word: 0, digest: 0, bit_count: u32::MAX };
 }
 
+/// Consecutive prefixes of one length, or consecutive keys of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Bits of the prefixes, or of the keys.
+    pub(crate) bit_count: u32,
+    /// Whether they are whole keys, which have point digests.
+    pub(crate) is_key: bool,
+    /// The first of them that the range touches; of those longer than 64 bits the last 64, those before being the lower bound's.
+    pub(crate) anchor: u64,
+}
+
+/// Digests of the members of a run so far computed; 0 where one was not.
+#[derive(Debug)]
+struct RunMemo {
+    run: Run,
+    digests: Vec<u64>,
+}
+
+/// Members of a run that are remembered.
+const RUN_MAX: u64 = 1 << 12;
+
 /// A range to be looked up, and the digests of prefixes that filters asked for.
 #[derive(Debug)]
 pub struct RangeProbe<'a> {
@@ -172,6 +193,7 @@ pub struct RangeProbe<'a> {
     lower: Cell<Option<PrefixMemo>>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
     table: RefCell<Vec<WordMemo>>,
+    runs: RefCell<Vec<RunMemo>>,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
@@ -186,6 +208,7 @@ impl<'a> RangeProbe<'a> {
             lower: Cell::new(None),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
             table: RefCell::new(Vec::new()),
+            runs: RefCell::new(Vec::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -252,6 +275,46 @@ impl<'a> RangeProbe<'a> {
         digest
     }
 
+    /// The seed of the database.
+    #[inline]
+    pub(crate) const fn seed(&self) -> u64 {
+        self.digester.seed()
+    }
+
+    /// Digests of consecutive members of a run, `offset` members behind its anchor; `digest` computes the n-th of those asked
+    /// for. Those of the database's seed are remembered for the next filter; `foreign` is the digester of another one.
+    #[inline]
+    pub(crate) fn run_digests(
+        &self,
+        foreign: Option<&Digester>,
+        run: Run,
+        offset: u64,
+        digests: &mut [u64],
+        mut digest: impl FnMut(&Digester, u64) -> u64,
+    ) {
+        let end = offset.saturating_add(digests.len() as u64);
+        let mut runs = self.runs.borrow_mut();
+        let memo = match foreign {
+            None if end <= RUN_MAX => Some(memo_of(&mut runs, run, end as usize)),
+            _ => None,
+        };
+        let Some(memo) = memo.and_then(|memo| memo.get_mut(offset as usize..)) else {
+            let digester = foreign.unwrap_or(self.digester);
+            self.add_digests(digests.len() as u32);
+            digests.iter_mut().zip(0..).for_each(|(target, number)| *target = digest(digester, number));
+            return;
+        };
+        let mut computed = 0;
+        for ((target, known), number) in digests.iter_mut().zip(memo).zip(0..) {
+            if *known == 0 {
+                *known = digest(self.digester, number);
+                computed += 1;
+            }
+            *target = *known;
+        }
+        self.add_digests(computed);
+    }
+
     /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is remembered, too.
     pub fn lower_prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
         let lower = self.range.lower_bytes();
@@ -284,6 +347,19 @@ impl<'a> RangeProbe<'a> {
     pub fn add_digests(&self, count: u32) {
         self.digest_count.set(self.digest_count.get().saturating_add(count));
     }
+}
+
+/// The memo of a run, with room for so many members.
+fn memo_of(runs: &mut Vec<RunMemo>, run: Run, count: usize) -> &mut [u64] {
+    let index = runs.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
+        runs.push(RunMemo { run, digests: Vec::new() });
+        runs.len() - 1
+    });
+    let Some(memo) = runs.get_mut(index) else { return &mut [] };
+    if memo.digests.len() < count {
+        memo.digests.resize(count, 0);
+    }
+    &mut memo.digests
 }
 
 #[cfg(test)]

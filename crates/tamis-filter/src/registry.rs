@@ -8,6 +8,7 @@ use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
 use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
 use crate::fuse::{FuseBuilder, FuseFilter};
+use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::spec::Parameters;
 use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
@@ -38,11 +39,13 @@ pub enum Family {
     SurfReal = 9,
     /// Succinct range filter with both.
     SurfMixed = 10,
+    /// Bloom filters of binary prefixes; for ranges and points.
+    Rosetta = 11,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::CacheLocal,
         Self::Standard,
         Self::Prefix,
@@ -53,6 +56,7 @@ impl Family {
         Self::SurfHash,
         Self::SurfReal,
         Self::SurfMixed,
+        Self::Rosetta,
     ];
 
     /// The name on the command line and in statistics.
@@ -68,6 +72,7 @@ impl Family {
             Self::SurfHash => "surf-hash",
             Self::SurfReal => "surf-real",
             Self::SurfMixed => "surf-mixed",
+            Self::Rosetta => "rosetta",
         }
     }
 
@@ -87,6 +92,9 @@ impl Family {
             Self::SurfReal => "points and ranges: succinct trie with key bits; bits=N (no budget needed)",
             Self::SurfMixed => {
                 "points and ranges: succinct trie with both; hash=N, real=N (no budget needed)"
+            }
+            Self::Rosetta => {
+                "ranges and points: Bloom filters of binary prefixes, by the sample; strategy=least-cost|single|first-cut|optimised|variable|hybrid, probe-cost=NS, read-cost=NS, probe-cap=N"
             }
         }
     }
@@ -125,6 +133,7 @@ impl Family {
             Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed => {
                 Box::new(SurfBuilder::with_parameters(self, parameters, seed)?)
             }
+            Self::Rosetta => Box::new(RosettaBuilder::with_parameters(parameters, seed)?),
         })
     }
 }
@@ -151,6 +160,8 @@ pub enum AnyFilter<D> {
     Fuse(FuseFilter<D>),
     /// [`Family::Surf`] and its variants
     Surf(SurfFilter<D>),
+    /// [`Family::Rosetta`].
+    Rosetta(RosettaFilter<D>),
 }
 
 impl<D: AsRef<[u8]>> AnyFilter<D> {
@@ -167,6 +178,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
                 Self::Surf(SurfFilter::open(envelope, bytes)?)
             }
+            Family::Rosetta => Self::Rosetta(RosettaFilter::open(envelope, bytes)?),
         })
     }
 
@@ -179,6 +191,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Elastic(_) => Family::Elastic,
             Self::Fuse(_) => Family::Fuse,
             Self::Surf(filter) => filter.family(),
+            Self::Rosetta(_) => Family::Rosetta,
         }
     }
 }
@@ -192,6 +205,7 @@ macro_rules! each {
             AnyFilter::Elastic($filter) => $answer,
             AnyFilter::Fuse($filter) => $answer,
             AnyFilter::Surf($filter) => $answer,
+            AnyFilter::Rosetta($filter) => $answer,
         }
     };
 }

@@ -26,6 +26,9 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
             FilterSpec::new(Family::SurfReal).with("bits", "16"),
             FilterSpec::new(Family::SurfReal).with("bits", "64"),
             FilterSpec::new(Family::SurfMixed).with("hash", "3").with("real", "13"),
+            FilterSpec::new(Family::Rosetta).with("strategy", "variable"),
+            FilterSpec::new(Family::Rosetta).with("strategy", "first-cut").with("probe-cap", "20"),
+            FilterSpec::new(Family::Rosetta).with("read-cost", "100"),
         ])
         .collect()
 }

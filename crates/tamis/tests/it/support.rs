@@ -33,7 +33,7 @@ pub(crate) fn inline_options() -> Options {
 }
 
 /// One row for each family that a table can have, and some that stand together: no answer depends on them.
-pub(crate) const FILTERS: [&str; 12] = [
+pub(crate) const FILTERS: [&str; 14] = [
     "cache-local@10",
     "bloom@8",
     "prefix-bloom:bits=16@10",
@@ -45,6 +45,8 @@ pub(crate) const FILTERS: [&str; 12] = [
     "surf-hash:bits=4",
     "surf-real:bits=8",
     "surf-mixed:hash=2,real=4",
+    "rosetta@12",
+    "cache-local@4 rosetta:strategy=variable,probe-cap=64@16",
     "cache-local@4 surf-real@20 prefix-bloom:bits=24@6",
 ];
 

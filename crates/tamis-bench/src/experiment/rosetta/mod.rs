@@ -1,6 +1,18 @@
-//! Experiments of the group rosetta: Rosetta.
+//! Experiments of the group rosetta: Rosetta, by the figures of its paper.
+
+mod bits_and_data;
+mod inputs;
+mod points;
+mod strategies;
+mod strings;
 
 use crate::Definition;
 
 /// The group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[];
+pub(super) const EXPERIMENTS: &[&Definition] = &[
+    &strategies::FIGURE_4,
+    &points::FIGURE_7,
+    &bits_and_data::FIGURE_8,
+    &strings::FIGURE_10,
+    &bits_and_data::FIGURE_11,
+];

@@ -1,0 +1,83 @@
+//! Figure 4: rate and probes of the ways to give bits to levels, by the size of ranges.
+
+use tamis_workload::KeySet as IntegerSet;
+
+use super::inputs::{Integers, Place};
+use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
+
+/// The paper's three, its first cut, and ours at default prices and where probes cost nothing.
+const FAMILIES: [&str; 6] = [
+    "rosetta:strategy=single",
+    "rosetta:strategy=optimised",
+    "rosetta:strategy=variable",
+    "rosetta:strategy=first-cut",
+    "rosetta",
+    "rosetta:probe-cost=0",
+];
+
+/// The experiment.
+pub(super) const FIGURE_4: Definition = Definition {
+    name: "rosetta-figure-4",
+    title: "Rosetta: rate and probes by strategy and size of ranges",
+    source: "Rosetta, Figure 4",
+    about: "Uniform 64-bit keys, 10 bits a key, empty ranges right behind a key, where only deep levels help. In the paper the single level has the best rate at all sizes, and from 32 keys on clearly the most probes; ours stands at the better end of both.",
+    points,
+    measure,
+    plots: &[
+        Plot {
+            name: "rate",
+            title: "False positives by size of ranges",
+            x: "range_size",
+            y: "fpr",
+            series: "family",
+            x_axis: Axis::Log,
+            y_axis: Axis::Log,
+            ..Plot::NEW
+        },
+        Plot {
+            name: "probes",
+            title: "Probes a query by size of ranges",
+            x: "range_size",
+            y: "probes_per_query",
+            series: "family",
+            x_axis: Axis::Log,
+            y_axis: Axis::Log,
+            ..Plot::NEW
+        },
+        Plot {
+            name: "time",
+            title: "Nanoseconds a query by size of ranges",
+            x: "range_size",
+            y: "query_ns",
+            series: "family",
+            x_axis: Axis::Log,
+            y_axis: Axis::Log,
+            ..Plot::NEW
+        },
+    ],
+    paper: &[],
+};
+
+fn points(size: Size) -> Vec<Point> {
+    let key_count: u64 = size.pick(3000, 1_000_000, 10_000_000);
+    let sizes: &[u64] =
+        size.pick(&[2, 32, 512], &[2, 8, 32, 128, 512], &[2, 4, 8, 16, 32, 64, 128, 256, 512]);
+    let point = |range_size: u64, family: &'static str| {
+        Point::new()
+            .with("range_size", range_size)
+            .with("family", family)
+            .with("bits", 10.0)
+            .with("keys", key_count)
+    };
+    sizes.iter().flat_map(|size| FAMILIES.map(|family| point(*size, family))).collect()
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let integers = Integers {
+        set: IntegerSet::Uniform,
+        key_count: point.integer("keys")? as usize,
+        place: Place::Correlated,
+        range_size: point.integer("range_size")?,
+    };
+    integers.measure(point, context)
+}

@@ -1,0 +1,106 @@
+//! Spans hold every key of the range at every depth; those of short integers nothing else.
+
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::ops::Bound;
+
+use super::Bounds;
+use crate::rosetta::walk::node_of_key;
+use crate::{KeyRange, Upper};
+
+/// All strings of up to four of some bytes.
+fn strings() -> Vec<Vec<u8>> {
+    let mut strings = vec![vec![]];
+    let mut start = 0;
+    for _ in 0..3 {
+        let end = strings.len();
+        for index in start..end {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut next = strings[index].clone();
+                next.push(byte);
+                strings.push(next);
+            }
+        }
+        start = end;
+    }
+    strings
+}
+
+fn ranges(strings: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
+    let mut ranges = vec![KeyRange::ALL];
+    for lower in strings.iter().step_by(3) {
+        for upper in strings.iter().step_by(2) {
+            for lower in [Bound::Included(lower.as_slice()), Bound::Excluded(lower)] {
+                for upper in [Upper::Included(upper.as_slice()), Upper::Excluded(upper), Upper::Prefix(upper)]
+                {
+                    ranges.push(KeyRange { lower, upper });
+                }
+            }
+        }
+    }
+    ranges
+}
+
+#[test]
+fn every_key_of_a_range_lies_in_its_span_at_every_depth() {
+    let strings = strings();
+    for range in ranges(&strings) {
+        let bounds = Bounds::new(&range, 0);
+        for key in strings.iter().filter(|key| range.contains(key)) {
+            let bounds = bounds.expect("some key lies in the range");
+            for depth in [1, 7, 8, 9, 16, 20, 24, 64, 72, 80] {
+                let Some((first, last)) = bounds.span(depth) else { continue };
+                let node = node_of_key(key, depth);
+                assert!((first..=last).contains(&node), "{range:?} {key:?} {depth}: {first} {last} {node}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_excluded_bound_takes_its_node_along() {
+    let range = KeyRange { lower: Bound::Included(b"ab"), upper: Upper::Excluded(b"ac") };
+    let bounds = Bounds::new(&range, 0).expect("strings lie in it");
+    assert_eq!(bounds.span(16), Some((0x6162, 0x6162)));
+    assert_eq!(
+        bounds.span(72),
+        Some((
+            u64::from_be_bytes(*b"b\0\0\0\0\0\0\0"),
+            u64::from_be_bytes(*b"b\xff\xff\xff\xff\xff\xff\xff")
+        ))
+    );
+}
+
+#[test]
+fn keys_of_one_length_are_exact_at_both_ends() {
+    let strings = strings();
+    for length in [1_usize, 2] {
+        let keys: Vec<Vec<u8>> = (0..1_u32 << (8 * length))
+            .step_by(if length == 1 { 1 } else { 13 })
+            .chain([0x00ff, 0x0100, 0xff00, 0xffff].into_iter().filter(|_| length == 2))
+            .map(|number| number.to_be_bytes()[4 - length..].to_vec())
+            .collect();
+        for range in ranges(&strings) {
+            let inside = || keys.iter().filter(|key| range.contains(key));
+            let bounds = Bounds::new(&range, length as u32);
+            let Some(Bounds::Words { lower, upper, .. }) = bounds else {
+                assert_eq!(inside().count(), 0, "{range:?}");
+                continue;
+            };
+            let number = |key: &Vec<u8>| key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            assert!(inside().all(|key| (lower..=upper).contains(&number(key))), "{range:?}");
+            let taken = keys.iter().filter(|key| (lower..=upper).contains(&number(key)));
+            assert_eq!(taken.count(), inside().count(), "{range:?} {lower} {upper}");
+        }
+    }
+}
+
+#[test]
+fn bounds_tell_how_far_they_share_bits_with_keys() {
+    let key = |number: u64| number.to_be_bytes();
+    let range = (key(0x1000), key(0x1003));
+    let bounds = Bounds::new(&KeyRange::closed(&range.0, &range.1), 8).expect("keys lie in it");
+    assert_eq!(bounds.shared_bits([Some(&key(0x0fff)), Some(&key(0x1004))]), (61, 61));
+    let bounds = Bounds::new(&KeyRange::closed(b"abc", b"abd"), 0).expect("strings lie in it");
+    assert_eq!(bounds.shared_bits([Some(b"abb"), Some(b"abda")]), (23, 25));
+}

@@ -1,0 +1,372 @@
+//! Builds Rosettas: keeps the keys, chooses the levels, sets their bits.
+
+use std::sync::Arc;
+
+use tamis_bits::key_head;
+
+use super::counters::Usage;
+use super::keys::{Keys, PrefixCounts};
+use super::layout::{ENTRY_BYTES, FULL_DEPTH, Level, Spread};
+use super::level::sibling_bits;
+use super::model::{BITS_MIN, Model, Share, Unseen};
+use super::reader::NO_PREDICTION;
+use super::sample::{self, Case, Invented};
+use super::search::{Problem, possible_depths};
+use super::strategy::{Options, Prices, Strategy};
+use super::{LEVELS_MAX, allocate, decompose};
+use crate::bloom::empty_filter;
+use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
+use crate::spec::Parameters;
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, Samples, remix};
+
+/// Bytes that a filter may have beyond its bits per key.
+const BUDGET_SLACK_BYTES: u64 = 128;
+
+/// Queries that the search looks at, for each depth that they share with keys; the predicted rate is that of all.
+const SEARCH_CASES: usize = 14;
+
+/// The same for a table of few keys, and how many those are.
+const SMALL_SEARCH_CASES: usize = 2;
+const SMALL_KEYS: usize = 4000;
+
+/// Builder of [`Family::Rosetta`]. Parameters `strategy`, `probe-cost`, `read-cost`, `probe-cap`.
+#[derive(Debug)]
+pub struct RosettaBuilder {
+    options: Options,
+    digester: Digester,
+    pub(super) keys: Keys,
+    usage: Option<Usage>,
+    /// The design of [`FilterBuilder::design`], with the budget and the print of the samples it was made for.
+    chosen: Option<(Budget, u64, Plan)>,
+}
+
+/// What the model decided.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) shares: Vec<Share>,
+    pub(super) predicted: Option<f64>,
+    counts: Arc<PrefixCounts>,
+}
+
+impl RosettaBuilder {
+    /// A builder whose digests have this seed.
+    pub fn new(strategy: Strategy, prices: Prices, seed: u64) -> Self {
+        let options = Options { strategy, prices };
+        Self { options, digester: Digester::new(seed), keys: Keys::new(), usage: None, chosen: None }
+    }
+
+    pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
+        let options = Options::from_parameters(parameters)?;
+        Ok(Self::new(options.strategy, options.prices, seed))
+    }
+
+    /// What filters of these keys were asked before: taken where there are no samples.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.chosen = None;
+        self.usage = Some(usage);
+    }
+
+    /// Takes a design as if it had been chosen.
+    #[cfg(test)]
+    pub(super) fn set_plan(&mut self, bits_per_key: f64, shares: Vec<Share>) {
+        let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
+        let counts = Arc::new(PrefixCounts::new(&self.keys));
+        let print = self.print_of(Samples::NONE);
+        self.chosen = Some((budget, print, Plan { shares, predicted: None, counts }));
+    }
+
+    /// The levels for so many bits of all keys.
+    pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
+        let counts = PrefixCounts::new(&self.keys);
+        let mut cases = sample::cases(&self.keys, samples.queries);
+        let from_usage = self.usage.as_ref().filter(|_| cases.is_empty());
+        cases.extend(from_usage.iter().flat_map(|usage| sample::cases_of_usage(&self.keys, usage)));
+        let has_samples = !cases.is_empty();
+        let invented =
+            if sample::is_enough(cases.len()) { Invented::default() } else { Invented::new(&self.keys) };
+        let ranges = invented.ranges();
+        let known = cases.len();
+        cases.extend(sample::cases(&self.keys, &ranges));
+        sample::smooth(&mut cases);
+        let problem = self.problem(&counts, &cases, bits);
+        let shares = match self.options.strategy {
+            Strategy::LeastCost => problem.solve(),
+            strategy => published(&problem, strategy, &cases),
+        };
+        if has_samples {
+            cases.truncate(known);
+        }
+        let predicted = self.predicted(&counts, &shares, &cases);
+        Plan { shares, predicted, counts: Arc::new(counts) }
+    }
+
+    /// What the search is given.
+    pub(super) fn problem<'a>(&self, counts: &'a PrefixCounts, cases: &[Case<'a>], bits: f64) -> Problem<'a> {
+        let key_bits = self.keys.key_bytes() * 8;
+        let is_small = self.keys.len() < SMALL_KEYS;
+        let case_count = if is_small { SMALL_SEARCH_CASES } else { SEARCH_CASES };
+        Problem {
+            cases: sample::thinned(cases, case_count),
+            counts,
+            key_bits,
+            bits,
+            unseen: Unseen::new(cases),
+            prices: self.options.prices,
+            depths: possible_depths(counts, key_bits, sample::depth_of_use(cases)),
+            is_small,
+        }
+    }
+
+    fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[Case<'_>]) -> Option<f64> {
+        let key_bits = self.keys.key_bytes() * 8;
+        let cap = self.options.prices.probe_cap;
+        let model = Model::new(shares, counts, key_bits, Unseen::new(cases), cap);
+        (!cases.is_empty()).then(|| model.expected(cases).rate)
+    }
+
+    /// Tells samples apart.
+    fn print_of(&self, samples: Samples<'_>) -> u64 {
+        let digest = |key: &[u8]| self.digester.digest(key);
+        samples.queries.iter().fold(samples.queries.len() as u64, |print, range| {
+            let upper = range.upper_bytes().map_or(1, digest);
+            remix(print ^ digest(range.lower_bytes()), upper)
+        })
+    }
+
+    fn insert(&self, level: &Level, payload: &mut [u8]) {
+        let end = level.offset.saturating_add(level.byte_count as usize);
+        let Some(bits) = payload.get_mut(level.offset..end) else { return };
+        match self.keys.words() {
+            Some(words) if level.depth == FULL_DEPTH => {
+                for word in words {
+                    level.insert(bits, self.digester.digest(&word.to_be_bytes()), 0);
+                }
+            }
+            Some(words) => {
+                let mut prefixes = Prefixes::new(level, &self.digester);
+                words.iter().for_each(|word| prefixes.insert_word(*word, bits));
+            }
+            None if level.depth == FULL_DEPTH => {
+                self.keys.for_each(|key| level.insert(bits, self.digester.digest(key), 0));
+            }
+            None if level.depth <= 64 => {
+                let mut prefixes = Prefixes::new(level, &self.digester);
+                self.keys.for_each(|key| prefixes.insert_word(key_head(key), bits));
+            }
+            None => self.insert_long(level, bits),
+        }
+    }
+
+    /// Prefixes longer than 64 bits, in whole bytes.
+    fn insert_long(&self, level: &Level, bits: &mut [u8]) {
+        let length = level.depth as usize / 8;
+        let sibling_mask = (1 << sibling_bits(level.depth)) - 1;
+        let (mut prefix, mut before): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+        self.keys.for_each(|key| {
+            prefix.clear();
+            prefix.extend(key.iter().copied().take(length));
+            prefix.resize(length, 0);
+            if prefix == before {
+                return;
+            }
+            before.clone_from(&prefix);
+            let sibling = u64::from(prefix.last().copied().unwrap_or(0)) & sibling_mask;
+            let digest =
+                self.digester.masked_prefix_digest(&mut prefix, level.depth - sibling_bits(level.depth));
+            level.insert(bits, digest, sibling);
+        });
+    }
+}
+
+/// Sets the bits of distinct prefixes of sorted keys; siblings are hashed once.
+struct Prefixes<'a> {
+    level: &'a Level,
+    digester: &'a Digester,
+    node: Option<u64>,
+    group: Option<(u64, u64)>,
+}
+
+impl<'a> Prefixes<'a> {
+    const fn new(level: &'a Level, digester: &'a Digester) -> Self {
+        Self { level, digester, node: None, group: None }
+    }
+
+    #[inline]
+    fn insert_word(&mut self, word: u64, bits: &mut [u8]) {
+        let depth = self.level.depth;
+        let node = word >> (64 - depth);
+        if self.node == Some(node) {
+            return;
+        }
+        self.node = Some(node);
+        let sibling_bits = sibling_bits(depth);
+        let group = node >> sibling_bits;
+        let digest = match self.group {
+            Some((known, digest)) if known == group => digest,
+            _ => self.digester.word_prefix_digest(word, depth - sibling_bits),
+        };
+        self.group = Some((group, digest));
+        self.level.insert(bits, digest, self.level.sibling(node));
+    }
+}
+
+/// The levels of one of the paper's strategies: all depths from the deepest up to that of the longest ranges.
+pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Case<'_>]) -> Vec<Share> {
+    let bottom = if problem.key_bits == 0 {
+        // The depth at which nearly all keys differ.
+        let is_deep = |depth: &u32| problem.counts.at(*depth) as f64 >= 0.99 * problem.counts.keys() as f64;
+        (1..64).find(is_deep).unwrap_or(64)
+    } else {
+        problem.key_bits
+    };
+    // Beyond 64 bits levels end at whole bytes.
+    let unit = if bottom > 64 { 8 } else { 1 };
+    let ranges = cases.iter().filter_map(|case| {
+        let (first, last) = case.bounds.span(bottom)?;
+        Some((first, last, case.weight))
+    });
+    let mean = decompose::mean_counts(ranges);
+    let level_max = (LEVELS_MAX - 1).min(((bottom - 1) / unit) as usize);
+    let mut counts = vec![0.0; (mean.len().div_ceil(unit as usize)).clamp(1, level_max + 1)];
+    let top = counts.len() - 1;
+    for (level, count) in mean.iter().enumerate() {
+        // An interval between two levels, or above all, is its nodes at the next one below.
+        let target = (level / unit as usize).min(top);
+        let nodes = 2.0_f64.powi((level - target * unit as usize).min(12) as i32);
+        if let Some(sum) = counts.get_mut(target) {
+            *sum += count * nodes;
+        }
+    }
+    let mut shares: Vec<Share> = (0..counts.len() as u32)
+        .map(|level| {
+            let is_full = level == 0 && problem.key_bits != 0;
+            problem.share((!is_full).then(|| bottom - level * unit), 0.0)
+        })
+        .collect();
+    let prefixes: Vec<f64> = shares.iter().map(|share| share.prefix_count(problem.counts) as f64).collect();
+    let frequencies = allocate::frequencies(&counts);
+    let short = |case: &&Case<'_>| {
+        case.bounds.span(bottom).is_some_and(|(first, last)| last.wrapping_sub(first) < 16)
+    };
+    let is_short = cases.iter().filter(short).count() * 2 >= cases.len();
+    let bits = match strategy {
+        Strategy::FirstCut => allocate::first_cut(&prefixes, problem.bits),
+        Strategy::Optimised => allocate::optimised(&frequencies, &prefixes, problem.bits),
+        Strategy::Variable => allocate::variable(&frequencies, &prefixes, problem.bits),
+        Strategy::Hybrid if !is_short => allocate::variable(&frequencies, &prefixes, problem.bits),
+        Strategy::Hybrid | Strategy::Single | Strategy::LeastCost => {
+            allocate::single(counts.len(), problem.bits)
+        }
+    };
+    shares.iter_mut().zip(bits).for_each(|(share, bits)| share.bits = bits);
+    shares.retain(|share| share.bits >= BITS_MIN);
+    for share in &mut shares {
+        if !share.is_full && share.filter(problem.counts).probe_count == 1 {
+            share.spread = Spread::Line;
+        }
+    }
+    shares
+}
+
+/// The levels of shares in so many bytes, directory included: lines first, since they lie at multiples of 64. What rounding
+/// leaves over goes to the largest level.
+pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> Vec<Level> {
+    let mut shares: Vec<Share> = shares.to_vec();
+    loop {
+        let directory = (shares.len() * ENTRY_BYTES) as u64;
+        let body = bytes.saturating_sub(directory);
+        let total: f64 = shares.iter().map(|share| share.bits).sum();
+        let scale = if total > 0.0 { (body as f64 * 8.0 / total).min(1.0) } else { 0.0 };
+        let unit = |share: &Share| if share.spread == Spread::Line { 64 } else { 8 };
+        let size = |share: &Share| ((share.bits * scale / 8.0) as u64) / unit(share) * unit(share);
+        // A level without a byte is none.
+        if let Some(index) = shares.iter().position(|share| size(share) == 0) {
+            shares.remove(index);
+            continue;
+        }
+        shares.sort_by_key(|share| (share.spread != Spread::Line, share.depth, share.is_full));
+        let mut sizes: Vec<u64> = shares.iter().map(size).collect();
+        let rest = body.saturating_sub(sizes.iter().sum());
+        let largest = (0..shares.len()).max_by_key(|index| sizes.get(*index).copied());
+        if let Some(index) = largest
+            && let (Some(share), Some(size)) = (shares.get(index), sizes.get_mut(index))
+        {
+            *size += rest / unit(share) * unit(share);
+        }
+        let mut offset = 0;
+        let place = |(share, byte_count): (&Share, u64)| {
+            let prefix_count = share.prefix_count(counts);
+            let resized = Share { bits: byte_count as f64 * 8.0, ..*share };
+            let level = Level {
+                depth: if share.is_full { FULL_DEPTH } else { share.depth },
+                spread: share.spread,
+                probe_count: resized.filter(counts).probe_count,
+                offset,
+                byte_count,
+                prefix_count,
+            };
+            offset += byte_count as usize;
+            level
+        };
+        return shares.iter().zip(sizes).map(place).collect();
+    }
+}
+
+impl FilterBuilder for RosettaBuilder {
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.chosen = None;
+        self.keys.push(key)
+    }
+
+    fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
+        let bits_per_key = budget.require(Family::Rosetta.name())?;
+        if self.keys.len() > 0 {
+            let plan = self.plan(self.keys.len() as f64 * bits_per_key, samples);
+            self.chosen = Some((budget, self.print_of(samples), plan));
+        }
+        Ok(())
+    }
+
+    fn key_count(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.keys.memory_bytes()
+    }
+
+    fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+        let bits_per_key = budget.require(Family::Rosetta.name())?;
+        let bits = self.keys.len() as f64 * bits_per_key;
+        let (levels, predicted) = if self.keys.len() == 0 {
+            (Vec::new(), None)
+        } else {
+            let plan = match &self.chosen {
+                Some((known, print, plan)) if *known == budget && *print == self.print_of(samples) => {
+                    plan.clone()
+                }
+                _ => self.plan(bits, samples),
+            };
+            let bytes = (bits / 8.0) as u64 + BUDGET_SLACK_BYTES - ENVELOPE_BYTES as u64;
+            (laid_out(&plan.shares, &plan.counts, bytes), plan.predicted)
+        };
+        let body: u64 = levels.iter().map(|level| level.byte_count).sum();
+        let mut filter = empty_filter(body + (levels.len() * ENTRY_BYTES) as u64)?;
+        if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
+            levels.iter().for_each(|level| self.insert(level, payload));
+            let directory = payload.get_mut(body as usize..).unwrap_or_default();
+            let entries = levels.iter().flat_map(Level::encode);
+            directory.iter_mut().zip(entries).for_each(|(target, source)| *target = source);
+        }
+        let mut parameters = [0; PARAMETER_BYTES];
+        set_parameter(&mut parameters, 0, [levels.len() as u8, self.options.strategy as u8]);
+        set_parameter(&mut parameters, 2, (self.keys.key_bytes() as u16).to_le_bytes());
+        let predicted = predicted.map_or(NO_PREDICTION, |rate| rate.clamp(0.0, 1.0) as f32);
+        set_parameter(&mut parameters, 4, predicted.to_le_bytes());
+        set_parameter(&mut parameters, 8, self.options.prices.probe_cap.to_le_bytes());
+        let seed = self.digester.seed();
+        Envelope::new(Family::Rosetta, seed, self.keys.len() as u64, parameters).seal(&mut filter);
+        Ok(filter)
+    }
+}

@@ -1,0 +1,238 @@
+//! What a filter was asked and how it ended; always on.
+//!
+//! Counts are kept in a few stripes, so that threads seldom write the same line: a query takes the stripe that the address of
+//! its probe, which lies on its thread's stack, happens to mean. The stripes are made at the first question. A range adds a
+//! handful of counts at its end, none on the way. They are exact for one thread; threads that share a stripe may lose a few.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::LEVELS_MAX;
+use super::bounds::Bounds;
+use super::layout::{FULL_DEPTH, Level};
+use super::walk::Tally;
+
+const STRIPES: usize = 4;
+
+/// Buckets of range sizes: bucket `i` counts ranges of `2^i` to `2^(i+1) - 1` nodes at the depth of 64 bits, or of whole keys
+/// where those are shorter. The last one counts those that the filter cannot tell.
+pub const SIZE_BUCKETS: usize = 65;
+
+/// Counts before those of sizes and levels.
+const FIXED: usize = 6;
+
+/// How a range question ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Denied = 0,
+    Passed = 1,
+    Cut = 2,
+}
+
+/// Places of counts in a stripe: three outcomes, then these.
+const PROBES: usize = 3;
+const POINTS: usize = 4;
+const POINTS_PASSED: usize = 5;
+
+/// What one level was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelUsage {
+    /// Bits of its prefixes; `None` for the level of whole keys.
+    pub bit_count: Option<u32>,
+    /// Its rate of false positives.
+    pub rate: f64,
+    /// Nodes that ranges asked for, and those that were not denied.
+    pub asked: u64,
+    /// See `asked`.
+    pub positive: u64,
+    /// Of these, nodes at an edge of the range, partly outside.
+    pub edge_asked: u64,
+    /// See `edge_asked`.
+    pub edge_positive: u64,
+}
+
+/// What a filter was asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Usage {
+    /// From the shallowest on.
+    pub levels: Vec<LevelUsage>,
+    /// Points asked for.
+    pub points: u64,
+    /// Points that were not denied.
+    pub points_passed: u64,
+    /// Ranges that were denied.
+    pub ranges_denied: u64,
+    /// Ranges that a node of the deepest level let pass.
+    pub ranges_passed: u64,
+    /// Ranges that the budget of probes let pass.
+    pub ranges_cut: u64,
+    /// Nodes that ranges asked for.
+    pub probes: u64,
+    /// Ranges by size; see [`SIZE_BUCKETS`].
+    pub sizes: Vec<u64>,
+}
+
+impl Usage {
+    /// Ranges asked for.
+    pub const fn ranges(&self) -> u64 {
+        self.ranges_denied + self.ranges_passed + self.ranges_cut
+    }
+
+    /// Adds what another filter was asked, for a table that takes over the keys of both.
+    pub fn merge(&mut self, other: &Self) {
+        self.points += other.points;
+        self.points_passed += other.points_passed;
+        self.ranges_denied += other.ranges_denied;
+        self.ranges_passed += other.ranges_passed;
+        self.ranges_cut += other.ranges_cut;
+        self.probes += other.probes;
+        self.sizes.resize(SIZE_BUCKETS, 0);
+        self.sizes.iter_mut().zip(&other.sizes).for_each(|(sum, count)| *sum += count);
+        for level in &other.levels {
+            match self.levels.iter_mut().find(|known| known.bit_count == level.bit_count) {
+                Some(known) => known.merge(level),
+                None => self.levels.push(level.clone()),
+            }
+        }
+        // `None`, whole keys, comes last.
+        self.levels.sort_by_key(|level| level.bit_count.unwrap_or(FULL_DEPTH));
+    }
+}
+
+impl LevelUsage {
+    fn merge(&mut self, other: &Self) {
+        let weight = |level: &Self| level.asked as f64;
+        let total = weight(self) + weight(other);
+        if total > 0.0 {
+            self.rate = (self.rate * weight(self) + other.rate * weight(other)) / total;
+        }
+        self.asked += other.asked;
+        self.positive += other.positive;
+        self.edge_asked += other.edge_asked;
+        self.edge_positive += other.edge_positive;
+    }
+
+    /// How many nodes at edges may have held a key: those positive beyond the level's rate, and three standard deviations of
+    /// what chance does to that number. What was counted seldom is so taken for the worse.
+    pub(super) fn edge_present(&self) -> f64 {
+        let (asked, positive) = (self.edge_asked as f64, self.edge_positive as f64);
+        let chance = 3.0 * (asked * self.rate * (1.0 - self.rate)).max(0.0).sqrt() + 1.0;
+        ((positive - self.rate * asked + chance) / (1.0 - self.rate).max(1e-9)).clamp(0.0, asked + 1.0)
+    }
+}
+
+/// The counts of one filter.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    level_count: usize,
+    stripes: OnceLock<Box<[AtomicU64]>>,
+}
+
+/// A copy of a filter counts for itself, from zero.
+impl Clone for Counters {
+    fn clone(&self) -> Self {
+        Self::new(self.level_count)
+    }
+}
+
+impl Counters {
+    pub(super) const fn new(level_count: usize) -> Self {
+        Self { level_count, stripes: OnceLock::new() }
+    }
+
+    /// Counts of a stripe, filled up to whole cache lines.
+    const fn stride(&self) -> usize {
+        (FIXED + SIZE_BUCKETS + 4 * self.level_count).next_multiple_of(8)
+    }
+
+    #[inline]
+    fn stripe(&self, address: usize) -> &[AtomicU64] {
+        let stride = self.stride();
+        let all = self.stripes.get_or_init(|| (0..stride * STRIPES).map(|_| AtomicU64::new(0)).collect());
+        // Stacks lie some hundred kibibytes apart.
+        let number = (address >> 16).wrapping_mul(0x9e37_79b9) >> 16 & (STRIPES - 1);
+        all.get(number * stride..(number + 1) * stride).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn add_point(&self, address: usize, is_positive: bool) {
+        let stripe = self.stripe(address);
+        add(stripe, POINTS, 1);
+        if is_positive {
+            add(stripe, POINTS_PASSED, 1);
+        }
+    }
+
+    #[inline]
+    pub(super) fn add_range(
+        &self,
+        bounds: &Bounds<'_>,
+        outcome: Outcome,
+        probe_count: u32,
+        tallies: &[Tally; LEVELS_MAX],
+    ) {
+        let stripe = self.stripe(std::ptr::from_ref(tallies).addr());
+        add(stripe, outcome as usize, 1);
+        add(stripe, PROBES, u64::from(probe_count));
+        add(stripe, FIXED + size_bucket(bounds), 1);
+        for (level, tally) in tallies.iter().take(self.level_count).enumerate() {
+            if tally.asked == 0 {
+                break;
+            }
+            let place = FIXED + SIZE_BUCKETS + 4 * level;
+            add(stripe, place, u64::from(tally.asked));
+            add(stripe, place + 1, u64::from(tally.positive));
+            add(stripe, place + 2, u64::from(tally.edge_asked));
+            add(stripe, place + 3, u64::from(tally.edge_positive));
+        }
+    }
+
+    pub(super) fn usage(&self, levels: &[Level], rate: impl Fn(&Level) -> f64) -> Usage {
+        let stride = self.stride();
+        let mut sums = vec![0_u64; stride];
+        for stripe in self.stripes.get().map_or(&[][..], |all| all).chunks(stride) {
+            sums.iter_mut().zip(stripe).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        }
+        let at = |place: usize| sums.get(place).copied().unwrap_or(0);
+        let level_usage = |(index, level): (usize, &Level)| {
+            let place = FIXED + SIZE_BUCKETS + 4 * index;
+            LevelUsage {
+                bit_count: (level.depth != FULL_DEPTH).then_some(level.depth),
+                rate: rate(level),
+                asked: at(place),
+                positive: at(place + 1),
+                edge_asked: at(place + 2),
+                edge_positive: at(place + 3),
+            }
+        };
+        Usage {
+            levels: levels.iter().enumerate().map(level_usage).collect(),
+            points: at(POINTS),
+            points_passed: at(POINTS_PASSED),
+            ranges_denied: at(Outcome::Denied as usize),
+            ranges_passed: at(Outcome::Passed as usize),
+            ranges_cut: at(Outcome::Cut as usize),
+            probes: at(PROBES),
+            sizes: (0..SIZE_BUCKETS).map(|bucket| at(FIXED + bucket)).collect(),
+        }
+    }
+}
+
+/// A plain load and store: a locked addition would keep the next query's reads from starting. Two threads of one stripe may so
+/// lose a count now and then.
+#[inline]
+fn add(stripe: &[AtomicU64], place: usize, count: u64) {
+    if count != 0
+        && let Some(counter) = stripe.get(place)
+    {
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn size_bucket(bounds: &Bounds<'_>) -> usize {
+    match bounds.span(64) {
+        Some((first, last)) => ((last - first).saturating_add(1) | 1).ilog2() as usize,
+        None => SIZE_BUCKETS - 1,
+    }
+}

@@ -1,0 +1,194 @@
+//! The keys of a filter to be built, and how many distinct prefixes of each length they have.
+
+use tamis_bits::key_head;
+
+use crate::{BuildError, KeyRange, KeySet};
+
+/// Sorted distinct keys: integers as long as all have eight bytes, byte strings otherwise.
+#[derive(Debug)]
+pub(super) struct Keys {
+    words: Vec<u64>,
+    /// In force once a key came that has not eight bytes; `words` is empty then.
+    strings: Option<KeySet>,
+    /// Length of all keys, `None` where they differ (or there are none).
+    length: Option<usize>,
+}
+
+impl Keys {
+    pub(super) const fn new() -> Self {
+        Self { words: Vec::new(), strings: None, length: None }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        if self.strings.is_none() && key.len() == 8 {
+            let word = key_head(key);
+            match self.words.last() {
+                Some(last) if *last == word => return Ok(()),
+                Some(last) if *last > word => {
+                    return Err(BuildError::Unsorted { index: self.words.len() as u64 });
+                }
+                _ => {}
+            }
+            self.words.push(word);
+            return Ok(());
+        }
+        self.push_string(key)
+    }
+
+    fn push_string(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        if self.strings.is_none() {
+            let mut strings = KeySet::new();
+            self.length = (!self.words.is_empty()).then_some(8);
+            for word in std::mem::take(&mut self.words) {
+                strings.push(&word.to_be_bytes())?;
+            }
+            self.strings = Some(strings);
+        }
+        let Some(strings) = &mut self.strings else { return Ok(()) };
+        strings.push(key)?;
+        if strings.len() == 1 {
+            self.length = Some(key.len());
+        } else if self.length != Some(key.len()) {
+            self.length = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.strings.as_ref().map_or(self.words.len(), KeySet::len)
+    }
+
+    /// Length of all keys in bytes, 0 where they have several, and where it is none that the format can tell.
+    pub(super) fn key_bytes(&self) -> u32 {
+        let length = if self.strings.is_some() { self.length.unwrap_or(0) } else { 8 };
+        u32::from(u16::try_from(length).unwrap_or(0))
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.words.capacity() * 8 + self.strings.as_ref().map_or(0, KeySet::memory_bytes)
+    }
+
+    /// The keys as integers, where all have eight bytes.
+    pub(super) fn words(&self) -> Option<&[u64]> {
+        self.strings.is_none().then_some(self.words.as_slice())
+    }
+
+    /// Calls with the bytes of every key.
+    pub(super) fn for_each(&self, mut call: impl FnMut(&[u8])) {
+        match &self.strings {
+            Some(strings) => strings.iter().for_each(call),
+            None => self.words.iter().for_each(|word| call(&word.to_be_bytes())),
+        }
+    }
+
+    /// The key of a number, in `buffer` where it is kept as an integer.
+    pub(super) fn get<'a>(&'a self, index: usize, buffer: &'a mut [u8; 8]) -> Option<&'a [u8]> {
+        if let Some(strings) = &self.strings {
+            return strings.get(index);
+        }
+        *buffer = self.words.get(index)?.to_be_bytes();
+        Some(buffer)
+    }
+
+    /// The number of the first key that meets the lower bound of a range, and whether it lies in the range.
+    pub(super) fn find(&self, range: &KeyRange<'_>) -> (usize, bool) {
+        let above = KeyRange { lower: range.lower, upper: crate::Upper::Open };
+        let mut buffer = [0; 8];
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let is_above = self.get(middle, &mut buffer).is_some_and(|key| above.contains(key));
+            if is_above { high = middle } else { low = middle + 1 }
+        }
+        (low, self.get(low, &mut buffer).is_some_and(|key| range.contains(key)))
+    }
+}
+
+/// How many distinct prefixes of each length there are; keys that end before are continued by zero bits.
+#[derive(Debug)]
+pub(super) struct PrefixCounts {
+    /// By length in bits; longer ones have as many as the last.
+    counts: Vec<u64>,
+    keys: u64,
+}
+
+impl PrefixCounts {
+    pub(super) fn new(keys: &Keys) -> Self {
+        // How many keys agree with the one before in so many bits.
+        let mut shared = vec![0_u64; 65];
+        match keys.words() {
+            Some(words) => {
+                for (word, before) in words.iter().skip(1).zip(words) {
+                    if let Some(count) = shared.get_mut((word ^ before).leading_zeros() as usize) {
+                        *count += 1;
+                    }
+                }
+            }
+            None => {
+                let mut before: Vec<u8> = Vec::new();
+                let mut is_first = true;
+                keys.for_each(|key| {
+                    if !std::mem::take(&mut is_first) {
+                        add_shared(&mut shared, &before, key);
+                    }
+                    before.clear();
+                    before.extend_from_slice(key);
+                });
+            }
+        }
+        let mut count = u64::from(keys.len() > 0);
+        let counts = shared
+            .iter()
+            .map(|keys| {
+                let prefixes = count;
+                count += keys;
+                prefixes
+            })
+            .collect::<Vec<_>>();
+        Self { counts: counts.into_iter().chain([count]).collect(), keys: keys.len() as u64 }
+    }
+
+    /// Distinct prefixes of so many bits.
+    pub(super) fn at(&self, bit_count: u32) -> u64 {
+        let last = self.counts.last().copied().unwrap_or(0);
+        self.counts.get(bit_count as usize).copied().unwrap_or(last)
+    }
+
+    /// Distinct keys.
+    pub(super) const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The length from which on the number of prefixes does not grow.
+    pub(super) fn depth_max(&self) -> u32 {
+        self.counts.len() as u32 - 1
+    }
+}
+
+/// Counts in how many bits two neighbours agree. Those that agree in all (one is the other and zero bytes) share every prefix.
+fn add_shared(shared: &mut Vec<u64>, before: &[u8], key: &[u8]) {
+    let same = before.iter().zip(key).take_while(|(left, right)| left == right).count();
+    let zeros = |rest: &[u8]| rest.iter().take_while(|byte| **byte == 0).count();
+    let byte = |key: &[u8], index: usize| key.get(index).copied().unwrap_or(0);
+    let longer = if before.len() > key.len() { before } else { key };
+    let index = if same == before.len().min(key.len()) {
+        same + zeros(longer.get(same..).unwrap_or_default())
+    } else {
+        same
+    };
+    if index >= longer.len() {
+        return;
+    }
+    let difference = byte(before, index) ^ byte(key, index);
+    let bits = index * 8 + difference.leading_zeros() as usize;
+    if bits >= shared.len() {
+        shared.resize(bits + 1, 0);
+    }
+    if let Some(count) = shared.get_mut(bits) {
+        *count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Reads Rosettas in place.
+
+use std::fmt;
+
+use super::bounds::Bounds;
+use super::counters::{Counters, Outcome, Usage};
+use super::layout::{FULL_DEPTH, Level, Spread, parse_directory};
+use super::level::sibling_bits;
+use super::model::Filter as LevelFilter;
+use super::strategy::Strategy;
+use super::walk::{End, Tree, Walk, node_of_key};
+use crate::envelope::{self, Envelope};
+use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
+
+/// Stands for "no predicted rate" in the parameters.
+pub(super) const NO_PREDICTION: f32 = -1.0;
+
+/// Most probes that a filter may allow a query.
+const PROBE_CAP_MAX: u32 = 1 << 16;
+
+/// Keys that are hashed before the first of them is asked for.
+const BATCH_KEYS: usize = 64;
+
+/// A filter of [`crate::Family::Rosetta`].
+#[derive(Debug, Clone)]
+pub struct RosettaFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    strategy: Strategy,
+    key_bytes: u32,
+    predicted: f32,
+    probe_cap: u32,
+    /// Those of prefixes from the shallowest on; the full level last.
+    levels: Vec<Level>,
+    counters: Counters,
+}
+
+impl<D: AsRef<[u8]>> RosettaFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let [level_count, strategy] = envelope::parameter(&envelope.parameters, 0);
+        let key_bytes = u32::from(u16::from_le_bytes(envelope::parameter(&envelope.parameters, 2)));
+        let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+        let probe_cap = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
+        envelope::check_reserved(&envelope.parameters, 12)?;
+        let refuse = |field, got| Err(DecodeError::Field { field, got });
+        let Some(strategy) = Strategy::from_number(strategy) else {
+            return refuse("strategy", u64::from(strategy));
+        };
+        if !((0.0..=1.0).contains(&predicted) || predicted.to_bits() == NO_PREDICTION.to_bits()) {
+            return refuse("predicted_rate", u64::from(predicted.to_bits()));
+        }
+        if !(1..=PROBE_CAP_MAX).contains(&probe_cap) {
+            return refuse("probe_cap", u64::from(probe_cap));
+        }
+        let levels = parse_directory(envelope::payload(bytes.as_ref()), usize::from(level_count))?;
+        if envelope.key_count == 0 && !levels.is_empty() {
+            return refuse("level_count", u64::from(level_count));
+        }
+        for level in &levels {
+            let is_too_deep = key_bytes != 0 && level.depth != FULL_DEPTH && level.depth >= key_bytes * 8;
+            if is_too_deep {
+                return refuse("depth", u64::from(level.depth));
+            }
+            if level.prefix_count > envelope.key_count {
+                return refuse("prefix_count", level.prefix_count);
+            }
+        }
+        let counters = Counters::new(levels.len());
+        Ok(Self { bytes, envelope, strategy, key_bytes, predicted, probe_cap, levels, counters })
+    }
+
+    /// What was asked so far and how it ended. A later build may take it instead of samples
+    /// ([`super::RosettaBuilder::set_usage`]).
+    pub fn usage(&self) -> Usage {
+        self.counters.usage(&self.levels, |level| self.rate(level))
+    }
+
+    fn rate(&self, level: &Level) -> f64 {
+        LevelFilter::new(level.spread, level.byte_count as f64 * 8.0, level.prefix_count, level.prefix_count)
+            .rate
+    }
+
+    #[inline]
+    fn payload(&self) -> &[u8] {
+        envelope::payload(self.bytes.as_ref())
+    }
+
+    #[inline]
+    fn full(&self) -> Option<&Level> {
+        self.levels.last().filter(|level| level.depth == FULL_DEPTH)
+    }
+
+    /// The levels that ranges are asked in.
+    #[inline]
+    fn tree(&self) -> Tree<'_> {
+        let count = self.levels.len() - usize::from(self.key_bytes == 0 && self.full().is_some());
+        Tree {
+            levels: self.levels.get(..count).unwrap_or_default(),
+            payload: self.payload(),
+            seed: self.envelope.seed,
+            key_bytes: self.key_bytes,
+            probe_cap: self.probe_cap,
+        }
+    }
+
+    /// A key of another length than all keys is absent.
+    #[inline]
+    fn is_possible(&self, key: &[u8]) -> bool {
+        self.envelope.key_count > 0 && (self.key_bytes == 0 || key.len() == self.key_bytes as usize)
+    }
+
+    /// A point where there is no full level: its prefixes, from the shortest on.
+    fn may_contain_prefixes(&self, probe: &Probe<'_>) -> bool {
+        self.levels.iter().all(|level| {
+            probe.add_probes(1);
+            let digest = probe.prefix_digest(self.envelope.seed, level.depth - sibling_bits(level.depth));
+            level.may_hold(
+                level.bits(self.payload()),
+                digest,
+                level.sibling(node_of_key(probe.key(), level.depth)),
+            )
+        })
+    }
+
+    /// Walks a range, and counts what was asked.
+    #[inline]
+    fn walk<const IS_FORWARD: bool>(&self, probe: &RangeProbe<'_>) -> End {
+        if self.envelope.key_count == 0 {
+            return End::Absent;
+        }
+        let Some(bounds) = Bounds::new(probe.range(), self.key_bytes) else { return End::Absent };
+        let mut walk = Walk::<'_, '_, IS_FORWARD>::new(self.tree(), bounds, probe);
+        let end = walk.run();
+        probe.add_probes(walk.probe_count());
+        let outcome = match end {
+            End::Absent => Outcome::Denied,
+            End::Node { is_cut: false, .. } => Outcome::Passed,
+            End::Node { is_cut: true, .. } | End::Unknown => Outcome::Cut,
+        };
+        self.counters.add_range(&bounds, outcome, walk.probe_count(), &walk.tallies);
+        end
+    }
+
+    /// The bytes of a candidate: of a node's first key (with zeros at its end left out), or of its last.
+    fn candidate(&self, probe: &RangeProbe<'_>, depth: u32, node: u64, is_forward: bool) -> Candidate {
+        let Some(bounds) = Bounds::new(probe.range(), self.key_bytes) else { return Candidate::Absent };
+        let byte_count = depth.div_ceil(8) as usize;
+        let mut bytes = Vec::with_capacity(byte_count);
+        if depth <= 64 {
+            let shift = 64 - depth;
+            let below = if shift == 64 { u64::MAX } else { (1 << shift) - 1 };
+            let first = node.checked_shl(shift).unwrap_or(0);
+            let word = if is_forward { first } else { first | below };
+            bytes.extend_from_slice(word.to_be_bytes().get(..byte_count).unwrap_or_default());
+        } else {
+            bounds.copy_front(byte_count - 8, &mut bytes);
+            bytes.extend_from_slice(&node.to_be_bytes());
+        }
+        let range = probe.range();
+        if is_forward {
+            // A key that ends early lies in the node of its continuation by zeros.
+            let length = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == 0).count();
+            bytes.truncate(length);
+            // The bound itself, where the node reaches beyond it.
+            let lower = range.lower_bytes();
+            return Candidate::Bytes(if bytes.as_slice() < lower { lower.to_vec() } else { bytes });
+        }
+        Candidate::Bytes(bytes)
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        if !self.is_possible(probe.key()) {
+            return false;
+        }
+        let answer = match self.full() {
+            Some(level) => {
+                probe.add_probes(1);
+                level.may_hold(level.bits(self.payload()), probe.digest(self.envelope.seed), 0)
+            }
+            None => self.may_contain_prefixes(probe),
+        };
+        self.counters.add_point(std::ptr::from_ref(probe).addr(), answer);
+        answer
+    }
+
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        if let Some(point) = probe.point() {
+            return self.may_contain(point);
+        }
+        self.walk::<true>(probe) != End::Absent
+    }
+
+    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        let Some(level) = self.full() else {
+            for (probe, answer) in probes.iter().zip(answers) {
+                *answer = *answer && self.may_contain(probe);
+            }
+            return;
+        };
+        let bits = level.bits(self.payload());
+        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
+                level.prefetch(bits, probe.digest(self.envelope.seed), 0);
+            }
+            for (probe, answer) in probes.iter().zip(answers) {
+                *answer = *answer && self.may_contain(probe);
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, probe: &Probe<'_>) {
+        if let Some(level) = self.full() {
+            level.prefetch(level.bits(self.payload()), probe.digest(self.envelope.seed), 0);
+        }
+    }
+
+    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        if let Some(point) = probe.point() {
+            return if self.may_contain(point) { Candidate::Unknown } else { Candidate::Absent };
+        }
+        let is_forward = direction == Direction::Forward;
+        let end = if is_forward { self.walk::<true>(probe) } else { self.walk::<false>(probe) };
+        match end {
+            End::Absent => Candidate::Absent,
+            End::Unknown => Candidate::Unknown,
+            End::Node { depth, node, .. } => self.candidate(probe, depth, node, is_forward),
+        }
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        match self.envelope.key_count {
+            0 => Some(0.0),
+            _ => (self.predicted >= 0.0).then(|| f64::from(self.predicted)),
+        }
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        write!(target, "{}:", self.strategy.name())?;
+        if self.levels.is_empty() {
+            return write!(target, " no level");
+        }
+        for (index, level) in self.levels.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match level.depth {
+                FULL_DEPTH => write!(target, "{comma} keys")?,
+                depth => write!(target, "{comma} {depth} bits")?,
+            }
+            let bits = level.byte_count as f64 * 8.0 / (self.envelope.key_count as f64).max(1.0);
+            let spread = if level.spread == Spread::Line { " in lines" } else { "" };
+            write!(target, " {bits:.2}/key k{}{spread}", level.probe_count)?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}

@@ -1,0 +1,57 @@
+//! What samples, and counters in their place, tell the model.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use super::{Case, PresentDepths, cases, thinned};
+use crate::KeyRange;
+use crate::rosetta::counters::{LevelUsage, Usage};
+use crate::rosetta::keys::Keys;
+
+#[test]
+fn ranges_that_hold_a_key_are_left_out_and_neighbours_measured() {
+    let mut keys = Keys::new();
+    for key in [0x1000_u64, 0x2000] {
+        keys.push(&key.to_be_bytes()).unwrap();
+    }
+    let bounds: Vec<([u8; 8], [u8; 8])> = [(0x1001_u64, 0x1004_u64), (0x1fff, 0x2000), (5, 6), (9, 9)]
+        .map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes()))
+        .to_vec();
+    let ranges: Vec<KeyRange<'_>> =
+        bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+    let cases = cases(&keys, &ranges);
+    assert_eq!(cases.len(), 3);
+    assert_eq!(cases[0].present, (63, 61));
+    assert_eq!(cases[1].present, (51, 51));
+    assert!(cases[2].is_point && !cases[1].is_point);
+}
+
+#[test]
+fn thinning_keeps_the_weight() {
+    let mut keys = Keys::new();
+    keys.push(&0_u64.to_be_bytes()).unwrap();
+    let bounds: Vec<[u8; 8]> = (1..1000_u64).map(|key| (key << 20).to_be_bytes()).collect();
+    let ranges: Vec<KeyRange<'_>> = bounds.iter().map(|key| KeyRange::point(key)).collect();
+    let all = cases(&keys, &ranges);
+    let few = thinned(&all, 100);
+    assert!(few.len() < all.len() && few.len() >= 100);
+    let weight: f64 = few.iter().map(|case: &Case<'_>| case.weight).sum();
+    assert!((weight - all.len() as f64).abs() < 1e-6);
+}
+
+#[test]
+fn depths_are_drawn_around_those_that_were_counted() {
+    let level = |bit_count, edge_positive| LevelUsage {
+        bit_count: Some(bit_count),
+        rate: 0.0,
+        asked: 1000,
+        positive: edge_positive,
+        edge_asked: 1000,
+        edge_positive,
+    };
+    let usage =
+        Usage { levels: vec![level(20, 1000), level(40, 10)], ranges_denied: 1000, ..Usage::default() };
+    let depths = PresentDepths::new(&usage, 44);
+    assert_eq!(depths.at(0.1), 36);
+    assert_eq!(depths.at(0.005), 41);
+    assert!(depths.at(0.999) >= 20);
+}

@@ -1,0 +1,402 @@
+//! Rosettas against sets of keys: no key is lost, rates are those of the model, designs are near the best.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use tamis_workload::{KeySet, QuerySet, RangeMax};
+
+use super::keys::PrefixCounts;
+use super::model::Share;
+use super::{Prices, RosettaBuilder, RosettaFilter, Strategy, builder, sample};
+use crate::envelope::Envelope;
+use crate::{
+    Budget, Candidate, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
+    Upper,
+};
+
+const SEED: u64 = 3;
+
+type Bounds = ([u8; 8], [u8; 8]);
+
+fn bytes(ranges: &[(u64, u64)]) -> Vec<Bounds> {
+    ranges.iter().map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect()
+}
+
+fn ranges(bounds: &[Bounds]) -> Vec<KeyRange<'_>> {
+    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect()
+}
+
+fn builder(keys: &[u64], strategy: Strategy, prices: Prices) -> RosettaBuilder {
+    let mut builder = RosettaBuilder::new(strategy, prices, SEED);
+    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).unwrap());
+    builder
+}
+
+fn open(bytes: Vec<u8>) -> RosettaFilter<Vec<u8>> {
+    RosettaFilter::open(Envelope::parse(&bytes, bytes.len() as u64).unwrap(), bytes).unwrap()
+}
+
+fn build(
+    keys: &[u64],
+    strategy: Strategy,
+    prices: Prices,
+    bits: f64,
+    sample: &[Bounds],
+) -> RosettaFilter<Vec<u8>> {
+    let samples = ranges(sample);
+    let budget = Budget::bits_per_key(bits).unwrap();
+    open(builder(keys, strategy, prices).finish(budget, Samples { queries: &samples }).unwrap())
+}
+
+fn rate(filter: &RosettaFilter<Vec<u8>>, queries: &[Bounds]) -> f64 {
+    let digester = Digester::new(SEED);
+    let positive = |range: &&KeyRange<'_>| filter.may_contain_range(&RangeProbe::new(**range, &digester));
+    ranges(queries).iter().filter(positive).count() as f64 / queries.len() as f64
+}
+
+/// Prices under which only the rate counts.
+fn rate_only() -> Prices {
+    Prices { probe_ns: 0.0, ..Prices::default() }
+}
+
+fn queries(set: QuerySet, keys: &[u64], count: usize, seed: u64) -> Vec<Bounds> {
+    bytes(&set.generate(KeySet::Uniform, keys, count, seed).unwrap())
+}
+
+#[test]
+fn predicted_rates_are_those_measured() {
+    let keys = KeySet::Uniform.generate(15_000, 1);
+    let sets = [
+        QuerySet::Uniform(RangeMax::Point),
+        QuerySet::Uniform(RangeMax::R32),
+        QuerySet::Correlated(RangeMax::R32),
+        QuerySet::Correlated(RangeMax::R1024),
+        QuerySet::Split,
+    ];
+    for set in sets {
+        let (sample, asked) = (queries(set, &keys, 3000, 2), queries(set, &keys, 10_000, 3));
+        let all = Strategy::ALL.map(|strategy| (strategy, Prices::default()));
+        for (strategy, prices) in all.into_iter().chain([(Strategy::LeastCost, rate_only())]) {
+            let filter = build(&keys, strategy, prices, 10.0, &sample);
+            let (predicted, measured) = (filter.predicted_fpr().unwrap(), rate(&filter, &asked));
+            // Four standard deviations of both counts, and a tenth.
+            let noise = 4.0 * (measured / 10_000.0 + predicted / 3000.0).sqrt();
+            let apart = (predicted - measured).abs();
+            assert!(apart < 0.1 * measured + noise, "{set} {strategy:?} {prices:?}: {predicted} {measured}");
+        }
+    }
+}
+
+#[test]
+fn points_have_the_rate_of_a_standard_bloom_filter() {
+    let keys = KeySet::Uniform.generate(30_000, 1);
+    let set = QuerySet::Uniform(RangeMax::Point);
+    let filter = build(&keys, Strategy::LeastCost, Prices::default(), 8.0, &queries(set, &keys, 1000, 2));
+    let formula = crate::bloom::formula::standard_fpr(8.0, 6);
+    let measured = rate(&filter, &queries(set, &keys, 300_000, 3));
+    assert!((measured / formula - 1.0).abs() < 0.06, "{measured} {formula}");
+    let mut design = String::new();
+    filter.design(&mut design).unwrap();
+    assert!(design.starts_with("least-cost: keys 8.0") && design.ends_with("k6"), "{design}");
+}
+
+/// All designs of up to three levels, each with a multiple of a tenth of the bits.
+fn grid(problem: &super::search::Problem<'_>) -> Vec<Vec<Share>> {
+    let mut depths: Vec<Option<u32>> = (18..64).step_by(3).map(Some).collect();
+    depths.extend([Some(58), Some(59), Some(61), Some(62), Some(63), None]);
+    let mut designs = Vec::new();
+    for (index, first) in depths.iter().enumerate() {
+        designs.push(vec![problem.share(*first, problem.bits)]);
+        for (next, second) in depths.iter().enumerate().skip(index + 1) {
+            for part in 1..10 {
+                let share = |depth, part| problem.share(depth, problem.bits * f64::from(part) / 10.0);
+                designs.push(vec![share(*first, part), share(*second, 10 - part)]);
+                for third in depths.iter().skip(next + 1).step_by(2) {
+                    for other in (1..10 - part).step_by(2) {
+                        designs.push(vec![
+                            share(*first, part),
+                            share(*second, other),
+                            share(*third, 10 - part - other),
+                        ]);
+                    }
+                }
+            }
+        }
+    }
+    designs
+}
+
+#[test]
+fn designs_cost_no_more_than_the_best_of_a_grid() {
+    let keys = KeySet::Uniform.generate(5000, 1);
+    for set in [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split] {
+        let sample = queries(set, &keys, 40, 2);
+        let samples = ranges(&sample);
+        for prices in [Prices::default(), rate_only()] {
+            let bits = 14.0;
+            let builder = builder(&keys, Strategy::LeastCost, prices);
+            let counts = PrefixCounts::new(&builder.keys);
+            let cases = sample::cases(&builder.keys, &samples);
+            let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
+            let found = problem.cost(&problem.solve());
+            let designs = grid(&problem);
+            let least = designs.iter().map(|design| problem.cost(design)).fold(f64::INFINITY, f64::min);
+            assert!(found <= least * 1.05, "{set} {bits} {prices:?}: {found} {least}");
+            let published = Strategy::ALL.map(|strategy| builder::published(&problem, strategy, &cases));
+            let best = published.iter().map(|design| problem.cost(design)).fold(f64::INFINITY, f64::min);
+            assert!(found <= best * 1.001, "{set} {bits} {prices:?}: {found} {best}");
+        }
+    }
+}
+
+#[test]
+fn levels_add_up_to_the_budget() {
+    let keys = KeySet::Gaps.generate(3000, 1);
+    let sample = bytes(&QuerySet::Correlated(RangeMax::R32).generate(KeySet::Gaps, &keys, 500, 2).unwrap());
+    let samples = ranges(&sample);
+    for strategy in Strategy::ALL {
+        for bits in [1.0, 9.7, 22.0] {
+            let builder = builder(&keys, strategy, Prices::default());
+            let total = bits * keys.len() as f64;
+            let plan = builder.plan(total, Samples { queries: &samples });
+            let sum: f64 = plan.shares.iter().map(|share| share.bits).sum();
+            assert!((sum - total).abs() < 1.0, "{strategy:?} {bits}: {sum} {total}");
+            let budget = Budget::bits_per_key(bits).unwrap();
+            let bytes = builder.finish(budget, Samples { queries: &samples }).unwrap();
+            let used = bytes.len() as f64 - total / 8.0;
+            assert!((0.0..=128.0).contains(&used), "{strategy:?} {bits}: {used} bytes more");
+        }
+    }
+}
+
+fn all_bounds(keys: &BTreeSet<u64>) -> Vec<u64> {
+    let near = keys.iter().flat_map(|key| [key.wrapping_sub(1), *key, key.wrapping_add(1)]);
+    near.chain([0, 1, u64::MAX - 1, u64::MAX, 1 << 63]).collect()
+}
+
+fn check_tightened(candidate: &Candidate, truth: Option<u64>, is_forward: bool, what: &str) {
+    let Some(key) = truth.map(u64::to_be_bytes) else { return };
+    match candidate {
+        Candidate::Absent => panic!("{what}: a key is lost"),
+        Candidate::Bytes(bytes) if is_forward => assert!(bytes.as_slice() <= &key[..], "{what}"),
+        Candidate::Bytes(bytes) => assert!(&key[..] < bytes.as_slice() || key.starts_with(bytes), "{what}"),
+        Candidate::Unknown => {}
+    }
+}
+
+#[test]
+fn no_range_between_integers_loses_a_key() {
+    let sets: [&[u64]; 5] =
+        [&[0], &[u64::MAX], &[0, u64::MAX], &[5, 6, 7, 1000, 1001, 1 << 40], &[u64::MAX - 3, u64::MAX - 1]];
+    for (set, strategy) in sets.into_iter().flat_map(|set| Strategy::ALL.map(|strategy| (set, strategy))) {
+        for bits in [30.0, 300.0] {
+            let keys: BTreeSet<u64> = set.iter().copied().collect();
+            let filter = build(set, strategy, Prices::default(), bits, &[]);
+            let digester = Digester::new(SEED);
+            let all = RangeProbe::new(KeyRange::ALL, &digester);
+            assert!(filter.may_contain_range(&all));
+            for (lower, upper) in all_bounds(&keys)
+                .into_iter()
+                .flat_map(|lower| all_bounds(&keys).into_iter().map(move |upper| (lower, upper)))
+            {
+                let (low, high) = (lower.to_be_bytes(), upper.to_be_bytes());
+                let lowers = [Bound::Included(&low[..]), Bound::Excluded(&low), Bound::Unbounded];
+                let uppers = [Upper::Included(&high[..]), Upper::Excluded(&high), Upper::Open];
+                for (lower, upper) in lowers.iter().flat_map(|lower| uppers.map(|upper| (*lower, upper))) {
+                    let range = KeyRange { lower, upper };
+                    let inside = || keys.iter().copied().filter(|key| range.contains(&key.to_be_bytes()));
+                    let probe = RangeProbe::new(range, &digester);
+                    let what = format!("{set:?} {strategy:?} {range:?}");
+                    assert!(filter.may_contain_range(&probe) || inside().next().is_none(), "{what}");
+                    check_tightened(
+                        &filter.tighten(&probe, Direction::Forward),
+                        inside().next(),
+                        true,
+                        &what,
+                    );
+                    check_tightened(
+                        &filter.tighten(&probe, Direction::Backward),
+                        inside().next_back(),
+                        false,
+                        &what,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_that_no_integer_lies_in_are_denied_without_a_probe() {
+    let filter = build(&[5, 9], Strategy::LeastCost, Prices::default(), 100.0, &[]);
+    let digester = Digester::new(SEED);
+    let max = u64::MAX.to_be_bytes();
+    let zero = 0_u64.to_be_bytes();
+    let nothing = [
+        KeyRange { lower: Bound::Excluded(&max), upper: Upper::Open },
+        KeyRange { lower: Bound::Unbounded, upper: Upper::Excluded(&zero) },
+        KeyRange {
+            lower: Bound::Included(&[0, 0, 0, 0, 0, 0, 0, 5, 1]),
+            upper: Upper::Prefix(&[0, 0, 0, 0, 0, 0, 0, 5]),
+        },
+    ];
+    for range in nothing {
+        let probe = RangeProbe::new(range, &digester);
+        assert!(!filter.may_contain_range(&probe), "{range:?}");
+        assert_eq!(probe.probe_count(), 0);
+    }
+    assert!(!filter.may_contain(&Probe::new(b"short", &digester)), "no key has this length");
+}
+
+#[test]
+fn a_range_never_takes_more_probes_than_allowed() {
+    let keys = KeySet::Uniform.generate(2000, 1);
+    let digester = Digester::new(SEED);
+    for strategy in Strategy::ALL {
+        for probe_cap in [1, 7, 100, 2048] {
+            let prices = Prices { probe_cap, ..Prices::default() };
+            let filter = build(&keys, strategy, prices, 12.0, &[]);
+            for width in (0..64).step_by(3) {
+                let (lower, upper) = (123_u64.to_be_bytes(), (123 + (1_u64 << width)).to_be_bytes());
+                let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+                filter.may_contain_range(&probe);
+                assert!(probe.probe_count() <= probe_cap, "{strategy:?} {width}");
+                for direction in [Direction::Forward, Direction::Backward] {
+                    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+                    filter.tighten(&probe, direction);
+                    assert!(probe.probe_count() <= probe_cap, "{strategy:?} {width} {direction:?}");
+                }
+            }
+        }
+    }
+    // The single level has no nodes but keys: foreseen, so that none is asked.
+    let filter = build(&keys, Strategy::Single, Prices::default(), 12.0, &[]);
+    let (lower, upper) = (0_u64.to_be_bytes(), (1_u64 << 40).to_be_bytes());
+    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+    assert!(filter.may_contain_range(&probe));
+    assert_eq!(probe.probe_count(), 0);
+}
+
+#[test]
+fn tightening_passes_over_what_is_denied() {
+    let keys: Vec<u64> = (0..500).map(|number| number << 16).collect();
+    let digester = Digester::new(SEED);
+    let filter = build(&keys, Strategy::Single, Prices::default(), 40.0, &[]);
+    let key = keys[100];
+    let (lower, upper) = ((key - 300).to_be_bytes(), (key + 300).to_be_bytes());
+    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+    let exact = Candidate::Bytes(key.to_be_bytes().to_vec());
+    assert_eq!(filter.tighten(&probe, Direction::Backward), exact);
+    assert_eq!(
+        filter.tighten(&probe, Direction::Forward),
+        Candidate::Bytes(key.to_be_bytes().to_vec().into_iter().take(6).collect()),
+        "zeros at the end are left out"
+    );
+}
+
+#[test]
+fn tables_share_digests_and_siblings_a_digest_and_a_line() {
+    let digester = Digester::new(SEED);
+    let filters: Vec<RosettaFilter<Vec<u8>>> = (0..8)
+        .map(|table| {
+            let keys = KeySet::Uniform.generate(500, table);
+            build(&keys, Strategy::Single, Prices::default(), 14.0, &[])
+        })
+        .collect();
+    let (lower, upper) = (1_000_000_u64.to_be_bytes(), 1_000_099_u64.to_be_bytes());
+    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+    filters.iter().for_each(|filter| {
+        filter.may_contain_range(&probe);
+    });
+    assert!(probe.digest_count() <= 100, "{} digests", probe.digest_count());
+    assert!(probe.probe_count() > 400);
+    // A level of prefixes digests eight siblings at once.
+    let keys = KeySet::Uniform.generate(500, 1);
+    let level = Share { depth: 60, is_full: false, spread: super::layout::Spread::Line, bits: 4000.0 };
+    let mut builder = builder(&keys, Strategy::Single, Prices::default());
+    builder.set_plan(14.0, vec![level]);
+    let filter = open(builder.finish(Budget::bits_per_key(14.0).unwrap(), Samples::NONE).unwrap());
+    let (lower, upper) = ((1_u64 << 20).to_be_bytes(), ((1_u64 << 20) + 16 * 32 - 1).to_be_bytes());
+    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
+    assert!(!filter.may_contain_range(&probe));
+    assert_eq!((probe.probe_count(), probe.digest_count()), (32, 4));
+}
+
+#[test]
+fn a_filter_of_another_seed_answers_alike() {
+    let keys = KeySet::Uniform.generate(1000, 1);
+    let sample = queries(QuerySet::Correlated(RangeMax::R32), &keys, 300, 2);
+    let filter = build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &sample);
+    let (own, other) = (Digester::new(SEED), Digester::new(SEED + 1));
+    for range in ranges(&sample) {
+        let answers =
+            [&own, &other].map(|digester| filter.may_contain_range(&RangeProbe::new(range, digester)));
+        assert_eq!(answers[0], answers[1]);
+    }
+}
+
+#[test]
+fn counters_tell_what_was_asked_and_serve_the_next_build() {
+    let keys = KeySet::Uniform.generate(20_000, 1);
+    let set = QuerySet::Correlated(RangeMax::R32);
+    let (sample, asked) = (queries(set, &keys, 2000, 2), queries(set, &keys, 20_000, 3));
+    let first = build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &[]);
+    let measured = rate(&first, &asked);
+    let usage = first.usage();
+    assert_eq!(usage.ranges(), 20_000);
+    assert_eq!(usage.ranges_denied, 20_000 - (measured * 20_000.0).round() as u64);
+    assert_eq!(usage.sizes.iter().sum::<u64>(), 20_000);
+    assert_eq!(usage.probes, usage.levels.iter().map(|level| level.asked).sum::<u64>());
+    let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
+    let mut twice = usage.clone();
+    twice.merge(&usage);
+    assert_eq!(twice.ranges(), 40_000);
+    builder.set_usage(twice);
+    let budget = Budget::bits_per_key(12.0).unwrap();
+    let learnt = open(builder.finish(budget, Samples::NONE).unwrap());
+    let learnt = rate(&learnt, &asked);
+    let sampled = rate(&build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &sample), &asked);
+    assert!(learnt <= measured * 1.1, "{learnt} after {measured}");
+    assert!(learnt < 3.0 * sampled + 0.01, "{learnt} from counters, {sampled} from samples");
+}
+
+#[test]
+fn long_and_uneven_keys_are_kept_and_told_apart() {
+    let keys: Vec<Vec<u8>> = (0..2000_u32)
+        .map(|number| {
+            format!("a rather long common beginning/{number:05}{}", "x".repeat(number as usize % 3))
+                .into_bytes()
+        })
+        .collect();
+    let strangers: Vec<(Vec<u8>, Vec<u8>)> = (0..2000_u32)
+        .map(|number| {
+            let lower = format!("a rather long common beginning/{number:05}y");
+            (lower.clone().into_bytes(), format!("{lower}zz").into_bytes())
+        })
+        .collect();
+    let samples: Vec<KeyRange<'_>> =
+        strangers.iter().step_by(2).map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+    let digester = Digester::new(SEED);
+    let mut builder = RosettaBuilder::new(Strategy::LeastCost, rate_only(), SEED);
+    keys.iter().for_each(|key| builder.add(key).unwrap());
+    let filter =
+        open(builder.finish(Budget::bits_per_key(14.0).unwrap(), Samples { queries: &samples }).unwrap());
+    for key in &keys {
+        assert!(filter.may_contain(&Probe::new(key, &digester)));
+        for range in [KeyRange::prefix(key), KeyRange::closed(&key[..20], key), KeyRange::prefix(&key[..34])]
+        {
+            assert!(filter.may_contain_range(&RangeProbe::new(range, &digester)), "{range:?}");
+        }
+    }
+    let positives = strangers
+        .iter()
+        .filter(|(lower, upper)| {
+            filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), &digester))
+        })
+        .count();
+    let mut design = String::new();
+    filter.design(&mut design).unwrap();
+    assert!(positives < 100, "{positives} of 2000: {design}");
+}
