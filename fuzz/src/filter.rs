@@ -59,15 +59,22 @@ fn family_of(number: u8) -> Family {
 }
 
 fn built(family: Family, seed: u64, bits_per_key: u8, queries: Vec<Vec<u8>>, flips: &[(u16, u8)]) {
-    let mut keys = queries.clone();
+    // Every third string is no key, so that some samples are empty.
+    let mut keys: Vec<Vec<u8>> =
+        queries.iter().enumerate().filter(|(index, _)| index % 3 != 2).map(|(_, key)| key.clone()).collect();
     keys.sort();
+    let samples: Vec<KeyRange<'_>> = queries
+        .iter()
+        .map(|key| KeyRange::point(key))
+        .chain(queries.windows(2).map(|pair| KeyRange::closed(&pair[0], &pair[1])))
+        .collect();
     // A family that has no defaults for its parameters refuses here.
     let Ok(mut builder) = FilterSpec::new(family).builder(seed) else { return };
     for key in &keys {
         builder.add(key).expect("keys come in order");
     }
     let budget = Budget::bits_per_key(1.0 + f64::from(bits_per_key % 32)).expect("1 to 32 bits");
-    let Ok(mut bytes) = builder.finish(budget, Samples::NONE) else { return };
+    let Ok(mut bytes) = builder.finish(budget, Samples { queries: &samples }) else { return };
     check_no_key_is_lost(&bytes, seed, &keys);
     ask(&bytes, seed, &queries);
     let envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("what was built has an envelope");

@@ -155,6 +155,14 @@ impl BitBuilder {
         }
     }
 
+    /// Appends all bits of another builder.
+    pub fn append(&mut self, other: Self) {
+        for word in other.bytes.as_chunks::<8>().0 {
+            self.push_bits(u64::from_le_bytes(*word), 64);
+        }
+        self.push_bits(other.pending, other.pending_count);
+    }
+
     /// The bits in whole bytes, the rest of the last one zero.
     pub fn finish(mut self) -> Vec<u8> {
         let rest = self.pending.to_le_bytes();

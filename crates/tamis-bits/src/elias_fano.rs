@@ -9,7 +9,10 @@
 
 use crate::bits::BitBuilder;
 use crate::packed::{self, PackedInts};
-use crate::rank::{self, RankBits, Select};
+use crate::rank::{self, RankBits, RankShape, Select};
+
+/// Groups of equal high parts up to this are looked through one by one.
+const LINEAR_GROUP: u32 = 8;
 
 /// Borrowed ascending integers.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +21,34 @@ pub struct EliasFano<'a> {
     high: RankBits<'a>,
     width: u32,
     count: u64,
+}
+
+/// Where the parts of encoded integers lie. It follows from their number and the greatest of them alone, so that a reader that
+/// asks often can compute it once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EliasFanoShape {
+    width: u32,
+    count: u64,
+    low_length: usize,
+    high: RankShape,
+}
+
+impl EliasFanoShape {
+    /// The shape of `count` integers, the greatest of them `last`; `None` beyond the address space.
+    pub fn new(count: u64, last: u64) -> Option<Self> {
+        let width = low_width(count, last);
+        let low_length = usize::try_from(packed::encoded_bytes(width, count)?).ok()?;
+        let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
+        Some(Self { width, count, low_length, high: RankShape::new(bit_count, count, Select::Both)? })
+    }
+
+    /// The integers at the front of `bytes`; `None` where the bytes are too few. See [`RankShape::view`] for what is not checked.
+    #[inline(always)]
+    pub fn view<'a>(&self, bytes: &'a [u8]) -> Option<EliasFano<'a>> {
+        let low = PackedInts::with_bytes(bytes.get(..self.low_length)?, self.width, self.count);
+        let high = self.high.view(bytes.get(self.low_length..)?)?;
+        Some(EliasFano { low, high, width: self.width, count: self.count })
+    }
 }
 
 const fn low_width(count: u64, last: u64) -> u32 {
@@ -63,6 +94,7 @@ impl<'a> EliasFano<'a> {
     }
 
     /// Number and value of the least integer that is at least `value`.
+    #[inline(always)]
     pub fn successor(&self, value: u64) -> Option<(u64, u64)> {
         let high = value >> self.width;
         // The integers with this high part lie behind its zero: `high` zeros come before them.
@@ -70,24 +102,47 @@ impl<'a> EliasFano<'a> {
             None => 0,
             Some(rank) => self.high.select_zero(rank)? + 1,
         };
-        let (mut low, mut end) = (start - high.min(start), 0);
-        let limit = self.high.select_zero(high).unwrap_or(self.high.bits().len());
-        if limit > start {
-            end = limit - high.min(limit);
+        let first = start - high.min(start);
+        let word = self.high.bits().get_bits(start, 64);
+        let group = word.trailing_ones();
+        if group > LINEAR_GROUP {
+            return self.successor_in_large_group(value, start, first);
         }
-        let group_end = end.max(low).min(self.count);
-        end = group_end;
-        while low < end {
-            let middle = u64::midpoint(low, end);
-            if self.join(high, middle) < value { low = middle + 1 } else { end = middle }
-        }
-        if low < group_end {
-            return Some((low, self.join(high, low)));
+        for index in first..first + u64::from(group) {
+            let integer = self.join(high, index);
+            if integer >= value {
+                return (index < self.count).then_some((index, integer));
+            }
         }
         // The next integer has a greater high part.
-        let position = self.high.bits().next_one(limit)?;
-        let index = position.checked_sub(self.high.rank_zeros(position))?;
+        self.next_from(start + u64::from(group), word >> group, first + u64::from(group))
+    }
+
+    /// The integer of a number, whose bit is the first from a place on; the next bits are those, or zeros where it lies further on.
+    #[inline(always)]
+    fn next_from(&self, place: u64, bits: u64, index: u64) -> Option<(u64, u64)> {
+        let position = match bits {
+            0 => self.high.select(index)?,
+            _ => place + u64::from(bits.trailing_zeros()),
+        };
         (index < self.count).then(|| (index, self.join(position.saturating_sub(index), index)))
+    }
+
+    /// Where many integers share their high part: by halves.
+    #[cold]
+    fn successor_in_large_group(&self, value: u64, start: u64, first: u64) -> Option<(u64, u64)> {
+        let high = value >> self.width;
+        let limit = self.high.select_zero(high).unwrap_or(self.high.bits().len());
+        let end = limit.saturating_sub(high).max(first).min(self.count);
+        let (mut low, mut fails) = (first, end);
+        while low < fails {
+            let middle = u64::midpoint(low, fails);
+            if self.join(high, middle) < value { low = middle + 1 } else { fails = middle }
+        }
+        if low < end {
+            return Some((low, self.join(high, low)));
+        }
+        self.next_from(limit.max(start), 0, end)
     }
 
     /// How many integers are smaller than `value`.
@@ -95,7 +150,7 @@ impl<'a> EliasFano<'a> {
         self.successor(value).map_or(self.count, |(index, _)| index)
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(&self, high: u64, index: u64) -> u64 {
         high.checked_shl(self.width).unwrap_or(0) | self.low.get(index)
     }

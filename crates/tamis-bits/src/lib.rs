@@ -16,8 +16,8 @@ pub mod rank;
 
 pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};
-pub use elias_fano::EliasFano;
+pub use elias_fano::{EliasFano, EliasFanoShape};
 pub use key_head::key_head;
 pub use packed::PackedInts;
 pub use prefetch::prefetch;
-pub use rank::{RankBits, Select};
+pub use rank::{RankBits, RankShape, Select};

@@ -21,6 +21,12 @@ impl<'a> PackedInts<'a> {
         Some((Self { bytes: bytes.get(..length)?, width, count }, length))
     }
 
+    /// Bytes of which the length is known to be right, and a width of at most 64.
+    #[inline(always)]
+    pub(crate) const fn with_bytes(bytes: &'a [u8], width: u32, count: u64) -> Self {
+        Self { bytes, width, count }
+    }
+
     /// How many integers there are.
     #[inline]
     pub const fn len(&self) -> u64 {

@@ -18,6 +18,8 @@ const SUPERBLOCK_BITS: u64 = 65_536;
 const BLOCK_BITS: u64 = 512;
 const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
 const SAMPLE_RATE: u64 = 2_048;
+/// Blocks that are looked at before the search goes by halves.
+const GUESSES: u32 = 4;
 
 /// Which bits can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,52 @@ fn fixed_lengths(bit_count: u64) -> [u64; 3] {
         (bit_count.div_ceil(SUPERBLOCK_BITS) + 1) * 8,
         (bit_count.div_ceil(BLOCK_BITS) * 2).next_multiple_of(8),
     ]
+}
+
+/// Where the parts of bits with a directory lie. It follows from the counts alone, so that a reader that asks often can
+/// compute it once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankShape {
+    bit_count: u64,
+    one_count: u64,
+    ends: [usize; 5],
+}
+
+impl RankShape {
+    /// The shape of so many bits, `one_count` of them set; `None` beyond the address space.
+    pub fn new(bit_count: u64, one_count: u64, select: Select) -> Option<Self> {
+        let zero_count = bit_count.checked_sub(one_count)?;
+        let [bits, superblocks, blocks] = fixed_lengths(bit_count);
+        let ones = if select == Select::None { 0 } else { sample_count(one_count) * 4 };
+        let zeros = if select == Select::Both { sample_count(zero_count) * 4 } else { 0 };
+        let mut ends = [0; 5];
+        let mut end = 0_usize;
+        for (target, length) in ends.iter_mut().zip([bits, superblocks, blocks, ones, zeros]) {
+            end = end.checked_add(usize::try_from(length).ok()?)?;
+            *target = end;
+        }
+        Some(Self { bit_count, one_count, ends })
+    }
+
+    /// Bytes of all parts.
+    pub const fn length(&self) -> usize {
+        self.ends[4]
+    }
+
+    /// The structure that lies at the front of `bytes`; `None` where the bytes are too few. That as many bits are set as the shape
+    /// says is taken on trust: otherwise answers are wrong, but none lies beyond the bits.
+    #[inline(always)]
+    pub fn view<'a>(&self, bytes: &'a [u8]) -> Option<RankBits<'a>> {
+        let [bit_end, superblock_end, block_end, one_end, zero_end] = self.ends;
+        Some(RankBits {
+            bits: Bits::new(bytes.get(..bit_end)?, self.bit_count)?,
+            superblocks: bytes.get(bit_end..superblock_end)?,
+            blocks: bytes.get(superblock_end..block_end)?,
+            ones: bytes.get(block_end..one_end)?,
+            zeros: bytes.get(one_end..zero_end)?,
+            one_count: self.one_count,
+        })
+    }
 }
 
 impl<'a> RankBits<'a> {
@@ -117,6 +165,7 @@ impl<'a> RankBits<'a> {
     }
 
     /// Position of the unset bit that `rank` unset bits precede. Needs [`Select::Both`] to be fast.
+    #[inline(always)]
     pub fn select_zero(&self, rank: u64) -> Option<u64> {
         if rank >= self.bits.len() - self.one_count {
             return None;
@@ -128,13 +177,14 @@ impl<'a> RankBits<'a> {
         self.position(block, kernel::select_in_line(&line, u32::try_from(inside).ok()?))
     }
 
+    #[inline(always)]
     fn position(&self, block: u64, inside: u32) -> Option<u64> {
         let position = block * BLOCK_BITS + u64::from(inside);
         (u64::from(inside) < BLOCK_BITS && position < self.bits.len()).then_some(position)
     }
 
     /// Set bits before a block.
-    #[inline]
+    #[inline(always)]
     fn block_rank(&self, block: u64) -> u64 {
         let superblock = (block / BLOCKS_PER_SUPERBLOCK) as usize * 8;
         let before = self.superblocks.get(superblock..).and_then(|rest| rest.first_chunk());
@@ -144,6 +194,7 @@ impl<'a> RankBits<'a> {
     }
 
     /// The last block that at most `rank` bits precede: binary search between two samples.
+    #[inline(always)]
     fn find_block(&self, samples: &[u8], rank: u64, bits_before: impl Fn(u64) -> u64) -> u64 {
         let block_count = self.bits.len().div_ceil(BLOCK_BITS);
         let sample = |index: u64| {
@@ -153,6 +204,21 @@ impl<'a> RankBits<'a> {
         let mut low = sample(rank / SAMPLE_RATE).unwrap_or(0).min(block_count);
         let mut high =
             sample(rank / SAMPLE_RATE + 1).map_or(block_count, |block| (block + 1).min(block_count));
+        // Where bits are spread evenly, the place between the samples tells the block, or its neighbour.
+        let mut guess = low + rank % SAMPLE_RATE * high.saturating_sub(low) / SAMPLE_RATE;
+        for _ in 0..GUESSES {
+            if low + 1 >= high {
+                return low;
+            }
+            guess = guess.clamp(low, high - 1);
+            if bits_before(guess) > rank {
+                high = guess;
+                guess = guess.saturating_sub(1);
+            } else {
+                low = guess;
+                guess += 1;
+            }
+        }
         while low + 1 < high {
             let middle = u64::midpoint(low, high);
             if bits_before(middle) <= rank { low = middle } else { high = middle }

@@ -14,7 +14,7 @@ pub mod prefix;
 pub mod standard;
 
 pub use digests::{DigestBuilder, DigestFamily, DigestKeeper};
-pub(crate) use lines::{best_probe_count, empty_filter};
+pub(crate) use lines::{LINE_BITS, best_probe_count, empty_filter};
 
 /// Parameter of the families of this module that fixes the number of bits a key sets.
 const PROBES: &str = "probes";

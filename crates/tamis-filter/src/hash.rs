@@ -87,6 +87,12 @@ impl Digester {
         self.digest(bytes) ^ length_mark(bit_count)
     }
 
+    /// [`Digester::prefix_digest`] of a prefix that is given in whole bytes, the rest of the last one zero.
+    #[inline]
+    pub fn whole_byte_prefix_digest(&self, prefix: &[u8], bit_count: u32) -> u64 {
+        self.digest(prefix) ^ length_mark(bit_count)
+    }
+
     fn digest_of_copy(&self, key: &[u8], byte_count: usize, spare_bits: u32) -> u64 {
         let mut prefix: Vec<u8> = key.iter().copied().take(byte_count).collect();
         prefix.resize(byte_count, 0);
@@ -105,7 +111,7 @@ const fn length_mark(bit_count: u32) -> u64 {
 
 /// Another digest from a digest, for a structure that must not fail together with its sibling: the finaliser of
 /// SplitMix64 over the digest and a number of the structure.
-#[inline]
+#[inline(always)]
 pub const fn remix(digest: u64, number: u64) -> u64 {
     let mut mixed = digest ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

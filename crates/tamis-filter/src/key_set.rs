@@ -56,8 +56,8 @@ impl KeySet {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())
     }
 
-    /// Whether a key lies in the range. Costs a binary search.
-    pub fn has_key_in(&self, range: &crate::KeyRange<'_>) -> bool {
+    /// The number of the first key that does not lie below the range. Costs a binary search.
+    pub fn lower_index(&self, range: &crate::KeyRange<'_>) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -68,7 +68,12 @@ impl KeySet {
             };
             if is_below { low = middle + 1 } else { high = middle }
         }
-        self.get(low).is_some_and(|key| range.contains(key))
+        low
+    }
+
+    /// Whether a key lies in the range. Costs a binary search.
+    pub fn has_key_in(&self, range: &crate::KeyRange<'_>) -> bool {
+        self.get(self.lower_index(range)).is_some_and(|key| range.contains(key))
     }
 
     /// Bytes held.

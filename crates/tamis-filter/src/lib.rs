@@ -39,6 +39,7 @@ mod hash;
 mod key_range;
 mod key_set;
 mod probe;
+pub mod proteus;
 mod registry;
 pub mod rosetta;
 mod spec;

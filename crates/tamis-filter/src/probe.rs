@@ -220,6 +220,12 @@ impl<'a> RangeProbe<'a> {
         &self.range
     }
 
+    /// The digest function of the query, for readers that hash many prefixes without remembering them.
+    #[inline]
+    pub const fn digester(&self) -> &'a Digester {
+        self.digester
+    }
+
     /// The probe of the only key that lies in the range, where there is exactly one.
     pub fn point(&self) -> Option<&Probe<'a>> {
         self.point.get_or_init(|| self.range.as_point().map(|key| Probe::new(key, self.digester))).as_ref()

@@ -8,6 +8,7 @@ use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
 use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
 use crate::fuse::{FuseBuilder, FuseFilter};
+use crate::proteus::{ProteusBuilder, ProteusFilter};
 use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::spec::Parameters;
 use crate::surf::{SurfBuilder, SurfFilter};
@@ -41,11 +42,17 @@ pub enum Family {
     SurfMixed = 10,
     /// Bloom filters of binary prefixes; for ranges and points.
     Rosetta = 11,
+    /// Set of prefixes and Bloom filter of longer ones, chosen by the samples.
+    Proteus = 12,
+    /// Bloom filter of prefixes whose length the samples choose.
+    OnePrefixBloom = 13,
+    /// Two of them.
+    TwoPrefixBloom = 14,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::CacheLocal,
         Self::Standard,
         Self::Prefix,
@@ -57,6 +64,9 @@ impl Family {
         Self::SurfReal,
         Self::SurfMixed,
         Self::Rosetta,
+        Self::Proteus,
+        Self::OnePrefixBloom,
+        Self::TwoPrefixBloom,
     ];
 
     /// The name on the command line and in statistics.
@@ -73,6 +83,9 @@ impl Family {
             Self::SurfReal => "surf-real",
             Self::SurfMixed => "surf-mixed",
             Self::Rosetta => "rosetta",
+            Self::Proteus => "proteus",
+            Self::OnePrefixBloom => "1pbf",
+            Self::TwoPrefixBloom => "2pbf",
         }
     }
 
@@ -95,6 +108,15 @@ impl Family {
             }
             Self::Rosetta => {
                 "ranges and points: Bloom filters of binary prefixes, by the sample; strategy=least-cost|single|first-cut|optimised|variable|hybrid, probe-cost=NS, read-cost=NS, probe-cap=N"
+            }
+            Self::Proteus => {
+                "points and ranges: set of prefixes and Bloom filter, chosen by the sample; trie=BITS, prefix=BITS, layout=spread|lines, probe-cost=, read-cost=, probe-cap=2..16777216"
+            }
+            Self::OnePrefixBloom => {
+                "points and ranges: Bloom filter of prefixes, chosen by the sample; prefix=BITS, and as proteus"
+            }
+            Self::TwoPrefixBloom => {
+                "points and ranges: two of these; first=BITS, second=BITS, share=0..1, and as proteus"
             }
         }
     }
@@ -134,6 +156,9 @@ impl Family {
                 Box::new(SurfBuilder::with_parameters(self, parameters, seed)?)
             }
             Self::Rosetta => Box::new(RosettaBuilder::with_parameters(parameters, seed)?),
+            Self::Proteus | Self::OnePrefixBloom | Self::TwoPrefixBloom => {
+                Box::new(ProteusBuilder::with_parameters(self, parameters, seed)?)
+            }
         })
     }
 }
@@ -162,6 +187,8 @@ pub enum AnyFilter<D> {
     Surf(SurfFilter<D>),
     /// [`Family::Rosetta`].
     Rosetta(RosettaFilter<D>),
+    /// [`Family::Proteus`], [`Family::OnePrefixBloom`] and [`Family::TwoPrefixBloom`]
+    Proteus(ProteusFilter<D>),
 }
 
 impl<D: AsRef<[u8]>> AnyFilter<D> {
@@ -179,6 +206,9 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
                 Self::Surf(SurfFilter::open(envelope, bytes)?)
             }
             Family::Rosetta => Self::Rosetta(RosettaFilter::open(envelope, bytes)?),
+            Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => {
+                Self::Proteus(ProteusFilter::open(envelope, bytes)?)
+            }
         })
     }
 
@@ -192,6 +222,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Fuse(_) => Family::Fuse,
             Self::Surf(filter) => filter.family(),
             Self::Rosetta(_) => Family::Rosetta,
+            Self::Proteus(filter) => filter.family(),
         }
     }
 }
@@ -206,6 +237,7 @@ macro_rules! each {
             AnyFilter::Fuse($filter) => $answer,
             AnyFilter::Surf($filter) => $answer,
             AnyFilter::Rosetta($filter) => $answer,
+            AnyFilter::Proteus($filter) => $answer,
         }
     };
 }

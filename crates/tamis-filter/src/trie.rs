@@ -39,7 +39,7 @@ pub(crate) use layout::{Layout, TRAILER_BYTES};
 pub(crate) use levels::{Depth, LeafWords, Levels, shared_bytes};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
-pub(crate) use plan::{Plan, plan, plan_within};
+pub(crate) use plan::{LevelCounts, Plan, level_bytes, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
 pub(crate) use reader::{Edge, Node, Trie, Walked};
 

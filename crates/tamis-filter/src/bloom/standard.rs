@@ -51,8 +51,8 @@ impl Scheme {
     }
 
     /// First value and step of the schemes with one digest.
-    #[inline]
-    const fn start_and_step(self, digest: u64) -> (u64, u64) {
+    #[inline(always)]
+    pub(crate) const fn start_and_step(self, digest: u64) -> (u64, u64) {
         match self {
             Self::Rotated => (digest, digest.rotate_left(17)),
             Self::Independent | Self::Double => (digest, remix(digest, 0) | 1),
@@ -61,8 +61,8 @@ impl Scheme {
 }
 
 /// The bit that a value means among `bit_count`: its high bits decide.
-#[inline]
-const fn place(value: u64, bit_count: u64) -> u64 {
+#[inline(always)]
+pub(crate) const fn place(value: u64, bit_count: u64) -> u64 {
     ((value as u128 * bit_count as u128) >> 64) as u64
 }
 

@@ -24,6 +24,8 @@ pub(crate) const PREFIX_KEY: u16 = 1 << 10;
 pub(crate) enum Depth {
     /// To the first byte that no other key shares; the height may be capped.
     Unique,
+    /// To the first byte that no other key shares, whatever that takes: what is left of a key is the caller's.
+    Lone,
     /// To their last byte.
     Complete,
 }
@@ -132,7 +134,7 @@ impl Levels {
         let key = std::mem::take(&mut self.pending);
         let shared = self.shared_before;
         let leaf_level = match self.depth {
-            Depth::Unique => shared.max(shared_after),
+            Depth::Unique | Depth::Lone => shared.max(shared_after),
             // A key that is no prefix of the next one ends with a leaf at its last byte.
             Depth::Complete if key.len() > shared_after => key.len() - 1,
             Depth::Complete => key.len(),

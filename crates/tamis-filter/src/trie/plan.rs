@@ -36,24 +36,47 @@ impl Plan {
     }
 }
 
-/// Sums over the levels above a cut.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    nodes: u64,
-    labels: u64,
-    children: u64,
-    prefix_keys: u64,
+/// What decides the size of a level, or of all levels above a cut.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LevelCounts {
+    pub(crate) nodes: u64,
+    pub(crate) labels: u64,
+    pub(crate) children: u64,
+    pub(crate) prefix_keys: u64,
 }
 
-impl Sums {
-    fn with(self, level: &Level) -> Self {
+type Sums = LevelCounts;
+
+impl LevelCounts {
+    fn of(level: &Level) -> Self {
         Self {
-            nodes: self.nodes + level.node_count,
-            labels: self.labels + level.labels.len() as u64,
-            children: self.children + level.child_count,
-            prefix_keys: self.prefix_keys + level.prefix_key_count,
+            nodes: level.node_count,
+            labels: level.labels.len() as u64,
+            children: level.child_count,
+            prefix_keys: level.prefix_key_count,
         }
     }
+
+    fn with(self, level: &Level) -> Self {
+        self.with_counts(&Self::of(level))
+    }
+
+    fn with_counts(self, level: &Self) -> Self {
+        Self {
+            nodes: self.nodes + level.nodes,
+            labels: self.labels + level.labels,
+            children: self.children + level.children,
+            prefix_keys: self.prefix_keys + level.prefix_keys,
+        }
+    }
+}
+
+/// Bytes of a trie of whole levels without capped leaves and prefix keys, cut as [`plan`] cuts it; without leaf array and
+/// trailer. `None` where there are more labels than can be numbered.
+pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {
+    let all = levels.iter().fold(Sums::default(), Sums::with_counts);
+    let (_, dense) = best_cut(levels, &all);
+    (all.labels <= LABEL_COUNT_MAX && all.nodes <= LABEL_COUNT_MAX).then(|| cost(&dense, &all))
 }
 
 fn cost(dense: &Sums, all: &Sums) -> u64 {
@@ -84,7 +107,7 @@ pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Opt
         return None;
     }
     let (cut, dense) = match cut {
-        None => best_cut(chosen, &all),
+        None => best_cut(&chosen.iter().map(LevelCounts::of).collect::<Vec<_>>(), &all),
         Some(cut) => (cut, chosen.get(..cut)?.iter().fold(Sums::default(), Sums::with)),
     };
     let capped_leaves = last.map_or(0, |last| last.labels.len() as u64);
@@ -107,19 +130,19 @@ pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Opt
 }
 
 /// The deepest cut whose size is near the least.
-fn best_cut(levels: &[Level], all: &Sums) -> (usize, Sums) {
+fn best_cut(levels: &[LevelCounts], all: &Sums) -> (usize, Sums) {
     let mut dense = Sums::default();
     let mut least = cost(&dense, all);
     for level in levels {
-        dense = dense.with(level);
+        dense = dense.with_counts(level);
         least = least.min(cost(&dense, all));
     }
     let allowed = least + least / DENSE_SHARE;
     let mut best = (0, Sums::default());
     let mut dense = Sums::default();
     for (index, level) in levels.iter().enumerate() {
-        dense = dense.with(level);
-        if cost(&dense, all) <= allowed && level.node_count > 0 {
+        dense = dense.with_counts(level);
+        if cost(&dense, all) <= allowed && level.nodes > 0 {
             best = (index + 1, dense);
         }
     }

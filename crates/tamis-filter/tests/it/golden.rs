@@ -44,6 +44,10 @@ fn specs() -> Vec<(String, FilterSpec)> {
         specs.push((format!("bloom-{scheme}"), FilterSpec::new(Family::Standard).with("scheme", scheme)));
     }
     specs.push(("prefix-bloom-bits-53".to_owned(), FilterSpec::new(Family::Prefix).with("bits", "53")));
+    let proteus = FilterSpec::new(Family::Proteus).with("trie", "51").with("prefix", "63");
+    specs.push(("proteus-trie-51-63".to_owned(), proteus.with("layout", "lines")));
+    let pair = FilterSpec::new(Family::TwoPrefixBloom).with("first", "50").with("second", "77");
+    specs.push(("2pbf-50-77".to_owned(), pair));
     specs
 }
 

@@ -29,6 +29,12 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
             FilterSpec::new(Family::Rosetta).with("strategy", "variable"),
             FilterSpec::new(Family::Rosetta).with("strategy", "first-cut").with("probe-cap", "20"),
             FilterSpec::new(Family::Rosetta).with("read-cost", "100"),
+            FilterSpec::new(Family::Proteus).with("trie", "5"),
+            FilterSpec::new(Family::Proteus).with("trie", "13").with("prefix", "20"),
+            FilterSpec::new(Family::Proteus).with("trie", "64"),
+            FilterSpec::new(Family::OnePrefixBloom).with("prefix", "13").with("layout", "lines"),
+            FilterSpec::new(Family::OnePrefixBloom).with("prefix", "70").with("probe-cap", "20"),
+            FilterSpec::new(Family::TwoPrefixBloom).with("first", "9").with("second", "66"),
         ])
         .collect()
 }

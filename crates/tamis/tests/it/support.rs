@@ -33,7 +33,7 @@ pub(crate) fn inline_options() -> Options {
 }
 
 /// One row for each family that a table can have, and some that stand together: no answer depends on them.
-pub(crate) const FILTERS: [&str; 14] = [
+pub(crate) const FILTERS: [&str; 20] = [
     "cache-local@10",
     "bloom@8",
     "prefix-bloom:bits=16@10",
@@ -48,6 +48,12 @@ pub(crate) const FILTERS: [&str; 14] = [
     "rosetta@12",
     "cache-local@4 rosetta:strategy=variable,probe-cap=64@16",
     "cache-local@4 surf-real@20 prefix-bloom:bits=24@6",
+    "proteus@12",
+    "proteus:trie=13,prefix=40@30",
+    "proteus:trie=40@60",
+    "1pbf:prefix=45,layout=lines@10",
+    "1pbf:prefix=90,probe-cap=30@10",
+    "2pbf:first=20,second=61@14",
 ];
 
 /// The filters of a row of [`FILTERS`], for every table.

@@ -1,0 +1,126 @@
+//! Keys and bounds as strings of bits without an end.
+//!
+//! A key goes on as zeros. The upper end of a prefix goes on as ones. An excluded upper bound that ends with a byte above zero
+//! becomes the greatest string below it: its last byte less one, then ones. All that is asked of a string is some bits from a
+//! place on, so that nothing is copied.
+
+use std::ops::Bound;
+
+use crate::{KeyRange, Upper};
+
+/// Bytes, and what follows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BitString<'a> {
+    bytes: &'a [u8],
+    /// The last byte counts one less; it is above zero.
+    is_below: bool,
+    fill: u8,
+}
+
+impl<'a> BitString<'a> {
+    /// A key.
+    #[inline(always)]
+    pub(super) const fn key(bytes: &'a [u8]) -> Self {
+        Self { bytes, is_below: false, fill: 0 }
+    }
+
+    /// The least string that a key in the range can be.
+    #[inline(always)]
+    pub(super) const fn lower(range: &KeyRange<'a>) -> Self {
+        Self::key(match range.lower {
+            Bound::Unbounded => b"",
+            Bound::Included(lower) | Bound::Excluded(lower) => lower,
+        })
+    }
+
+    /// The greatest string that a key in the range can be, or one above it.
+    #[inline(always)]
+    pub(super) fn upper(range: &KeyRange<'a>) -> Self {
+        match range.upper {
+            Upper::Open => Self { bytes: b"", is_below: false, fill: 0xff },
+            Upper::Prefix(prefix) => Self { bytes: prefix, is_below: false, fill: 0xff },
+            Upper::Included(upper) => Self::key(upper),
+            Upper::Excluded(upper) if upper.last().is_some_and(|last| *last != 0) => {
+                Self { bytes: upper, is_below: true, fill: 0xff }
+            }
+            Upper::Excluded(upper) => Self::key(upper),
+        }
+    }
+
+    /// A byte by its number.
+    #[inline(always)]
+    pub(super) fn byte(&self, index: usize) -> u8 {
+        match self.bytes.get(index) {
+            Some(byte) if self.is_below && index + 1 == self.bytes.len() => byte.wrapping_sub(1),
+            Some(byte) => *byte,
+            None => self.fill,
+        }
+    }
+
+    /// The 64 bits from a place on.
+    #[inline(always)]
+    pub(super) fn word(&self, from: u32) -> u64 {
+        let start = (from / 8) as usize;
+        let shift = from % 8;
+        let (head, next) = match self.bytes.get(start..).and_then(|rest| rest.first_chunk::<9>()) {
+            // The last byte may be another than it seems; here it is not among those that are read.
+            Some(chunk) if !self.is_below || start + 9 < self.bytes.len() => {
+                let [head @ .., next] = *chunk;
+                (head, next)
+            }
+            _ => (std::array::from_fn(|index| self.byte(start + index)), self.byte(start + 8)),
+        };
+        let word = u64::from_be_bytes(head);
+        if shift == 0 { word } else { word << shift | u64::from(next) >> (8 - shift) }
+    }
+
+    /// The `count` bits (at most 64) from a place on, as a number.
+    #[inline(always)]
+    pub(super) fn bits(&self, from: u32, count: u32) -> u64 {
+        self.word(from).checked_shr(64 - count.min(64)).unwrap_or(0)
+    }
+
+    /// How many bits two strings share, at most `max`.
+    pub(super) fn shared_bits(&self, other: &Self, max: u32) -> u32 {
+        let mut shared = 0;
+        while shared < max {
+            let difference = self.word(shared) ^ other.word(shared);
+            shared = shared.saturating_add(difference.leading_zeros());
+            if difference != 0 {
+                break;
+            }
+        }
+        shared.min(max)
+    }
+
+    /// The first `bit_count` bits in whole bytes, the rest of the last byte zero.
+    pub(super) fn write_prefix(&self, bit_count: u32, target: &mut [u8]) {
+        for (index, byte) in target.iter_mut().enumerate() {
+            *byte = self.byte(index);
+        }
+        mask_last(target, bit_count);
+    }
+}
+
+/// Sets the bits behind `bit_count` of a prefix in whole bytes to zero.
+pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
+    let spare = bit_count % 8;
+    if spare != 0
+        && let Some(last) = prefix.last_mut()
+    {
+        *last &= 0xff << (8 - spare);
+    }
+}
+
+/// Goes some prefixes of `bit_count` bits on, each in whole bytes; the greatest is followed by zeros.
+pub(super) fn advance(prefix: &mut [u8], bit_count: u32, steps: u64) {
+    let mut carry = u128::from(steps) << ((8 - bit_count % 8) % 8);
+    for byte in prefix.iter_mut().rev() {
+        carry += u128::from(*byte);
+        *byte = carry as u8;
+        carry >>= 8;
+        if carry == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Builds filters of this module: keeps the keys, lets the model choose, encodes what it chose.
+
+use super::bits::BitString;
+use super::bloom::{BloomPlan, best_rate, insert_all};
+use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
+use super::keys::Keys;
+use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
+use super::model::{Model, whole_set};
+use super::prefix_set::{TrieSetBuilder, encode_integers};
+use super::sizes::integer_size;
+use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
+use crate::spec::Parameters;
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples};
+
+/// Builder of the families of this module. Parameters: see [`Family`] and the list in the module's head.
+#[derive(Debug)]
+pub struct ProteusBuilder {
+    family: Family,
+    prices: Prices,
+    given: Option<Given>,
+    layout: Option<BloomLayout>,
+    digester: Digester,
+    keys: Keys,
+}
+
+/// Lengths that the parameters fix.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    depth: u32,
+    prefix: u32,
+    share: f64,
+}
+
+impl ProteusBuilder {
+    /// A builder of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`]; any other counts as the first.
+    pub fn new(family: Family, prices: Prices, seed: u64) -> Self {
+        let digester = Digester::new(seed);
+        let is_own = matches!(family, Family::OnePrefixBloom | Family::TwoPrefixBloom);
+        let family = if is_own { family } else { Family::Proteus };
+        Self { family, prices, given: None, layout: None, digester, keys: Keys::default() }
+    }
+
+    /// Builds this design instead of choosing one. The form of a set is the smallest one, whatever the design says.
+    #[must_use]
+    pub fn with_design(mut self, design: &Design) -> Self {
+        let share = if let Stage::Bloom { share, .. } = design.first { share } else { 0.5 };
+        self.given = Some(Given { depth: design.first.depth(), prefix: design.prefix, share });
+        self.layout = Some(design.layout);
+        self
+    }
+
+    pub(crate) fn with_parameters(
+        family: Family,
+        parameters: &mut Parameters<'_>,
+        seed: u64,
+    ) -> Result<Self, BuildError> {
+        let default = Prices::DEFAULT;
+        let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
+        let price = "a number from 0 on";
+        let probe = parameters.take("probe-cost", price, is_price)?.unwrap_or(default.probe);
+        let read = parameters.take("read-cost", price, is_price)?.unwrap_or(default.read);
+        let is_cap = |cap: &u32| (2..=Prices::PROBE_CAP_MAX).contains(cap);
+        let cap = parameters.take("probe-cap", "2 to 16777216 questions", is_cap)?;
+        let prices = Prices { probe, read, probe_cap: cap.unwrap_or(default.probe_cap) };
+        let mut builder = Self::new(family, prices, seed);
+        builder.layout = parameters.take("layout", "spread or lines", |_: &BloomLayout| true)?;
+        let expected = "0 to 524280 bits";
+        let is_depth = |bits: &u32| *bits <= BIT_COUNT_MAX;
+        let first_name = if family == Family::TwoPrefixBloom { "first" } else { "trie" };
+        let depth = match family {
+            Family::OnePrefixBloom => None,
+            _ => parameters.take(first_name, expected, is_depth)?,
+        };
+        let prefix_name = if family == Family::TwoPrefixBloom { "second" } else { "prefix" };
+        let prefix = parameters.take(prefix_name, expected, is_depth)?;
+        let share = match family {
+            Family::TwoPrefixBloom => {
+                let is_share = |share: &f64| *share > 0.0 && *share < 1.0;
+                parameters.take("share", "a number between 0 and 1", is_share)?
+            }
+            _ => None,
+        };
+        parameters.finish(match family {
+            Family::OnePrefixBloom => "prefix, layout, probe-cost, read-cost, probe-cap",
+            Family::TwoPrefixBloom => "first, second, share, layout, probe-cost, read-cost, probe-cap",
+            _ => "trie, prefix, layout, probe-cost, read-cost, probe-cap",
+        })?;
+        if depth.is_some() || prefix.is_some() || share.is_some() {
+            builder.given = Some(Given {
+                depth: depth.unwrap_or(0),
+                prefix: prefix.unwrap_or(0),
+                share: share.unwrap_or(0.5),
+            });
+            builder.check_given(first_name)?;
+        }
+        Ok(builder)
+    }
+
+    fn check_given(&self, name: &'static str) -> Result<(), BuildError> {
+        let Some(given) = self.given else { return Ok(()) };
+        let needs_both = self.family == Family::TwoPrefixBloom;
+        let is_possible = (given.prefix == 0 && !needs_both)
+            || (given.prefix > given.depth && (given.depth > 0 || !needs_both));
+        if is_possible {
+            return Ok(());
+        }
+        Err(BuildError::Parameter {
+            family: self.family.name(),
+            name,
+            value: given.depth.to_string(),
+            expected: "fewer bits than those of the Bloom filter behind it",
+        })
+    }
+
+    /// The design for a budget and a sample, and the rate that is expected of it. This is all that the model does;
+    /// [`FilterBuilder::finish`] calls it and builds.
+    pub fn choose(&self, budget: Budget, samples: Samples<'_>) -> Result<(Design, Option<f64>), BuildError> {
+        let bits = budget.require(self.family.name())?;
+        if self.given.is_some() {
+            return Ok((self.given_design(), None));
+        }
+        let budget_bytes = (self.keys.len() as f64 * bits / 8.0) as u64;
+        if let Some((design, prediction)) = whole_set(self.family, &self.keys, budget_bytes, &self.prices) {
+            return Ok((design, Some(prediction.fpr)));
+        }
+        let model = Model::of(&self.keys, samples);
+        let (mut design, prediction) = model.choose(self.family, budget, &self.prices)?;
+        if let Some(layout) = self.layout {
+            design.layout = layout;
+        }
+        Ok((design, Some(prediction.fpr)))
+    }
+
+    fn given_design(&self) -> Design {
+        let given = self.given.unwrap_or(Given { depth: 0, prefix: 0, share: 0.5 });
+        // Lengths beyond those of the keys say no more than the keys do.
+        let longest = self.keys.bit_count();
+        let depth = given.depth.min(longest);
+        let prefix = if given.prefix == WHOLE_KEYS { WHOLE_KEYS } else { given.prefix.min(longest) };
+        let first = match (self.family, depth) {
+            (_, 0) => Stage::None,
+            (Family::TwoPrefixBloom, _) => Stage::Bloom { depth, share: given.share },
+            _ => Stage::Set { depth, form: SetForm::Trie },
+        };
+        let is_pair = self.family == Family::TwoPrefixBloom;
+        let (first, prefix) = match prefix <= depth {
+            // Two filters of one length are one.
+            true if is_pair => (Stage::None, prefix),
+            true => (first, 0),
+            false => (first, prefix),
+        };
+        Design { first, prefix, layout: self.layout.unwrap_or(BloomLayout::Spread) }
+    }
+
+    /// The first stage: its bytes and its fields.
+    fn encode_first(
+        &self,
+        design: &Design,
+        budget_bytes: u64,
+        fields: &mut Fields,
+    ) -> Result<Vec<u8>, BuildError> {
+        let mut first = Vec::new();
+        match design.first {
+            Stage::None => {}
+            Stage::Set { depth, form } => {
+                fields.depth = depth;
+                self.encode_set(depth, form, &mut first, fields)?;
+            }
+            Stage::Bloom { depth, share } => {
+                let bytes = (budget_bytes as f64 * share) as u64;
+                let plan = best_rate(BloomLayout::Spread, bytes, self.prefix_count(depth));
+                if let Some(plan) = plan {
+                    fields.depth = depth;
+                    fields.first = FIRST_BLOOM;
+                    fields.first_probe_count = plan.probe_count as u8;
+                    first.resize(plan.bytes as usize, 0);
+                    self.insert(&mut first, &plan, depth);
+                }
+            }
+        }
+        fields.first_bytes = first.len() as u64;
+        Ok(first)
+    }
+
+    fn encode_set(
+        &self,
+        depth: u32,
+        form: SetForm,
+        target: &mut Vec<u8>,
+        fields: &mut Fields,
+    ) -> Result<(), BuildError> {
+        if let Keys::Words(fixed, words) = &self.keys {
+            let (form, from_trie) = self.integer_form(words, depth, form);
+            if !from_trie {
+                fields.first = form as u8;
+                (fields.count, fields.least, fields.last) = if depth == fixed.bit_count() {
+                    let shift = 64 - depth;
+                    encode_integers(target, form, words.iter().map(move |word| word >> shift))
+                } else {
+                    encode_integers(target, form, Prefixes::new(words, depth))
+                };
+                return Ok(());
+            }
+        }
+        fields.first = SetForm::Trie as u8;
+        let mut builder = TrieSetBuilder::new(depth);
+        let length = depth.div_ceil(8) as usize;
+        let mut prefix = vec![0; length];
+        match &self.keys {
+            Keys::Words(_, words) => {
+                for integer in Prefixes::new(words, depth) {
+                    let bytes = (integer << (64 - depth)).to_be_bytes();
+                    builder.add(bytes.get(..length).unwrap_or(&bytes))?;
+                }
+            }
+            Keys::Strings(keys, _) => {
+                for key in keys.iter() {
+                    BitString::key(key).write_prefix(depth, &mut prefix);
+                    builder.add(&prefix)?;
+                }
+            }
+        }
+        builder.finish(target)
+    }
+
+    /// The form of a set of integers: that of the design, or, where the parameters gave only the depth, the smaller one of those
+    /// for integers.
+    fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> (SetForm, bool) {
+        if self.given.is_none() {
+            return (form, form == SetForm::Trie);
+        }
+        let model = Model::of(&self.keys, Samples::NONE);
+        let size = super::sizes::set_size(&self.keys, &model.counts, depth);
+        let size = size.or_else(|| integer_size(words, &model.counts, depth));
+        size.map_or((SetForm::EliasFano, false), |size| (size.form, size.form == SetForm::Trie))
+    }
+
+    fn prefix_count(&self, prefix: u32) -> u64 {
+        match &self.keys {
+            _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
+            Keys::Words(_, words) => Prefixes::new(words, prefix).count() as u64,
+            Keys::Strings(keys, _) => {
+                let mut buffers = PrefixBuffers::new(prefix);
+                keys.iter().filter(|key| buffers.is_new(key)).count() as u64
+            }
+        }
+    }
+
+    /// Puts the digests of all prefixes of a length into a Bloom filter.
+    fn insert(&self, bytes: &mut [u8], plan: &BloomPlan, prefix: u32) {
+        let digester = &self.digester;
+        match &self.keys {
+            Keys::Words(fixed, words) if prefix == fixed.bit_count() => {
+                let length = usize::from(fixed.byte_count);
+                let digest = |word: &u64| {
+                    let key = word.to_be_bytes();
+                    digester.digest(key.get(..length).unwrap_or(&key))
+                };
+                insert_all(bytes, plan, words.iter().map(digest));
+            }
+            Keys::Words(_, words) => {
+                let shift = 64 - prefix;
+                let digest = |integer: u64| digester.word_prefix_digest(integer << shift, prefix);
+                insert_all(bytes, plan, Prefixes::new(words, prefix).map(digest));
+            }
+            Keys::Strings(keys, _) if prefix == WHOLE_KEYS => {
+                insert_all(bytes, plan, keys.iter().map(|key| digester.digest(key)));
+            }
+            Keys::Strings(keys, _) => {
+                let mut buffers = PrefixBuffers::new(prefix);
+                let mut keys = keys.iter();
+                let digests = std::iter::from_fn(|| {
+                    keys.find(|key| buffers.is_new(key))?;
+                    Some(digester.whole_byte_prefix_digest(&buffers.current, prefix))
+                });
+                insert_all(bytes, plan, digests);
+            }
+        }
+    }
+
+    /// The whole filter of a design.
+    fn encode(&self, design: &Design, predicted: Option<f64>, budget: Budget) -> Result<Vec<u8>, BuildError> {
+        let bits = budget.require(self.family.name())?;
+        let key_count = self.keys.len() as f64;
+        let budget_bytes = (key_count * bits / 8.0) as u64;
+        let has_set = self.family == Family::Proteus;
+        let mut fields = Fields {
+            cap: self.prices.bloom_cap(has_set) as u32,
+            key_bytes: if let Keys::Words(fixed, _) = &self.keys { fixed.byte_count } else { 0 },
+            predicted: predicted.map_or(NO_PREDICTION, |rate| rate as f32),
+            ..Fields::default()
+        };
+        let mut first = self.encode_first(design, budget_bytes, &mut fields)?;
+        let Some(left) = budget_bytes.checked_sub(first.len() as u64) else {
+            let least_bits_per_key = first.len() as f64 * 8.0 / key_count;
+            if least_bits_per_key > Budget::BITS_PER_KEY_MAX {
+                // Very few keys: no budget holds the set that the parameters ask for, so it is left out.
+                return self.encode(&Design { first: Stage::None, ..*design }, predicted, budget);
+            }
+            return Err(BuildError::BudgetTooSmall {
+                family: self.family.name(),
+                given: bits,
+                least_bits_per_key,
+            });
+        };
+        let plan = (design.prefix != 0)
+            .then(|| best_rate(design.layout, left, self.prefix_count(design.prefix)))
+            .flatten();
+        if plan.is_none() && fields.first == FIRST_BLOOM {
+            // Nothing is left for the second of two Bloom filters: the first one says nothing alone.
+            first.clear();
+            (fields.depth, fields.first, fields.first_bytes, fields.first_probe_count) = (0, 0, 0, 0);
+        }
+        let bloom_bytes = plan.map_or(0, |plan| plan.bytes);
+        let payload_bytes = BLOCK_BYTES as u64 + bloom_bytes;
+        let mut filter = crate::bloom::empty_filter(payload_bytes)?;
+        if let Some(plan) = plan {
+            fields.prefix = design.prefix;
+            fields.layout = plan.layout as u8;
+            fields.probe_count = plan.probe_count as u8;
+            fields.bloom_bytes = plan.bytes;
+            let bytes = filter.get_mut(ENVELOPE_BYTES + BLOCK_BYTES..).unwrap_or_default();
+            self.insert(bytes, &plan, design.prefix);
+        }
+        let block = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
+        block.iter_mut().zip(fields.block()).for_each(|(target, source)| *target = source);
+        filter.extend_from_slice(&first);
+        Envelope::new(self.family, self.digester.seed(), self.keys.len() as u64, fields.parameters())
+            .seal(&mut filter);
+        Ok(filter)
+    }
+}
+
+impl FilterBuilder for ProteusBuilder {
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.keys.push(key)
+    }
+
+    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+        self.keys.push_all(keys)
+    }
+
+    fn key_count(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.keys.memory_bytes()
+    }
+
+    fn model(&self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
+        self.choose(budget, samples).map(|_| ())
+    }
+
+    fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+        budget.require(self.family.name())?;
+        if self.keys.len() == 0 {
+            let mut filter = vec![0; ENVELOPE_BYTES];
+            Envelope::new(self.family, self.digester.seed(), 0, [0; PARAMETER_BYTES]).seal(&mut filter);
+            return Ok(filter);
+        }
+        let (design, predicted) = self.choose(budget, samples)?;
+        self.encode(&design, predicted, budget)
+    }
+}
+
+impl std::str::FromStr for BloomLayout {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        [Self::Spread, Self::Lines].into_iter().find(|layout| layout.name() == name).ok_or(())
+    }
+}
+
+/// The distinct prefixes of integers.
+#[derive(Debug, Clone)]
+struct Prefixes<'a> {
+    words: std::slice::Iter<'a, u64>,
+    shift: u32,
+    before: Option<u64>,
+}
+
+impl<'a> Prefixes<'a> {
+    fn new(words: &'a [u64], depth: u32) -> Self {
+        Self { words: words.iter(), shift: 64 - depth.clamp(1, 64), before: None }
+    }
+}
+
+impl Iterator for Prefixes<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let Self { words, shift, before } = self;
+        let found = words.by_ref().map(|word| word >> *shift).find(|prefix| Some(*prefix) != *before)?;
+        *before = Some(found);
+        Some(found)
+    }
+}
+
+/// The prefixes of strings, one after the other.
+struct PrefixBuffers {
+    bits: u32,
+    current: Vec<u8>,
+    before: Vec<u8>,
+    is_first: bool,
+}
+
+impl PrefixBuffers {
+    fn new(bits: u32) -> Self {
+        let buffer = vec![0; bits.div_ceil(8) as usize];
+        Self { bits, current: buffer.clone(), before: buffer, is_first: true }
+    }
+
+    /// Whether the prefix of a key, which is put into `current`, is another than that of the key before.
+    fn is_new(&mut self, key: &[u8]) -> bool {
+        std::mem::swap(&mut self.current, &mut self.before);
+        BitString::key(key).write_prefix(self.bits, &mut self.current);
+        std::mem::take(&mut self.is_first) || self.current != self.before
+    }
+}

@@ -1,0 +1,325 @@
+//! One pass over the sorted keys: how many prefixes of each length there are, and the neighbours of each sample query.
+//!
+//! Two neighbours that share `c` bits have one prefix of each length up to `c` and two of each longer one: so the number of
+//! distinct prefixes of `n` bits is one more than that of neighbours that share fewer than `n`. A query that holds no key lies
+//! between two neighbours; all that is asked about it later follows from the bits that its ends share with those and with each
+//! other.
+
+use super::bits::BitString;
+use super::keys::Keys;
+use crate::trie::{LevelCounts, shared_bytes};
+use crate::{KeyRange, KeySet};
+
+/// Keys looked at between two looks at the queries: four kilobytes of words.
+const BLOCK_KEYS: usize = 512;
+
+/// A sample query that holds no key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Query<'a> {
+    /// Bits that its lower end shares with the key before it, and its upper end with the key behind it.
+    pub(super) shared_left: u32,
+    pub(super) shared_right: u32,
+    /// Bits that its ends share; those of the longest key at most.
+    pub(super) shared_ends: u32,
+    /// The bits of both ends behind those that they share.
+    window: (u64, u64),
+    ends: Ends<'a>,
+    pub(super) is_point: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ends<'a> {
+    Words(u64, u64),
+    Strings(BitString<'a>, BitString<'a>),
+}
+
+impl Query<'_> {
+    /// Bits that some string of the query shares with some key.
+    #[inline]
+    pub(super) const fn near(&self) -> u32 {
+        if self.shared_left > self.shared_right { self.shared_left } else { self.shared_right }
+    }
+
+    /// How many prefixes of so many bits cover the query; `u64::MAX` where they are more than can be told.
+    #[inline]
+    pub(super) fn prefix_count(&self, bits: u32) -> u64 {
+        let behind = bits.saturating_sub(self.shared_ends);
+        if behind == 0 {
+            return 1;
+        }
+        if behind > 64 {
+            return u64::MAX;
+        }
+        let (lower, upper) = self.window;
+        let shift = 64 - behind;
+        (upper >> shift).saturating_sub(lower >> shift).saturating_add(1)
+    }
+
+    /// How many prefixes of `bits` bits lie in the query below its first prefix of `depth` bits, and below its last one, where
+    /// those two differ.
+    #[inline]
+    pub(super) fn end_counts(&self, depth: u32, bits: u32) -> (u64, u64) {
+        let behind = bits - depth;
+        if behind > 63 {
+            return (u64::MAX, u64::MAX);
+        }
+        let (lower, upper) = match self.ends {
+            Ends::Words(lower, upper) => {
+                (lower.checked_shl(depth).unwrap_or(0), upper.checked_shl(depth).unwrap_or(0))
+            }
+            Ends::Strings(lower, upper) => (lower.word(depth), upper.word(depth)),
+        };
+        let shift = 64 - behind;
+        let first = lower.checked_shr(shift).unwrap_or(0);
+        let last = upper.checked_shr(shift).unwrap_or(0);
+        ((1 << behind) - first, last + 1)
+    }
+}
+
+/// What is known of the keys, and of the queries beside them.
+#[derive(Debug)]
+pub(super) struct Counts<'a> {
+    /// `prefixes[n]`: distinct prefixes of `n` bits, from 0 to the length of the longest key.
+    prefixes: Vec<u64>,
+    /// Bits that each key but the first shares with the one before it; empty for integers, which tell it in no time.
+    shared: Vec<u32>,
+    pub(super) queries: Vec<Query<'a>>,
+    /// Queries of the sample that hold a key, or that nothing can be in.
+    pub(super) left_out: usize,
+}
+
+impl<'a> Counts<'a> {
+    pub(super) fn of(keys: &Keys, samples: &[KeyRange<'a>]) -> Self {
+        match keys {
+            Keys::Words(..) => Self::of_words(keys, samples),
+            Keys::Strings(set, _) => Self::of_strings(keys, set, samples),
+        }
+    }
+
+    fn of_words(keys: &Keys, samples: &[KeyRange<'a>]) -> Self {
+        let Keys::Words(fixed, words) = keys else { unreachable!("the caller looked") };
+        let mut sorted: Vec<(u64, u64)> = samples.iter().filter_map(|range| fixed.bounds(range)).collect();
+        sorted.sort_unstable();
+        let bit_count = fixed.bit_count();
+        let mut tally = [[0_u32; 64]; 4];
+        let mut shared = [0_u64; 64];
+        let mut queries = Vec::with_capacity(sorted.len());
+        let mut rest = sorted.as_slice();
+        let mut before = None;
+        for block in words.chunks(BLOCK_KEYS) {
+            tally_shared(before, block, &mut tally);
+            let last = block.last().copied().unwrap_or(u64::MAX);
+            let count = rest.iter().take_while(|(lower, _)| *lower <= last).count();
+            let (here, behind) = rest.split_at_checked(count).unwrap_or_default();
+            for (lower, upper) in here {
+                let index = block.partition_point(|word| word < lower);
+                let left = index.checked_sub(1).and_then(|index| block.get(index).copied()).or(before);
+                queries.extend(word_query((*lower, *upper), left, block.get(index).copied(), bit_count));
+            }
+            (rest, before) = (behind, Some(last));
+            if tally.iter().flatten().any(|count| *count > u32::MAX / 2) {
+                drain(&mut tally, &mut shared);
+            }
+        }
+        queries.extend(rest.iter().filter_map(|query| word_query(*query, before, None, bit_count)));
+        drain(&mut tally, &mut shared);
+        let left_out = samples.len() - queries.len();
+        let prefixes = sums(&shared, bit_count, words.len());
+        Self { prefixes, shared: Vec::new(), queries, left_out }
+    }
+
+    fn of_strings(keys: &Keys, set: &KeySet, samples: &[KeyRange<'a>]) -> Self {
+        let bit_count = keys.bit_count();
+        let mut histogram = vec![0_u64; bit_count as usize + 1];
+        let mut shared = Vec::with_capacity(set.len().saturating_sub(1));
+        let mut before: Option<&[u8]> = None;
+        for key in set.iter() {
+            if let Some(before) = before {
+                let bits = shared_key_bits(before, key, bit_count);
+                shared.push(bits);
+                if let Some(count) = histogram.get_mut(bits as usize) {
+                    *count += 1;
+                }
+            }
+            before = Some(key);
+        }
+        let query = |range: &KeyRange<'a>| string_query(set, range, bit_count);
+        let queries: Vec<Query<'a>> = samples.iter().filter_map(query).collect();
+        let left_out = samples.len() - queries.len();
+        Self { prefixes: sums(&histogram, bit_count, set.len()), shared, queries, left_out }
+    }
+
+    /// Distinct prefixes of so many bits; all keys beyond the longest.
+    pub(super) fn prefix_count(&self, bits: u32) -> u64 {
+        self.prefixes.get(bits as usize).or(self.prefixes.last()).copied().unwrap_or(0)
+    }
+
+    /// The levels of the trie of all prefixes of `depth` bits: one pass over what neighbours share.
+    pub(super) fn trie_levels(&self, keys: &Keys, depth: u32) -> Vec<LevelCounts> {
+        let mut levels = LevelTally::new(depth);
+        match keys {
+            Keys::Words(_, words) => {
+                let pairs = words.iter().zip(words.iter().skip(1));
+                pairs.for_each(|(before, word)| levels.add((before ^ word).leading_zeros()));
+            }
+            Keys::Strings(..) => self.shared.iter().for_each(|shared| levels.add(*shared)),
+        }
+        levels.finish()
+    }
+}
+
+/// Counts what the words of a block share with the ones before them.
+#[inline]
+fn tally_shared(before: Option<u64>, block: &[u64], tally: &mut [[u32; 64]; 4]) {
+    let [first, ..] = tally;
+    let add = |counts: &mut [u32; 64], before: u64, word: u64| {
+        if let Some(count) = counts.get_mut(((before ^ word).leading_zeros() & 63) as usize) {
+            *count += 1;
+        }
+    };
+    if let (Some(before), Some(word)) = (before, block.first()) {
+        add(first, before, *word);
+    }
+    // Four lists, so that equal counts in a row do not wait for one another.
+    for window in block.windows(5).step_by(4) {
+        let [a, b, c, d, e] = *window else { continue };
+        let [one, two, three, four] = tally;
+        add(one, a, b);
+        add(two, b, c);
+        add(three, c, d);
+        add(four, d, e);
+    }
+    let counted = block.len().saturating_sub(1) / 4 * 4;
+    let rest = block.get(counted..).unwrap_or_default();
+    let [first, ..] = tally;
+    rest.iter().zip(rest.iter().skip(1)).for_each(|(before, word)| add(first, *before, *word));
+}
+
+fn drain(tally: &mut [[u32; 64]; 4], shared: &mut [u64; 64]) {
+    for counts in tally {
+        for (sum, count) in shared.iter_mut().zip(counts) {
+            *sum += u64::from(std::mem::take(count));
+        }
+    }
+}
+
+/// Distinct prefixes of each length, from how many neighbours share so many bits.
+fn sums(shared: &[u64], bit_count: u32, key_count: usize) -> Vec<u64> {
+    let mut sum = u64::from(key_count > 0);
+    let mut prefixes = Vec::with_capacity(bit_count as usize + 1);
+    prefixes.push(sum);
+    for count in shared.iter().take(bit_count as usize) {
+        sum += count;
+        prefixes.push(sum);
+    }
+    prefixes
+}
+
+fn word_query(
+    (lower, upper): (u64, u64),
+    left: Option<u64>,
+    right: Option<u64>,
+    bit_count: u32,
+) -> Option<Query<'static>> {
+    if right.is_some_and(|right| right <= upper) {
+        return None;
+    }
+    let shared = |one: u64, other: u64| (one ^ other).leading_zeros().min(bit_count);
+    let shared_ends = shared(lower, upper);
+    let window = |word: u64| word.checked_shl(shared_ends).unwrap_or(0);
+    Some(Query {
+        shared_left: left.map_or(0, |left| shared(left, lower)),
+        shared_right: right.map_or(0, |right| shared(right, upper)),
+        shared_ends,
+        window: (window(lower), window(upper)),
+        ends: Ends::Words(lower, upper),
+        is_point: lower == upper,
+    })
+}
+
+/// Bits that two keys share, each continued by zeros.
+#[inline]
+fn shared_key_bits(before: &[u8], key: &[u8], bit_count: u32) -> u32 {
+    let bytes = shared_bytes(before, key);
+    if let (Some(one), Some(other)) = (before.get(bytes), key.get(bytes)) {
+        return bytes as u32 * 8 + (one ^ other).leading_zeros();
+    }
+    BitString::key(before).shared_bits(&BitString::key(key), bit_count)
+}
+
+fn string_query<'a>(set: &KeySet, range: &KeyRange<'a>, bit_count: u32) -> Option<Query<'a>> {
+    if range.is_empty() {
+        return None;
+    }
+    let index = set.lower_index(range);
+    let right = set.get(index);
+    if right.is_some_and(|right| range.contains(right)) {
+        return None;
+    }
+    let left = index.checked_sub(1).and_then(|index| set.get(index));
+    let (lower, upper) = (BitString::lower(range), BitString::upper(range));
+    let shared = |key: Option<&[u8]>, end: &BitString<'_>| {
+        key.map_or(0, |key| BitString::key(key).shared_bits(end, bit_count))
+    };
+    let is_point = range.as_point().is_some();
+    let shared_ends = if is_point { bit_count } else { lower.shared_bits(&upper, bit_count) };
+    Some(Query {
+        shared_left: shared(left, &lower),
+        shared_right: shared(right, &upper),
+        shared_ends,
+        window: (lower.word(shared_ends), upper.word(shared_ends)),
+        ends: Ends::Strings(lower, upper),
+        is_point,
+    })
+}
+
+/// Where labels of a trie of one depth begin and end.
+struct LevelTally {
+    depth: u32,
+    /// Keys whose labels begin at a level, and keys whose leaf lies there.
+    starts: Vec<u64>,
+    leaves: Vec<u64>,
+    before: u32,
+}
+
+impl LevelTally {
+    fn new(depth: u32) -> Self {
+        let level_count = depth.div_ceil(8) as usize;
+        Self { depth, starts: vec![0; level_count], leaves: vec![0; level_count], before: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, shared: u32) {
+        if shared < self.depth {
+            self.put(shared);
+            self.before = shared;
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, after: u32) {
+        let leaf = (self.before.max(after) / 8) as usize;
+        if let (Some(start), Some(leaf)) =
+            (self.starts.get_mut((self.before / 8) as usize), self.leaves.get_mut(leaf))
+        {
+            *start += 1;
+            *leaf += 1;
+        }
+    }
+
+    fn finish(mut self) -> Vec<LevelCounts> {
+        self.put(0);
+        let mut levels = Vec::new();
+        let (mut open, mut nodes) = (0, 1);
+        for (starts, leaves) in self.starts.iter().zip(&self.leaves) {
+            let labels = open + starts;
+            if labels == 0 {
+                break;
+            }
+            let children = labels - leaves;
+            levels.push(LevelCounts { nodes, labels, children, prefix_keys: 0 });
+            (open, nodes) = (children, children);
+        }
+        levels
+    }
+}

@@ -1,0 +1,111 @@
+//! The keys that a design is chosen for and built from.
+//!
+//! As long as all keys have one length of at most eight bytes they are kept as words, which makes every pass over them a pass
+//! over integers; the first key of another length turns them into a set of byte strings.
+
+use tamis_bits::key_head;
+
+use super::fixed::FixedKeys;
+use crate::{BuildError, KeySet};
+
+/// Distinct keys in ascending order.
+#[derive(Debug, Clone)]
+pub(super) enum Keys {
+    /// Integers in the top bits of words.
+    Words(FixedKeys, Vec<u64>),
+    /// Strings, and the length of the longest one.
+    Strings(KeySet, usize),
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self::Strings(KeySet::new(), 0)
+    }
+}
+
+impl Keys {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Words(_, words) => words.len(),
+            Self::Strings(keys, _) => keys.len(),
+        }
+    }
+
+    /// Bits of the longest key.
+    pub(super) fn bit_count(&self) -> u32 {
+        match self {
+            Self::Words(fixed, _) => fixed.bit_count(),
+            Self::Strings(_, longest) => u32::try_from(*longest).unwrap_or(u32::MAX / 8).saturating_mul(8),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        if let Self::Words(fixed, words) = self {
+            if let Some(word) = fixed.point(key) {
+                match words.last() {
+                    Some(last) if *last > word => {
+                        return Err(BuildError::Unsorted { index: words.len() as u64 });
+                    }
+                    Some(last) if *last == word => {}
+                    _ => words.push(word),
+                }
+                return Ok(());
+            }
+            self.become_strings()?;
+        }
+        self.push_string(key)
+    }
+
+    fn push_string(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        let Self::Strings(keys, longest) = self else { return Ok(()) };
+        if keys.is_empty() && (1..=8).contains(&key.len()) {
+            *self = Self::Words(FixedKeys::new(key.len() as u8), vec![key_head(key)]);
+            return Ok(());
+        }
+        *longest = key.len().max(*longest);
+        keys.push(key)
+    }
+
+    fn become_strings(&mut self) -> Result<(), BuildError> {
+        let Self::Words(fixed, words) = self else { return Ok(()) };
+        let length = usize::from(fixed.byte_count);
+        let mut keys = KeySet::new();
+        for word in words {
+            keys.push(word.to_be_bytes().get(..length).unwrap_or_default())?;
+        }
+        *self = Self::Strings(keys, length);
+        Ok(())
+    }
+
+    /// Takes all keys of a set at once where there are none yet.
+    pub(super) fn push_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+        if self.len() == 0 {
+            *self = Self::of(keys);
+            return Ok(());
+        }
+        keys.iter().try_for_each(|key| self.push(key))
+    }
+
+    /// The keys of a set.
+    pub(super) fn of(keys: &KeySet) -> Self {
+        let length = keys.get(0).map_or(0, <[u8]>::len);
+        if (1..=8).contains(&length) {
+            let fixed = FixedKeys::new(length as u8);
+            let mut words = Vec::with_capacity(keys.len());
+            words.extend(keys.iter().map_while(|key| fixed.point(key)));
+            if words.len() == keys.len() {
+                return Self::Words(fixed, words);
+            }
+        }
+        let longest = keys.iter().map(<[u8]>::len).max().unwrap_or(0);
+        Self::Strings(keys.clone(), longest)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Words(_, words) => words.capacity() * 8,
+            Self::Strings(keys, _) => keys.memory_bytes(),
+        }
+    }
+}

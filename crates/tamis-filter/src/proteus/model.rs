@@ -1,0 +1,200 @@
+//! The rate of every design before one is built: the CPFPR model.
+//!
+//! For an empty query `Q` the strings of `Q` nearest to the keys are its ends. Let `P` and `S` be the keys before and behind it,
+//! `left` and `right` the bits that the lower end shares with `P` and the upper end with `S`, `near` the greater of both, and
+//! `|Q_n|` the number of prefixes of `n` bits that cover it. A prefix of `n` bits in `Q` belongs to a key exactly where `near >= n`,
+//! and only the first and the last can. With `p` the rate of the Bloom filter that is really built for `|K_l|` prefixes in the
+//! bytes that are left:
+//!
+//! ```text
+//! 1PBF      1 where l <= near, else 1 - (1 - p)^|Q_l|
+//! set only  [t <= near]
+//! Proteus   0 where near < t; 1 where l <= near; else 1 - (1 - p)^N
+//!           N = |Q_l| where the ends share t bits, else [left >= t] L + [right >= t] R
+//!           L, R: prefixes of l bits in Q below its first and its last prefix of t bits
+//! 2PBF      `pair.rs`
+//! ```
+//!
+//! A query with more prefixes than the cap allows is taken for present unasked, here as in the reader: its rate is 1 and it
+//! costs nothing. **Price**: rate times the price of a read, and the price of a cache line for each that is touched: three for
+//! a set of Elias-Fano numbers, one for a bitmap, one a level for a trie, and one or two for a question to a Bloom filter, by
+//! its layout. A filter of the price of a line 0 has the least rate.
+//!
+//! **Beyond the sample.** Where fewer than [`RARE`] queries of the sample come within `n` bits of a key, the share that does is taken to
+//! halve with each further bit. That ranks designs which the sample cannot tell apart, and is no part of what is predicted.
+//!
+//! Cost: the pass over the keys, a sort of the sample, and for each query one cell for each length at which its prefixes double.
+
+use std::borrow::Cow;
+
+use super::choice::Search;
+use super::counts::Counts;
+use super::design::{Design, Prediction, Prices, SetForm, Stage};
+use super::keys::Keys;
+use super::sizes::whole_set_size;
+use crate::{Budget, BuildError, Family, KeySet, Samples};
+
+/// Fewer queries than this say nothing about a share.
+const RARE: u64 = 16;
+
+/// What the keys of a table and a sample of queries tell about filters for them.
+#[derive(Debug)]
+pub struct Model<'a> {
+    pub(super) keys: Cow<'a, Keys>,
+    pub(super) counts: Counts<'a>,
+    /// Queries of the sample that share at least so many bits with a key.
+    pub(super) near: Near,
+}
+
+impl<'a> Model<'a> {
+    /// Looks once at all keys and at the sample; queries that hold a key are left out.
+    pub fn new(keys: &KeySet, samples: Samples<'a>) -> Self {
+        Self::with_keys(Cow::Owned(Keys::of(keys)), samples)
+    }
+
+    pub(super) fn of(keys: &'a Keys, samples: Samples<'a>) -> Self {
+        Self::with_keys(Cow::Borrowed(keys), samples)
+    }
+
+    fn with_keys(keys: Cow<'a, Keys>, samples: Samples<'a>) -> Self {
+        let counts = Counts::of(&keys, samples.queries);
+        let near = Near::of(&counts, keys.bit_count());
+        Self { keys, counts, near }
+    }
+
+    /// Queries of the sample that are empty, and those that were left out.
+    pub fn sample_counts(&self) -> (usize, usize) {
+        (self.counts.queries.len(), self.counts.left_out)
+    }
+
+    /// Bits of the longest key.
+    pub fn bit_count(&self) -> u32 {
+        self.keys.bit_count()
+    }
+
+    /// Distinct prefixes of so many bits.
+    pub fn prefix_count(&self, bits: u32) -> u64 {
+        self.counts.prefix_count(bits)
+    }
+
+    /// Every design of one of the families of this module within a budget, each with its prediction. For keys that are no
+    /// integers of at most eight bytes: those that were looked at, first some lengths over all, then all near the best.
+    pub fn designs(
+        &self,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<Vec<(Design, Prediction)>, BuildError> {
+        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        search.run();
+        Ok(search.finish_all())
+    }
+
+    /// The design with the least price. Without queries in the sample: the default that the module's head states.
+    pub fn choose(
+        &self,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<(Design, Prediction), BuildError> {
+        let budget_bytes = self.budget_bytes(family, budget)?;
+        if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices) {
+            return Ok(whole);
+        }
+        let mut search = Search::best(self, family, budget_bytes, prices);
+        search.run();
+        Ok(search.finish_best())
+    }
+
+    /// What a given design would do; `None` where it does not fit into the budget, or is none of the family's.
+    pub fn predict(
+        &self,
+        family: Family,
+        design: &Design,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<Option<Prediction>, BuildError> {
+        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        search.only(design);
+        let mut found = search.finish_all();
+        found.retain(|(found, _)| found.layout == design.layout);
+        Ok(found.pop().map(|(_, prediction)| prediction))
+    }
+
+    fn budget_bytes(&self, family: Family, budget: Budget) -> Result<u64, BuildError> {
+        let bits = budget.require(family.name())?;
+        Ok((self.keys.len() as f64 * bits / 8.0) as u64)
+    }
+}
+
+/// The set of whole integers, where it fits: it answers everything, and no pass over the keys is needed to know.
+pub(super) fn whole_set(
+    family: Family,
+    keys: &Keys,
+    budget_bytes: u64,
+    prices: &Prices,
+) -> Option<(Design, Prediction)> {
+    let Keys::Words(fixed, words) = keys else { return None };
+    if family != Family::Proteus {
+        return None;
+    }
+    let depth = fixed.bit_count();
+    let size = whole_set_size(words, words.len() as u64, depth).filter(|size| size.bytes <= budget_bytes)?;
+    let first = Stage::Set { depth, form: size.form };
+    let design = Design { first, prefix: 0, layout: super::BloomLayout::Spread };
+    let cost = prices.probe * set_lines(size.form, depth);
+    Some((design, Prediction { fpr: 0.0, probes: 1.0, cost, first_bytes: size.bytes, bloom_bytes: 0 }))
+}
+
+/// Cache lines that a question to a set touches.
+pub(super) fn set_lines(form: SetForm, depth: u32) -> f64 {
+    match form {
+        SetForm::Bitmap => 1.0,
+        SetForm::EliasFano => 3.0,
+        SetForm::Trie => f64::from(depth.div_ceil(8).min(8)),
+    }
+}
+
+/// The share of queries that come within some bits of a key.
+#[derive(Debug)]
+pub(super) struct Near {
+    /// `shares[n]`: those that share at least `n` bits.
+    shares: Vec<f64>,
+    /// The longest length that enough queries reach.
+    known: u32,
+}
+
+impl Near {
+    fn of(counts: &Counts<'_>, bit_count: u32) -> Self {
+        let mut reached = vec![0_u64; bit_count as usize + 2];
+        for query in &counts.queries {
+            if let Some(count) = reached.get_mut(query.near() as usize) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for count in reached.iter_mut().rev() {
+            sum += *count;
+            *count = sum;
+        }
+        // No query without a key shares all bits with one (but for strings that zeros make equal): the last step is to nothing.
+        let known = reached.iter().take_while(|count| **count >= RARE).count().saturating_sub(1);
+        let total = (counts.queries.len() as f64).max(1.0);
+        Self { shares: reached.iter().map(|count| *count as f64 / total).collect(), known: known as u32 }
+    }
+
+    /// The share of the sample.
+    pub(super) fn share(&self, bits: u32) -> f64 {
+        self.shares.get(bits as usize).copied().unwrap_or(0.0)
+    }
+
+    /// What is to be expected beyond that share.
+    pub(super) fn hidden(&self, bits: u32) -> f64 {
+        if bits as usize + 2 >= self.shares.len() {
+            return 0.0;
+        }
+        let Some(beyond) = bits.checked_sub(self.known).filter(|beyond| *beyond > 0) else { return 0.0 };
+        let expected = self.share(self.known) * 0.5_f64.powi(beyond.min(1000) as i32);
+        (expected - self.share(bits)).max(0.0)
+    }
+}

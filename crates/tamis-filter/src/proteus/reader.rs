@@ -1,0 +1,126 @@
+//! Reads filters of this module in place.
+
+use std::fmt;
+
+use tamis_bits::kernel;
+
+use super::design::{Design, Stage, WHOLE_KEYS};
+use super::layout::{FirstPart, NO_PREDICTION, Parts};
+use super::walk::{PointWalk, RangeWalk, View};
+use crate::envelope::{self, Envelope};
+use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
+
+/// A filter of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`].
+#[derive(Debug, Clone)]
+pub struct ProteusFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    family: Family,
+    /// `None` without keys.
+    parts: Option<Parts>,
+}
+
+impl<D: AsRef<[u8]>> ProteusFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let family = Family::from_number(envelope.family)?;
+        let payload = envelope::payload(bytes.as_ref());
+        let parts = if envelope.key_count == 0 {
+            if !payload.is_empty() {
+                return Err(DecodeError::Field { field: "payload_bytes", got: envelope.payload_bytes });
+            }
+            envelope::check_reserved(&envelope.parameters, 0)?;
+            None
+        } else {
+            Some(Parts::read(family, &envelope.parameters, payload)?)
+        };
+        Ok(Self { bytes, envelope, family, parts })
+    }
+
+    /// The family.
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// What the filter is made of; `None` without keys.
+    pub fn parts_design(&self) -> Option<Design> {
+        let parts = self.parts.as_ref()?;
+        let first = match &parts.first {
+            FirstPart::None => Stage::None,
+            FirstPart::Set(set) => Stage::Set { depth: set.depth, form: set.form },
+            FirstPart::Bloom(first) => {
+                let second = parts.bloom.map_or(0, |bloom| bloom.length);
+                let share = first.length as f64 / (first.length + second).max(1) as f64;
+                Stage::Bloom { depth: first.prefix, share }
+            }
+        };
+        let layout = parts.bloom.map_or(super::BloomLayout::Spread, |bloom| bloom.layout);
+        Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
+    }
+
+    #[inline(always)]
+    fn view(&self) -> Option<View<'_>> {
+        let payload = envelope::payload(self.bytes.as_ref());
+        self.parts.as_ref().map(|parts| View { parts, payload, seed: self.envelope.seed })
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        self.view().is_some_and(|view| kernel::run(PointWalk(view, probe)))
+    }
+
+    #[inline]
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        let Some(view) = self.view() else { return false };
+        if view.parts.fixed.is_none()
+            && let Some(point) = probe.point()
+        {
+            return kernel::run(PointWalk(view, point));
+        }
+        kernel::run(RangeWalk(view, probe))
+    }
+
+    fn prefetch(&self, probe: &Probe<'_>) {
+        let Some(view) = self.view() else { return };
+        if let (FirstPart::None, Some(part)) = (&view.parts.first, &view.parts.bloom)
+            && (part.prefix == WHOLE_KEYS
+                || view.parts.fixed.is_some_and(|fixed| fixed.bit_count() == part.prefix))
+        {
+            part.view(view.payload).prefetch(probe.digest(self.envelope.seed));
+        }
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn predicted_fpr(&self) -> Option<f64> {
+        match &self.parts {
+            None => Some(0.0),
+            Some(parts) => (parts.predicted != NO_PREDICTION).then(|| f64::from(parts.predicted)),
+        }
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        let (Some(parts), Some(design)) = (&self.parts, self.parts_design()) else {
+            return target.write_str("no keys");
+        };
+        if design.prefix == 0 && design.first == Stage::None {
+            return target.write_str("nothing: the budget is too small");
+        }
+        write!(target, "{design}")?;
+        if let Some(bloom) = &parts.bloom {
+            write!(target, ", {} bytes, {} bits set by a prefix", bloom.length, bloom.probe_count)?;
+        }
+        write!(target, "; at most {} questions", parts.cap)
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}

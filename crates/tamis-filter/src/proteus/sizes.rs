@@ -1,0 +1,89 @@
+//! What the set of all prefixes of one length costs in bytes, in the smallest form.
+//!
+//! The forms for integers follow from the number of prefixes, the least and the greatest: exact, at no cost. That of the trie
+//! takes a pass over the keys. For integers it is estimated first, from above, as if no branch were lone; the pass is made where
+//! the estimate could decide.
+
+use tamis_bits::{elias_fano, rank};
+
+use super::counts::Counts;
+use super::design::SetForm;
+use super::keys::Keys;
+use super::layout::{LEVEL_BYTES, trie_overhead};
+use crate::trie::{LevelCounts, level_bytes};
+
+/// How far the estimate may lie above the truth.
+const ESTIMATE_EXCESS: f64 = 1.5;
+
+/// A form and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SetSize {
+    pub(super) form: SetForm,
+    pub(super) bytes: u64,
+}
+
+/// The smallest form of the prefixes of `depth` bits (at least 1).
+pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
+    let Keys::Words(_, words) = keys else { return trie_size(&counts.trie_levels(keys, depth), depth) };
+    let integers = integer_size(words, counts, depth);
+    let estimate = trie_size(&estimated_levels(counts, depth), depth);
+    match (integers, estimate) {
+        (Some(integers), Some(estimate))
+            if estimate.bytes as f64 <= integers.bytes as f64 * ESTIMATE_EXCESS =>
+        {
+            let exact = trie_size(&counts.trie_levels(keys, depth), depth);
+            exact.filter(|exact| exact.bytes < integers.bytes).or(Some(integers))
+        }
+        (Some(integers), _) => Some(integers),
+        (None, _) => trie_size(&counts.trie_levels(keys, depth), depth),
+    }
+}
+
+/// The smallest form of the prefixes of integers, the trie by its estimate, which lies above its size.
+pub(super) fn quick_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
+    let Keys::Words(_, words) = keys else { return None };
+    let estimate = trie_size(&estimated_levels(counts, depth), depth);
+    [integer_size(words, counts, depth), estimate].into_iter().flatten().min_by_key(|size| size.bytes)
+}
+
+/// Elias-Fano or bitmap.
+pub(super) fn integer_size(words: &[u64], counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
+    whole_set_size(words, counts.prefix_count(depth), depth)
+}
+
+/// [`integer_size`] for a known number of prefixes.
+pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<SetSize> {
+    let shift = 64 - depth.clamp(1, 64);
+    let last = (words.last()? >> shift) - (words.first()? >> shift);
+    let elias_fano =
+        elias_fano::encoded_bytes(count, last).map(|bytes| SetSize { form: SetForm::EliasFano, bytes });
+    // A bitmap of that many bits would not be the smaller one.
+    let is_dense = last / 4 <= count;
+    let bitmap = is_dense.then(|| SetSize {
+        form: SetForm::Bitmap,
+        bytes: rank::encoded_bytes(last + 1, count, rank::Select::None),
+    });
+    [bitmap, elias_fano].into_iter().flatten().min_by_key(|size| size.bytes)
+}
+
+/// The levels of a trie all of whose branches go down to the last level.
+fn estimated_levels(counts: &Counts<'_>, depth: u32) -> Vec<LevelCounts> {
+    let level = |index: u32| {
+        let nodes = counts.prefix_count(index * 8);
+        let labels = counts.prefix_count(depth.min(index * 8 + 8));
+        let children = if index * 8 + 8 < depth { labels } else { 0 };
+        LevelCounts { nodes, labels, children, prefix_keys: 0 }
+    };
+    (0..depth.div_ceil(8)).map(level).collect()
+}
+
+/// The trie with explicit bits at its lone branches.
+fn trie_size(levels: &[LevelCounts], depth: u32) -> Option<SetSize> {
+    let explicit = levels.iter().zip(1_u64..).map(|(level, bytes_above)| {
+        (level.labels - level.children).saturating_mul(u64::from(depth).saturating_sub(bytes_above * 8))
+    });
+    let explicit_bytes = explicit.fold(0, u64::saturating_add).div_ceil(8);
+    let tables = levels.len() as u64 * LEVEL_BYTES as u64;
+    let bytes = level_bytes(levels)?.checked_add(explicit_bytes)? + tables + trie_overhead();
+    Some(SetSize { form: SetForm::Trie, bytes })
+}

@@ -1,0 +1,107 @@
+//! What the model counts, against brute force; what it predicts, against the filter that is built.
+
+use super::*;
+
+fn keys_of(set: &KeySet) -> Keys {
+    Keys::of(set)
+}
+
+/// Bits of a string continued by zeros, as a list.
+fn bit_list(key: &[u8], bits: usize) -> Vec<bool> {
+    (0..bits).map(|bit| key.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)).collect()
+}
+
+#[test]
+fn prefixes_are_counted_as_a_set_counts_them() {
+    let mut state = 5;
+    let clustered = (0..400).map(|_| random(&mut state) & 0xff00_00ff_0000_0fff);
+    let mut sets = vec![integers(clustered), integers([]), integers([7])];
+    sets.push(key_set((0..500).map(|_| {
+        let length = random(&mut state) % 5;
+        (0..length).map(|_| (random(&mut state) % 3) as u8 * 60).collect::<Vec<u8>>()
+    })));
+    // More than a block of keys, and of four keys each.
+    sets.push(integers((0..2051).map(|_| random(&mut state))));
+    for set in sets {
+        let keys = keys_of(&set);
+        let counts = Counts::of(&keys, &[]);
+        for bits in 0..=keys.bit_count() {
+            let distinct: BTreeSet<Vec<bool>> = set.iter().map(|key| bit_list(key, bits as usize)).collect();
+            assert_eq!(counts.prefix_count(bits), distinct.len() as u64, "{bits} bits of {} keys", set.len());
+        }
+    }
+}
+
+#[test]
+fn sizes_of_sets_are_those_of_the_sets_that_are_built() {
+    let mut state = 9;
+    let outliers = (0..300).map(|key| key * 3).chain([1 << 40, u64::MAX]);
+    let sets = [
+        integers(outliers),
+        integers((0..700).map(|_| random(&mut state))),
+        key_set(
+            (0..500).map(|_| random(&mut state).to_be_bytes()[..(random(&mut state) % 9) as usize].to_vec()),
+        ),
+        key_set([&b"a"[..], b"ab", &[b'x'; 40]]),
+    ];
+    for set in sets {
+        let keys = keys_of(&set);
+        let counts = Counts::of(&keys, &[]);
+        for depth in 1..=keys.bit_count() {
+            let size = set_size(&keys, &counts, depth).expect("small");
+            let filter = build(&format!("proteus:trie={depth}"), &set, 1000.0, &[]);
+            assert_eq!(filter.encoded_bytes(), 128 + size.bytes, "depth {depth} of {} keys", set.len());
+        }
+    }
+}
+
+/// The rate and the questions of every design of one-byte and two-byte keys, predicted and measured on the same queries.
+#[test]
+fn rates_are_predicted_for_every_design() {
+    let mut state = 31;
+    let keys: BTreeSet<u16> = (0..3000).map(|_| (random(&mut state) % 65536) as u16).collect();
+    let set = key_set(keys.iter().map(|key| key.to_be_bytes()));
+    let mut bounds: Vec<([u8; 2], [u8; 2])> = Vec::new();
+    while bounds.len() < 1500 {
+        let lower = random(&mut state) as u16;
+        let upper = lower.saturating_add((random(&mut state) % [1, 8, 200][bounds.len() % 3]) as u16);
+        if keys.range(lower..=upper).next().is_none() {
+            bounds.push((lower.to_be_bytes(), upper.to_be_bytes()));
+        }
+    }
+    let queries: Vec<KeyRange<'_>> =
+        bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+    let model = Model::new(&set, Samples { queries: &queries });
+    assert_eq!(model.sample_counts(), (1500, 0));
+    let prices = Prices { probe: 0.0, probe_cap: 64, ..Prices::DEFAULT };
+    for family in [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom] {
+        for (design, prediction) in model.designs(family, bits_per_key(9.0), &prices).expect("budget") {
+            let mut builder = ProteusBuilder::new(family, prices, SEED).with_design(&design);
+            builder.add_all(&set).expect("sorted");
+            let bytes = builder.finish(bits_per_key(9.0), Samples::NONE).expect("fits");
+            let filter = AnyFilter::open(bytes).expect("whole");
+            let digester = Digester::new(SEED);
+            let (mut positives, mut probes) = (0, 0);
+            for range in &queries {
+                let probe = RangeProbe::new(*range, &digester);
+                positives += u32::from(filter.may_contain_range(&probe));
+                assert!(probe.probe_count() <= 64, "{design}: more questions than the cap");
+                probes += probe.probe_count();
+            }
+            let measured = f64::from(positives) / 1500.0;
+            // One filter of few bits: its own rate varies around the formula's.
+            let slack = 0.04 + 0.1 * prediction.fpr.min(1.0 - prediction.fpr);
+            assert!(
+                (measured - prediction.fpr).abs() <= slack,
+                "{family} {design}: measured {measured}, predicted {}",
+                prediction.fpr
+            );
+            let asked = f64::from(probes) / 1500.0;
+            assert!(
+                asked <= prediction.probes * 1.3 + 1.1 && asked >= prediction.probes * 0.6 - 1.1,
+                "{family} {design}: {asked} questions, predicted {}",
+                prediction.probes
+            );
+        }
+    }
+}
