@@ -92,6 +92,8 @@ pub struct Plot {
     pub series: &'static str,
     /// Parameter or metric that tells panels apart; empty: one panel.
     pub panel: &'static str,
+    /// Metric that colours the cell at each place, dark for small and light for great: a heat map. Empty: lines.
+    pub heat: &'static str,
     /// The scale from left to right.
     pub x_axis: Axis,
     /// The scale from bottom to top. Zeros stand on the lower edge of a logarithmic one.
@@ -107,6 +109,7 @@ impl Plot {
         y: "",
         series: "",
         panel: "",
+        heat: "",
         x_axis: Axis::Linear,
         y_axis: Axis::Linear,
     };

@@ -9,7 +9,7 @@ use plotters::{
     coord::Shift,
     prelude::{
         BLACK, ChartBuilder, Circle, Color, Cross, DrawingArea, IntoDrawingArea, LineSeries, PathElement,
-        RGBColor, SVGBackend, SeriesLabelPosition, ShapeStyle, WHITE,
+        RGBColor, Rectangle, SVGBackend, SeriesLabelPosition, ShapeStyle, WHITE,
     },
 };
 
@@ -186,6 +186,14 @@ impl Scale {
     }
 }
 
+/// The least distance of two places, 1 where there are no two.
+fn least_step(mut places: Vec<f64>) -> f64 {
+    places.sort_by(f64::total_cmp);
+    let steps = places.iter().zip(places.iter().skip(1)).map(|(one, next)| next - one);
+    let least = steps.filter(|step| *step > 0.0).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 1.0 }
+}
+
 /// One field of a plot.
 struct Panel<'a> {
     plot: &'a Plot,
@@ -218,6 +226,10 @@ impl Panel<'_> {
             .max_light_lines(1)
             .draw()
             .map_err(failed)?;
+        if !self.plot.heat.is_empty() {
+            chart.draw_series(self.cells()).map_err(failed)?;
+            return Ok(());
+        }
         let lines = distinct(self.all, |row| label(row, self.plot.series));
         for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
             let mut places = self.places(line);
@@ -245,6 +257,29 @@ impl Panel<'_> {
             labels.background_style(WHITE.mix(0.8)).draw().map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// The cells of a heat map: as wide and high as the nearest two of them are apart.
+    fn cells(&self) -> Vec<Rectangle<(f64, f64)>> {
+        let heat = |row: &MeasuredRow| row.get(self.plot.heat).and_then(Value::as_number);
+        let most = self.all.iter().filter_map(heat).fold(0.0, f64::max);
+        let (widths, heights): (Vec<f64>, Vec<f64>) = self
+            .all
+            .iter()
+            .filter_map(|row| {
+                Some((self.x.place(row.get(self.plot.x)?), self.y.place(row.get(self.plot.y)?)))
+            })
+            .unzip();
+        let (width, height) = (least_step(widths) / 2.0, least_step(heights) / 2.0);
+        let cell = |row: &MeasuredRow| {
+            let (x, y) = (self.x.place(row.get(self.plot.x)?), self.y.place(row.get(self.plot.y)?));
+            // The square root tells small values apart; the darker, the lower.
+            let share = if most > 0.0 { (heat(row)? / most).max(0.0).sqrt() } else { 0.0 };
+            let shade = |dark: f64, light: f64| (dark + (light - dark) * share) as u8;
+            let colour = RGBColor(shade(8.0, 247.0), shade(48.0, 251.0), shade(107.0, 255.0));
+            Some(Rectangle::new([(x - width, y - height), (x + width, y + height)], colour.filled()))
+        };
+        self.rows.iter().filter_map(cell).collect()
     }
 
     fn places(&self, line: &str) -> Vec<(f64, f64)> {

@@ -80,13 +80,6 @@ pub trait FilterBuilder {
         Ok(())
     }
 
-    /// What a family that designs itself does with budget and samples before it builds: the first part of
-    /// [`FilterBuilder::finish`] alone, so that it can be timed. Nothing is kept of it.
-    fn model(&self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
-        let _ = (budget, samples);
-        Ok(())
-    }
-
     /// The encoded filter, or why there is none.
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;
 }

@@ -1,5 +1,7 @@
 //! Builds filters of this module: keeps the keys, lets the model choose, encodes what it chose.
 
+use std::ops::Bound;
+
 use super::bits::BitString;
 use super::bloom::{BloomPlan, best_rate, insert_all};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
@@ -10,7 +12,7 @@ use super::prefix_set::{TrieSetBuilder, encode_integers};
 use super::sizes::integer_size;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples};
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, Upper};
 
 /// Builder of the families of this module. Parameters: see [`Family`] and the list in the module's head.
 #[derive(Debug)]
@@ -21,6 +23,42 @@ pub struct ProteusBuilder {
     layout: Option<BloomLayout>,
     digester: Digester,
     keys: Keys,
+    chosen: Option<Chosen>,
+}
+
+/// What was chosen, and for what.
+#[derive(Debug)]
+struct Chosen {
+    question: Question,
+    design: Design,
+    predicted: Option<f64>,
+}
+
+/// What a design is chosen for: keys, budget and a digest of the samples.
+#[derive(Debug, PartialEq)]
+struct Question {
+    key_count: usize,
+    budget: Budget,
+    sample_digest: u64,
+}
+
+impl Question {
+    fn of(key_count: usize, budget: Budget, samples: Samples<'_>) -> Self {
+        let mut sample_digest = samples.queries.len() as u64;
+        for query in samples.queries {
+            let kind = match query.upper {
+                Upper::Open => 0,
+                Upper::Included(_) => 1,
+                Upper::Excluded(_) => 2,
+                Upper::Prefix(_) => 3,
+            } + 4 * u64::from(matches!(query.lower, Bound::Excluded(_)));
+            for bytes in [query.lower_bytes(), query.upper_bytes().unwrap_or_default()] {
+                let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, kind);
+                sample_digest = crate::remix(sample_digest, checksum);
+            }
+        }
+        Self { key_count, budget, sample_digest }
+    }
 }
 
 /// Lengths that the parameters fix.
@@ -37,7 +75,7 @@ impl ProteusBuilder {
         let digester = Digester::new(seed);
         let is_own = matches!(family, Family::OnePrefixBloom | Family::TwoPrefixBloom);
         let family = if is_own { family } else { Family::Proteus };
-        Self { family, prices, given: None, layout: None, digester, keys: Keys::default() }
+        Self { family, prices, given: None, layout: None, digester, keys: Keys::default(), chosen: None }
     }
 
     /// Builds this design instead of choosing one. The form of a set is the smallest one, whatever the design says.
@@ -349,8 +387,13 @@ impl FilterBuilder for ProteusBuilder {
         self.keys.memory_bytes()
     }
 
-    fn model(&self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
-        self.choose(budget, samples).map(|_| ())
+    fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
+        if self.keys.len() > 0 {
+            let (design, predicted) = self.choose(budget, samples)?;
+            let question = Question::of(self.keys.len(), budget, samples);
+            self.chosen = Some(Chosen { question, design, predicted });
+        }
+        Ok(())
     }
 
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
@@ -360,7 +403,11 @@ impl FilterBuilder for ProteusBuilder {
             Envelope::new(self.family, self.digester.seed(), 0, [0; PARAMETER_BYTES]).seal(&mut filter);
             return Ok(filter);
         }
-        let (design, predicted) = self.choose(budget, samples)?;
+        let question = Question::of(self.keys.len(), budget, samples);
+        let (design, predicted) = match &self.chosen {
+            Some(chosen) if chosen.question == question => (chosen.design, chosen.predicted),
+            _ => self.choose(budget, samples)?,
+        };
         self.encode(&design, predicted, budget)
     }
 }

@@ -1,6 +1,20 @@
-//! Experiments of the group proteus: Proteus.
+//! Experiments of the group proteus: filters that design themselves, beside those that do not.
+
+mod accuracy;
+mod design_space;
+mod input;
+mod modelling;
+mod strings;
 
 use crate::Definition;
 
 /// The group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[];
+pub(super) const EXPERIMENTS: &[&Definition] = &[
+    &accuracy::FIGURE_4A,
+    &accuracy::FIGURE_4B,
+    &accuracy::FIGURE_4C,
+    &modelling::TABLE_2,
+    &design_space::FIGURE_1,
+    &design_space::FIGURE_5,
+    &strings::FIGURE_9,
+];
