@@ -1,7 +1,7 @@
 //! Small loops over bytes in a portable form and, where the processor has them, with vector instructions.
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
-//! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks.
+//! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -47,7 +47,7 @@ pub fn lines_contain(lines: &[u8], line_count: u64, digests: &[u64], probe_count
 #[inline]
 pub fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
     let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch!("avx2" => lines_insert(lines, line_count, digests, probe_count));
+    dispatch!("bmi2" => lines_insert(lines, line_count, digests, probe_count));
 }
 
 /// Position of the first `byte` in `bytes[start..start + length]`, counted from `start`. Bytes outside are not found; a range

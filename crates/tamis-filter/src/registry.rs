@@ -242,10 +242,21 @@ macro_rules! each {
     };
 }
 
+impl<D: AsRef<[u8]>> AnyFilter<D> {
+    #[inline(never)]
+    fn others_may_contain(&self, probe: &Probe<'_>) -> bool {
+        each!(self, filter => filter.may_contain(probe))
+    }
+}
+
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
+    /// The default family answers where it is asked: the walks of the others need room on the stack that it would pay for.
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        each!(self, filter => filter.may_contain(probe))
+        match self {
+            Self::CacheLocal(filter) => filter.may_contain(probe),
+            other => other.others_may_contain(probe),
+        }
     }
 
     #[inline]

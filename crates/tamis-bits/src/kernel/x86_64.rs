@@ -14,20 +14,24 @@ use std::arch::x86_64::{
     _mm256_sub_epi8, _mm256_testc_si256, _pdep_u64,
 };
 
-use crate::line::{self, LINE_BYTES};
+use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 
 /// How many digests ahead lines are fetched.
 const PREFETCH_DIGESTS: usize = 16;
 
-/// The step of [`crate::line`] to the powers 0 to 7.
-const POWERS: [u32; 8] = powers();
+/// Bits that are asked for at once.
+const ROUND_PROBES: u32 = 8;
+
+/// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
+const POWERS: [u32; ROUND_PROBES as usize] = powers();
+const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
 /// The step to the power 8: from one round of eight bits to the next.
 const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
 
-const fn powers() -> [u32; 8] {
-    let mut powers = [1_u32; 8];
+const fn powers<const COUNT: usize>() -> [u32; COUNT] {
+    let mut powers = [1_u32; COUNT];
     let mut index = 1;
-    while index < 8 {
+    while index < COUNT {
         powers[index] = powers[index - 1].wrapping_mul(line::STEP);
         index += 1;
     }
@@ -86,22 +90,36 @@ fn round_contains(low: __m256i, high: __m256i, patterns: __m256i, ones: __m256i)
     _mm256_testc_si256(held, wanted) != 0
 }
 
+/// The patterns of the bits of one round.
 #[target_feature(enable = "avx2")]
+fn round_patterns(pattern: u32) -> __m256i {
+    _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), power_lanes())
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     let (low, high) = halves(line);
+    let first = round_contains(low, high, round_patterns(pattern), lane_ones(probe_count));
+    if probe_count <= ROUND_PROBES || !first {
+        return first;
+    }
+    later_rounds_contain(low, high, pattern, probe_count)
+}
+
+/// The rounds after the first, which most absent keys do not pass.
+#[target_feature(enable = "avx2")]
+fn later_rounds_contain(low: __m256i, high: __m256i, pattern: u32, probe_count: u32) -> bool {
     let mut pattern = pattern;
     let mut rest = probe_count;
-    loop {
-        let patterns = _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), power_lanes());
-        if !round_contains(low, high, patterns, lane_ones(rest)) {
+    while rest > ROUND_PROBES {
+        rest -= ROUND_PROBES;
+        pattern = pattern.wrapping_mul(ROUND);
+        if !round_contains(low, high, round_patterns(pattern), lane_ones(rest)) {
             return false;
         }
-        if rest <= 8 {
-            return true;
-        }
-        rest -= 8;
-        pattern = pattern.wrapping_mul(ROUND);
     }
+    true
 }
 
 #[target_feature(enable = "avx2")]
@@ -115,50 +133,52 @@ pub(super) fn lines_contain(
     for digest in digests.iter().take(PREFETCH_DIGESTS) {
         line::prefetch_line(lines, line_count, *digest);
     }
+    let ones = lane_ones(probe_count);
+    let contained = |digest: u64| {
+        let Some(line) = line::line_at(lines, line_count, digest) else { return true };
+        let (low, high) = halves(line);
+        let pattern = line::pattern(digest);
+        let first = round_contains(low, high, round_patterns(pattern), ones);
+        if probe_count <= ROUND_PROBES {
+            return first;
+        }
+        first && later_rounds_contain(low, high, pattern, probe_count)
+    };
     let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
     let head_count = ahead.len().min(answers.len());
     let (head_answers, tail_answers) = answers.split_at_mut(head_count);
     for ((digest, answer), next) in digests.iter().zip(head_answers).zip(ahead) {
         line::prefetch_line(lines, line_count, *next);
-        *answer = digest_contained(lines, line_count, *digest, probe_count);
+        *answer = contained(*digest);
     }
     for (digest, answer) in digests.iter().skip(head_count).zip(tail_answers) {
-        *answer = digest_contained(lines, line_count, *digest, probe_count);
+        *answer = contained(*digest);
     }
 }
 
-#[target_feature(enable = "avx2")]
-#[inline]
-fn digest_contained(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    match line::line_at(lines, line_count, digest) {
-        Some(line) => line_contains(line, line::pattern(digest), probe_count),
-        None => true,
-    }
-}
-
-/// The addresses come from one multiplication of eight lanes; bits are set one by one.
-#[target_feature(enable = "avx2")]
+/// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
+#[target_feature(enable = "bmi2")]
 pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let powers = power_lanes();
-    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
+    let powers = ALL_POWERS.get(..probe_count as usize).unwrap_or(&ALL_POWERS);
+    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
     for (digest, next) in digests.iter().zip(ahead) {
-        if let Some(next) = next {
-            line::prefetch_line(lines, line_count, *next);
-        }
-        let Some(line) = line::line_at_mut(lines, line_count, *digest) else { continue };
-        let mut pattern = line::pattern(*digest);
-        let mut rest = probe_count as usize;
-        while rest > 0 {
-            let patterns = _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), powers);
-            let mut addresses = [0_u32; 8];
-            // SAFETY: the array has the 32 bytes that are written; the store needs no alignment.
-            unsafe { _mm256_storeu_si256(addresses.as_mut_ptr().cast(), _mm256_srli_epi32::<23>(patterns)) };
-            for address in addresses.iter().take(rest) {
-                line[(address >> 3) as usize & (LINE_BYTES - 1)] |= 1 << (address & 7);
-            }
-            rest = rest.saturating_sub(8);
-            pattern = pattern.wrapping_mul(ROUND);
-        }
+        line::prefetch_line(lines, line_count, *next);
+        digest_insert(lines, line_count, *digest, powers);
+    }
+    for digest in digests.iter().skip(ahead.len()) {
+        digest_insert(lines, line_count, *digest, powers);
+    }
+}
+
+#[target_feature(enable = "bmi2")]
+#[inline]
+fn digest_insert(lines: &mut [u8], line_count: u64, digest: u64, powers: &[u32]) {
+    let Some(line) = line::line_at_mut(lines, line_count, digest) else { return };
+    let (words, _) = line.as_chunks_mut::<8>();
+    for power in powers {
+        let pattern = line::pattern(digest).wrapping_mul(*power);
+        let word = &mut words[(pattern >> 29) as usize];
+        *word = (u64::from_le_bytes(*word) | 1 << ((pattern >> 23) & 63)).to_le_bytes();
     }
 }
 

@@ -43,6 +43,16 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
         probe.digest(self.envelope.seed)
     }
 
+    /// [`Filter::may_contain_many`] for keys whose digests are known, made with the seed of the filter: `answers[i]` becomes
+    /// the answer for `digests[i]`.
+    pub fn may_contain_digests(&self, digests: &[u64], answers: &mut [bool]) {
+        if self.line_count == 0 {
+            answers.iter_mut().take(digests.len()).for_each(|answer| *answer = false);
+            return;
+        }
+        kernel::lines_contain(self.lines(), self.line_count, digests, self.probe_count, answers);
+    }
+
     #[inline]
     fn lines(&self) -> &[u8] {
         envelope::payload(self.bytes.as_ref())
@@ -73,7 +83,7 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
                 count += 1;
             }
             let asked = digests.get(..count).unwrap_or_default();
-            kernel::lines_contain(self.lines(), self.line_count, asked, self.probe_count, &mut held);
+            self.may_contain_digests(asked, &mut held);
             for (answer, held) in answers.iter_mut().zip(held) {
                 *answer &= held;
             }

@@ -39,6 +39,11 @@ fn batches_answer_as_single_questions_do() {
         filter.may_contain_many(&probes, &mut answers);
         let single: Vec<bool> = probes.iter().map(|probe| filter.may_contain(probe)).collect();
         assert_eq!(answers, single);
+        let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was opened") };
+        let digests: Vec<u64> = keys.iter().map(|key| digester.digest(key)).collect();
+        let mut answers = vec![false; batch];
+        filter.may_contain_digests(&digests, &mut answers);
+        assert_eq!(answers, single);
         assert!(probes.iter().all(|probe| probe.digest_count() == 1));
     }
 }
