@@ -1,6 +1,7 @@
 //! Measures rates of false positives beside their formulas, and sizes: writes the tables of `FPR.md` to standard output.
 //!
-//! `cargo run --release -p tamis-filter --example measure_fpr > crates/tamis-filter/FPR.md` (ten minutes)
+//! `cargo run --release -p tamis-filter --example measure_fpr > crates/tamis-filter/FPR.md` (ten minutes); the section on
+//! Rosetta is from `measure_rosetta` and is put back behind them.
 
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, Probe, Samples,

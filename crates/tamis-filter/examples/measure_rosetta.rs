@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p tamis-filter --example measure_rosetta -- KEY_COUNT KEY_SEED FAMILY QUERIES BITS...`
 //!
-//! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` a part of the names `uniform r32`,
-//! `correlated r1024`, `split`, or `all`. Samples and queries have the seeds after the keys'. Times are nanoseconds a query (the
-//! least of three passes over 300,000 queries, digests included) and multiples of the calibration unit: a binary search of random
-//! integers among as many random keys.
+//! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` parts of the names of keys and
+//! queries, such as `uniform correlated_r32`, with commas between them, or `all`. Samples and queries have the seeds after
+//! the keys'. Times are nanoseconds a query (the least of three passes over 300,000 queries, digests included) and multiples
+//! of the calibration unit: a binary search of random integers among as many random keys.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
