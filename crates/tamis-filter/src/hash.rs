@@ -84,7 +84,7 @@ impl Digester {
         {
             *last &= 0xff << (8 - spare_bits);
         }
-        self.digest(bytes) ^ length_mark(bit_count)
+        self.whole_byte_prefix_digest(bytes, bit_count)
     }
 
     /// [`Digester::prefix_digest`] of a prefix that is given in whole bytes, the rest of the last one zero.
