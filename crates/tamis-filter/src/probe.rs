@@ -18,7 +18,7 @@ pub struct Probe<'a> {
     key: &'a [u8],
     digester: &'a Digester,
     digest: Cell<Option<u64>>,
-    prefix: Cell<Option<PrefixMemo>>,
+    prefixes: [Cell<Option<PrefixMemo>>; 2],
     is_shared: bool,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
@@ -32,7 +32,7 @@ impl<'a> Probe<'a> {
             key,
             digester,
             digest: Cell::new(None),
-            prefix: Cell::new(None),
+            prefixes: [const { Cell::new(None) }; 2],
             is_shared: true,
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
@@ -75,10 +75,11 @@ impl<'a> Probe<'a> {
         Digester::new(seed).digest(self.key)
     }
 
-    /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last length asked for is remembered.
+    /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last two lengths asked for are remembered, as
+    /// many as a filter has.
     pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
         remembered_prefix(
-            self.is_shared.then_some(&self.prefix),
+            if self.is_shared { &self.prefixes } else { &[] },
             self.digester,
             seed,
             self.key,
@@ -120,17 +121,17 @@ struct PrefixMemo {
     digest: u64,
 }
 
+/// `memos`: the length asked for last stands first.
 fn remembered_prefix(
-    memo: Option<&Cell<Option<PrefixMemo>>>,
+    memos: &[Cell<Option<PrefixMemo>>],
     digester: &Digester,
     seed: u64,
     key: &[u8],
     bit_count: u32,
     count: impl FnOnce(),
 ) -> u64 {
-    if let Some(known) = memo.and_then(Cell::get)
-        && (known.seed, known.bit_count) == (seed, bit_count)
-    {
+    let mut known = memos.iter().filter_map(Cell::get);
+    if let Some(known) = known.find(|known| (known.seed, known.bit_count) == (seed, bit_count)) {
         return known.digest;
     }
     count();
@@ -139,8 +140,9 @@ fn remembered_prefix(
     } else {
         Digester::new(seed).prefix_digest(key, bit_count)
     };
-    if let Some(memo) = memo {
-        memo.set(Some(PrefixMemo { seed, bit_count, digest }));
+    let mut next = Some(PrefixMemo { seed, bit_count, digest });
+    for memo in memos {
+        next = memo.replace(next);
     }
     digest
 }
@@ -327,7 +329,9 @@ impl<'a> RangeProbe<'a> {
         if bit_count <= 64 {
             return self.word_prefix_digest(seed, key_head(lower), bit_count);
         }
-        remembered_prefix(Some(&self.lower), self.digester, seed, lower, bit_count, || self.add_digests(1))
+        remembered_prefix(std::slice::from_ref(&self.lower), self.digester, seed, lower, bit_count, || {
+            self.add_digests(1)
+        })
     }
 
     /// How many digests were computed for this query, those of its point included.

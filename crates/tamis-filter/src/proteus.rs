@@ -17,7 +17,7 @@
 //!
 //! **Keys of any length.** A key that ends before a prefix does is continued by zeros, on both sides: `"a"` and `"a\0"` are
 //! one and the same to all parts that hold prefixes, which can cost a false positive and nothing else. Keys of one length of
-//! at most eight bytes are integers ([`fixed`]): their bounds are exact, their set may be a bitmap or Elias-Fano numbers, and
+//! at most eight bytes are integers (`fixed.rs`): their bounds are exact, their set may be a bitmap or Elias-Fano numbers, and
 //! prefixes of their whole length are kept under the digest of the key, so that a point costs its one digest. Keys of other
 //! lengths have [`WHOLE_KEYS`] as a prefix length of its own, for points.
 //!

@@ -298,7 +298,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
     task.run(Vector(()))
 }
 
-/// The steps of walks with AVX2 and BMI2. Made by [`run`] alone, so that the processor has them where there is a value.
+/// The steps of walks with AVX2 and BMI2. Made by `run` alone, so that the processor has them where there is a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector(());
 

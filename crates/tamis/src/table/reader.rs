@@ -72,7 +72,7 @@ impl TableReader {
         Self::open_source(environment, source, Some(number), filter_file, None, &Arc::default())
     }
 
-    /// As [`TableReader::open`], with the hotness that the table's filters go by; the entries of a table that was built
+    /// As `TableReader::open`, with the hotness that the table's filters go by; the entries of a table that was built
     /// outside of the store get this sequence number.
     pub(crate) fn open_at(
         environment: &Arc<TableEnvironment>,

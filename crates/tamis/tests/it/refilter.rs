@@ -43,7 +43,7 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
         let keyspace = fill(&db, key_column);
         let table_count: usize =
             db.statistics().keyspaces[1].levels.iter().map(|level| level.table_count).sum();
-        for text in ["cache-local@16", "surf@14 cache-local@4", "", "cache-local@10"] {
+        for text in ["cache-local@16", "surf@20 cache-local@4", "", "cache-local@10"] {
             let filters: Vec<TableFilter> =
                 text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
             db.rebuild_filters(&keyspace, &filters).unwrap();
