@@ -120,14 +120,12 @@ pub fn drive(
             .map(|(number, part)| {
                 let (shared, barrier, clock) = (&shared, &barrier, &clock);
                 scope.spawn(move || {
-                    let worker = Worker { store, drive, part, number, shared, barrier, clock };
-                    let tally = worker.run();
-                    *shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-                    shared.ended.notify_all();
-                    tally
+                    let worker = Worker { store, drive, part, number, shared, clock };
+                    worker.run(Start { barrier, waits_left: WAITS })
                 })
             })
             .collect();
+        // Of the [`WAITS`]: behind the first all are ready, behind the second all work.
         barrier.wait();
         let (before, process_before) = (store.counters(), Process::now());
         let start = clock.now();
@@ -191,6 +189,39 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
     measured
 }
 
+/// How often all threads and the one that waits for them meet at the start.
+const WAITS: u32 = 2;
+
+/// The start, at which all wait for each other. A thread whose warm-up fails or panics comes there too: else the others would wait for ever.
+struct Start<'a> {
+    barrier: &'a Barrier,
+    waits_left: u32,
+}
+
+impl Drop for Start<'_> {
+    fn drop(&mut self) {
+        for _ in 0..self.waits_left {
+            self.barrier.wait();
+        }
+    }
+}
+
+/// Tells the one that waits that a thread has ended, in whatever way; one that did not come to its end stops the others.
+struct Ending<'a> {
+    shared: &'a Shared,
+    is_complete: bool,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.shared.is_stopped.store(true, Ordering::Relaxed);
+        }
+        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.shared.ended.notify_all();
+    }
+}
+
 /// One thread.
 struct Worker<'a> {
     store: &'a dyn Store,
@@ -198,25 +229,19 @@ struct Worker<'a> {
     part: &'a Part,
     number: usize,
     shared: &'a Shared,
-    barrier: &'a Barrier,
     clock: &'a SystemClock,
 }
 
 impl Worker<'_> {
-    fn run(&self) -> Result<Tally, BenchError> {
-        let opened = self.store.session();
-        let mut unused = Tally::new(self.clock.now());
+    fn run(&self, start: Start<'_>) -> Result<Tally, BenchError> {
+        let mut ending = Ending { shared: self.shared, is_complete: false };
         let mut operations = self.part.iter();
-        let warm = opened.and_then(|mut session| {
-            for (index, ready) in operations.by_ref().take(self.drive.warm_up as usize).enumerate() {
-                self.work(session.as_mut(), ready, index, &mut unused)?;
-            }
-            Ok(session)
-        });
-        // The others wait for this thread even when it failed.
-        self.barrier.wait();
-        self.barrier.wait();
-        let mut session = warm?;
+        let mut session = self.store.session()?;
+        let mut unused = Tally::new(self.clock.now());
+        for (index, ready) in operations.by_ref().take(self.drive.warm_up as usize).enumerate() {
+            self.work(session.as_mut(), ready, index, &mut unused)?;
+        }
+        drop(start);
         let mut tally = Tally::new(self.clock.now());
         match self.drive.latencies {
             Latencies::Every => self.every(session.as_mut(), operations, &mut tally)?,
@@ -224,6 +249,7 @@ impl Worker<'_> {
         }
         session.commit()?;
         tally.end = self.clock.now();
+        ending.is_complete = true;
         Ok(tally)
     }
 

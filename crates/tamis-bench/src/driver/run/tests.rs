@@ -12,11 +12,20 @@ use tamis_workload::{KeyForm, Workload};
 use super::*;
 use crate::{Fields, Observer, Silent, Size};
 
-/// A store in an ordered map; it fails at one key if told to.
+/// What reading a key does beside answering.
+#[derive(Default, Clone, Copy, PartialEq)]
+enum Fault {
+    #[default]
+    None,
+    Fails,
+    Panics,
+}
+
+/// A store in an ordered map.
 #[derive(Default)]
 struct Model {
     entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
-    is_broken: bool,
+    fault: Fault,
 }
 
 struct ModelSession<'a>(&'a Model);
@@ -49,8 +58,10 @@ impl Session for ModelSession<'_> {
         Ok(())
     }
     fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
-        if self.0.is_broken {
-            return Err(BenchError::other("broken"));
+        match self.0.fault {
+            Fault::None => {}
+            Fault::Fails => return Err(BenchError::other("broken")),
+            Fault::Panics => panic!("broken"),
         }
         Ok(self.0.entries.read().unwrap().contains_key(key))
     }
@@ -122,9 +133,13 @@ fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
 #[test]
 fn failures_and_interruptions_end_all_threads() {
     for warm_up in [0, 10] {
-        let store = Model { is_broken: true, ..Model::default() };
-        let failed = measured(&store, "readrandom", 2, Latencies::Every, warm_up, &mut Silent);
-        assert_eq!(failed.unwrap_err().to_string(), "broken");
+        let go = |fault: Fault| {
+            let store = Model { fault, ..Model::default() };
+            measured(&store, "readrandom", 2, Latencies::Every, warm_up, &mut Silent)
+        };
+        assert_eq!(go(Fault::Fails).unwrap_err().to_string(), "broken");
+        let panicked = std::panic::catch_unwind(|| go(Fault::Panics));
+        assert!(panicked.is_err(), "a panic of the store reaches the caller");
     }
     struct Hasty;
     impl Observer for Hasty {
