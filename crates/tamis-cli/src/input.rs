@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use tamis::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
 use crate::{bytes::Formats, failure::Failure};
@@ -32,17 +32,26 @@ pub(crate) enum FileFormat {
     U64,
 }
 
-/// How entries are taken from a file.
-#[derive(Debug)]
-pub(crate) struct InputOptions {
-    /// The file; `-` is standard input.
-    pub(crate) path: PathBuf,
-    /// Its format; by its extension when none is given.
+/// Which file entries are taken from, and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct InputArgs {
+    /// The input file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The file's format; told from its name if not given
+    #[arg(long, value_enum)]
     pub(crate) format: Option<FileFormat>,
-    pub(crate) formats: Formats,
+    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
+    #[arg(long, value_name = "FIELD")]
     pub(crate) key_field: Option<String>,
+    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
+    #[arg(long, value_name = "FIELD")]
     pub(crate) value_field: Option<String>,
-    pub(crate) has_header: bool,
+    /// CSV: the first row is an entry, too
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    #[command(flatten)]
+    pub(crate) formats: Formats,
 }
 
 /// A reader of entries.
@@ -97,15 +106,15 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 }
 
 /// Opens an input and checks what can be checked before the first entry.
-pub(crate) fn open(options: &InputOptions) -> Result<Input, Failure> {
+pub(crate) fn open(options: &InputArgs) -> Result<Input, Failure> {
     let format = match options.format {
         Some(format) => format,
-        None => by_extension(&options.path)?,
+        None => by_extension(&options.file)?,
     };
-    let (inner, length): (Box<dyn Read>, _) = if options.path.as_os_str() == "-" {
+    let (inner, length): (Box<dyn Read>, _) = if options.file.as_os_str() == "-" {
         (Box::new(io::stdin()), None)
     } else {
-        let file = open_file(&options.path)?;
+        let file = open_file(&options.file)?;
         // A pipe has no length that means anything.
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         (Box::new(file), length)

@@ -3,7 +3,7 @@
 //! Batches are atomic and their order is the file's. Ctrl-C ends the load between two batches; a fault in the file
 //! ends it before the faulty entry. Both leave a whole store that holds everything before.
 
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -11,9 +11,8 @@ use serde_json::json;
 use tamis::{Clock as _, Db, Durability, Keyspace, SystemClock, WriteBatch};
 
 use crate::{
-    bytes::Formats,
     failure::Failure,
-    input::{self, FileFormat, Input, InputOptions},
+    input::{self, Input, InputArgs},
     interrupt, progress,
     store::StoreArgs,
     terminal,
@@ -42,22 +41,8 @@ line or offset.";
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The file; `-` is standard input
-    file: PathBuf,
-    /// The file's format; told from its name if not given
-    #[arg(long, value_enum)]
-    format: Option<FileFormat>,
-    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
-    #[arg(long, value_name = "FIELD")]
-    key_field: Option<String>,
-    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
-    #[arg(long, value_name = "FIELD")]
-    value_field: Option<String>,
-    /// CSV: the first row is an entry, too
-    #[arg(long)]
-    no_header: bool,
     #[command(flatten)]
-    formats: Formats,
+    input: InputArgs,
     /// What was done as a JSON object
     #[arg(long)]
     json: bool,
@@ -66,14 +51,7 @@ pub(crate) struct LoadArgs {
 impl LoadArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         // The input is opened first: a wrong file name makes no store.
-        let mut input = input::open(&InputOptions {
-            path: self.file.clone(),
-            format: self.format,
-            formats: self.formats,
-            key_field: self.key_field.clone(),
-            value_field: self.value_field.clone(),
-            has_header: !self.no_header,
-        })?;
+        let mut input = input::open(&self.input)?;
         interrupt::watch()?;
         let (db, keyspace) = self.store.open_to_write()?;
         let clock = SystemClock::default();

@@ -7,9 +7,8 @@ use serde_json::json;
 use tamis::{Compression, Error, KeyspaceOptions, TableWriter};
 
 use crate::{
-    bytes::Formats,
     failure::Failure,
-    input::{self, FileFormat, InputOptions},
+    input::{self, InputArgs},
     interrupt, progress,
     store::StoreArgs,
     terminal,
@@ -28,27 +27,13 @@ The table appears under its name when it is whole. `tamis ingest` takes it into 
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub(crate) struct BuildArgs {
-    /// The input file; `-` is standard input
-    file: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// The table to be made
     table: PathBuf,
-    /// The input's format; told from its name if not given
-    #[arg(long, value_enum)]
-    format: Option<FileFormat>,
-    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
-    #[arg(long, value_name = "FIELD")]
-    key_field: Option<String>,
-    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
-    #[arg(long, value_name = "FIELD")]
-    value_field: Option<String>,
-    /// CSV: the first row is an entry, too
-    #[arg(long)]
-    no_header: bool,
     /// Compress blocks with Zstandard at this level
     #[arg(long, value_name = "LEVEL")]
     zstd: Option<u8>,
-    #[command(flatten)]
-    formats: Formats,
     /// What was done as a JSON object
     #[arg(long)]
     json: bool,
@@ -56,14 +41,7 @@ pub(crate) struct BuildArgs {
 
 impl BuildArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let mut input = input::open(&InputOptions {
-            path: self.file.clone(),
-            format: self.format,
-            formats: self.formats,
-            key_field: self.key_field.clone(),
-            value_field: self.value_field.clone(),
-            has_header: !self.no_header,
-        })?;
+        let mut input = input::open(&self.input)?;
         interrupt::watch()?;
         let compression = self.zstd.map_or(Compression::None, Compression::Zstd);
         let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
@@ -75,7 +53,7 @@ impl BuildArgs {
             count += 1;
             table.put(&key, &value).map_err(|error| match error {
                 Error::InvalidArgument { .. } => {
-                    Failure::Input(format!("{}: entry {count}: {error}", self.file.display()))
+                    Failure::Input(format!("{}: entry {count}: {error}", self.input.file.display()))
                 }
                 other => Failure::Store(other),
             })?;
@@ -87,7 +65,7 @@ impl BuildArgs {
             }
         }
         if count == 0 {
-            let text = format!("{}: no entries; a table holds at least one", self.file.display());
+            let text = format!("{}: no entries; a table holds at least one", self.input.file.display());
             return Err(Failure::Input(text));
         }
         let built = table.finish()?;

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
-use super::{Entries, InputOptions, Source, check_lengths};
+use super::{Entries, InputArgs, Source, check_lengths};
 use crate::{
     bytes::{Format, Formats},
     failure::Failure,
@@ -73,17 +73,17 @@ impl Read for Quotes {
 }
 
 impl CsvEntries {
-    pub(super) fn new(source: Source, options: &InputOptions) -> Result<Self, Failure> {
-        let name = options.path.display().to_string();
+    pub(super) fn new(source: Source, options: &InputArgs) -> Result<Self, Failure> {
+        let name = options.file.display().to_string();
         let mut reader = ReaderBuilder::new()
-            .has_headers(options.has_header)
+            .has_headers(!options.no_header)
             .buffer_capacity(1 << 16)
             .from_reader(Quotes { source, state: State::FieldStart, line: 1, opened_line: 0 });
-        let header = if options.has_header {
+        let header = if options.no_header {
+            None
+        } else {
             let header = reader.byte_headers().map_err(|error| Failure::Input(format!("{name}: {error}")))?;
             Some(header.clone())
-        } else {
-            None
         };
         let column =
             |field: &Option<String>, default: usize| column(field.as_deref(), default, header.as_ref());

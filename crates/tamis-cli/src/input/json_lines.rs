@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use serde_json::Value;
 
-use super::{Entries, InputOptions, Source, check_lengths};
+use super::{Entries, InputArgs, Source, check_lengths};
 use crate::{bytes::Formats, failure::Failure};
 
 /// Longest line: room for the longest value in hex, and more. A foreign file without line ends takes no more memory.
@@ -21,13 +21,13 @@ pub(super) struct JsonEntries {
 }
 
 impl JsonEntries {
-    pub(super) fn new(source: Source, options: &InputOptions) -> Self {
+    pub(super) fn new(source: Source, options: &InputArgs) -> Self {
         let field = |name: &Option<String>, default: &str| name.clone().unwrap_or_else(|| default.to_owned());
         Self {
             source: BufReader::with_capacity(1 << 16, source),
             line: Vec::new(),
             line_number: 0,
-            name: options.path.display().to_string(),
+            name: options.file.display().to_string(),
             key_field: field(&options.key_field, "key"),
             value_field: field(&options.value_field, "value"),
             formats: options.formats,

@@ -2,7 +2,7 @@
 
 use tamis_workload::file::ValueReader;
 
-use super::{Entries, InputOptions, Source};
+use super::{Entries, InputArgs, Source};
 use crate::failure::Failure;
 
 pub(super) struct ValueEntries {
@@ -12,8 +12,8 @@ pub(super) struct ValueEntries {
 
 impl ValueEntries {
     /// Where the length is known, a cut or foreign file is refused before the first entry.
-    pub(super) fn new(source: Source, length: Option<u64>, options: &InputOptions) -> Result<Self, Failure> {
-        let name = options.path.display().to_string();
+    pub(super) fn new(source: Source, length: Option<u64>, options: &InputArgs) -> Result<Self, Failure> {
+        let name = options.file.display().to_string();
         let fail = |error| Failure::Input(format!("{name}: {error}"));
         let reader = ValueReader::new(source).map_err(fail)?;
         if let Some(length) = length {
