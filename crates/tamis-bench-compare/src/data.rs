@@ -1,9 +1,9 @@
 //! The data of all stores: keys and values by index, and the streams that fill a store.
 //!
-//! Key `i` is the finaliser of SplitMix64 over `i` as 16 hexadecimal digits: a bijection, so that different indexes are
-//! different keys and an index that was never written is certainly absent. A value has 50 random bytes and 50 constant ones.
+//! Keys are [`KEY_FORM`]: a one-to-one function of the index, so that an index that was never written is certainly absent. A value
+//! has 50 random bytes and 50 constant ones.
 
-use tamis_workload::SplitMix64;
+use tamis_workload::{KeyForm, SplitMix64, operations::hex_digits};
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ pub const VALUE_BYTES: usize = 100;
 /// Bytes of an entry as a user counts them.
 pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 
-/// Indexes from here on are never written.
-const ABSENT_FROM: u64 = 1 << 40;
+/// How indexes become keys.
+pub const KEY_FORM: KeyForm = KeyForm::Hex;
 /// Random bytes of a value.
 const RANDOM_BYTES: usize = 50;
 
@@ -25,31 +25,14 @@ pub type Key = [u8; KEY_BYTES];
 /// A value.
 pub type Value = [u8; VALUE_BYTES];
 
-/// The number behind the key of an index: the finaliser of SplitMix64.
+/// The number behind the key of an index.
 pub fn number_of(index: u64) -> u64 {
-    let mixed = (index ^ (index >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    KEY_FORM.number(index)
 }
 
-/// A number as 16 hexadecimal digits; their order is the order of the numbers.
+/// A number as a key; the order of keys is the order of the numbers.
 pub fn key_of_number(number: u64) -> Key {
-    let mut key = [0; KEY_BYTES];
-    for (position, digit) in key.iter_mut().enumerate() {
-        let nibble = (number >> (60 - 4 * position)) as u8 & 15;
-        *digit = if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-    }
-    key
-}
-
-/// The key of an index.
-pub fn key_of(index: u64) -> Key {
-    key_of_number(number_of(index))
-}
-
-/// A key that no store holds.
-pub fn absent_key(random: u64) -> Key {
-    key_of(ABSENT_FROM + (random >> 25))
+    hex_digits(number)
 }
 
 /// Writes the value that belongs to a seed.

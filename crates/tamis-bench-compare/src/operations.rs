@@ -1,19 +1,16 @@
 //! The operations of a pass, drawn before its clock starts: the same ones, in the same order, for every store.
+//!
+//! Gets, closed ranges and the mixes of YCSB are streams of `tamis-workload`, dealt out to the threads; iterators go to random points.
 
-use tamis_workload::{ScrambledZipfian, SplitMix64, Zipfian};
+use tamis_workload::{OperationKind, SplitMix64, Workload, operations::Stream};
 
 use crate::{
-    data::{Key, absent_key, key_of, key_of_number, number_of},
-    workload::{Action, Mix},
+    data::{KEY_FORM, Key, key_of_number},
+    workload::Action,
 };
 
 #[cfg(test)]
 mod tests;
-
-/// The longest scan of YCSB E.
-const SCAN_LENGTH_MAX: u64 = 100;
-/// Numbers of a closed empty range.
-const EMPTY_RANGE_LENGTH: u64 = 16;
 
 /// What is done with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +23,7 @@ pub enum Verb {
     ScanFresh,
     /// Scans from it back.
     ScanBack,
-    /// Reads the closed range of [`EMPTY_RANGE_LENGTH`] numbers that begins with it.
+    /// Reads the closed range from it to [`Operation::last`].
     Range,
     /// Writes it.
     Put,
@@ -45,14 +42,14 @@ pub struct Operation {
     pub verb: Verb,
     /// Entries that a scan reads.
     pub length: u8,
+    /// The number of the last key of a closed range; of an insert, that of the item behind the one it adds.
+    pub end: u64,
 }
 
 impl Operation {
     /// The last key of a closed range.
-    pub fn range_end(&self) -> Key {
-        let digits = std::str::from_utf8(&self.key).unwrap_or_default();
-        let number = u64::from_str_radix(digits, 16).unwrap_or(0);
-        key_of_number(number.saturating_add(EMPTY_RANGE_LENGTH - 1))
+    pub fn last(&self) -> Key {
+        key_of_number(self.end)
     }
 }
 
@@ -71,85 +68,53 @@ pub struct Draw {
     pub thread_count: u64,
 }
 
-/// Draws `count` operations of an action.
+/// Draws `count` operations of an action for a thread.
 pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
-    let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
-    if let Action::Ycsb(mix) = action {
-        return Mixer::new(mix, draw).take(count, &mut random);
-    }
-    let zipf = ScrambledZipfian::new(draw.entry_count);
-    let n = draw.entry_count;
-    let one = |key: Key, verb: Verb, length: usize| Operation { key, verb, length: length as u8 };
-    let mut next = || match action {
-        Action::GetUniform => one(key_of(random.below(n)), Verb::Get, 0),
-        Action::GetZipf => one(key_of(zipf.draw(&mut random)), Verb::Get, 0),
-        Action::GetAbsent => one(absent_key(random.next_u64()), Verb::Get, 0),
-        Action::Seek { count, is_fresh } => {
+    match action {
+        Action::Seek { count: length, is_fresh } => {
             let verb = if is_fresh { Verb::ScanFresh } else { Verb::Scan };
-            one(key_of_number(random.next_u64()), verb, count)
+            points(verb, length, count, draw)
         }
-        Action::Reverse { count } => one(key_of_number(random.next_u64()), Verb::ScanBack, count),
-        Action::Empty { is_near: true } => {
-            one(key_of_number(number_of(random.below(n)).saturating_add(1)), Verb::Range, 0)
-        }
-        _ => one(key_of_number(random.next_u64()), Verb::Range, 0),
+        Action::Reverse { count: length } => points(Verb::ScanBack, length, count, draw),
+        Action::GetUniform => dealt("readrandom", draw.entry_count, count, draw),
+        Action::GetZipf => dealt("readzipfian", draw.entry_count, count, draw),
+        Action::GetAbsent => dealt("readmissing", draw.entry_count, count, draw),
+        Action::Empty { is_near: true } => dealt("empty-near", draw.entry_count, count, draw),
+        Action::Empty { is_near: false } => dealt("empty-far", draw.entry_count, count, draw),
+        Action::Ycsb(mix) => dealt(mix, draw.present_count, count, draw),
+        Action::Fill { .. } | Action::Scan | Action::Open => Vec::new(),
+    }
+}
+
+/// Scans from random points, which lie between the keys.
+fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation> {
+    let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
+    let mut point =
+        || Operation { key: key_of_number(random.next_u64()), verb, length: length as u8, end: 0 };
+    (0..count).map(|_| point()).collect()
+}
+
+/// The part of a thread of the stream of a workload.
+fn dealt(name: &str, item_count: u64, count: usize, draw: Draw) -> Vec<Operation> {
+    let Ok(workload) = name.parse::<Workload>() else { return Vec::new() };
+    let stream: Stream = workload.operations(item_count, count as u64 * draw.thread_count, draw.seed);
+    stream.skip(draw.thread as usize).step_by(draw.thread_count as usize).map(translated).collect()
+}
+
+/// An operation of a stream, as stores are asked.
+fn translated(operation: tamis_workload::Operation) -> Operation {
+    let (verb, length) = match operation.kind {
+        OperationKind::Read => (Verb::Get, 0),
+        OperationKind::Insert => (Verb::Insert, 0),
+        OperationKind::Update | OperationKind::Delete => (Verb::Put, 0),
+        OperationKind::ReadModifyWrite => (Verb::Modify, 0),
+        OperationKind::Scan => (Verb::ScanFresh, operation.limit),
+        OperationKind::ScanBack => (Verb::ScanBack, operation.limit),
+        OperationKind::Range => (Verb::Range, 0),
     };
-    (0..count).map(|_| next()).collect()
-}
-
-/// Draws a mix of YCSB.
-struct Mixer {
-    mix: Mix,
-    draw: Draw,
-    scrambled: ScrambledZipfian,
-    latest: Zipfian,
-    inserted_count: u64,
-}
-
-impl Mixer {
-    fn new(mix: Mix, draw: Draw) -> Self {
-        // Only D asks for what is new: the other mixes need not sum up its distribution.
-        let latest = Zipfian::new(if mix == Mix::D { draw.present_count } else { 1 });
-        let scrambled = ScrambledZipfian::new(draw.present_count);
-        Self { mix, draw, scrambled, latest, inserted_count: 0 }
-    }
-
-    fn take(mut self, count: usize, random: &mut SplitMix64) -> Vec<Operation> {
-        (0..count).map(|_| self.next(random)).collect()
-    }
-
-    fn next(&mut self, random: &mut SplitMix64) -> Operation {
-        let share = random.below(100);
-        let verb = match self.mix {
-            Mix::A if share < 50 => Verb::Put,
-            Mix::B if share < 5 => Verb::Put,
-            Mix::F if share < 50 => Verb::Modify,
-            Mix::D | Mix::E if share < 5 => Verb::Insert,
-            Mix::E => Verb::ScanFresh,
-            _ => Verb::Get,
-        };
-        let index = match (verb, self.mix) {
-            (Verb::Insert, _) => self.insert(),
-            (_, Mix::D) => self.newest(random),
-            _ => self.scrambled.draw(random),
-        };
-        let length = if verb == Verb::ScanFresh { 1 + random.below(SCAN_LENGTH_MAX) } else { 0 };
-        Operation { key: key_of(index), verb, length: length as u8 }
-    }
-
-    /// The threads of a pass insert by turns, so that their keys differ.
-    fn insert(&mut self) -> u64 {
-        let index = self.draw.present_count + self.inserted_count * self.draw.thread_count + self.draw.thread;
-        self.inserted_count += 1;
-        index
-    }
-
-    /// An entry that this thread or an earlier pass wrote, the newest most often.
-    fn newest(&self, random: &mut SplitMix64) -> u64 {
-        let age = self.latest.draw(random);
-        match self.inserted_count.checked_sub(age + 1) {
-            Some(turn) => self.draw.present_count + turn * self.draw.thread_count + self.draw.thread,
-            None => self.draw.present_count.saturating_sub(age - self.inserted_count + 1),
-        }
-    }
+    let (number, end) = match verb {
+        Verb::Range => KEY_FORM.bounds(&operation),
+        _ => (KEY_FORM.number(operation.item), operation.item + 1),
+    };
+    Operation { key: key_of_number(number), verb, length: length as u8, end }
 }

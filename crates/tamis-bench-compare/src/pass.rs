@@ -52,8 +52,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Operations that found their key, or entries that scans gave.
     pub found: u64,
-    /// Keys inserted, by the thread that inserted most.
-    pub inserts_of_a_thread: u64,
+    /// The index behind the greatest that was inserted; 0 where none was.
+    pub inserted_end: u64,
     /// Of the answers to the first operations.
     pub digest: u64,
 }
@@ -64,7 +64,7 @@ impl Outcome {
             operations: self.operations + other.operations,
             seconds: self.seconds.max(other.seconds),
             found: self.found + other.found,
-            inserts_of_a_thread: self.inserts_of_a_thread.max(other.inserts_of_a_thread),
+            inserted_end: self.inserted_end.max(other.inserted_end),
             digest: self.digest,
         }
     }
@@ -191,14 +191,14 @@ impl<'a> Runner<'a> {
 
     /// Does one operation; the number of entries it gave.
     fn one(&mut self, operation: &Operation, number: usize) -> Result<u64> {
-        let Operation { key, verb, length } = operation;
+        let Operation { key, verb, length, .. } = operation;
         let count = usize::from(*length);
         let found = match verb {
             Verb::Get => usize::from(self.reader.get(key, &mut self.sink)?),
             Verb::Scan => self.reader.forward(key, count, false, &mut self.sink)?,
             Verb::ScanFresh => self.reader.forward(key, count, true, &mut self.sink)?,
             Verb::ScanBack => self.reader.backward(key, count, &mut self.sink)?,
-            Verb::Range => self.reader.range(key, &operation.range_end(), &mut self.sink)?,
+            Verb::Range => self.reader.range(key, &operation.last(), &mut self.sink)?,
             Verb::Put => self.put(operation, number)?,
             Verb::Modify => {
                 let found = usize::from(self.reader.get(key, &mut self.sink)?);
@@ -206,7 +206,7 @@ impl<'a> Runner<'a> {
                 found
             }
             Verb::Insert => {
-                self.outcome.inserts_of_a_thread += 1;
+                self.outcome.inserted_end = self.outcome.inserted_end.max(operation.end);
                 self.put(operation, number)?
             }
         };

@@ -272,8 +272,8 @@ impl Run<'_> {
             limits: self.plan.limits,
         })?;
         check_found(workload.name, kind.name, answer.outcome)?;
-        if answer.outcome.inserts_of_a_thread > 0 {
-            mark.present_count += answer.outcome.inserts_of_a_thread * place.threads;
+        if answer.outcome.inserted_end > mark.present_count {
+            mark.present_count = answer.outcome.inserted_end;
             self.set_mark(kind, state, &mark)?;
         }
         self.add(place, kind, answer)

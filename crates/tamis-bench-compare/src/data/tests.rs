@@ -5,23 +5,6 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn keys_are_distinct_and_ordered_as_their_numbers() {
-    let keys: BTreeSet<Key> = (0..10_000).map(key_of).collect();
-    assert_eq!(keys.len(), 10_000);
-    let mut numbers: Vec<u64> = (0..10_000).map(number_of).collect();
-    numbers.sort_unstable();
-    assert!(keys.iter().eq(numbers.iter().map(|&number| key_of_number(number)).collect::<Vec<_>>().iter()));
-    assert_eq!(&key_of_number(0x0123_4567_89ab_cdef), b"0123456789abcdef");
-}
-
-#[test]
-fn absent_keys_are_absent() {
-    let keys: BTreeSet<Key> = (0..10_000).map(key_of).collect();
-    let mut random = SplitMix64::new(1);
-    assert!((0..10_000).all(|_| !keys.contains(&absent_key(random.next_u64()))));
-}
-
-#[test]
 fn the_threads_of_a_fill_share_its_entries() {
     let all = |thread_count: u64| {
         let mut keys = BTreeSet::new();
