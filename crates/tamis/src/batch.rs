@@ -1,8 +1,8 @@
 //! A batch of writes that happen together, and its bytes.
 //!
 //! `docs/format/wal.md` ("Batches") defines the bytes. A [`WriteBatch`] is built in the form in which the log keeps it: the
-//! commit leader patches its sequence number in place, appends it, and reads the entries for the memtables from the
-//! same bytes.
+//! commit leader puts its header into room that was left in front of the entries, appends it, and reads the entries for the
+//! memtables from the same bytes.
 //!
 //! 1. The entries of a batch have consecutive sequence numbers, in the order in which they were added, unless it was
 //!    made by [`WriteBatch::carrying`]: then each entry has its own, and the batch takes no new ones.
@@ -13,26 +13,30 @@
 use std::path::Path;
 
 use crate::{
-    coding::{Decoder, put_bytes, put_u32, put_u64, put_varint},
+    coding::{Decoder, put_bytes, put_varint, put_varint_behind},
     error::{Error, Result},
     frame::FRAME_PAYLOAD_MAX,
     key::{KEY_LENGTH_MAX, Kind, SEQUENCE_MAX, Sequence, VALUE_LENGTH_MAX, check_key, check_value},
 };
 
-/// Bytes before the first entry: flags, first sequence number, count.
-const HEADER_BYTES: usize = 1 + 8 + 4;
-/// Most bytes of an entry besides key and value: keyspace id, kind, own sequence number, two lengths.
-const ENTRY_OVERHEAD_MAX: usize = 5 + 1 + 8 + 3 + 5;
-/// Flag: each entry has a sequence number of its own.
-const FLAG_OWN_SEQUENCES: u8 = 1;
+/// Room before the first entry: the header, whose count and sequence number are known last, ends where the room does.
+const HEADER_BYTES_MAX: usize = 5 + 8;
+/// Most bytes of an entry besides key and value: keyspace id and kind, own sequence number, two lengths.
+const ENTRY_OVERHEAD_MAX: usize = 6 + 8 + 3 + 5;
+/// Bits of the kind in the first number of an entry; the keyspace id stands above them.
+const KIND_BITS: u32 = 4;
+/// Flag beside the count: each entry has a sequence number of its own.
+const FLAG_OWN_SEQUENCES: u64 = 1;
 
 /// Writes that happen together or not at all, across keyspaces; later entries for the same key win.
 ///
 /// A batch can be written once, then [cleared](WriteBatch::clear) and filled again without new allocations.
 #[derive(Debug, Clone, Default)]
 pub struct WriteBatch {
-    /// Empty, or a header whose sequence number and count are patched by [`WriteBatch::seal`], and the entries.
+    /// Empty, or room for the header, which [`WriteBatch::seal`] fills, and the entries.
     bytes: Vec<u8>,
+    /// Where the header begins, once it is there.
+    start: usize,
     count: u32,
     has_own_sequences: bool,
     /// Ids of the keyspaces of the entries, each once; mostly there is one, which needs no allocation.
@@ -48,6 +52,7 @@ impl WriteBatch {
     pub const fn new() -> Self {
         Self {
             bytes: Vec::new(),
+            start: 0,
             count: 0,
             has_own_sequences: false,
             first_keyspace: None,
@@ -87,7 +92,7 @@ impl WriteBatch {
         self.count == 0
     }
 
-    /// Bytes that the batch will take in the log (at most 4,294,967,295).
+    /// Bytes that the batch takes in the log at most (no more than 4,294,967,295).
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.bytes.len()
@@ -149,17 +154,12 @@ impl WriteBatch {
         assert_eq!(sequence.is_some(), self.has_own_sequences, "a batch numbers all its entries or none");
         check_key(key)?;
         check_value(value)?;
-        let header = if self.bytes.is_empty() { HEADER_BYTES } else { 0 };
+        let header = if self.bytes.is_empty() { HEADER_BYTES_MAX } else { 0 };
         let added = header + ENTRY_OVERHEAD_MAX + key.len() + value.len();
         check_size(self.bytes.len(), added)?;
         self.bytes.reserve(added);
-        if header > 0 {
-            self.bytes.push(if self.has_own_sequences { FLAG_OWN_SEQUENCES } else { 0 });
-            put_u64(&mut self.bytes, 0);
-            put_u32(&mut self.bytes, 0);
-        }
-        put_varint(&mut self.bytes, u64::from(keyspace));
-        self.bytes.push(kind as u8);
+        self.bytes.resize(self.bytes.len() + header, 0);
+        put_varint(&mut self.bytes, u64::from(keyspace) << KIND_BITS | kind as u64);
         if let Some(sequence) = sequence {
             put_varint(&mut self.bytes, sequence);
         }
@@ -188,19 +188,20 @@ impl WriteBatch {
 
     /// Numbers the entries from `first` on (where they have no numbers of their own) and gives the bytes for the log.
     pub(crate) fn seal(&mut self, first: Sequence) -> &[u8] {
-        if let Some(field) = self.bytes.get_mut(1..9) {
-            let first = if self.has_own_sequences { 0 } else { first };
-            field.copy_from_slice(&first.to_le_bytes());
-        }
-        if let Some(field) = self.bytes.get_mut(9..13) {
-            field.copy_from_slice(&self.count.to_le_bytes());
-        }
-        &self.bytes
+        let Some(room) = self.bytes.get_mut(..HEADER_BYTES_MAX) else { return &[] };
+        let count = u64::from(self.count) << 1;
+        self.start = if self.has_own_sequences {
+            put_varint_behind(room, count | FLAG_OWN_SEQUENCES)
+        } else {
+            let start = put_varint_behind(room, first);
+            put_varint_behind(room.get_mut(..start).unwrap_or_default(), count)
+        };
+        self.bytes()
     }
 
     /// The bytes as [`WriteBatch::seal`] left them.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.get(self.start..).unwrap_or_default()
     }
 
     /// How many new sequence numbers the batch takes.
@@ -211,7 +212,7 @@ impl WriteBatch {
     /// The entries of a sealed batch.
     pub(crate) fn entries(&self) -> impl Iterator<Item = BatchEntry<'_>> {
         // These bytes were written by `add` and never left memory: they decode.
-        entries(&self.bytes).map_while(std::result::Result::ok)
+        entries(self.bytes()).map_while(std::result::Result::ok)
     }
 }
 
@@ -290,30 +291,29 @@ impl<'a> Entries<'a> {
     }
 
     fn take_header(&mut self) -> Result<(), BatchDamage> {
-        let fields = (self.decoder.take_u8(), self.decoder.take_u64(), self.decoder.take_u32());
-        let (Some(flags), Some(first), Some(count)) = fields else {
-            return Err(self.malformed("a batch header"));
-        };
-        self.next_sequence = match flags {
-            0 => Some(first),
+        let fields =
+            self.decoder.take_varint().map(|head| (u32::try_from(head >> 1), head & FLAG_OWN_SEQUENCES));
+        let Some((Ok(count), own)) = fields else { return Err(self.malformed("a batch header")) };
+        self.next_sequence = match own {
             FLAG_OWN_SEQUENCES => None,
-            _ => return Err(self.malformed("batch flags 0 or 1")),
+            _ => {
+                let first = self.decoder.take_varint();
+                let is_numbered =
+                    |first: &u64| *first >= 1 && first.saturating_add(u64::from(count)) <= SEQUENCE_MAX + 1;
+                let first = first.filter(is_numbered);
+                Some(first.ok_or_else(|| self.malformed("sequence numbers from 1 to 2^56 - 1"))?)
+            }
         };
-        let is_numbered = match self.next_sequence {
-            None => first == 0,
-            Some(first) => first >= 1 && first.saturating_add(u64::from(count)) <= SEQUENCE_MAX + 1,
-        };
-        if !is_numbered {
-            return Err(self.malformed("sequence numbers from 1 to 2^56 - 1"));
-        }
         self.left = count;
         Ok(())
     }
 
     fn take_entry(&mut self) -> Result<BatchEntry<'a>, BatchDamage> {
-        let keyspace = self.decoder.take_varint().and_then(|id| u32::try_from(id).ok());
-        let keyspace = keyspace.ok_or_else(|| self.malformed("a keyspace id"))?;
-        let kind = self.decoder.take_u8().ok_or_else(|| self.malformed("an entry kind"))?;
+        let head = self.decoder.take_varint().and_then(|head| {
+            let kind = (head & ((1 << KIND_BITS) - 1)) as u8;
+            Some((u32::try_from(head >> KIND_BITS).ok()?, kind))
+        });
+        let (keyspace, kind) = head.ok_or_else(|| self.malformed("a keyspace id and an entry kind"))?;
         let kind = Kind::from_byte(kind).ok_or(BatchDamage::UnknownKind(kind))?;
         let sequence = match self.next_sequence {
             Some(next) => {

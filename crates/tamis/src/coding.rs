@@ -32,6 +32,23 @@ pub(crate) fn put_varint(target: &mut Vec<u8>, mut value: u64) {
     target.push(value as u8);
 }
 
+/// Bytes of a varint.
+pub(crate) const fn varint_length(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+/// Puts a varint at the end of `room`; gives where it begins. It is cut off at its front where the room is too small.
+pub(crate) fn put_varint_behind(room: &mut [u8], value: u64) -> usize {
+    let length = varint_length(value);
+    let start = room.len().saturating_sub(length);
+    for (index, byte) in room.iter_mut().skip(start).enumerate() {
+        let more = if index + 1 < length { 0x80 } else { 0 };
+        *byte = (value >> (7 * index)) as u8 & 0x7F | more;
+    }
+    start
+}
+
 /// A varint length and the bytes.
 pub(crate) fn put_bytes(target: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(target, bytes.len() as u64);

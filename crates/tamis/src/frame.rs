@@ -3,15 +3,18 @@
 //! `docs/format/directory.md` ("Records") defines the bytes. A frame lies anywhere in its file, at the end of the frame before it:
 //!
 //! ```text
-//! magic u32 | length u32 | synced u64 | checksum u64 | payload (length bytes)
+//! plain:   0x50 u8   | checksum u64 | length varint | payload (length bytes)
+//! marked:  magic u32 | checksum u64 | length varint | distance varint | payload (length bytes)
 //! ```
 //!
-//! 1. The checksum is seeded with the frame's offset (plus a seed of the file), and covers the header before it and the
-//!    payload: a frame that is read at another place or in another file is bad.
-//! 2. `synced` says up to which offset this file was known to survive the machine when the frame was written. It is a
-//!    statement about the past and stays true whatever happens to the file later.
+//! 1. The checksum is seeded with the frame's offset (plus a seed of the file), and covers all that follows it: a frame that is
+//!    read at another place or in another file is bad.
+//! 2. A marked frame says up to which offset this file was known to survive the machine when the frame was written:
+//!    `distance` bytes before the frame. It is a statement about the past and stays true whatever happens to the file later. A plain
+//!    frame was written while nothing was known to.
 //! 3. A bad frame is *damage* when any later frame's mark lies above its offset (it had been synced, so it was whole
-//!    once), and a *torn tail* otherwise: nobody was told that it is durable.
+//!    once), and a *torn tail* otherwise: nobody was told that it is durable. Only marked frames prove that, so only they begin
+//!    with four bytes by which they are found anywhere.
 //!
 //! Cost: reading checks each byte once and copies none. Only after a bad frame is the rest searched for later frames;
 //! a candidate's checksum is computed only where its mark would prove something, and at most
@@ -20,16 +23,16 @@
 use std::path::Path;
 
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64},
+    coding::{Decoder, checksum, put_u32, put_u64, put_varint, varint_length},
     error::{Error, Result},
 };
 
-/// The first bytes of every frame: "TMrc".
+/// The first bytes of a marked frame: "TMrc".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMrc");
-/// Bytes of the header before its checksum.
-const COVERED_BYTES: usize = 16;
-/// Bytes of a frame besides its payload.
-pub(crate) const FRAME_HEADER_BYTES: usize = 24;
+/// The first byte of a plain frame: "P". Not zero, which is what unwritten room of a log is made of.
+const PLAIN: u8 = b'P';
+/// Bytes of a checksum.
+const CHECKSUM_BYTES: usize = 8;
 /// The longest payload.
 pub(crate) const FRAME_PAYLOAD_MAX: u64 = u32::MAX as u64;
 /// How many times the rest of a file may be checked while it is searched for later frames.
@@ -52,47 +55,55 @@ pub(crate) fn put_frame_parts(
     parts: &[&[u8]],
 ) -> Result<()> {
     debug_assert!(synced <= offset, "a mark never lies above its own frame");
-    let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
-    let length =
-        u32::try_from(total).map_err(|_| Error::BatchTooLarge { length: total, limit: FRAME_PAYLOAD_MAX })?;
-    target.reserve(FRAME_HEADER_BYTES + length as usize);
-    let start = target.len();
-    put_u32(target, MAGIC);
-    put_u32(target, length);
-    put_u64(target, synced);
+    let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
+    if length > FRAME_PAYLOAD_MAX {
+        return Err(Error::BatchTooLarge { length, limit: FRAME_PAYLOAD_MAX });
+    }
+    target.reserve(frame_bytes(offset, synced, length) as usize);
+    if synced == 0 {
+        target.push(PLAIN);
+    } else {
+        put_u32(target, MAGIC);
+    }
+    let field = target.len();
     put_u64(target, 0);
+    put_varint(target, length);
+    if synced > 0 {
+        put_varint(target, offset - synced);
+    }
     for part in parts {
         target.extend_from_slice(part);
     }
-    let (_, frame) = target.split_at_mut(start);
-    let (header, rest) = frame.split_at_mut(COVERED_BYTES);
-    let (field, payload) = rest.split_at_mut(FRAME_HEADER_BYTES - COVERED_BYTES);
-    field.copy_from_slice(&frame_checksum(seed, offset, header, payload).to_le_bytes());
+    if let Some((field, covered)) =
+        target.get_mut(field..).and_then(|rest| rest.split_first_chunk_mut::<CHECKSUM_BYTES>())
+    {
+        *field = checksum(seed.wrapping_add(offset), covered).to_le_bytes();
+    }
     Ok(())
 }
 
-/// Writes the frames that stand one behind the other in `bytes` anew for another place: the first at `offset` of a file
-/// with this seed of which nothing is synced. Their payloads stay as they are.
-pub(crate) fn move_frames(bytes: &mut [u8], seed: u64, mut offset: u64) {
-    let mut rest = bytes;
-    while rest.len() >= FRAME_HEADER_BYTES {
-        let (header, behind) = rest.split_at_mut(COVERED_BYTES);
-        let (field, behind) = behind.split_at_mut(FRAME_HEADER_BYTES - COVERED_BYTES);
-        let (length_field, mark) = header.split_at_mut(8);
-        mark.fill(0);
-        let mut decoder = Decoder::new(length_field);
-        let (_, length) = (decoder.take_u32(), decoder.take_u32());
-        let length = length.map_or(0, |length| length as usize).min(behind.len());
-        let (payload, next) = behind.split_at_mut(length);
-        field.copy_from_slice(&frame_checksum(seed, offset, header, payload).to_le_bytes());
-        offset += (FRAME_HEADER_BYTES + length) as u64;
-        rest = next;
-    }
+/// Bytes of the frame at `offset` with a mark and so long a payload.
+pub(crate) const fn frame_bytes(offset: u64, synced: u64, length: u64) -> u64 {
+    let own = if synced == 0 {
+        size_of::<u8>() + varint_length(length)
+    } else {
+        size_of_val(&MAGIC) + varint_length(length) + varint_length(offset - synced)
+    };
+    (own + CHECKSUM_BYTES) as u64 + length
 }
 
-/// The header's own checksum seeds that of the payload, so that neither has to be copied beside the other.
-fn frame_checksum(seed: u64, offset: u64, header: &[u8], payload: &[u8]) -> u64 {
-    checksum(checksum(seed.wrapping_add(offset), header), payload)
+/// The frames that stand one behind the other in `bytes`, written anew for another place: the first at `offset` of a file
+/// with this seed of which nothing is synced. Their payloads stay as they are.
+pub(crate) fn moved_frames(bytes: &[u8], seed: u64, offset: u64) -> Vec<u8> {
+    let mut target = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(payload) = fields_of(rest).and_then(|fields| fields.payload) {
+        let place = offset + target.len() as u64;
+        // What was a payload once is not too long for one.
+        let _ = put_frame_parts(&mut target, seed, place, 0, &[payload.bytes]);
+        rest = payload.behind;
+    }
+    target
 }
 
 /// A frame as it was read.
@@ -100,16 +111,11 @@ fn frame_checksum(seed: u64, offset: u64, header: &[u8], payload: &[u8]) -> u64 
 pub(crate) struct Record<'a> {
     /// Where the frame stands.
     pub(crate) offset: u64,
+    /// The offset behind it.
+    pub(crate) end: u64,
     /// Up to where the file was synced when the frame was written.
     pub(crate) synced: u64,
     pub(crate) payload: &'a [u8],
-}
-
-impl Record<'_> {
-    /// The offset behind the frame.
-    pub(crate) const fn end(&self) -> u64 {
-        self.offset + (FRAME_HEADER_BYTES + self.payload.len()) as u64
-    }
 }
 
 /// Why the bytes at an offset are no frame.
@@ -198,7 +204,7 @@ impl<'a> FrameReader<'a> {
     pub(crate) fn next_frame(&mut self) -> Frame<'a> {
         let frame = frame_at(self.bytes, self.seed, self.offset);
         if let Frame::Record(record) = &frame {
-            self.offset = record.end();
+            self.offset = record.end;
             self.synced = self.synced.max(record.synced);
         }
         frame
@@ -249,32 +255,72 @@ fn frame_at(bytes: &[u8], seed: u64, offset: u64) -> Frame<'_> {
     }
 }
 
-fn parse(rest: &[u8], seed: u64, offset: u64) -> Result<Record<'_>, BadFrame> {
-    let header = rest.get(..COVERED_BYTES).unwrap_or_default();
+/// What stands at the front of some bytes that begin as a frame does.
+struct Fields<'a> {
+    sum: u64,
+    length: u64,
+    /// Bytes from the mark to the frame; `None` for a plain frame.
+    distance: Option<u64>,
+    /// Bytes behind the fields.
+    left: usize,
+    /// `None` where fewer bytes are left than the length says.
+    payload: Option<Payload<'a>>,
+}
+
+struct Payload<'a> {
+    bytes: &'a [u8],
+    /// What the checksum is of.
+    covered: &'a [u8],
+    /// What follows the frame.
+    behind: &'a [u8],
+}
+
+fn fields_of(rest: &[u8]) -> Option<Fields<'_>> {
     let mut decoder = Decoder::new(rest);
-    let fields = (decoder.take_u32(), decoder.take_u32(), decoder.take_u64(), decoder.take_u64());
-    let (Some(magic), Some(length), Some(synced), Some(sum)) = fields else {
+    let is_marked = rest.first() != Some(&PLAIN);
+    let begins = if is_marked { decoder.take_u32()? == MAGIC } else { decoder.take_u8()? == PLAIN };
+    let sum = decoder.take_u64().filter(|_| begins)?;
+    let covered = decoder.rest();
+    let length = decoder.take_varint().filter(|length| *length <= FRAME_PAYLOAD_MAX)?;
+    let distance = if is_marked { Some(decoder.take_varint()?) } else { None };
+    let left = decoder.rest().len();
+    let payload = usize::try_from(length).ok().and_then(|length| decoder.take(length));
+    let payload = payload.and_then(|bytes| {
+        let behind = decoder.rest();
+        Some(Payload { bytes, covered: covered.get(..covered.len() - behind.len())?, behind })
+    });
+    Some(Fields { sum, length, distance, left, payload })
+}
+
+fn parse(rest: &[u8], seed: u64, offset: u64) -> Result<Record<'_>, BadFrame> {
+    let Some(fields) = fields_of(rest) else {
+        let first: Vec<String> = rest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         return Err(BadFrame::new(
             offset,
-            format!("a header of {FRAME_HEADER_BYTES} bytes"),
-            format!("{} bytes to the end of the file", rest.len()),
+            "the header of a record",
+            format!("{} with {} bytes to the end of the file", first.join(" "), rest.len()),
         ));
     };
-    if magic != MAGIC {
-        return Err(BadFrame::new(offset, format!("magic {MAGIC:#010x}"), format!("{magic:#010x}")));
-    }
-    if synced > offset {
-        return Err(BadFrame::new(offset, "a synced mark at or below the offset", format!("mark {synced}")));
-    }
-    let left = decoder.rest().len();
-    let Some(payload) = decoder.take(length as usize) else {
+    let Fields { sum, length, distance, left, payload } = fields;
+    let synced = match distance {
+        None => 0,
+        Some(distance) => match offset.checked_sub(distance) {
+            Some(synced) if synced > 0 => synced,
+            _ => {
+                let expected = "a synced mark above 0 and at or below the offset";
+                return Err(BadFrame::new(offset, expected, format!("one {distance} bytes before it")));
+            }
+        },
+    };
+    let Some(payload) = payload else {
         return Err(BadFrame::new(offset, format!("a payload of {length} bytes"), format!("{left} bytes")));
     };
-    let expected = frame_checksum(seed, offset, header, payload);
+    let expected = checksum(seed.wrapping_add(offset), payload.covered);
     if sum != expected {
         return Err(BadFrame::new(offset, format!("checksum {sum:#018x}"), format!("{expected:#018x}")));
     }
-    Ok(Record { offset, synced, payload })
+    let end = offset + (rest.len() - payload.behind.len()) as u64;
+    Ok(Record { offset, end, synced, payload: payload.bytes })
 }
 
 /// Whether any whole frame at or after `start` says that the file was synced to an offset greater than `above`.
@@ -307,12 +353,9 @@ pub(crate) fn proves_synced(bytes: &[u8], seed: u64, start: u64, above: u64) -> 
 
 /// The payload's length where the front of `rest` may be a frame whose mark lies above `above`.
 fn candidate_length(rest: &[u8], offset: u64, above: u64) -> Option<u64> {
-    let mut decoder = Decoder::new(rest);
-    let is_magic = decoder.take_u32()? == MAGIC;
-    let length = decoder.take_u32()?;
-    let synced = decoder.take_u64()?;
-    let fits = FRAME_HEADER_BYTES as u64 + u64::from(length) <= rest.len() as u64;
-    (is_magic && synced > above && synced <= offset && fits).then_some(u64::from(length))
+    let fields = fields_of(rest)?;
+    let synced = offset.checked_sub(fields.distance?)?;
+    (synced > above && fields.payload.is_some()).then_some(fields.length)
 }
 
 #[cfg(test)]

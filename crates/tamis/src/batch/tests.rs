@@ -90,8 +90,10 @@ fn unknown_kinds_are_told_with_file_and_offset() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     let mut bytes = batch.seal(1).to_vec();
-    for kind in [0, 3, 4, 5, 6, 7, 255] {
-        bytes[HEADER_BYTES + 1] = kind;
+    // Behind count and sequence number, one byte each, stands 1 << 4 | kind.
+    assert_eq!(bytes[..3], [2, 1, 0x11]);
+    for kind in [0, 3, 4, 5, 6, 7, 15] {
+        bytes[2] = 0x10 | kind;
         let damage = decoded(&bytes).unwrap_err();
         assert_eq!(damage, BatchDamage::UnknownKind(kind));
         assert!(matches!(
@@ -122,8 +124,15 @@ fn numbers_outside_their_bounds_are_refused() {
     assert!(decoded(batch.seal(SEQUENCE_MAX)).is_err());
     assert!(decoded(batch.seal(SEQUENCE_MAX - 1)).is_ok());
     let mut bytes = batch.seal(1).to_vec();
-    bytes[0] = 2;
-    assert!(decoded(&bytes).is_err());
+    bytes[0] = 3 << 1;
+    assert!(decoded(&bytes).is_err(), "an entry more than there are");
+}
+
+#[test]
+fn a_put_of_one_entry_costs_eight_bytes_besides_key_and_value() {
+    let mut batch = WriteBatch::new();
+    batch.put_in(2, &[7; 16], &[8; 100]).unwrap();
+    assert_eq!(batch.seal(10_000_000).len(), 16 + 100 + 8);
 }
 
 proptest! {

@@ -113,8 +113,9 @@ fn a_frame_at_another_offset_or_with_another_seed_proves_nothing() {
 fn hostile_candidates_end_the_search_early() {
     let mut candidate = Vec::new();
     put_u32(&mut candidate, MAGIC);
-    put_u32(&mut candidate, 1 << 19);
-    put_u64(&mut candidate, 2);
+    put_u64(&mut candidate, 0);
+    put_varint(&mut candidate, 1 << 19);
+    put_varint(&mut candidate, 2);
     let bytes: Vec<u8> = candidate.iter().copied().cycle().take(1 << 20).collect();
     // Without the budget this would compute some 17 GB of checksums.
     assert!(proves_synced(&bytes, 0, 16, 1));
@@ -135,11 +136,47 @@ fn a_payload_that_does_not_fit_is_refused() {
 #[test]
 fn moved_frames_are_those_written_at_the_new_place() {
     let (bytes, offsets) = file(1, true);
-    let mut moved = bytes[START as usize..].to_vec();
-    move_frames(&mut moved, 9, 1000);
+    let moved = moved_frames(&bytes[START as usize..], 9, 1000);
     let mut expected = Vec::new();
-    for (offset, payload) in offsets.iter().zip([&b"first"[..], b"", b"the third payload"]) {
-        put_frame_parts(&mut expected, 9, 1000 + offset - START, 0, &[payload]).unwrap();
+    assert_eq!(offsets.len(), 3);
+    for payload in [&b"first"[..], b"", b"the third payload"] {
+        let offset = 1000 + expected.len() as u64;
+        put_frame_parts(&mut expected, 9, offset, 0, &[payload]).unwrap();
     }
     assert_eq!(moved, expected);
+}
+
+#[test]
+fn a_frame_costs_ten_bytes_while_nothing_is_synced_and_a_few_more_afterwards() {
+    for (offset, mark, length, expected) in [
+        (64, 0, 124, 10),
+        (1 << 30, 0, 124, 10),
+        (64, 0, 128, 11),
+        (300, 200, 124, 14),
+        (1 << 30, 64, 124, 18),
+    ] {
+        let mut bytes = Vec::new();
+        put_frame_parts(&mut bytes, 1, offset, mark, &[&vec![7; length]]).unwrap();
+        assert_eq!(bytes.len(), length + expected, "{offset} {mark} {length}");
+        assert_eq!(frame_bytes(offset, mark, length as u64), bytes.len() as u64);
+        assert_eq!(
+            parse(&bytes, 1, offset).map(|record| (record.synced, record.end)),
+            Ok((mark, offset + bytes.len() as u64))
+        );
+    }
+}
+
+#[test]
+fn a_mark_of_nothing_or_before_the_file_is_refused() {
+    for distance in [100, 101] {
+        let mut bytes = Vec::new();
+        put_u32(&mut bytes, MAGIC);
+        let mut covered = Vec::new();
+        put_varint(&mut covered, 0);
+        put_varint(&mut covered, distance);
+        put_u64(&mut bytes, checksum(100, &covered));
+        bytes.extend_from_slice(&covered);
+        assert!(parse(&bytes, 0, 100).is_err());
+        assert!(parse(&bytes, 0, distance + 1).is_err(), "the checksum is of another place");
+    }
 }

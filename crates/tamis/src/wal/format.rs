@@ -10,7 +10,7 @@ use crate::{
 /// The first bytes of a segment: "TMwl".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
 /// The newest version that this program reads, and the one that it writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the header, in every version.
 pub(crate) const HEADER_BYTES: u64 = 64;
 /// Bytes before the checksum, in every version.

@@ -80,7 +80,7 @@ pub(crate) fn payload(id: u64) -> Vec<u8> {
 }
 
 pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<()> {
-    log.append(&[&payload(id)], durability, Duration::ZERO)
+    log.append(&[&payload(id)], durability, Duration::ZERO).map(drop)
 }
 
 /// The numbers of the records that a replay gives, in order; fails on half a record or wrong entries.

@@ -288,8 +288,8 @@ fn write_golden_log() -> MemVfs {
 }
 
 #[test]
-fn the_bytes_of_version_1_are_frozen() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/wal");
+fn the_bytes_of_version_2_are_frozen() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2/wal");
     let written = log_files(&write_golden_log());
     let os = OsVfs;
     if std::env::var_os("TAMIS_REWRITE").is_some() {

@@ -20,7 +20,7 @@ use tamis_vfs::{Access, File, Vfs};
 use crate::{
     error::{Error, Result},
     file_name::FileName,
-    frame::{move_frames, put_frame_parts},
+    frame::{moved_frames, put_frame_parts},
     options::Durability,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };
@@ -121,12 +121,12 @@ impl Log {
     }
 
     /// Appends one record whose payload is the concatenation of `parts`, and makes it and all before it as durable as
-    /// asked. `now` is the runtime's clock.
+    /// asked; gives the bytes that it takes in the log. `now` is the runtime's clock.
     ///
     /// # Errors
     /// The record is not in the log (it may be found by a later replay where the disk kept it in spite of the error).
     /// After a failed sync: [`Error::WritesRefused`] for ever.
-    pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<()> {
+    pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<u64> {
         self.check_refusal()?;
         if durability == Durability::Synced {
             self.open_older()?;
@@ -135,15 +135,19 @@ impl Log {
         let (seed, length, synced) =
             self.current.as_ref().map_or((0, HEADER_BYTES, 0), |s| (s.seed, s.length, s.synced));
         put_frame_parts(&mut self.waiting, seed, length + kept as u64, synced, parts)?;
+        let bytes = (self.waiting.len() - kept) as u64;
         if durability == Durability::Deferred && self.waiting.len() <= self.setup.deferred_bytes_max {
             self.waiting_since.get_or_insert(now);
-            return Ok(());
+            return Ok(bytes);
         }
         if let Err(error) = self.write_waiting() {
             self.waiting.truncate(kept);
             return Err(error);
         }
-        if durability == Durability::Synced { self.sync() } else { Ok(()) }
+        if durability == Durability::Synced {
+            self.sync()?;
+        }
+        Ok(bytes)
     }
 
     /// Makes all that was appended as durable as asked.
@@ -279,7 +283,9 @@ impl Log {
             return Err(Error::io("append to", &path, error));
         }
         let seed = segment_seed(self.setup.database_id, number);
-        move_frames(&mut self.waiting, seed, HEADER_BYTES);
+        if !self.waiting.is_empty() {
+            self.waiting = moved_frames(&self.waiting, seed, HEADER_BYTES);
+        }
         let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0 };
         if let Some(left) = self.current.replace(segment) {
             self.older.push(left.into_older());

@@ -23,7 +23,6 @@ use crate::{
     batch::WriteBatch,
     error::{Error, Result},
     events::Event,
-    frame::FRAME_HEADER_BYTES,
     options::Durability,
     state::{Engine, KeyspaceState, LogState},
     write::{
@@ -190,10 +189,9 @@ impl Engine {
         }
         // The log may go on to another segment by itself: the number from before is a lower bound.
         let segment = state.log.number();
-        if let Err(error) = self.log_record(state, batches, durability) {
-            self.note_refusal(state, &error);
-            return Err(error);
-        }
+        let log_bytes = self
+            .log_record(state, batches, durability)
+            .inspect_err(|error| self.note_refusal(state, error))?;
         for keyspace in keyspaces {
             keyspace.view.load().memtable.note_segment(segment);
         }
@@ -204,29 +202,34 @@ impl Engine {
         self.metrics.writes.add(batches.len() as u64);
         self.metrics.entries_written.add(sum(WriteBatch::len));
         self.metrics.user_bytes_written.add(user_bytes);
-        self.metrics.log_bytes_written.add(FRAME_HEADER_BYTES as u64 + sum(WriteBatch::size_bytes));
+        self.metrics.log_bytes_written.add(log_bytes);
         self.bound_log(state);
         Ok(())
     }
 
-    /// Appends numbered batches as one record.
-    fn log_record(&self, state: &mut LogState, batches: &[WriteBatch], durability: Durability) -> Result<()> {
+    /// Appends numbered batches as one record; gives its bytes.
+    fn log_record(
+        &self,
+        state: &mut LogState,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> Result<u64> {
         let now = match durability {
             Durability::Deferred => self.runtime.clock.now(),
             _ => Duration::ZERO,
         };
-        match batches {
+        let bytes = match batches {
             [batch] => state.log.append(&[batch.bytes()], durability, now)?,
             _ => {
                 let parts: Vec<&[u8]> = batches.iter().map(WriteBatch::bytes).collect();
-                state.log.append(&parts, durability, now)?;
+                state.log.append(&parts, durability, now)?
             }
-        }
+        };
         if durability == Durability::Deferred && state.log.deferred_since() == Some(now) {
             // The first that waits in the process: a worker sees to it that it does not wait long.
             self.scheduler.wake();
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Seals the memtables that are full.

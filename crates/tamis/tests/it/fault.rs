@@ -423,7 +423,7 @@ fn is_final(operation: &Operation) -> bool {
 /// known to be synced.
 fn may_be_silent(operation: &Operation) -> bool {
     matches!(operation.kind, OperationKind::Open | OperationKind::Read)
-        || operation.kind == OperationKind::Append && operation.length_bytes == 24
+        || operation.kind == OperationKind::Append && operation.length_bytes == 14
 }
 
 #[test]

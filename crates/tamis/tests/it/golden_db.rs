@@ -1,4 +1,4 @@
-//! A whole database of version 1, frozen: this version writes the same bytes, and every later one opens and reads it.
+//! A whole database of version 2, frozen: this version writes the same bytes, and every later one opens and reads it.
 //!
 //! Where the same formats come about in another order (other file numbers, say), `TAMIS_REWRITE=1` writes it anew. A
 //! change of a format leaves it as it is and adds the folder of another version.
@@ -140,7 +140,7 @@ fn a_database_is_written_as_the_frozen_one() {
     let vfs = MemVfs::new();
     let models = write_all(&vfs);
     let written = files(&vfs, Path::new(FOLDER));
-    let folder = golden("v1");
+    let folder = golden("v2");
     if std::env::var_os("TAMIS_REWRITE").is_some() {
         OsVfs.create_dir_all(&folder).unwrap();
         for name in files(&OsVfs, &folder).keys() {
@@ -163,7 +163,7 @@ fn a_database_is_written_as_the_frozen_one() {
 #[test]
 fn the_frozen_database_is_read_whole_and_goes_on() {
     let mut models = write_all(&MemVfs::new());
-    let vfs = copy(&golden("v1"));
+    let vfs = copy(&golden("v2"));
     let before = files(&vfs, Path::new(FOLDER));
     let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
     let report = db.open_report();

@@ -36,21 +36,21 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn the_first_data_goes_to_the_deepest_level_and_the_base_rises_as_it_grows() {
     for (bytes, base_level) in
-        [(0, 15), (MIB, 15), (4 * MIB, 15), (5 * MIB, 14), (40 * MIB, 14), (50 * MIB, 13), (500 * MIB, 12)]
+        [(0, 15), (MIB, 15), (8 * MIB, 15), (9 * MIB, 14), (80 * MIB, 14), (100 * MIB, 13), (1000 * MIB, 12)]
     {
         let sizes = if bytes == 0 { vec![] } else { vec![(15, bytes)] };
         assert_eq!(targets(&sizes, 10).base_level, base_level, "{bytes} bytes");
     }
-    assert_eq!(targets(&[(15, 1 << 62)], 10).base_level, 2);
+    assert_eq!(targets(&[(15, 1 << 62)], 10).base_level, 3);
     assert_eq!(targets(&[(15, 1 << 62)], 2).base_level, 1, "never above the first level");
 }
 
 #[test]
 fn each_level_is_larger_by_the_ratio_and_the_deepest_has_its_size() {
-    let found = targets(&[(14, 30 * MIB), (15, 300 * MIB)], 10);
+    let found = targets(&[(14, 60 * MIB), (15, 600 * MIB)], 10);
     assert_eq!(found.base_level, 13);
     assert_eq!(found.bytes[12], 0);
-    assert_eq!(found.bytes[13..], [4 * MIB, 30 * MIB, 300 * MIB]);
+    assert_eq!(found.bytes[13..], [8 * MIB, 60 * MIB, 600 * MIB]);
     assert_eq!((found.depth(0), found.depth(13), found.depth(15)), (0, 1, 3));
 }
 
@@ -59,7 +59,7 @@ fn nothing_is_pending_while_every_level_has_its_size() {
     let pending = |sizes: &[(u8, u64)]| pending_bytes(&version_of(sizes, options(10)));
     assert_eq!(pending(&[]), 0);
     assert_eq!(pending(&[(0, MIB), (15, 3 * MIB)]), 0);
-    assert_eq!(pending(&[(14, 4 * MIB), (15, 30 * MIB)]), 0);
-    assert_eq!(pending(&[(14, 8 * MIB), (15, 40 * MIB)]), 4 * MIB + 20 * MIB, "half of the level overlaps");
+    assert_eq!(pending(&[(14, 8 * MIB), (15, 30 * MIB)]), 0);
+    assert_eq!(pending(&[(14, 16 * MIB), (15, 80 * MIB)]), 8 * MIB + 40 * MIB, "half of the level overlaps");
     assert!(pending(&[(0, 5 * MIB), (15, 3 * MIB)]) >= 8 * MIB);
 }

@@ -3,7 +3,7 @@
 use tamis_vfs::MemVfs;
 
 use super::*;
-use crate::version::edit::Change;
+use crate::{frame::frame_bytes, version::edit::Change};
 
 const FOLDER: &str = "/db";
 
@@ -64,8 +64,8 @@ fn every_flipped_bit_is_an_error_or_changes_nothing() {
 #[test]
 fn a_cut_manifest_loses_only_what_nobody_was_told_of() {
     let (_, bytes) = written();
-    let header = HEADER_BYTES + crate::frame::FRAME_HEADER_BYTES;
-    let first = header + edit(1).encode().len();
+    let first = HEADER_BYTES as u64 + frame_bytes(HEADER_BYTES as u64, 0, edit(1).encode().len() as u64);
+    let first = usize::try_from(first).unwrap();
     for length in 0..bytes.len() {
         let result = read_all(&with_file(FileName::Manifest(3), bytes.get(..length).unwrap()));
         match result {
@@ -102,18 +102,18 @@ fn a_missing_or_exchanged_manifest_and_a_newer_format_are_told_apart() {
     assert!(matches!(read_all(&with_file(FileName::Manifest(3), &other)), Err(Error::Corruption(_))));
     let mut newer = Vec::new();
     put_u32(&mut newer, MAGIC);
-    put_u32(&mut newer, 2);
+    put_u32(&mut newer, VERSION + 1);
     put_u64(&mut newer, 3);
     put_u64(&mut newer, 0);
     let sum = checksum(0, &newer);
     put_u64(&mut newer, sum);
     let error = read_all(&with_file(FileName::Manifest(3), &newer)).unwrap_err();
-    assert!(matches!(error, Error::UnknownFormat { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, Error::UnknownFormat { found: 3, known: 2, .. }), "{error}");
     vfs.remove(&FileName::Current.path(Path::new(FOLDER))).unwrap();
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
 }
 
-/// The bytes of version 1 are frozen: a manifest with every kind of change, as a new one is written.
+/// The bytes of version 2 are frozen: a manifest with every kind of change, as a new one is written.
 #[test]
 fn a_manifest_is_written_and_read_as_its_golden_file() {
     let mut changes = crate::version::edit::tests::every_change();
@@ -125,13 +125,13 @@ fn a_manifest_is_written_and_read_as_its_golden_file() {
     assert!(writer.append(&edit(1)).unwrap());
     for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
         let written = vfs.read(&file.path(Path::new(FOLDER))).unwrap();
-        let path = format!("{}/tests/golden/v1/{name}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/tests/golden/v2/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("TAMIS_REWRITE").is_some() {
             std::fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
             std::fs::write(&path, &written).unwrap();
         }
         let golden = std::fs::read(&path).unwrap();
-        assert_eq!(written, golden, "{name} is written otherwise than version 1 was frozen");
+        assert_eq!(written, golden, "{name} is written otherwise than version 2 was frozen");
     }
     let (edits, _) = read_all(&vfs).unwrap();
     assert_eq!(edits.len(), 2);

@@ -41,8 +41,8 @@ fn torn_and_flipped_headers_are_none() {
 
 #[test]
 fn a_newer_version_is_told() {
-    let bytes = changed(0, u64::from(MAGIC) | 2 << 32);
-    assert!(matches!(decode(&bytes), Err(Error::UnknownFormat { found: 2, known: 1, .. })));
+    let bytes = changed(0, u64::from(MAGIC) | 3 << 32);
+    assert!(matches!(decode(&bytes), Err(Error::UnknownFormat { found: 3, known: 2, .. })));
 }
 
 #[test]

@@ -142,7 +142,8 @@ fn an_unknown_kind_is_told_with_its_record() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     let mut strange = payload(1);
-    strange[14] = 3;
+    // Behind the count and the first sequence number.
+    strange[2] |= 3;
     append(&mut log, 1, Durability::Buffered).unwrap();
     let offset = log.segment_bytes();
     log.append(&[&strange], Durability::Buffered, std::time::Duration::ZERO).unwrap();

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule};
 
 use super::*;
-use crate::frame::FRAME_HEADER_BYTES;
+use crate::frame::frame_bytes;
 use crate::wal::testing::{
     DEFERRED_BYTES_MAX, Numbers, append, log_files, new_vfs, open_log, payload, replayed,
 };
@@ -106,7 +106,7 @@ fn rotation_parts_records_by_number_and_leaves_no_empty_segment() {
     append(&mut log, 1, Durability::Deferred).unwrap();
     assert_eq!((log.rotate().unwrap(), log.rotate().unwrap()), (2, 2));
     append(&mut log, 2, Durability::Deferred).unwrap();
-    let bytes = HEADER_BYTES + (FRAME_HEADER_BYTES + payload(1).len()) as u64;
+    let bytes = HEADER_BYTES + frame_bytes(HEADER_BYTES, 0, payload(1).len() as u64);
     assert_eq!(log.segments()[0], (1, bytes));
     assert_eq!(log.total_bytes(), bytes + log.segment_bytes());
     log.remove_below(2).unwrap();
