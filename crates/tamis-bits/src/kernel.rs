@@ -120,6 +120,12 @@ pub fn run<T: Task>(task: T) -> T::Output {
         // been found to have them.
         return unsafe { x86_64::run(task) };
     }
+    run_portable(task)
+}
+
+/// Apart, so that a caller whose processor has better pays nothing for it, not even room on the stack.
+#[inline(never)]
+fn run_portable<T: Task>(task: T) -> T::Output {
     task.run(Portable)
 }
 

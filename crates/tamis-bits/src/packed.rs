@@ -1,6 +1,6 @@
 //! Integers of equal width, bit after bit.
 
-use crate::bits::{BitBuilder, get_bits};
+use crate::bits::{get_bits, low_mask};
 
 /// Borrowed integers of `width` bits each (0 to 64).
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +55,29 @@ pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
 }
 
 /// Appends the lowest `width` bits of each integer, filled up to a multiple of 8 bytes.
+#[inline]
 pub fn encode(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = u64>) {
-    let mut builder = BitBuilder::new();
-    integers.for_each(|integer| builder.push_bits(integer, width));
-    let bytes = builder.finish();
-    target.extend_from_slice(&bytes);
-    target.resize(target.len() + bytes.len().next_multiple_of(8) - bytes.len(), 0);
+    encode_chosen(target, width, integers.map(|integer| (true, integer)));
+}
+
+/// [`encode`] for those integers that are chosen. Without a branch on the choice, which nobody can foresee.
+#[inline]
+pub fn encode_chosen(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = (bool, u64)>) {
+    let mask = low_mask(width);
+    let (mut pending, mut filled) = (0_u64, 0_u32);
+    integers.for_each(|(is_chosen, integer)| {
+        let word = integer & mask & 0_u64.wrapping_sub(u64::from(is_chosen));
+        pending |= word << filled;
+        filled += width * u32::from(is_chosen);
+        if filled >= 64 {
+            target.extend_from_slice(&pending.to_le_bytes());
+            filled -= 64;
+            pending = word.checked_shr(width - filled).unwrap_or(0);
+        }
+    });
+    if filled > 0 {
+        target.extend_from_slice(&pending.to_le_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Measures SuRFs on the published integer sets and on a list of words: sizes, false positives, times.
 //!
-//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE]]`
+//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE [KEY_SET]]]`; of the key sets (`words`
+//! is one) only the named one.
 //!
 //! Times are nanoseconds a query (the least of seven passes over 300,000 queries, digest included) and multiples of the
 //! calibration unit: a binary search of the left bounds of `uniform_r32` in the uniform keys. Of the lines of the words, the
@@ -14,7 +15,8 @@ use std::time::Instant;
 
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
+    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Probe,
+    RangeProbe, Samples,
 };
 use tamis_workload::{
     KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, SplitMix64, non_empty_ranges,
@@ -50,9 +52,11 @@ struct Subject {
 
 impl Subject {
     fn build(spec: &str, keys: &[Vec<u8>]) -> (Self, f64) {
+        let mut key_set = FilterKeys::new();
+        keys.iter().for_each(|key| key_set.push(key).expect("sorted keys"));
         let build = || {
             let mut builder = spec.parse::<FilterSpec>().expect("a spec").builder(42).expect("parameters");
-            keys.iter().for_each(|key| builder.add(key).expect("sorted keys"));
+            builder.add_all(&key_set).expect("sorted keys");
             builder.finish(Budget::BY_PARAMETERS, Samples::NONE).expect("a filter")
         };
         let build_ns = time(keys.len(), || drop(black_box(build())));
@@ -191,7 +195,10 @@ fn main() {
     let key_count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
     let unit = calibrate(key_count);
     println!("calibration unit: {unit:.0} ns");
-    for key_set in KeySet::ALL {
+    let words_path = arguments.next();
+    let only = arguments.next();
+    let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    for key_set in KeySet::ALL.into_iter().filter(|key_set| is_wanted(&key_set.to_string())) {
         let keys = key_set.generate(key_count, PUBLIC_KEY_SEED);
         let sets = ["uniform_r0", "uniform_r32", "correlated_r0", "correlated_r32"].map(|name| {
             let set: QuerySet = name.parse().expect("a query set");
@@ -205,7 +212,7 @@ fn main() {
         println!("{key_set}, {key_count} keys");
         measure(&keys, &sets, &present, unit);
     }
-    if let Some(path) = arguments.next() {
+    if let Some(path) = words_path.filter(|_| is_wanted("words")) {
         words(&path, unit);
     }
 }

@@ -247,21 +247,30 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     fn others_may_contain(&self, probe: &Probe<'_>) -> bool {
         each!(self, filter => filter.may_contain(probe))
     }
+
+    #[inline(never)]
+    fn others_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        each!(self, filter => filter.may_contain_range(probe))
+    }
 }
 
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
-    /// The default family answers where it is asked: the walks of the others need room on the stack that it would pay for.
+    /// The default family, and tries, answer where they are asked: the walks of the others need room on the stack that it would pay for.
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match self {
             Self::CacheLocal(filter) => filter.may_contain(probe),
+            Self::Surf(filter) => filter.may_contain(probe),
             other => other.others_may_contain(probe),
         }
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        each!(self, filter => filter.may_contain_range(probe))
+        match self {
+            Self::Surf(filter) => filter.may_contain_range(probe),
+            other => other.others_may_contain_range(probe),
+        }
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {

@@ -7,7 +7,7 @@ use tamis_bits::kernel::Steps;
 
 use super::walk::View;
 use crate::Probe;
-use crate::trie::{Edge, Node};
+use crate::trie::{Edge, Node, Stepped};
 
 /// Walks side by side.
 const LANES: usize = 8;
@@ -103,14 +103,14 @@ enum Step {
 #[inline(always)]
 fn step<S: Steps>(view: &View<'_, S>, lane: &mut Lane, key: &[u8]) -> Step {
     let Some(byte) = key.get(lane.depth) else { return Step::Ends(view.trie.is_prefix_key(&lane.node)) };
-    let Some(edge) = view.trie.find(lane.node, *byte) else { return Step::Ends(false) };
     lane.depth += 1;
-    match view.trie.child(&edge) {
-        Some(child) => {
+    match view.trie.step(lane.node, *byte) {
+        Stepped::Nowhere => Step::Ends(false),
+        Stepped::Leaf(edge) => Step::Lands(edge),
+        Stepped::Child(child) => {
             view.trie.prefetch(&child);
             lane.node = child;
             Step::Goes
         }
-        None => Step::Lands(edge),
     }
 }

@@ -11,7 +11,7 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
 use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES};
 use crate::{
-    Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
+    Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe, Samples,
 };
 
 /// Bytes that a filter may have beyond its bits per key.
@@ -208,14 +208,18 @@ impl SurfBuilder {
         suffix: SuffixBits,
         predicted: Option<f64>,
     ) -> Vec<u8> {
-        let mut filter = vec![0; ENVELOPE_BYTES];
+        let suffix_bytes = packed::encoded_bytes(suffix.width(), encoded.layout.counts.leaf_count());
+        let mut filter = Vec::with_capacity(
+            ENVELOPE_BYTES + encoded.bytes.len() + suffix_bytes.unwrap_or(0) as usize + TRAILER_BYTES,
+        );
+        filter.resize(ENVELOPE_BYTES, 0);
         filter.extend_from_slice(&encoded.bytes);
         if suffix.width() > 0 {
-            let leaves = core.levels.leaves(plan).map(|words| {
+            let leaves = core.levels.leaves(plan).map(|(is_leaf, words)| {
                 let (digest, real) = core.leaf.read(words);
-                suffix.field(digest, real)
+                (is_leaf, suffix.field(digest, real))
             });
-            packed::encode(&mut filter, suffix.width(), leaves);
+            packed::encode_chosen(&mut filter, suffix.width(), leaves);
         }
         filter.extend_from_slice(&encoded.trailer);
         // Without samples: what digest bits leave of the points that the trie does not deny.
@@ -234,6 +238,11 @@ impl FilterBuilder for SurfBuilder {
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
         let Core { levels, leaf } = self.core.get_mut();
         levels.add(key, leaf).map(|_| ())
+    }
+
+    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+        let Core { levels, leaf } = self.core.get_mut();
+        levels.add_all(keys.iter(), leaf)
     }
 
     fn key_count(&self) -> u64 {

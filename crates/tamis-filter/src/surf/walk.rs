@@ -167,19 +167,16 @@ impl<S: Steps> View<'_, S> {
             return true;
         };
         loop {
-            let has_own = !without_own && self.trie.is_prefix_key(&node);
             let Some(byte) = bytes.get(depth) else {
                 return match upper {
-                    Upper::Included(_) => has_own,
+                    Upper::Included(_) => !without_own && self.trie.is_prefix_key(&node),
                     Upper::Excluded(_) => false,
                     Upper::Open | Upper::Prefix(_) => true,
                 };
             };
-            if has_own {
-                return true;
-            }
+            // Labels are cheaper to see than whether the node is a key.
             let split = self.trie.split(node, *byte);
-            if split.has_smaller && !is_apart {
+            if split.has_smaller && !is_apart || !without_own && self.trie.is_prefix_key(&node) {
                 return true;
             }
             let Some(edge) = split.edge else { return false };

@@ -2,7 +2,7 @@
 
 use tamis_bits::kernel::Steps;
 
-use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES};
+use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES};
 use super::reader::{DenseStep, Edge, Node, Split, Trie, chunk};
 
 const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
@@ -36,7 +36,13 @@ impl<S: Steps> Trie<'_, S> {
         if word(line, 4 + index) & bit == 0 {
             return DenseStep::Leaf;
         }
-        DenseStep::Child(self.dense_children_before(number, u32::from(byte)).wrapping_add(1))
+        // What lies before the 64 labels stands beside what lies before the node: one of them is counted.
+        let own = self.dense_rank(number);
+        let before = (own >> (32 + 8 * index)) as u32 & 0xff;
+        let inside = (word(line, 4 + index) & (bit - 1)).count_ones();
+        let (group, _) = self.dense_group(number);
+        let children = group.wrapping_add(own as u32 & 0xffff).wrapping_add(before).wrapping_add(inside);
+        DenseStep::Child(children.wrapping_add(1))
     }
 
     #[inline(always)]
@@ -89,15 +95,26 @@ impl<S: Steps> Trie<'_, S> {
         ones_before(labels, u32::from(high)) > ones_before(labels, u32::from(low) + 1)
     }
 
+    /// What lies before the group of a node: labels with a child, and leaves.
+    #[inline(always)]
+    fn dense_group(&self, number: u32) -> (u32, u32) {
+        let group: [u8; 8] =
+            chunk(self.bytes, self.layout.dense_groups + (number / DENSE_GROUP) as usize * 8);
+        let group = u64::from_le_bytes(group);
+        (group as u32, (group >> 32) as u32)
+    }
+
+    #[inline(always)]
+    fn dense_rank(&self, number: u32) -> u64 {
+        let own = self.layout.dense_ranks + number as usize * DENSE_RANK_BYTES;
+        u64::from_le_bytes(chunk(self.bytes, own))
+    }
+
     /// What lies before a node: labels with a child, and leaves.
     #[inline(always)]
     fn dense_ranks(&self, number: u32) -> (u32, u32) {
-        let group: [u8; 8] =
-            chunk(self.bytes, self.layout.dense_groups + (number / DENSE_GROUP) as usize * 8);
-        let own: [u8; 4] = chunk(self.bytes, self.layout.dense_ranks + number as usize * 4);
-        let group = u64::from_le_bytes(group);
-        let own = u32::from_le_bytes(own);
-        ((group as u32).wrapping_add(own & 0xffff), ((group >> 32) as u32).wrapping_add(own >> 16))
+        let ((children, leaves), own) = (self.dense_group(number), self.dense_rank(number) as u32);
+        (children.wrapping_add(own & 0xffff), leaves.wrapping_add(own >> 16))
     }
 
     /// One of the two bitmaps of a node.

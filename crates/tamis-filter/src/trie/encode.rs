@@ -2,8 +2,10 @@
 
 use tamis_bits::{BitBuilder, elias_fano, rank};
 
-use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_LABELS, DENSE_GROUP, HINT_GROUP, Layout, RANK_BLOCKS};
-use super::levels::{FIRST, Level, Levels, PREFIX_KEY};
+use super::layout::{
+    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, DENSE_GROUP, HINT_GROUP, Layout, RANK_BLOCKS,
+};
+use super::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
 use super::plan::Plan;
 
 /// An encoded trie without its leaf array.
@@ -31,7 +33,6 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
         let mask = plan.child_mask(index);
         encode_dense(&mut bytes, &mut ranks, level, mask);
     }
-    ranks.end_node();
     let mut blocks = Blocks::new(plan);
     for (index, level) in sparse.iter().enumerate() {
         blocks.add_level(&mut bytes, level, plan.child_mask(index + plan.cut));
@@ -83,19 +84,27 @@ impl Ranks {
         self.node_count += 1;
     }
 
-    fn end_node(&mut self) {
-        fill_up(&mut self.nodes);
+    /// What lies before each 64 labels of a node.
+    fn end_node(&mut self, children: &[u64; 4]) {
+        let mut before = 0;
+        for word in children {
+            self.nodes.push(before);
+            before = before.wrapping_add(word.count_ones() as u8);
+        }
     }
 }
 
 fn encode_dense(bytes: &mut Vec<u8>, ranks: &mut Ranks, level: &Level, child_mask: u16) {
     let mut node: Option<[[u64; 4]; 2]> = None;
-    let write = |bytes: &mut Vec<u8>, node: Option<[[u64; 4]; 2]>| {
+    let write = |bytes: &mut Vec<u8>, ranks: &mut Ranks, node: Option<[[u64; 4]; 2]>| {
         bytes.extend(node.iter().flatten().flatten().flat_map(|word| word.to_le_bytes()));
+        if let Some([_, children]) = &node {
+            ranks.end_node(children);
+        }
     };
     for label in &level.labels {
         if label & FIRST != 0 {
-            write(bytes, node.replace([[0; 4]; 2]));
+            write(bytes, ranks, node.replace([[0; 4]; 2]));
             ranks.begin_node();
         }
         let has_child = label & child_mask != 0;
@@ -109,7 +118,7 @@ fn encode_dense(bytes: &mut Vec<u8>, ranks: &mut Ranks, level: &Level, child_mas
         }
         *if has_child { &mut ranks.child_count } else { &mut ranks.leaf_count } += 1;
     }
-    write(bytes, node);
+    write(bytes, ranks, node);
 }
 
 /// Sparse blocks, and what leads from block to block.
@@ -122,11 +131,9 @@ struct Blocks {
     /// Number of the first node that is the child of a sparse label.
     first_child: usize,
     child_count: u32,
-    /// Labels in the block that is being filled, and its bits.
-    filled: u32,
-    has_child: u64,
-    is_first: u64,
-    labels: [u8; BLOCK_LABELS as usize],
+    /// Labels and flags of the block that is being filled.
+    filled: usize,
+    labels: [u16; BLOCK_LABELS as usize],
 }
 
 impl Blocks {
@@ -140,47 +147,60 @@ impl Blocks {
             first_child: hinted,
             child_count: 0,
             filled: 0,
-            has_child: 0,
-            is_first: 0,
             labels: [0; BLOCK_LABELS as usize],
         }
     }
 
     fn add_level(&mut self, bytes: &mut Vec<u8>, level: &Level, child_mask: u16) {
-        for label in &level.labels {
-            let bit = 1 << self.filled;
-            if label & FIRST != 0 {
-                self.starts.push((self.ranks.len() as u32) << 6 | self.filled);
-                self.is_first |= bit;
+        let mut rest = level.labels.as_slice();
+        while !rest.is_empty() {
+            let room = self.labels.get_mut(self.filled..).unwrap_or_default();
+            let (taken, behind) = rest.split_at(rest.len().min(room.len()));
+            for (target, label) in room.iter_mut().zip(taken) {
+                *target = label & (!HAS_CHILD | child_mask);
             }
-            if label & child_mask != 0 {
-                self.has_child |= bit;
-            }
-            if let Some(target) = self.labels.get_mut(self.filled as usize) {
-                *target = *label as u8;
-            }
-            self.filled += 1;
-            if self.filled == BLOCK_LABELS {
+            self.filled += taken.len();
+            rest = behind;
+            if self.filled == self.labels.len() {
                 self.write_block(bytes);
             }
         }
     }
 
-    /// The block without where its children lie, which [`Blocks::directory`] adds.
+    /// The block without where its children lie, which [`Blocks::directory`] adds. Flags are gathered without a branch: which
+    /// labels have them nobody can foresee.
     fn write_block(&mut self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.is_first.to_le_bytes());
-        bytes.extend(self.has_child.to_le_bytes().iter().take(7));
-        bytes.extend_from_slice(&self.labels);
+        let gather = |flag: u16| {
+            let shift = flag.trailing_zeros();
+            (0..)
+                .zip(&self.labels)
+                .fold(0, |bits, (index, label)| bits | u64::from(label >> shift & 1) << index)
+        };
+        let (mut is_first, has_child) = (gather(FIRST), gather(HAS_CHILD));
+        let block = (self.ranks.len() as u32) << 6;
+        let mut nodes = is_first;
+        while nodes != 0 {
+            self.starts.push(block | nodes.trailing_zeros());
+            nodes &= nodes - 1;
+        }
+        if self.filled < self.labels.len() {
+            // The rest of the block belongs to no node.
+            is_first |= 1 << self.filled;
+        }
+        let mut line = [0; BLOCK_BYTES];
+        let header = u128::from(is_first) | u128::from(has_child) << 64;
+        let (head, labels) = line.split_at_mut(BLOCK_HEADER_BYTES);
+        head.iter_mut().zip(header.to_le_bytes()).for_each(|(target, byte)| *target = byte);
+        labels.iter_mut().zip(&self.labels).for_each(|(target, label)| *target = *label as u8);
+        bytes.extend_from_slice(&line);
         self.ranks.push(self.child_count);
-        self.child_count += self.has_child.count_ones();
-        (self.filled, self.has_child, self.is_first) = (0, 0, 0);
+        self.child_count += has_child.count_ones();
+        self.filled = 0;
         self.labels = [0; BLOCK_LABELS as usize];
     }
 
     fn finish(&mut self, bytes: &mut Vec<u8>) {
         if self.filled > 0 {
-            // The rest of the block belongs to no node.
-            self.is_first |= 1 << self.filled;
             self.write_block(bytes);
         }
     }
@@ -264,8 +284,15 @@ fn encode_prefix_keys(bytes: &mut Vec<u8>, levels: &[Level], layout: &Layout) {
         return;
     }
     let mut bits = BitBuilder::new();
-    let first_labels = levels.iter().flat_map(|level| &level.labels).filter(|label| *label & FIRST != 0);
-    first_labels.for_each(|label| bits.push(label & PREFIX_KEY != 0));
+    for labels in levels.iter().flat_map(|level| level.labels.chunks(64)) {
+        let (mut word, mut count) = (0_u64, 0_u32);
+        for label in labels {
+            // Only first labels of nodes have the flag; without a branch, which nobody could foresee.
+            word |= u64::from(label & PREFIX_KEY != 0) << count;
+            count += u32::from(label & FIRST != 0);
+        }
+        bits.push_bits(word, count);
+    }
     if bits.is_empty() {
         bits.push(true);
     }

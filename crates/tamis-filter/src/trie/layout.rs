@@ -16,6 +16,9 @@ pub(super) const DENSE_NODE_BYTES: usize = 64;
 /// Nodes that share a pair of u32 of what lies before them.
 pub(super) const DENSE_GROUP: u32 = 128;
 
+/// Counts before a dense node within its group, and before each 64 labels within the node.
+pub(super) const DENSE_RANK_BYTES: usize = 8;
+
 /// Labels of a sparse block.
 pub(super) const BLOCK_LABELS: u32 = 49;
 /// Two times 49 bits and 22 bits of where children lie (15 bytes), 49 labels.
@@ -193,7 +196,7 @@ pub(super) fn dense_bytes(node_count: u64) -> [u64; 3] {
     [
         node_count * DENSE_NODE_BYTES as u64,
         node_count.div_ceil(u64::from(DENSE_GROUP)) * 8,
-        (node_count * 4).next_multiple_of(8),
+        node_count * DENSE_RANK_BYTES as u64,
     ]
 }
 

@@ -44,6 +44,20 @@ pub(crate) struct Level {
     pub(crate) prefix_key_count: u64,
 }
 
+impl Level {
+    /// Keeps the words of a label.
+    #[inline(always)]
+    fn push_words(&mut self, words: [u64; 2], word_count: usize) {
+        let [first, second] = &mut self.words;
+        if word_count > 0 {
+            first.push(words[0]);
+        }
+        if word_count > 1 {
+            second.push(words[1]);
+        }
+    }
+}
+
 /// What is kept for a leaf: words made of the key and the depth of its leaf.
 pub(crate) trait LeafWords {
     /// How many of the two words are kept: the same number for all keys.
@@ -69,21 +83,27 @@ pub(crate) struct Levels {
     capped_counts: Option<(usize, Vec<u64>)>,
 }
 
-/// How many bytes two keys share at their beginning.
+/// How many bytes two keys share at their beginning. The rest behind whole words is compared as a word that ends where the
+/// shorter key does: what it has twice is equal.
 #[inline]
 pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
-    let (left_words, _) = left.as_chunks::<8>();
-    let (right_words, _) = right.as_chunks::<8>();
-    let mut shared = 0;
-    for (left, right) in left_words.iter().zip(right_words) {
+    let length = left.len().min(right.len());
+    let (left, right) = (left.get(..length).unwrap_or_default(), right.get(..length).unwrap_or_default());
+    let equal_bytes = |left: &[u8; 8], right: &[u8; 8]| {
         let difference = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
-        if difference != 0 {
-            return shared + (difference.trailing_zeros() / 8) as usize;
+        (difference.trailing_zeros() / 8) as usize
+    };
+    let (Some(left_end), Some(right_end)) = (left.last_chunk::<8>(), right.last_chunk::<8>()) else {
+        return left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    };
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    for (index, (left, right)) in words.enumerate() {
+        let equal = equal_bytes(left, right);
+        if equal < 8 {
+            return index * 8 + equal;
         }
-        shared += 8;
     }
-    let rest = left.get(shared..).unwrap_or_default().iter().zip(right.get(shared..).unwrap_or_default());
-    shared + rest.take_while(|(left, right)| left == right).count()
+    length - 8 + equal_bytes(left_end, right_end)
 }
 
 impl Levels {
@@ -104,20 +124,49 @@ impl Levels {
     /// Takes the next key. A repeated one is passed over, a smaller one refused.
     #[inline]
     pub(crate) fn add<W: LeafWords>(&mut self, key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
-        let mut shared = 0;
+        let before = std::mem::take(&mut self.pending);
+        let is_new = self.follow(&before, key, leaf);
+        self.pending = before;
+        if *is_new.as_ref().unwrap_or(&false) {
+            self.pending.clear();
+            self.pending.extend_from_slice(key);
+        }
+        is_new
+    }
+
+    /// Takes many keys, none of which is copied but the last.
+    pub(crate) fn add_all<'k, W: LeafWords>(
+        &mut self,
+        mut keys: impl Iterator<Item = &'k [u8]>,
+        leaf: &mut W,
+    ) -> Result<(), BuildError> {
+        let Some(mut before) = keys.next() else { return Ok(()) };
+        self.add(before, leaf)?;
+        let outcome = keys.try_for_each(|key| {
+            if self.follow(before, key, leaf)? {
+                before = key;
+            }
+            Ok(())
+        });
+        self.pending.clear();
+        self.pending.extend_from_slice(before);
+        outcome
+    }
+
+    /// Takes a key behind another one, which is written; whether it is a new one.
+    #[inline(always)]
+    fn follow<W: LeafWords>(&mut self, before: &[u8], key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
         if self.key_count > 0 {
-            shared = shared_bytes(&self.pending, key);
-            match (self.pending.get(shared), key.get(shared)) {
+            let shared = shared_bytes(before, key);
+            match (before.get(shared), key.get(shared)) {
                 (None, None) => return Ok(false),
                 (None, Some(_)) => {}
                 (Some(before), Some(now)) if before < now => {}
                 _ => return Err(BuildError::Unsorted { index: self.key_count }),
             }
-            self.write_pending(shared, leaf);
+            self.write_key(before, shared, leaf);
+            self.shared_before = shared;
         }
-        self.shared_before = shared;
-        self.pending.clear();
-        self.pending.extend_from_slice(key);
         self.key_count += 1;
         Ok(true)
     }
@@ -125,13 +174,16 @@ impl Levels {
     /// Writes the last key. No key may be added afterwards.
     pub(crate) fn seal<W: LeafWords>(&mut self, leaf: &mut W) {
         if !self.is_sealed && self.key_count > 0 {
-            self.write_pending(0, leaf);
+            let pending = std::mem::take(&mut self.pending);
+            self.write_key(&pending, 0, leaf);
+            self.pending = pending;
         }
         self.is_sealed = true;
     }
 
-    fn write_pending<W: LeafWords>(&mut self, shared_after: usize, leaf: &mut W) {
-        let key = std::mem::take(&mut self.pending);
+    /// Writes a key that shares so many bytes with the one behind it.
+    #[inline(always)]
+    fn write_key<W: LeafWords>(&mut self, key: &[u8], shared_after: usize, leaf: &mut W) {
         let shared = self.shared_before;
         let leaf_level = match self.depth {
             Depth::Unique | Depth::Lone => shared.max(shared_after),
@@ -139,6 +191,23 @@ impl Levels {
             Depth::Complete if key.len() > shared_after => key.len() - 1,
             Depth::Complete => key.len(),
         };
+        if self.capped_counts.is_some() {
+            self.write_capped(key, leaf_level, leaf);
+        } else {
+            let words = leaf.words(key, leaf_level + 1);
+            self.write_path(key, shared, leaf_level, words, leaf.count());
+        }
+        if self.label_count > self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK
+            && self.depth == Depth::Unique
+        {
+            self.give_up_levels();
+        }
+    }
+
+    /// Writes a key where levels were given up.
+    #[cold]
+    fn write_capped<W: LeafWords>(&mut self, key: &[u8], leaf_level: usize, leaf: &mut W) {
+        let shared = self.shared_before;
         match &mut self.capped_counts {
             Some((height, counts)) if leaf_level >= *height => {
                 let height = *height;
@@ -147,25 +216,34 @@ impl Levels {
                         *count += 1;
                     }
                 } else {
-                    self.write_path(&key, shared, height - 1, [0; 2], leaf.count());
+                    self.write_labels(key, shared, height - 1, [0; 2], leaf.count());
                 }
             }
             _ => {
-                let words = leaf.words(&key, leaf_level + 1);
-                self.write_path(&key, shared, leaf_level, words, leaf.count());
+                let words = leaf.words(key, leaf_level + 1);
+                self.write_labels(key, shared, leaf_level, words, leaf.count());
             }
         }
-        self.pending = key;
-        if self.depth == Depth::Unique
-            && self.label_count > self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK
+    }
+
+    /// [`Levels::write_labels`], where no level was given up. Most keys add one label to a node that is there.
+    #[inline(always)]
+    fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
+        if start == end
+            && self.open_prefix.is_none()
+            && self.label_count > 0
+            && let (Some(level), Some(byte)) = (self.levels.get_mut(end), key.get(end))
         {
-            self.give_up_levels();
+            level.labels.push(u16::from(*byte));
+            level.push_words(words, word_count);
+            self.label_count += 1;
+        } else {
+            self.write_labels(key, start, end, words, word_count);
         }
     }
 
     /// Writes the labels of a key from where it leaves the key before it to its leaf, or to the node it ends at.
-    #[inline]
-    fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
+    fn write_labels(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
         if self.levels.len() <= end {
             self.levels.resize_with(end + 1, Level::default);
         }
@@ -193,9 +271,7 @@ impl Levels {
                 level.child_count += 1;
             }
             level.labels.push(u16::from(*byte) | flags);
-            for (target, word) in level.words.iter_mut().zip(words).take(word_count) {
-                target.push(if is_last { word } else { 0 });
-            }
+            level.push_words(if is_last { words } else { [0; 2] }, word_count);
             self.label_count += 1;
             (is_first, prefix_flag) = (true, 0);
         }
@@ -281,17 +357,16 @@ impl Levels {
         &self.levels
     }
 
-    /// The words of all leaves of a plan, in the order of their labels; 0 for those that stand for several keys.
-    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = [u64; 2]> + '_ {
+    /// All labels of a plan in order: whether they are leaves, and the words of those; 0 for leaves that stand for several keys.
+    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = (bool, [u64; 2])> + '_ {
         let plan = *plan;
         self.levels.iter().take(plan.height).enumerate().flat_map(move |(index, level)| {
             let child_mask = plan.child_mask(index);
             let [first, second] = &level.words;
             let word = |words: &[u64], index: usize| words.get(index).copied().unwrap_or(0);
-            let labels = level.labels.iter().enumerate();
-            labels
-                .filter(move |(_, label)| *label & child_mask == 0)
-                .map(move |(index, _)| [word(first, index), word(second, index)])
+            level.labels.iter().enumerate().map(move |(index, label)| {
+                (*label & child_mask == 0, [word(first, index), word(second, index)])
+            })
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a trie costs in bytes at a given height and cut, and the choice of both.
 //!
-//! **The cut.** A dense node takes 544 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
+//! **The cut.** A dense node takes 576 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
 //! are smaller dense, and all levels are faster dense. For each cut the exact size is computed; the deepest one is taken
 //! whose size is at most 1/64 above the least.
 //!

@@ -8,7 +8,7 @@ use tamis_bits::{EliasFano, RankBits, prefetch, rank::Select};
 
 use super::Layout;
 use super::layout::DENSE_NODE_BYTES;
-use super::sparse::Block;
+use super::sparse::{Block, SparseStep};
 
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +74,14 @@ pub(super) enum DenseStep {
     Leaf,
     /// To the node of this number.
     Child(u32),
+}
+
+/// Where a byte leads from a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stepped {
+    Nowhere,
+    Leaf(Edge),
+    Child(Node),
 }
 
 /// Where the walk along a key ends.
@@ -240,6 +248,26 @@ impl<S: Steps> Trie<'_, S> {
                 return self.walk_sparse(self.node(child), key, depth);
             }
             number = child;
+        }
+    }
+
+    /// One step along a key.
+    #[inline(always)]
+    pub(crate) fn step(&self, node: Node, byte: u8) -> Stepped {
+        let leaf = |at: u32| Stepped::Leaf(Edge { node, at, label: byte, has_child: false });
+        if self.is_dense(&node) {
+            match self.dense_step(node.number, byte) {
+                DenseStep::Nowhere => Stepped::Nowhere,
+                DenseStep::Leaf => leaf(u32::from(byte)),
+                DenseStep::Child(child) if child > node.number => Stepped::Child(self.node(child)),
+                DenseStep::Child(_) => Stepped::Nowhere,
+            }
+        } else {
+            match self.sparse_step(&node, byte) {
+                SparseStep::Nowhere => Stepped::Nowhere,
+                SparseStep::Leaf(at) => leaf(at),
+                SparseStep::Child(child) => Stepped::Child(child),
+            }
         }
     }
 

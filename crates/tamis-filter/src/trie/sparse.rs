@@ -72,6 +72,30 @@ const fn place(block: u32, bit: u64) -> u32 {
     block << 6 | bit.trailing_zeros()
 }
 
+/// All bits, or none.
+#[inline(always)]
+const fn all_if(condition: bool) -> u64 {
+    0_u64.wrapping_sub(condition as u64)
+}
+
+/// A label and the words of its block; no bit where there is none.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    block: u32,
+    bit: u64,
+    firsts: u64,
+    children: u64,
+}
+
+/// Where a byte leads from a sparse node.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SparseStep {
+    Nowhere,
+    /// A leaf at this place.
+    Leaf(u32),
+    Child(Node),
+}
+
 impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
     fn block(&self, block: u32) -> Option<&Block> {
@@ -220,34 +244,95 @@ impl<S: Steps> Trie<'_, S> {
         Node { number: 0, place: 0, block, range }
     }
 
-    /// Follows a key from a sparse node on. Nearly all nodes lie within their block: those that do not, go the long way.
+    /// Follows a key from a sparse node on.
     #[inline(always)]
     pub(super) fn walk_sparse(&self, mut node: Node, key: &[u8], mut depth: usize) -> Walked {
+        // The first node lies below dense ones, or is the root: it has many labels, those below it have few.
+        let Some(byte) = key.get(depth) else { return Walked::Node(node) };
+        let mut found = self.find_wide(&node, *byte);
+        let mut label = *byte;
         loop {
-            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
-            let Some(block) = self.block(node.block) else { return Walked::Nowhere };
-            let found = self.equal(block, *byte) & node.range;
-            let children = child_word(block);
             depth += 1;
-            if found & children != 0 {
-                let before = (children & found.wrapping_sub(1)).count_ones();
-                let index = skipped(children, before);
-                let at = place(node.block, found);
-                let (block, range) = self.locate(self.child_block(node.block, first_word(block)), index);
-                node = Node { number: Node::UNKNOWN, place: at, block, range };
-            } else if found != 0 {
-                let at = place(node.block, found);
-                return Walked::Leaf(Edge { node, at, label: *byte, has_child: false }, depth);
-            } else if !reaches_end(node.range) {
-                return Walked::Nowhere;
-            } else {
-                let Some(edge) = self.sparse_find(node, *byte) else { return Walked::Nowhere };
-                if !edge.has_child {
-                    return Walked::Leaf(edge, depth);
+            match self.follow(&found) {
+                SparseStep::Nowhere => return Walked::Nowhere,
+                SparseStep::Leaf(at) => {
+                    return Walked::Leaf(Edge { node, at, label, has_child: false }, depth);
                 }
-                node = self.sparse_child(edge.at);
+                SparseStep::Child(child) => node = child,
+            }
+            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
+            found = self.find_narrow(&node, *byte);
+            label = *byte;
+        }
+    }
+
+    /// Where a byte leads from a sparse node.
+    #[inline(always)]
+    pub(super) fn sparse_step(&self, node: &Node, byte: u8) -> SparseStep {
+        self.follow(&self.find_narrow(node, byte))
+    }
+
+    /// Where a label leads.
+    #[inline(always)]
+    fn follow(&self, found: &Found) -> SparseStep {
+        if found.bit == 0 {
+            return SparseStep::Nowhere;
+        }
+        let at = place(found.block, found.bit);
+        if found.bit & found.children & LABEL_MASK == 0 {
+            return SparseStep::Leaf(at);
+        }
+        let before = (found.children & found.bit.wrapping_sub(1)).count_ones();
+        let index = skipped(found.children, before);
+        let (block, range) = self.locate(self.child_block(found.block, found.firsts), index);
+        SparseStep::Child(Node { number: Node::UNKNOWN, place: at, block, range })
+    }
+
+    /// A label of a node with few labels: nearly always they lie in one block.
+    #[inline(always)]
+    fn find_narrow(&self, node: &Node, byte: u8) -> Found {
+        if let Some(block) = self.block(node.block) {
+            let bit = self.equal(block, byte) & node.range;
+            if bit != 0 || !reaches_end(node.range) {
+                let (firsts, children) = (first_word(block), child_word(block));
+                return Found { block: node.block, bit, firsts, children };
             }
         }
+        self.find_far(node, byte)
+    }
+
+    /// A label of a node with many labels: whether they reach into the next block, nobody can foresee. So both are looked at,
+    /// and nothing branches on which of them has it.
+    #[inline(always)]
+    fn find_wide(&self, node: &Node, byte: u8) -> Found {
+        let both = self.blocks.get(node.block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
+        if let Some([own, next]) = both {
+            let range = continued(next) & all_if(reaches_end(node.range));
+            let (near, far) = (self.equal(own, byte) & node.range, self.equal(next, byte) & range);
+            let bit = near | far;
+            if bit != 0 || !reaches_end(range) {
+                let is_far = all_if(near == 0);
+                let choose = |own: u64, next: u64| own & !is_far | next & is_far;
+                return Found {
+                    block: node.block + (is_far & 1) as u32,
+                    bit,
+                    firsts: choose(first_word(own), first_word(next)),
+                    children: choose(child_word(own), child_word(next)),
+                };
+            }
+        }
+        self.find_far(node, byte)
+    }
+
+    /// A label of a node that may reach over several blocks.
+    #[inline(never)]
+    fn find_far(&self, node: &Node, byte: u8) -> Found {
+        let found = self.sparse_find(*node, byte).and_then(|edge| {
+            let (block, bit) = (edge.at >> 6, 1 << (edge.at & 63));
+            let line = self.block(block)?;
+            Some(Found { block, bit, firsts: first_word(line), children: child_word(line) })
+        });
+        found.unwrap_or(Found { block: node.block, bit: 0, firsts: 0, children: 0 })
     }
 
     /// The child behind a label that has one; for any other place that of the next label with a child.
@@ -279,18 +364,43 @@ impl<S: Steps> Trie<'_, S> {
         let base = u32::from_le_bytes(chunk(self.bytes, base));
         let hint = u32::from(u16::from_le_bytes(chunk(self.bytes, hint)));
         let skipped = relative & ((1 << self.layout.hint_shift) - 1);
-        let (block, range) = self.locate(base.wrapping_add(hint >> 6), (hint & 63) + skipped);
+        let (block, range) = self.locate_ahead(base.wrapping_add(hint >> 6), (hint & 63) + skipped);
         Node { number, place: 0, block, range }
     }
 
     /// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one)
-    /// or beyond them counts on in the blocks before or behind.
+    /// or beyond them counts on in the blocks before or behind. Which of the three nobody can foresee: no branch asks.
     #[inline(always)]
     pub(super) fn locate(&self, block: u32, index: u32) -> (u32, u64) {
-        if let Some(line) = self.block(block) {
-            let firsts = firsts(line);
-            if index < firsts.count_ones() {
-                return (block, self.labels_of(firsts, index));
+        let first = (block as usize).wrapping_sub(1);
+        let lines = self.blocks.get(first..).and_then(|blocks| blocks.first_chunk::<3>());
+        if let Some([before, own, behind]) = lines.map(|lines| lines.each_ref().map(firsts)) {
+            let count = own.count_ones();
+            let is_before = all_if(index.cast_signed() < 0);
+            let is_behind = all_if(index.cast_signed() >= count.cast_signed());
+            let firsts = before & is_before | behind & is_behind | own & !(is_before | is_behind);
+            let rank = index
+                .wrapping_add(before.count_ones() & is_before as u32)
+                .wrapping_sub(count & is_behind as u32);
+            if rank < firsts.count_ones() {
+                let block = block.wrapping_add(is_before as u32).wrapping_sub(is_behind as u32);
+                return (block, self.labels_of(firsts, rank));
+            }
+        }
+        self.locate_far(block, index)
+    }
+
+    /// [`Trie::locate`] where no number is below 0.
+    #[inline(always)]
+    fn locate_ahead(&self, block: u32, index: u32) -> (u32, u64) {
+        let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
+        if let Some([own, behind]) = lines.map(|lines| lines.each_ref().map(firsts)) {
+            let count = own.count_ones();
+            let is_behind = all_if(index >= count);
+            let firsts = behind & is_behind | own & !is_behind;
+            let rank = index.wrapping_sub(count & is_behind as u32);
+            if rank < firsts.count_ones() {
+                return (block.wrapping_sub(is_behind as u32), self.labels_of(firsts, rank));
             }
         }
         self.locate_far(block, index)
@@ -303,7 +413,7 @@ impl<S: Steps> Trie<'_, S> {
         next.wrapping_sub(first) & LABEL_MASK
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn locate_far(&self, mut number: u32, index: u32) -> (u32, u64) {
         let firsts_of = |number: u32| self.block(number).map(firsts);
         let mut rest = index;

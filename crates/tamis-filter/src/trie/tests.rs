@@ -125,6 +125,23 @@ fn hostile_maps() -> Vec<Map> {
 }
 
 #[test]
+fn shared_bytes_are_counted_to_the_first_difference() {
+    for left_length in 0..26 {
+        let left: Vec<u8> = (0..left_length).map(|byte| byte * 7).collect();
+        for right_length in 0..26 {
+            let right: Vec<u8> = (0..right_length).map(|byte| byte * 7).collect();
+            let length = left.len().min(right.len());
+            assert_eq!(super::shared_bytes(&left, &right), length);
+            for place in 0..length {
+                let mut right = right.clone();
+                right[place] ^= 0x10;
+                assert_eq!(super::shared_bytes(&left, &right), place);
+            }
+        }
+    }
+}
+
+#[test]
 fn hostile_keys_are_found_scanned_and_counted() {
     let mut state = 5;
     for map in hostile_maps() {
