@@ -216,6 +216,13 @@ struct WriteFile {
     end: AtomicU64,
 }
 
+impl WriteFile {
+    /// Refuses a cut that would make the file longer.
+    fn check_cut(&self, length: u64) -> io::Result<()> {
+        if length > self.end.load(Ordering::Acquire) { Err(ErrorKind::InvalidInput.into()) } else { Ok(()) }
+    }
+}
+
 impl File for WriteFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
@@ -230,9 +237,7 @@ impl File for WriteFile {
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        if length > self.end.load(Ordering::Acquire) {
-            return Err(ErrorKind::InvalidInput.into());
-        }
+        self.check_cut(length)?;
         self.file.set_len(length)?;
         self.end.store(length, Ordering::Release);
         Ok(())

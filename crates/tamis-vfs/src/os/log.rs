@@ -19,7 +19,6 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::FileExt,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -27,7 +26,7 @@ use memmap2::{Advice, MmapMut, MmapOptions};
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FsWord};
 
-use super::{advise_will_need, append_at};
+use super::WriteFile;
 use crate::File;
 
 #[cfg(test)]
@@ -50,9 +49,8 @@ const IN_PLACE: [FsWord; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct LogFile {
-    file: fs::File,
-    /// The end of what was appended.
-    end: AtomicU64,
+    /// What is appended without room goes this way; both share the end.
+    inner: WriteFile,
     room: Mutex<Room>,
 }
 
@@ -80,25 +78,29 @@ impl LogFile {
         let is_in_place = rustix::fs::fstatfs(&file).is_ok_and(|status| IN_PLACE.contains(&status.f_type));
         let next_bytes = is_in_place.then_some(WINDOW_BYTES_MIN);
         let room = Mutex::new(Room { length: 0, window: None, next_bytes });
-        Self { file, end: AtomicU64::new(0), room }
+        Self { inner: WriteFile { file, end: AtomicU64::new(0) }, room }
+    }
+
+    fn end(&self) -> u64 {
+        self.inner.end.load(Ordering::Acquire)
     }
 
     fn write(&self, room: &mut Room, bytes: &[u8]) -> io::Result<()> {
-        let result = append_at(&self.file, &self.end, bytes);
-        room.length = room.length.max(self.end.load(Ordering::Acquire));
+        let result = self.inner.append(bytes);
+        room.length = room.length.max(self.end());
         result
     }
 
     /// Goes on without room.
     fn leave_room(&self, room: &mut Room) -> io::Result<()> {
         room.next_bytes = None;
-        self.cut(room, self.end.load(Ordering::Acquire))
+        self.cut(room, self.end())
     }
 
     fn cut(&self, room: &mut Room, length: u64) -> io::Result<()> {
         // First the mapping: its pages behind the end must not be there any more.
         room.window = None;
-        self.file.set_len(length)?;
+        self.inner.file.set_len(length)?;
         room.length = length;
         Ok(())
     }
@@ -151,10 +153,10 @@ impl Window {
 impl File for LogFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(buffer.len() as u64);
-        if !buffer.is_empty() && end.is_none_or(|end| end > self.end.load(Ordering::Acquire)) {
+        if !buffer.is_empty() && end.is_none_or(|end| end > self.end()) {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.file.read_exact_at(buffer, offset)
+        self.inner.read_at(offset, buffer)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
@@ -164,8 +166,8 @@ impl File for LogFile {
             if rest.len() >= LARGE_BYTES || room.next_bytes.is_none() {
                 return self.write(&mut room, rest);
             }
-            let end = self.end.load(Ordering::Acquire);
-            let Some(target) = room.at(&self.file, end) else {
+            let end = self.end();
+            let Some(target) = room.at(&self.inner.file, end) else {
                 self.leave_room(&mut room)?;
                 continue;
             };
@@ -173,7 +175,7 @@ impl File for LogFile {
             if let Some(target) = target.get_mut(..now.len()) {
                 target.copy_from_slice(now);
             }
-            self.end.store(end + now.len() as u64, Ordering::Release);
+            self.inner.end.store(end + now.len() as u64, Ordering::Release);
             rest = later;
         }
         Ok(())
@@ -181,21 +183,19 @@ impl File for LogFile {
 
     fn sync(&self) -> io::Result<()> {
         // Pages that were stored to through the mapping belong to the file as those that were written do.
-        self.file.sync_data()
+        self.inner.sync()
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         let mut room = self.room.lock();
-        if length > self.end.load(Ordering::Acquire) {
-            return Err(ErrorKind::InvalidInput.into());
-        }
+        self.inner.check_cut(length)?;
         self.cut(&mut room, length)?;
-        self.end.store(length, Ordering::Release);
+        self.inner.end.store(length, Ordering::Release);
         Ok(())
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.end.load(Ordering::Acquire))
+        self.inner.length()
     }
 
     fn mapping(&self) -> Option<&[u8]> {
@@ -203,18 +203,18 @@ impl File for LogFile {
     }
 
     fn will_need(&self, offset: u64, length: u64) {
-        advise_will_need(&self.file, offset, length);
+        self.inner.will_need(offset, length);
     }
 }
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        let end = *self.end.get_mut();
+        let end = self.end();
         let room = self.room.get_mut();
         room.window = None;
         if room.length > end {
             // What stays is zero bytes behind the end, as after a crash.
-            let _ = self.file.set_len(end);
+            let _ = self.inner.file.set_len(end);
         }
     }
 }
