@@ -4,7 +4,7 @@
 //!
 //! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` parts of the names of keys and
 //! queries, such as `uniform correlated_r32`, with commas between them, or `all`. Samples and queries have the seeds after
-//! the keys'. Times are nanoseconds a query (the least of three passes over 300,000 queries, digests included) and multiples
+//! the keys', and so have 100,000 ranges that hold a key: none of them may be denied. Times are nanoseconds a query (the least of three passes over 300,000 queries, digests included) and multiples
 //! of the calibration unit: a binary search of random integers among as many random keys.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
@@ -15,10 +15,11 @@ use std::time::Instant;
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
 };
-use tamis_workload::{KeySet, QuerySet, SplitMix64};
+use tamis_workload::{KeySet, QuerySet, SplitMix64, non_empty_ranges};
 
 const QUERY_COUNT: usize = 1_000_000;
 const SAMPLE_COUNT: usize = 20_000;
+const PRESENT_COUNT: usize = 100_000;
 const TIMED_COUNT: usize = 300_000;
 
 type Bounds = ([u8; 8], [u8; 8]);
@@ -56,15 +57,17 @@ fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (lower, upper): &B
     (filter.may_contain_range(&probe), probe.probe_count())
 }
 
-fn measure(
-    name: &str,
-    spec: &FilterSpec,
-    keys: &[u64],
-    queries: &[Bounds],
-    sample: &[Bounds],
-    bits: f64,
-    unit: f64,
-) {
+/// What is asked, and what is known before.
+struct Input<'a> {
+    name: &'a str,
+    keys: &'a [u64],
+    queries: &'a [Bounds],
+    sample: &'a [Bounds],
+    present: &'a [Bounds],
+}
+
+fn measure(spec: &FilterSpec, input: &Input<'_>, bits: f64, unit: f64) {
+    let Input { name, keys, queries, sample, present } = *input;
     let ranges: Vec<KeyRange<'_>> =
         sample.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
     let samples = Samples { queries: &ranges };
@@ -90,6 +93,7 @@ fn measure(
         positives += u64::from(answer);
         probes += u64::from(count);
     }
+    let lost = present.iter().filter(|range| !ask(&filter, &digester, range).0).count();
     let timed = queries.get(..TIMED_COUNT).unwrap_or(queries);
     let query_ns = time(3, timed.len(), || {
         black_box(timed.iter().filter(|query| ask(&filter, &digester, query).0).count());
@@ -99,7 +103,7 @@ fn measure(
     let rate = positives as f64 / queries.len() as f64;
     let predicted = filter.predicted_fpr().unwrap_or(-1.0);
     println!(
-        "{name:26} {bits:4} rate {rate:.6} predicted {predicted:.6} ({:+5.1} %) probes {:7.2} \
+        "{name:26} {bits:4} rate {rate:.6} predicted {predicted:.6} ({:+5.1} %) lost {lost} probes {:7.2} \
          query {query_ns:7.1} ns {:6.3} units build {:5.1} ns/key {:.3} units model {:5.1} ms  {design}",
         (predicted / rate - 1.0) * 100.0,
         probes as f64 / queries.len() as f64,
@@ -122,6 +126,7 @@ fn main() {
     println!("{key_count} keys, seed {seed}, {spec:?}; unit {unit:.1} ns");
     for key_set in [KeySet::Uniform, KeySet::Normal, KeySet::Gaps] {
         let keys = key_set.generate(key_count, seed);
+        let present = bytes(&non_empty_ranges(&keys, PRESENT_COUNT, seed + 3));
         for set in QuerySet::all() {
             let name = format!("{} {}", key_set.name(), set);
             let is_wanted = wanted == "all" || wanted.split(',').any(|part| name.contains(part));
@@ -132,9 +137,10 @@ fn main() {
                 continue;
             };
             let Ok(sample) = set.generate(key_set, &keys, SAMPLE_COUNT, seed + 2) else { continue };
-            for bits in &budgets {
-                measure(&name, &spec, &keys, &bytes(&queries), &bytes(&sample), *bits, unit);
-            }
+            let (queries, sample) = (bytes(&queries), bytes(&sample));
+            let input =
+                Input { name: &name, keys: &keys, queries: &queries, sample: &sample, present: &present };
+            budgets.iter().for_each(|bits| measure(&spec, &input, *bits, unit));
         }
     }
 }

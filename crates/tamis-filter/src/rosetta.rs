@@ -44,7 +44,8 @@
 //! ```
 //!
 //! and likewise for the two edges, with their own numbers of children and with 1 for `e` where they are present. A probe is
-//! priced by the cache lines it reads: one in a cache-local level, one for each bit looked at in a standard one.
+//! priced by the cache lines it waits for: one in a cache-local level; in a standard one the first two, read at once, count
+//! little more than one, and each further one, which is looked at where all bits before are set, counts in full.
 //!
 //! **Cost.** Building keeps the keys (8 bytes for integers of 8 bytes) and passes over them once for each level. A question
 //! allocates nothing in the filter; the memo of digests is the query's.
@@ -54,6 +55,7 @@ mod bounds;
 mod builder;
 mod counters;
 mod decompose;
+mod insert;
 mod keys;
 mod layout;
 mod level;

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use tamis_bits::key_head;
-
 use super::counters::Usage;
+use super::insert::insert;
 use super::keys::{Keys, PrefixCounts};
 use super::layout::{ENTRY_BYTES, FULL_DEPTH, Level, Spread};
-use super::level::sibling_bits;
 use super::model::{BITS_MIN, Model, Share, Unseen};
 use super::reader::NO_PREDICTION;
 use super::sample::{self, Case, Invented};
@@ -131,82 +129,6 @@ impl RosettaBuilder {
             let upper = range.upper_bytes().map_or(1, digest);
             remix(print ^ digest(range.lower_bytes()), upper)
         })
-    }
-
-    fn insert(&self, level: &Level, payload: &mut [u8]) {
-        let end = level.offset.saturating_add(level.byte_count as usize);
-        let Some(bits) = payload.get_mut(level.offset..end) else { return };
-        match self.keys.words() {
-            Some(words) if level.depth == FULL_DEPTH => {
-                for word in words {
-                    level.insert(bits, self.digester.digest(&word.to_be_bytes()), 0);
-                }
-            }
-            Some(words) => {
-                let mut prefixes = Prefixes::new(level, &self.digester);
-                words.iter().for_each(|word| prefixes.insert_word(*word, bits));
-            }
-            None if level.depth == FULL_DEPTH => {
-                self.keys.for_each(|key| level.insert(bits, self.digester.digest(key), 0));
-            }
-            None if level.depth <= 64 => {
-                let mut prefixes = Prefixes::new(level, &self.digester);
-                self.keys.for_each(|key| prefixes.insert_word(key_head(key), bits));
-            }
-            None => self.insert_long(level, bits),
-        }
-    }
-
-    /// Prefixes longer than 64 bits, in whole bytes.
-    fn insert_long(&self, level: &Level, bits: &mut [u8]) {
-        let length = level.depth as usize / 8;
-        let sibling_mask = (1 << sibling_bits(level.depth)) - 1;
-        let (mut prefix, mut before): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-        self.keys.for_each(|key| {
-            prefix.clear();
-            prefix.extend(key.iter().copied().take(length));
-            prefix.resize(length, 0);
-            if prefix == before {
-                return;
-            }
-            before.clone_from(&prefix);
-            let sibling = u64::from(prefix.last().copied().unwrap_or(0)) & sibling_mask;
-            let digest =
-                self.digester.masked_prefix_digest(&mut prefix, level.depth - sibling_bits(level.depth));
-            level.insert(bits, digest, sibling);
-        });
-    }
-}
-
-/// Sets the bits of distinct prefixes of sorted keys; siblings are hashed once.
-struct Prefixes<'a> {
-    level: &'a Level,
-    digester: &'a Digester,
-    node: Option<u64>,
-    group: Option<(u64, u64)>,
-}
-
-impl<'a> Prefixes<'a> {
-    const fn new(level: &'a Level, digester: &'a Digester) -> Self {
-        Self { level, digester, node: None, group: None }
-    }
-
-    #[inline]
-    fn insert_word(&mut self, word: u64, bits: &mut [u8]) {
-        let depth = self.level.depth;
-        let node = word >> (64 - depth);
-        if self.node == Some(node) {
-            return;
-        }
-        self.node = Some(node);
-        let sibling_bits = sibling_bits(depth);
-        let group = node >> sibling_bits;
-        let digest = match self.group {
-            Some((known, digest)) if known == group => digest,
-            _ => self.digester.word_prefix_digest(word, depth - sibling_bits),
-        };
-        self.group = Some((group, digest));
-        self.level.insert(bits, digest, self.level.sibling(node));
     }
 }
 
@@ -354,7 +276,7 @@ impl FilterBuilder for RosettaBuilder {
         let body: u64 = levels.iter().map(|level| level.byte_count).sum();
         let mut filter = empty_filter(body + (levels.len() * ENTRY_BYTES) as u64)?;
         if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            levels.iter().for_each(|level| self.insert(level, payload));
+            levels.iter().for_each(|level| insert(level, &self.keys, &self.digester, payload));
             let directory = payload.get_mut(body as usize..).unwrap_or_default();
             let entries = levels.iter().flat_map(Level::encode);
             directory.iter_mut().zip(entries).for_each(|(target, source)| *target = source);

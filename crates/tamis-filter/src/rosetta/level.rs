@@ -54,27 +54,45 @@ impl Level {
         }
     }
 
-    /// Sets the bits of a node.
-    #[inline]
-    pub(super) fn insert(&self, bits: &mut [u8], digest: u64, sibling: u64) {
-        let value = self.value(digest, sibling);
+    /// Sets the bits of nodes, given by their digests and siblings; the digests are changed.
+    pub(super) fn insert_all(&self, bits: &mut [u8], digests: &mut [u64], siblings: &[u64]) {
         match self.spread {
+            Spread::Line if self.depth == FULL_DEPTH => {
+                kernel::lines_insert(bits, self.line_count(), digests, self.probe_count);
+            }
             Spread::Line => {
-                if let Some(line) = line::line_at_mut(bits, self.line_count(), digest) {
-                    line::insert(line, value as u32, self.probe_count);
+                let line_count = self.line_count();
+                for (digest, sibling) in digests.iter().zip(siblings) {
+                    if let Some(line) = line::line_at_mut(bits, line_count, *digest) {
+                        line::insert(line, remix(*digest, *sibling) as u32, self.probe_count);
+                    }
                 }
             }
             Spread::Everywhere => {
-                let bit_count = self.byte_count * 8;
-                let step = remix(value, 0) | 1;
-                let mut next = value;
-                for _ in 0..self.probe_count {
-                    let place = place(next, bit_count);
-                    if let Some(byte) = bits.get_mut((place / 8) as usize) {
-                        *byte |= 1 << (place % 8);
-                    }
-                    next = next.wrapping_add(step);
+                if self.depth != FULL_DEPTH {
+                    digests
+                        .iter_mut()
+                        .zip(siblings)
+                        .for_each(|(digest, sibling)| *digest = remix(*digest, *sibling));
                 }
+                self.insert_values(bits, digests);
+            }
+        }
+    }
+
+    /// Sets the bits of values in a standard level. The lines are not asked for beforehand: values hang on nothing, so that
+    /// the processor itself has as many of them on their way as it can.
+    fn insert_values(&self, bits: &mut [u8], values: &[u64]) {
+        let bit_count = self.byte_count * 8;
+        for value in values {
+            let step = remix(*value, 0) | 1;
+            let mut next = *value;
+            for _ in 0..self.probe_count {
+                let place = place(next, bit_count);
+                if let Some(byte) = bits.get_mut((place / 8) as usize) {
+                    *byte |= 1 << (place % 8);
+                }
+                next = next.wrapping_add(step);
             }
         }
     }

@@ -12,6 +12,9 @@ use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
 
 const LINE_BITS: f64 = 512.0;
 
+/// Price of a line that is read together with another one.
+const SECOND_LINE: f64 = 0.1;
+
 /// Fewer bits than this are no level.
 pub(super) const BITS_MIN: f64 = 64.0;
 
@@ -42,7 +45,7 @@ impl Expected {
     }
 }
 
-/// The filter of a level: its rate, how many bits a node sets, and the lines that a question reads.
+/// The filter of a level: its rate, how many bits a node sets, and the price of a question in lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     pub(super) rate: f64,
@@ -60,8 +63,7 @@ impl Filter {
                 let probe_count = standard_best_k(bits_per_prefix, PROBES_MAX);
                 let rate = standard_fpr(bits_per_prefix, probe_count);
                 let fill = -(-f64::from(probe_count) / bits_per_prefix).exp_m1();
-                let lines = (1.0 - fill.powi(probe_count.cast_signed())) / (1.0 - fill).max(1e-9);
-                Self { rate, probe_count, lines }
+                Self { rate, probe_count, lines: standard_lines(fill, probe_count) }
             }
             Spread::Line => {
                 let per_line = LINE_BITS / bits_per_prefix;
@@ -78,6 +80,14 @@ impl Filter {
             }
         }
     }
+}
+
+/// The lines that a question reads one after the other in a standard level where a share `fill` of the bits is set: the first
+/// two are read at once (`level.rs`), each further one where all bits before are set.
+fn standard_lines(fill: f64, probe_count: u32) -> f64 {
+    let Some(further) = probe_count.checked_sub(2) else { return 1.0 };
+    let reads = (1.0 - fill.powi(further.cast_signed())) / (1.0 - fill).max(1e-9);
+    1.0 + SECOND_LINE + fill * fill * reads
 }
 
 /// Mean share of set bits in lines with a Poisson number of groups that set `bits` bits each.

@@ -37,9 +37,16 @@ fn frozen(name: &str, written: &[u8]) -> Vec<u8> {
     frozen
 }
 
+/// Filters whose design was chosen by a model that has changed since: the format has not, and they open and answer.
+const OLDER_DESIGNS: [&str; 1] = ["filter-rosetta"];
+
 fn specs() -> Vec<(String, FilterSpec)> {
+    // The levels of a Rosetta by a formula, not by a model.
+    let families = Family::ALL.into_iter().filter(|family| *family != Family::Rosetta);
     let mut specs: Vec<(String, FilterSpec)> =
-        Family::ALL.into_iter().map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
+        families.map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
+    let rosetta = FilterSpec::new(Family::Rosetta).with("strategy", "variable");
+    specs.push(("rosetta-variable".to_owned(), rosetta));
     for scheme in ["independent", "rotated"] {
         specs.push((format!("bloom-{scheme}"), FilterSpec::new(Family::Standard).with("scheme", scheme)));
     }
@@ -51,20 +58,31 @@ fn specs() -> Vec<(String, FilterSpec)> {
     specs
 }
 
+/// Opens the bytes of a filter of the keys, and asks it.
+fn check(name: &str, bytes: Vec<u8>) {
+    let digester = Digester::new(SEED);
+    let filter = AnyFilter::open(bytes).unwrap();
+    filter.verify().unwrap();
+    for number in 0..KEY_COUNT {
+        assert!(filter.may_contain(&Probe::new(&key(number), &digester)), "{name} {number}");
+    }
+    let strangers = (0..STRANGER_COUNT)
+        .filter(|number| filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester)));
+    assert!(strangers.count() < STRANGER_COUNT / 10, "{name} denies next to nothing");
+}
+
 #[test]
 fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
-    let digester = Digester::new(SEED);
     for (name, spec) in specs() {
-        let frozen = frozen(&format!("filter-{name}"), &written(&spec));
-        let filter = AnyFilter::open(frozen).unwrap();
-        filter.verify().unwrap();
-        for number in 0..KEY_COUNT {
-            assert!(filter.may_contain(&Probe::new(&key(number), &digester)), "{name} {number}");
-        }
-        let strangers = (0..STRANGER_COUNT).filter(|number| {
-            filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester))
-        });
-        assert!(strangers.count() < STRANGER_COUNT / 10, "{name} denies next to nothing");
+        check(&name, frozen(&format!("filter-{name}"), &written(&spec)));
+    }
+}
+
+#[test]
+fn older_designs_open_and_answer() {
+    for name in OLDER_DESIGNS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name);
+        check(name, std::fs::read(path).unwrap());
     }
 }
 

@@ -15,11 +15,12 @@ use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, s
 const RUN_COUNT: u64 = 4;
 
 /// What can deny ranges between two neighbouring keys, and how many digests a question of theirs needs at most.
-const RANGE_FILTERS: [(&str, u64); 4] = [
+const RANGE_FILTERS: [(&str, u64); 5] = [
     ("surf-real:bits=16", 0),
     ("surf-mixed:hash=2,real=16", 0),
     ("prefix-bloom:bytes=12@12", 1),
     ("cache-local@4 surf-base prefix-bloom:bytes=12@12", 1),
+    ("rosetta@16", 3),
 ];
 
 fn key(number: u64) -> Vec<u8> {

@@ -1,0 +1,116 @@
+//! Designs beside the least that is found another way: by a grid over all designs of up to three levels, whose best ones are
+//! then improved in small steps. The two ways have nothing in common but the model.
+
+#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+
+use tamis_workload::{KeySet, QuerySet, RangeMax};
+
+use super::{Problem, Spread};
+use crate::rosetta::keys::PrefixCounts;
+use crate::rosetta::model::Share;
+use crate::rosetta::tests::{builder, queries, ranges, rate_only};
+use crate::rosetta::{Prices, Strategy, builder as design, sample};
+
+/// Designs of the grid that are improved.
+const BEST_COUNT: usize = 8;
+
+/// All designs of up to three levels, each with a multiple of a tenth of the bits.
+fn grid(problem: &Problem<'_>) -> Vec<Vec<Share>> {
+    let mut depths: Vec<Option<u32>> = (18..64).step_by(3).map(Some).collect();
+    depths.extend([Some(58), Some(59), Some(61), Some(62), Some(63), None]);
+    let mut designs = Vec::new();
+    for (index, first) in depths.iter().enumerate() {
+        designs.push(vec![problem.share(*first, problem.bits)]);
+        for (next, second) in depths.iter().enumerate().skip(index + 1) {
+            for part in 1..10 {
+                let share = |depth, part| problem.share(depth, problem.bits * f64::from(part) / 10.0);
+                designs.push(vec![share(*first, part), share(*second, 10 - part)]);
+                for third in depths.iter().skip(next + 1).step_by(2) {
+                    for other in (1..10 - part).step_by(2) {
+                        designs.push(vec![
+                            share(*first, part),
+                            share(*second, other),
+                            share(*third, 10 - part - other),
+                        ]);
+                    }
+                }
+            }
+        }
+    }
+    designs
+}
+
+/// A design, and all that differ from it by a fortieth of the bits, by one bit of depth, or by the layout of one level.
+fn neighbours(problem: &Problem<'_>, design: &[Share]) -> Vec<Vec<Share>> {
+    let changed = |index: usize, change: &dyn Fn(&mut Share)| {
+        let mut next = design.to_vec();
+        change(&mut next[index]);
+        next
+    };
+    let amount = problem.bits / 40.0;
+    let mut all = Vec::new();
+    for (index, share) in design.iter().enumerate() {
+        let other = if share.spread == Spread::Line { Spread::Everywhere } else { Spread::Line };
+        all.push(changed(index, &|share| share.spread = other));
+        let is_free =
+            |depth: u32| problem.depths.contains(&depth) && design.iter().all(|other| other.depth != depth);
+        for depth in [share.depth.wrapping_sub(1), share.depth.wrapping_add(1)] {
+            if !share.is_full && is_free(depth) {
+                all.push(changed(index, &|share| share.depth = depth));
+            }
+        }
+        for target in (0..design.len()).filter(|target| *target != index && share.bits > amount) {
+            let mut next = changed(index, &|share| share.bits -= amount);
+            next[target].bits += amount;
+            all.push(next);
+        }
+    }
+    all
+}
+
+/// The least cost that is found so, for all cases.
+fn least_cost(problem: &Problem<'_>, all: &Problem<'_>) -> f64 {
+    let mut designs: Vec<(f64, Vec<Share>)> =
+        grid(problem).into_iter().map(|design| (problem.cost(&design), design)).collect();
+    designs.sort_by(|left, right| left.0.total_cmp(&right.0));
+    designs.truncate(BEST_COUNT);
+    let improved = designs.into_iter().map(|(mut cost, mut design)| {
+        loop {
+            let next = neighbours(problem, &design).into_iter().map(|next| (problem.cost(&next), next));
+            match next.min_by(|left, right| left.0.total_cmp(&right.0)) {
+                Some((next_cost, next)) if next_cost < cost => (cost, design) = (next_cost, next),
+                _ => break all.cost(&design),
+            }
+        }
+    });
+    improved.fold(f64::INFINITY, f64::min)
+}
+
+/// Keys, budget and sampled queries of a comparison.
+fn compare(key_count: usize, sample_count: usize, bits: f64, sets: &[QuerySet]) {
+    let keys = KeySet::Uniform.generate(key_count, 1);
+    for set in sets {
+        let sample = queries(*set, &keys, sample_count, 2);
+        let samples = ranges(&sample);
+        for prices in [Prices::default(), rate_only()] {
+            let builder = builder(&keys, Strategy::LeastCost, prices);
+            let counts = PrefixCounts::new(&builder.keys);
+            let cases = sample::cases(&builder.keys, &samples);
+            let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
+            let mut all = builder.problem(&counts, &cases, bits * keys.len() as f64);
+            all.cases.clone_from(&cases);
+            let (found, least) = (all.cost(&problem.solve()), least_cost(&problem, &all));
+            println!("{key_count} keys, {bits} bits, {set}, {prices:?}: {:.4} of the least", found / least);
+            assert!(found <= least * 1.05, "{set} {bits} {prices:?}: {found} {least}");
+            let published = Strategy::ALL.map(|strategy| design::published(&problem, strategy, &cases));
+            let best = published.iter().map(|design| all.cost(design)).fold(f64::INFINITY, f64::min);
+            assert!(found <= best * 1.001, "{set} {bits} {prices:?}: {found} {best}");
+        }
+    }
+}
+
+#[test]
+fn designs_cost_no_more_than_the_best_of_a_grid() {
+    let sets = [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split];
+    compare(5000, 40, 14.0, &sets);
+}
