@@ -40,7 +40,8 @@ fn run(store: &dyn Store, action: Action, present_count: u64) -> Outcome {
 
 /// What a map of the same entries would answer to everything that is read in order.
 fn expected_scan() -> u64 {
-    let model: BTreeMap<Key, u64> = (0..ENTRY_COUNT).map(|index| (key_of_number(number_of(index)), number_of(index))).collect();
+    let model: BTreeMap<Key, u64> =
+        (0..ENTRY_COUNT).map(|index| (key_of_number(number_of(index)), number_of(index))).collect();
     let mut sink = Sink::new(true);
     for (key, &number) in &model {
         let mut value = [0; VALUE_BYTES];
