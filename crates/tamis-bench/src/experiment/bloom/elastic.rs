@@ -82,22 +82,23 @@ impl Tables {
     fn build(point: &Point, seed: u64) -> Result<Self, BenchError> {
         let (unit_bits, units) = (point.number("unit_bits")?, point.number("units")?);
         let key_count = point.integer("keys_per_table")?;
-        let specs: [FilterSpec; 2] = [format!("elastic:units={units}").parse()?, "cache-local".parse()?];
+        let [elastic_spec, plain_spec]: &[FilterSpec; 2] =
+            &[format!("elastic:units={units}").parse()?, "cache-local".parse()?];
         let (mut elastic, mut plain, mut state) = (Vec::new(), Vec::new(), Vec::new());
         for table in 0..TABLE_COUNT {
             let mut keys: Vec<_> = (0..key_count).map(|number| key(table, number)).collect();
             keys.sort_unstable();
-            let built =
-                [unit_bits * units, unit_bits * units / 2.0].into_iter().zip(&specs).map(|(bits, spec)| {
-                    let mut builder = spec.builder(seed)?;
-                    keys.iter().try_for_each(|key| builder.add(key))?;
-                    builder.finish(Budget::bits_per_key(bits)?, Samples::NONE)
-                });
-            for bytes in built {
-                match AnyFilter::open(bytes?).map_err(|error| BenchError::other(error.to_string()))? {
-                    AnyFilter::Elastic(filter) => elastic.push(filter),
-                    other => plain.push(other),
-                }
+            let build = |spec: &FilterSpec, bits: f64| {
+                let mut builder = spec.builder(seed)?;
+                keys.iter().try_for_each(|key| builder.add(key))?;
+                let bytes = builder.finish(Budget::bits_per_key(bits)?, Samples::NONE)?;
+                AnyFilter::open(bytes).map_err(|error| BenchError::other(error.to_string()))
+            };
+            if let AnyFilter::Elastic(filter) = build(elastic_spec, unit_bits * units)? {
+                // Units are whole lines: the plain filter has as many as half of the units.
+                let bytes = filter.header().unit_bytes() * u64::from(filter.header().unit_count()) / 2;
+                plain.push(build(plain_spec, bytes as f64 * 8.0 / key_count as f64)?);
+                elastic.push(filter);
             }
         }
         for filter in &elastic {
