@@ -1,13 +1,16 @@
 //! Small loops over bytes in a portable form and, where the processor has them, with vector instructions.
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
-//! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits.
+//! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits. Where there
+//! is AVX-512, questions to lines have a third form, in `avx512.rs`.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
+use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
 
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
 macro_rules! dispatch {
@@ -22,17 +25,29 @@ macro_rules! dispatch {
     }};
 }
 
+/// [`dispatch`] with the form of `avx512.rs` before the others.
+macro_rules! dispatch_wide {
+    ($feature:tt => $function:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the functions of `avx512` are safe but for the feature that they are compiled for; the processor
+            // has just been found to have it.
+            return unsafe { avx512::$function($($argument),*) };
+        }
+        dispatch!($feature => $function($($argument),*))
+    }};
+}
+
 /// Whether all bits of a pattern are set in a line; see [`crate::line`]. Any `probe_count` up to [`LINE_PROBE_MAX`].
 #[inline]
 pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    dispatch!("avx2" => line_contains(line, pattern, probe_count))
+    dispatch_wide!("avx2" => line_contains(line, pattern, probe_count))
 }
 
 /// Whether the line of a digest holds its bits. `true` where that line lies outside `lines`.
 #[inline]
 pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    line::line_at(lines, line_count, digest)
-        .is_none_or(|line| line_contains(line, line::pattern(digest), probe_count))
+    dispatch_wide!("avx2" => may_contain(lines, line_count, digest, probe_count))
 }
 
 /// Asks for many digests at once: `answers[i]` becomes whether the line of `digests[i]` holds its bits, and `true` where that
@@ -40,7 +55,7 @@ pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32)
 #[inline]
 pub fn lines_contain(lines: &[u8], line_count: u64, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
     let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch!("avx2" => lines_contain(lines, line_count, digests, probe_count, answers));
+    dispatch_wide!("avx2" => lines_contain(lines, line_count, digests, probe_count, answers));
 }
 
 /// Sets the bits of many digests; those whose line lies outside `lines` are passed over.

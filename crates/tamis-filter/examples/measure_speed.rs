@@ -66,9 +66,9 @@ fn small() {
     let unit = unit_ns(&keys);
     println!("1 million keys; the unit is {unit:.0} ns\n");
     println!(
-        "| bits/key | build, ns/key | of it digests | question with its digest | batch with digests | batch, digests apart |"
+        "| bits/key | build, ns/key | of it digests | of it bits | question with its digest | batch with digests | batch, digests apart |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     let digester = Digester::new(SEED);
     let queries: Vec<[u8; 8]> =
         (0..QUERY_COUNT as u64).map(|number| remix((1 << 40) + number, 1).to_be_bytes()).collect();
@@ -77,8 +77,12 @@ fn small() {
     });
     let known: Vec<u64> = queries.iter().map(|query| digester.digest(query)).collect();
     for bits_per_key in [10.0, 12.0, 16.0, 20.0] {
-        let build = median_ns(keys.len(), || drop(black_box(filter_of(&*builder_of(&keys), bits_per_key))));
-        let filter = filter_of(&*builder_of(&keys), bits_per_key);
+        let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
+        let build =
+            median_ns(keys.len(), || drop(black_box(builder_of(&keys).finish(budget, Samples::NONE))));
+        let builder = builder_of(&keys);
+        let insert = median_ns(keys.len(), || drop(black_box(builder.finish(budget, Samples::NONE))));
+        let filter = filter_of(&*builder, bits_per_key);
         let single = median_ns(QUERY_COUNT, || {
             let passed = queries.iter().filter(|query| filter.may_contain(&Probe::new(*query, &digester)));
             black_box(passed.count());
@@ -102,7 +106,7 @@ fn small() {
             }
         });
         println!(
-            "| {bits_per_key} | {build:.1} | {digests:.1} | {single:.1} | {with_digests:.1} | {apart:.1} |"
+            "| {bits_per_key} | {build:.1} | {digests:.1} | {insert:.1} | {single:.1} | {with_digests:.1} | {apart:.1} |"
         );
     }
 }

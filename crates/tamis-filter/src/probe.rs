@@ -17,11 +17,13 @@ use crate::{Digester, KeyRange};
 pub struct Probe<'a> {
     key: &'a [u8],
     digester: &'a Digester,
-    digest: Cell<Option<u64>>,
-    prefixes: [Cell<Option<PrefixMemo>>; 2],
-    is_shared: bool,
+    // From here on all is zero in a new probe: made in two stores, which many probes of one batch notice.
+    digest: Cell<u64>,
+    prefixes: [Cell<PrefixMemo>; 2],
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
+    has_digest: Cell<bool>,
+    is_unshared: bool,
 }
 
 impl<'a> Probe<'a> {
@@ -31,18 +33,19 @@ impl<'a> Probe<'a> {
         Self {
             key,
             digester,
-            digest: Cell::new(None),
-            prefixes: [const { Cell::new(None) }; 2],
-            is_shared: true,
+            digest: Cell::new(0),
+            prefixes: [const { Cell::new(PrefixMemo::NONE) }; 2],
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
+            has_digest: Cell::new(false),
+            is_unshared: false,
         }
     }
 
     /// A key that is hashed anew for every filter: for measuring what sharing saves, and for nothing else.
     pub const fn unshared(key: &'a [u8], digester: &'a Digester) -> Self {
         let mut probe = Self::new(key, digester);
-        probe.is_shared = false;
+        probe.is_unshared = true;
         probe
     }
 
@@ -58,14 +61,13 @@ impl<'a> Probe<'a> {
         if seed != self.digester.seed() {
             return self.foreign_digest(seed);
         }
-        if let Some(digest) = self.digest.get() {
-            return digest;
+        if self.has_digest.get() {
+            return self.digest.get();
         }
         self.add_digests(1);
         let digest = self.digester.digest(self.key);
-        if self.is_shared {
-            self.digest.set(Some(digest));
-        }
+        self.digest.set(digest);
+        self.has_digest.set(!self.is_unshared);
         digest
     }
 
@@ -78,16 +80,8 @@ impl<'a> Probe<'a> {
     /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last two lengths asked for are remembered, as
     /// many as a filter has.
     pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
-        remembered_prefix(
-            if self.is_shared { &self.prefixes } else { &[] },
-            self.digester,
-            seed,
-            self.key,
-            bit_count,
-            || {
-                self.add_digests(1);
-            },
-        )
+        let memos: &[_] = if self.is_unshared { &[] } else { &self.prefixes };
+        remembered_prefix(memos, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
     /// How many digests were computed for this query.
@@ -103,44 +97,48 @@ impl<'a> Probe<'a> {
     /// Called by readers.
     #[inline]
     pub fn add_probes(&self, count: u32) {
-        self.probe_count.set(self.probe_count.get().saturating_add(count));
+        self.probe_count.set(self.probe_count.get().wrapping_add(count));
     }
 
     /// Called by readers that hash the key themselves.
     #[inline]
     pub fn add_digests(&self, count: u32) {
-        self.digest_count.set(self.digest_count.get().saturating_add(count));
+        self.digest_count.set(self.digest_count.get().wrapping_add(count));
     }
 }
 
-/// The digest of the prefix of one key, of one length.
+/// The digest of the prefix of one key, of one length, under the seed of the database.
 #[derive(Debug, Clone, Copy)]
 struct PrefixMemo {
-    seed: u64,
-    bit_count: u32,
     digest: u64,
+    /// Bits of the prefix and one more; 0 where there is none.
+    length: u64,
+}
+
+impl PrefixMemo {
+    const NONE: Self = Self { digest: 0, length: 0 };
 }
 
 /// `memos`: the length asked for last stands first.
 fn remembered_prefix(
-    memos: &[Cell<Option<PrefixMemo>>],
+    memos: &[Cell<PrefixMemo>],
     digester: &Digester,
     seed: u64,
     key: &[u8],
     bit_count: u32,
     count: impl FnOnce(),
 ) -> u64 {
-    let mut known = memos.iter().filter_map(Cell::get);
-    if let Some(known) = known.find(|known| (known.seed, known.bit_count) == (seed, bit_count)) {
+    if seed != digester.seed() {
+        count();
+        return Digester::new(seed).prefix_digest(key, bit_count);
+    }
+    let length = u64::from(bit_count) + 1;
+    if let Some(known) = memos.iter().map(Cell::get).find(|known| known.length == length) {
         return known.digest;
     }
     count();
-    let digest = if seed == digester.seed() {
-        digester.prefix_digest(key, bit_count)
-    } else {
-        Digester::new(seed).prefix_digest(key, bit_count)
-    };
-    let mut next = Some(PrefixMemo { seed, bit_count, digest });
+    let digest = digester.prefix_digest(key, bit_count);
+    let mut next = PrefixMemo { digest, length };
     for memo in memos {
         next = memo.replace(next);
     }
@@ -192,7 +190,7 @@ pub struct RangeProbe<'a> {
     range: KeyRange<'a>,
     digester: &'a Digester,
     point: OnceCell<Option<Probe<'a>>>,
-    lower: Cell<Option<PrefixMemo>>,
+    lower: Cell<PrefixMemo>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
     table: RefCell<Vec<WordMemo>>,
     runs: RefCell<Vec<RunMemo>>,
@@ -207,7 +205,7 @@ impl<'a> RangeProbe<'a> {
             range,
             digester,
             point: OnceCell::new(),
-            lower: Cell::new(None),
+            lower: Cell::new(PrefixMemo::NONE),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
             table: RefCell::new(Vec::new()),
             runs: RefCell::new(Vec::new()),

@@ -9,6 +9,11 @@ pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: 
     line::contains(line, pattern, probe_count)
 }
 
+pub(super) fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    line::line_at(lines, line_count, digest)
+        .is_none_or(|line| line::contains(line, line::pattern(digest), probe_count))
+}
+
 pub(super) fn lines_contain(
     lines: &[u8],
     line_count: u64,

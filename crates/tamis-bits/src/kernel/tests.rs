@@ -35,6 +35,7 @@ fn lines_answer_alike() {
                 let mut expected = vec![true; asked.len()];
                 portable::lines_contain(&lines, line_count as u64, asked, probe_count, &mut expected);
                 assert_eq!(answers, expected);
+                assert_avx2_answers(&lines, asked, probe_count, &expected);
                 for (digest, answer) in asked.iter().zip(&answers) {
                     assert_eq!(super::may_contain(&lines, line_count as u64, *digest, probe_count), *answer);
                 }
@@ -44,6 +45,39 @@ fn lines_answer_alike() {
             assert!(answers.iter().all(|answer| *answer));
         }
     }
+}
+
+/// Where the processor has a wider form the kernels do not take this one.
+fn assert_avx2_answers(lines: &[u8], digests: &[u64], probe_count: u32, expected: &[bool]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        let line_count = (lines.len() / LINE_BYTES) as u64;
+        let mut answers = vec![false; digests.len()];
+        // SAFETY: the processor has the feature.
+        unsafe { super::x86_64::lines_contain(lines, line_count, digests, probe_count, &mut answers) };
+        assert_eq!(answers, expected);
+        for (digest, expected) in digests.iter().zip(expected) {
+            // SAFETY: the processor has the feature.
+            let answer = unsafe { super::x86_64::may_contain(lines, line_count, *digest, probe_count) };
+            assert_eq!(answer, *expected);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (lines, digests, probe_count, expected);
+}
+
+#[test]
+fn lines_beyond_the_near_cache_answer_alike() {
+    let mut state = 7;
+    let line_count = if IS_SLOW { 3 } else { 40_000 };
+    let digests: Vec<u64> = (0..if IS_SLOW { 100 } else { 2_000 }).map(|_| next(&mut state)).collect();
+    let mut lines = vec![0; line_count * LINE_BYTES];
+    super::lines_insert(&mut lines, line_count as u64, &digests[..50], 3);
+    let mut answers = vec![false; digests.len()];
+    super::lines_contain(&lines, line_count as u64, &digests, 3, &mut answers);
+    let mut expected = vec![true; digests.len()];
+    portable::lines_contain(&lines, line_count as u64, &digests, 3, &mut expected);
+    assert_eq!(answers, expected);
 }
 
 #[test]

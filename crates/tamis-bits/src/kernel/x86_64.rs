@@ -24,7 +24,7 @@ const ROUND_PROBES: u32 = 8;
 
 /// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
 const POWERS: [u32; ROUND_PROBES as usize] = powers();
-const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+pub(super) const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
 /// The step to the power 8: from one round of eight bits to the next.
 const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
 
@@ -100,11 +100,19 @@ fn round_patterns(pattern: u32) -> __m256i {
 #[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     let (low, high) = halves(line);
-    let first = round_contains(low, high, round_patterns(pattern), lane_ones(probe_count));
-    if probe_count <= ROUND_PROBES || !first {
-        return first;
+    // Where this is false nothing else is asked: used for two things, the answer would be taken apart by the compiler.
+    if !round_contains(low, high, round_patterns(pattern), lane_ones(probe_count)) {
+        return false;
     }
-    later_rounds_contain(low, high, pattern, probe_count)
+    probe_count <= ROUND_PROBES || later_rounds_contain(low, high, pattern, probe_count)
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    match line::line_at(lines, line_count, digest) {
+        Some(line) => line_contains(line, line::pattern(digest), probe_count),
+        None => true,
+    }
 }
 
 /// The rounds after the first, which most absent keys do not pass.
@@ -159,23 +167,36 @@ pub(super) fn lines_contain(
 /// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
 #[target_feature(enable = "bmi2")]
 pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let powers = ALL_POWERS.get(..probe_count as usize).unwrap_or(&ALL_POWERS);
+    macro_rules! insert_each {
+        ($($count:literal)*) => {
+            match probe_count {
+                $($count => lines_insert_each::<$count>(lines, line_count, digests),)*
+                _ => {}
+            }
+        };
+    }
+    insert_each!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+}
+
+/// A form for each number of bits: without a loop over them, and each factor a constant.
+#[target_feature(enable = "bmi2")]
+fn lines_insert_each<const PROBES: usize>(lines: &mut [u8], line_count: u64, digests: &[u64]) {
     let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
     for (digest, next) in digests.iter().zip(ahead) {
         line::prefetch_line(lines, line_count, *next);
-        digest_insert(lines, line_count, *digest, powers);
+        digest_insert::<PROBES>(lines, line_count, *digest);
     }
     for digest in digests.iter().skip(ahead.len()) {
-        digest_insert(lines, line_count, *digest, powers);
+        digest_insert::<PROBES>(lines, line_count, *digest);
     }
 }
 
 #[target_feature(enable = "bmi2")]
 #[inline]
-fn digest_insert(lines: &mut [u8], line_count: u64, digest: u64, powers: &[u32]) {
+fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64) {
     let Some(line) = line::line_at_mut(lines, line_count, digest) else { return };
     let (words, _) = line.as_chunks_mut::<8>();
-    for power in powers {
+    for power in &ALL_POWERS[..PROBES] {
         let pattern = line::pattern(digest).wrapping_mul(*power);
         let word = &mut words[(pattern >> 29) as usize];
         *word = (u64::from_le_bytes(*word) | 1 << ((pattern >> 23) & 63)).to_le_bytes();

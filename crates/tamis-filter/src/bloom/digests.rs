@@ -1,5 +1,7 @@
 //! Keeps the digests of sorted keys until the budget is known: 8 bytes a key. Families that need nothing else share a builder.
 
+use std::iter::once;
+
 use crate::builder::KeyOrder;
 use crate::{Budget, BuildError, Digester, FilterBuilder, Samples};
 
@@ -48,23 +50,27 @@ impl<F: DigestFamily> FilterBuilder for DigestBuilder<F> {
     }
 }
 
-/// The digests of distinct keys.
+/// Digests of a part of the keys.
+const PART_DIGESTS: usize = 1 << 13;
+
+/// The digests of distinct keys. They are kept in parts: one array of all would be copied again and again while it grows.
 #[derive(Debug)]
 pub struct DigestKeeper {
     digester: Digester,
     order: KeyOrder,
-    digests: Vec<u64>,
+    full: Vec<Vec<u64>>,
+    last: Vec<u64>,
 }
 
 impl DigestKeeper {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { digester: Digester::new(seed), order: KeyOrder::default(), digests: Vec::new() }
+        Self { digester: Digester::new(seed), order: KeyOrder::default(), full: Vec::new(), last: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.order.accept(key)? {
-            self.digests.push(self.digester.digest(key));
+            self.push(self.digester.digest(key));
         }
         Ok(())
     }
@@ -74,8 +80,8 @@ impl DigestKeeper {
     pub(crate) fn add_prefix(&mut self, key: &[u8], bit_count: u32) -> Result<(), BuildError> {
         if self.order.accept(key)? {
             let digest = self.digester.prefix_digest(key, bit_count);
-            if self.digests.last() != Some(&digest) {
-                self.digests.push(digest);
+            if self.last.last() != Some(&digest) {
+                self.push(digest);
             }
         }
         Ok(())
@@ -90,11 +96,34 @@ impl DigestKeeper {
         self.order.count()
     }
 
-    pub(crate) fn digests(&self) -> &[u64] {
-        &self.digests
+    #[inline]
+    fn push(&mut self, digest: u64) {
+        if self.last.len() == PART_DIGESTS {
+            self.begin_part();
+        }
+        self.last.push(digest);
     }
 
-    pub(crate) const fn memory_bytes(&self) -> usize {
-        self.digests.capacity() * 8
+    #[cold]
+    fn begin_part(&mut self) {
+        self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(PART_DIGESTS)));
+    }
+
+    /// How many digests there are; of prefixes, distinct ones.
+    pub(crate) fn len(&self) -> usize {
+        self.full.len() * PART_DIGESTS + self.last.len()
+    }
+
+    /// All digests in the order of their keys, part by part.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u64]> {
+        self.full.iter().chain(once(&self.last)).map(Vec::as_slice)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.parts_capacity() * 8 + self.full.capacity() * size_of::<Vec<u64>>()
+    }
+
+    fn parts_capacity(&self) -> usize {
+        self.full.len() * PART_DIGESTS + self.last.capacity()
     }
 }

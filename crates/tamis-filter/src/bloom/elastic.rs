@@ -11,6 +11,7 @@
 
 pub mod allocate;
 mod builder;
+mod probes;
 mod reader;
 mod units;
 

@@ -27,15 +27,19 @@ fn poisson_mean(mean: f64, rate: impl Fn(f64) -> f64) -> f64 {
 
 /// A line of `line_bits` bits that holds `keys_per_line` keys on average, each with `k` bits in it.
 pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
+    blocked_rate(line_bits, keys_per_line, f64::from(k), f64::from(k))
+}
+
+/// [`blocked_fpr`] where keys set `set` bits on average and the key that is asked for would have `asked`.
+pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: f64) -> f64 {
     if keys_per_line == 0.0 {
         return 0.0;
     }
     if keys_per_line > KEYS_PER_LINE_MAX {
         return 1.0;
     }
-    let k = f64::from(k);
     let miss = (-1.0 / line_bits).ln_1p();
-    poisson_mean(keys_per_line, |j| (-(k * j * miss).exp_m1()).powf(k)).min(1.0)
+    poisson_mean(keys_per_line, |j| (-(set * j * miss).exp_m1()).powf(asked)).min(1.0)
 }
 
 /// Bits spread over the whole filter: `(1 - e^(-k / c))^k`.

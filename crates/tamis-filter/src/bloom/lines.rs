@@ -1,6 +1,9 @@
 //! What the families that are made of 512-bit lines have in common: sizes, numbers of probes, the buffer.
 
-use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
+use tamis_bits::{
+    kernel,
+    line::{LINE_BYTES, LINE_PROBE_MAX},
+};
 
 use super::formula::blocked_fpr;
 use crate::BuildError;
@@ -41,6 +44,15 @@ pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
     }
     let two_rounds = climb(ROUND_PROBES, LINE_PROBE_MAX);
     if fpr(two_rounds) < fpr(one_round) * SECOND_ROUND_GAIN { two_rounds } else { one_round }
+}
+
+/// Sets the bits of digests, a part of the digests and their number of bits at a time. In place, though the lines of a filter
+/// that is being built lie across cache lines: aligned lines, copied in the end, took longer at every size that was tried.
+pub(crate) fn insert<'a>(lines: &mut [u8], parts: impl Iterator<Item = (&'a [u64], u32)>) {
+    let line_count = (lines.len() / LINE_BYTES) as u64;
+    for (digests, probe_count) in parts {
+        kernel::lines_insert(lines, line_count, digests, probe_count);
+    }
 }
 
 /// Room for an envelope and a payload of zeros.

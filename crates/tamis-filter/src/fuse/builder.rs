@@ -37,12 +37,12 @@ impl FuseBuilder {
 
 /// Two keys with the same digest are one to the construction, which wants them distinct.
 fn distinct_digests(keys: &DigestKeeper) -> Result<Vec<u64>, BuildError> {
-    let count = keys.digests().len();
+    let count = keys.len();
     if count > KEY_COUNT_MAX {
         let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
         return Err(BuildError::TooLarge { needed_bytes, bytes_max });
     }
-    let mut digests = keys.digests().to_vec();
+    let mut digests: Vec<u64> = keys.parts().flatten().copied().collect();
     digests.sort_unstable();
     digests.dedup();
     Ok(digests)

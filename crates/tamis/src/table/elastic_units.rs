@@ -52,9 +52,8 @@ impl ElasticUnits {
         hotness: &Arc<Hotness>,
     ) -> Self {
         let (account, bytes) = (&environment.account, header.unit_bytes());
-        let rate = header.unit_fpr();
         let unit = |number: u32| {
-            let saved = rate.powi(number.cast_signed()) * (1.0 - rate);
+            let saved = header.fpr(number) - header.fpr(number + 1);
             let share = Share { hotness: Arc::clone(hotness), saved };
             Unit {
                 kept: Kept::shared(account, &source.path, share, bytes),

@@ -1,6 +1,6 @@
 //! Builds cache-local Bloom filters: sets the bits of the digests when the budget is known.
 
-use tamis_bits::{kernel, line};
+use tamis_bits::line;
 
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
@@ -28,14 +28,14 @@ impl CacheLocalBuilder {
 impl DigestFamily for CacheLocal {
     fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::CacheLocal.name())?;
-        let digests = keys.digests();
-        let line_count = lines::line_count(digests.len() as u64, bits_per_key);
+        let digest_count = keys.len();
+        let line_count = lines::line_count(digest_count as u64, bits_per_key);
         let mut filter = lines::empty_filter(line_count.saturating_mul(line::LINE_BYTES as u64))?;
 
-        let keys_per_line = digests.len() as f64 / (line_count as f64).max(1.0);
+        let keys_per_line = digest_count as f64 / (line_count as f64).max(1.0);
         let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(keys_per_line));
         if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            kernel::lines_insert(payload, line_count, digests, probe_count);
+            lines::insert(payload, keys.parts().map(|part| (part, probe_count)));
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;

@@ -1,8 +1,8 @@
 //! Builds elastic Bloom filters: cuts the budget into units of equal size.
 
-use tamis_bits::{kernel, line};
+use tamis_bits::line;
 
-use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX};
+use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX, probes::UnitProbes};
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
 use crate::spec::Parameters;
@@ -44,28 +44,35 @@ impl Elastic {
 impl DigestFamily for Elastic {
     fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::Elastic.name())?;
-        let digests = keys.digests();
         let (unit_count, line_count) = self.units(keys.key_count(), bits_per_key);
         let unit_bytes = line_count.saturating_mul(line::LINE_BYTES as u64);
         let directory_bytes = if unit_count == 0 { 0 } else { DIRECTORY_BYTES as u64 };
         let payload_bytes = unit_bytes.saturating_mul(u64::from(unit_count)).saturating_add(directory_bytes);
         let mut filter = lines::empty_filter(payload_bytes)?;
-        let keys_per_line = digests.len() as f64 / (line_count as f64).max(1.0);
-        let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(keys_per_line));
+        let keys_per_line = keys.len() as f64 / (line_count as f64).max(1.0);
+        let best = || UnitProbes::best(keys_per_line, unit_count);
+        let probes = self.probe_count.map_or_else(best, UnitProbes::whole);
 
         let payload = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
         if let Some((directory, units)) = payload.split_at_mut_checked(DIRECTORY_BYTES) {
             let units = units.chunks_exact_mut(unit_bytes.max(1) as usize);
             let checksums = directory.as_chunks_mut::<8>().0.iter_mut();
             for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
-                let unit_digests: Vec<u64> = digests.iter().map(|digest| remix(*digest, number)).collect();
-                kernel::lines_insert(unit, line_count, &unit_digests, probe_count);
+                let counts = if probes.is_whole() { 0..=0 } else { 0..=1 };
+                let parts = counts.map(|more| {
+                    let probe_count = probes.least() + more;
+                    let digests = keys.parts().flatten();
+                    let with_count = digests.filter(|digest| probes.of(**digest, number) == probe_count);
+                    (with_count.map(|digest| remix(*digest, number)).collect::<Vec<u64>>(), probe_count)
+                });
+                let parts: Vec<_> = parts.collect();
+                lines::insert(unit, parts.iter().map(|(digests, count)| (digests.as_slice(), *count)));
                 *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
             }
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = unit_count as u8;
-        parameters[1] = probe_count as u8;
+        set_parameter(&mut parameters, 1, probes.fields());
         set_parameter(&mut parameters, 8, line_count.to_le_bytes());
         Envelope::new(Family::Elastic, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)

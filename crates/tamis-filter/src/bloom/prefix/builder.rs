@@ -1,6 +1,6 @@
 //! Builds prefix Bloom filters: 8 bytes for each distinct prefix.
 
-use tamis_bits::{kernel, line};
+use tamis_bits::line;
 
 use super::{BIT_COUNT_MAX, BITS_PER_PREFIX_MAX};
 use crate::bloom::digests::DigestKeeper;
@@ -51,19 +51,19 @@ impl FilterBuilder for PrefixBuilder {
 
     fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::Prefix.name())?;
-        let digests = self.keys.digests();
+        let prefix_count = self.keys.len();
         let line_count = lines::line_count(self.keys.key_count(), bits_per_key)
-            .min(lines::line_count(digests.len() as u64, BITS_PER_PREFIX_MAX));
+            .min(lines::line_count(prefix_count as u64, BITS_PER_PREFIX_MAX));
         let mut filter = lines::empty_filter(line_count.saturating_mul(line::LINE_BYTES as u64))?;
-        let prefixes_per_line = digests.len() as f64 / (line_count as f64).max(1.0);
+        let prefixes_per_line = prefix_count as f64 / (line_count as f64).max(1.0);
         let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(prefixes_per_line));
         if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            kernel::lines_insert(payload, line_count, digests, probe_count);
+            lines::insert(payload, self.keys.parts().map(|part| (part, probe_count)));
         }
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
         set_parameter(&mut parameters, 4, self.bit_count.to_le_bytes());
-        set_parameter(&mut parameters, 8, (digests.len() as u64).to_le_bytes());
+        set_parameter(&mut parameters, 8, (prefix_count as u64).to_le_bytes());
         Envelope::new(Family::Prefix, self.keys.seed(), self.keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
     }

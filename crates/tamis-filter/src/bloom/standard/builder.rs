@@ -51,7 +51,7 @@ impl StandardBuilder {
                 digesters.iter().for_each(|digester| set(digester.digest(key)));
             }
         } else {
-            for digest in self.digests.digests() {
+            for digest in self.digests.parts().flatten() {
                 let (mut value, step) = self.scheme.start_and_step(*digest);
                 for _ in 0..probe_count {
                     set(value);
