@@ -1,116 +1,131 @@
-//! Many points at once: eight walks side by side, each a step at a time.
+//! Many points at once: walks side by side, in rounds of a step each.
 //!
-//! A walk alone waits for memory at every step. While one waits, the others go on: each step ends with asking for the lines
-//! that the walk's next step will read.
+//! A walk alone waits for memory at every step. Here each step ends with asking for the lines that the walk's next step will
+//! read, and all other walks take theirs before that. Dense levels, which are few and small, are one step. Walks that came to
+//! a leaf wait until all have: then the ranks of their leaves are counted and suffixes asked for, and at last compared.
 
 use tamis_bits::kernel::Steps;
 
 use super::walk::View;
 use crate::Probe;
-use crate::trie::{Edge, Node, Stepped};
+use crate::trie::{Ahead, Edge, Entered, Stepped, Walked};
 
 /// Walks side by side.
-const LANES: usize = 8;
+const LANES: usize = 64;
 
-/// One walk.
+/// A walk on its way.
 #[derive(Clone, Copy)]
 struct Lane {
-    node: Node,
-    depth: usize,
-    place: usize,
+    ahead: Ahead,
+    depth: u32,
+    place: u32,
 }
 
-/// A walk that came to a leaf: its suffix is read when the others have gone on, too.
+/// A walk that came to a leaf.
 #[derive(Clone, Copy)]
 struct Landed {
     edge: Edge,
-    depth: usize,
-    place: usize,
+    depth: u32,
+    place: u32,
+    leaf_index: u64,
 }
 
-/// Asks for every probe whose answer is not `false` already. The walks under way stand side by side without gaps: where one
-/// ends, the next probe takes its place, and at the end of all probes the last walk does.
+/// A list of fixed room.
+struct List<T> {
+    items: [Option<T>; LANES],
+    count: usize,
+}
+
+impl<T: Copy> List<T> {
+    const NEW: Self = Self { items: [const { None }; LANES], count: 0 };
+
+    #[inline(always)]
+    fn push(&mut self, item: T) {
+        if let Some(room) = self.items.get_mut(self.count) {
+            *room = Some(item);
+            self.count += 1;
+        }
+    }
+}
+
+/// Asks for every probe whose answer is not `false` already.
 #[inline(always)]
 pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
-    let Some(root) = view.trie.root() else { return answers.fill(false) };
-    let count = probes.len().min(answers.len());
-    let mut lanes = [Lane { node: root, depth: 0, place: 0 }; LANES];
-    let mut lane_count = 0;
-    let mut next = 0;
-    let mut landed: Option<Landed> = None;
-    loop {
-        // Fill up.
-        while lane_count < LANES && next < count {
-            if answers.get(next) == Some(&true)
-                && let Some(lane) = lanes.get_mut(lane_count)
-            {
-                *lane = Lane { node: root, depth: 0, place: next };
-                lane_count += 1;
+    for (probes, answers) in probes.chunks(LANES).zip(answers.chunks_mut(LANES)) {
+        walk_side_by_side(view, probes, answers);
+    }
+}
+
+#[inline(always)]
+fn walk_side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
+    let mut lanes: List<Lane> = List::NEW;
+    let mut landed: List<Landed> = List::NEW;
+    for (place, (probe, answer)) in (0..).zip(probes.iter().zip(answers.iter_mut())) {
+        if !*answer {
+            continue;
+        }
+        match view.trie.enter(probe.key()) {
+            Entered::Below(ahead, depth) => {
+                view.trie.prefetch(&ahead);
+                lanes.push(Lane { ahead, depth: depth as u32, place });
             }
-            next += 1;
+            Entered::Ended(Walked::Nowhere) => *answer = false,
+            Entered::Ended(Walked::Node(node)) => *answer = view.trie.is_prefix_key(&node),
+            Entered::Ended(Walked::Leaf(edge, depth)) => {
+                landed.push(Landed { edge, depth: depth as u32, place, leaf_index: 0 });
+            }
         }
-        if lane_count == 0 {
-            break;
-        }
-        let mut index = 0;
-        while index < lane_count {
-            let Some(lane) = lanes.get_mut(index) else { break };
-            let Some(probe) = probes.get(lane.place) else { break };
-            let answer = match step(view, lane, probe.key()) {
-                Step::Goes => {
-                    index += 1;
-                    continue;
-                }
-                Step::Lands(edge) => {
-                    let leaf = Landed { edge, depth: lane.depth, place: lane.place };
-                    if let Some(before) = landed.replace(leaf) {
-                        land(view, probes, answers, &before);
-                    }
-                    true
-                }
-                Step::Ends(answer) => answer,
+    }
+    while lanes.count > 0 {
+        let mut kept = 0;
+        for index in 0..lanes.count {
+            let Some(Some(mut lane)) = lanes.items.get(index).copied() else { break };
+            let (Some(probe), Some(answer)) =
+                (probes.get(lane.place as usize), answers.get_mut(lane.place as usize))
+            else {
+                break;
             };
-            if let Some(target) = answers.get_mut(lane.place) {
-                *target = answer;
-            }
-            lane_count -= 1;
-            if let Some(last) = lanes.get(lane_count).copied()
-                && let Some(lane) = lanes.get_mut(index)
-            {
-                *lane = last;
+            let node = view.trie.arrive(&lane.ahead);
+            let Some(byte) = probe.key().get(lane.depth as usize) else {
+                *answer = view.trie.is_prefix_key(&node);
+                continue;
+            };
+            lane.depth += 1;
+            match view.trie.step(node, *byte) {
+                Stepped::Nowhere => *answer = false,
+                Stepped::Leaf(edge) => {
+                    landed.push(Landed { edge, depth: lane.depth, place: lane.place, leaf_index: 0 });
+                }
+                Stepped::Child(ahead) => {
+                    view.trie.prefetch(&ahead);
+                    lane.ahead = ahead;
+                    if let Some(room) = lanes.items.get_mut(kept) {
+                        *room = Some(lane);
+                        kept += 1;
+                    }
+                }
             }
         }
+        lanes.count = kept;
     }
-    if let Some(last) = landed {
-        land(view, probes, answers, &last);
-    }
+    land(view, &mut landed, probes, answers);
 }
 
+/// Compares the suffixes of leaves.
 #[inline(always)]
-fn land<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool], leaf: &Landed) {
-    if let (Some(probe), Some(answer)) = (probes.get(leaf.place), answers.get_mut(leaf.place)) {
-        *answer = view.may_equal(&leaf.edge, leaf.depth, probe);
+fn land<S: Steps>(view: &View<'_, S>, landed: &mut List<Landed>, probes: &[Probe<'_>], answers: &mut [bool]) {
+    if view.widths.width() == 0 {
+        return;
     }
-}
-
-/// What a step leads to.
-enum Step {
-    Goes,
-    Lands(Edge),
-    Ends(bool),
-}
-
-#[inline(always)]
-fn step<S: Steps>(view: &View<'_, S>, lane: &mut Lane, key: &[u8]) -> Step {
-    let Some(byte) = key.get(lane.depth) else { return Step::Ends(view.trie.is_prefix_key(&lane.node)) };
-    lane.depth += 1;
-    match view.trie.step(lane.node, *byte) {
-        Stepped::Nowhere => Step::Ends(false),
-        Stepped::Leaf(edge) => Step::Lands(edge),
-        Stepped::Child(child) => {
-            view.trie.prefetch(&child);
-            lane.node = child;
-            Step::Goes
+    let count = landed.count;
+    for landed in landed.items.iter_mut().take(count).flatten() {
+        landed.leaf_index = view.trie.leaf_index(&landed.edge);
+        view.prefetch_suffix(landed.leaf_index);
+    }
+    for landed in landed.items.iter().take(count).flatten() {
+        let place = landed.place as usize;
+        if let (Some(probe), Some(answer)) = (probes.get(place), answers.get_mut(place)) {
+            *answer = view.may_equal_at(landed.leaf_index, landed.depth as usize, probe);
         }
     }
 }

@@ -143,14 +143,11 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        // Without digest bits a point is a range like others.
-        if self.widths.hash > 0
-            && let Some(point) = probe.point()
-        {
-            return self.may_contain(point);
-        }
         probe.add_probes(1);
+        // Digest bits say more of a point, and nothing of any other range: only what the walk met asks which it is.
         kernel::run(RangeWalk(self, probe.range()))
+            && (self.widths.hash == 0
+                || probe.point().is_none_or(|point| kernel::run(PointWalk(self, point))))
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {

@@ -6,8 +6,8 @@
 
 use std::ops::Bound;
 
-use tamis_bits::Bits;
 use tamis_bits::kernel::{Portable, Steps};
+use tamis_bits::{Bits, prefetch};
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
 use crate::trie::{Edge, Node, Trie, Walked, shared_bytes};
@@ -46,7 +46,18 @@ impl<S: Steps> View<'_, S> {
     /// Digest bits and real bits of a leaf; `None` where it stands for several keys and so has none.
     #[inline(always)]
     pub(super) fn suffix(&self, edge: &Edge) -> Option<(u64, u64)> {
-        let index = self.trie.leaf_index(edge);
+        self.suffix_at(self.trie.leaf_index(edge))
+    }
+
+    /// Brings the suffix of a leaf into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_suffix(&self, leaf_index: u64) {
+        let bit = leaf_index.wrapping_mul(u64::from(self.widths.width()));
+        prefetch(self.suffixes, (bit / 8) as usize);
+    }
+
+    #[inline(always)]
+    fn suffix_at(&self, index: u64) -> Option<(u64, u64)> {
         if self.trie.may_be_capped(index) && self.trie.keys_of_leaf(index) > 1 {
             return None;
         }
@@ -65,10 +76,13 @@ impl<S: Steps> View<'_, S> {
     /// Whether the key of a leaf may be the probe's.
     #[inline(always)]
     pub(super) fn may_equal(&self, edge: &Edge, depth: usize, probe: &Probe<'_>) -> bool {
-        if self.widths.width() == 0 {
-            return true;
-        }
-        let Some((hash, real)) = self.suffix(edge) else { return true };
+        self.widths.width() == 0 || self.may_equal_at(self.trie.leaf_index(edge), depth, probe)
+    }
+
+    /// [`View::may_equal`] for the number of a leaf; there are suffixes.
+    #[inline(always)]
+    pub(super) fn may_equal_at(&self, leaf_index: u64, depth: usize, probe: &Probe<'_>) -> bool {
+        let Some((hash, real)) = self.suffix_at(leaf_index) else { return true };
         real == self.compared_of(word_behind(probe.key(), depth))
             && (self.widths.hash == 0 || hash == self.widths.hash_of(probe.digest(self.seed)))
     }

@@ -76,12 +76,35 @@ pub(super) enum DenseStep {
     Child(u32),
 }
 
+/// A node that a walk goes to. A sparse one is a number among the nodes that begin in a block: nothing of that block was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ahead {
+    /// As in [`Node`].
+    pub(super) number: u32,
+    pub(super) place: u32,
+    pub(super) block: u32,
+    pub(super) index: u32,
+}
+
+impl Ahead {
+    /// A sparse root.
+    pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
+}
+
 /// Where a byte leads from a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stepped {
     Nowhere,
     Leaf(Edge),
-    Child(Node),
+    Child(Ahead),
+}
+
+/// Where the dense nodes lead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entered {
+    Ended(Walked),
+    /// To a sparse node; so many bytes lead to it.
+    Below(Ahead, usize),
 }
 
 /// Where the walk along a key ends.
@@ -223,31 +246,9 @@ impl<S: Steps> Trie<'_, S> {
     /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
-        let Some(root) = self.root() else { return Walked::Nowhere };
-        if !self.is_dense(&root) {
-            return self.walk_sparse(root, key, 0);
-        }
-        let (mut number, mut depth) = (0, 0);
-        loop {
-            let Some(byte) = key.get(depth) else { return Walked::Node(Node::dense(number)) };
-            depth += 1;
-            let child = match self.dense_step(number, *byte) {
-                DenseStep::Nowhere => return Walked::Nowhere,
-                DenseStep::Leaf => {
-                    let edge = Edge {
-                        node: Node::dense(number),
-                        at: u32::from(*byte),
-                        label: *byte,
-                        has_child: false,
-                    };
-                    return Walked::Leaf(edge, depth);
-                }
-                DenseStep::Child(child) => child,
-            };
-            if child >= self.layout.counts.dense_node_count {
-                return self.walk_sparse(self.node(child), key, depth);
-            }
-            number = child;
+        match self.enter(key) {
+            Entered::Ended(walked) => walked,
+            Entered::Below(ahead, depth) => self.walk_sparse(self.arrive_below(&ahead), key, depth),
         }
     }
 
@@ -259,7 +260,7 @@ impl<S: Steps> Trie<'_, S> {
             match self.dense_step(node.number, byte) {
                 DenseStep::Nowhere => Stepped::Nowhere,
                 DenseStep::Leaf => leaf(u32::from(byte)),
-                DenseStep::Child(child) if child > node.number => Stepped::Child(self.node(child)),
+                DenseStep::Child(child) if child > node.number => Stepped::Child(self.ahead(child)),
                 DenseStep::Child(_) => Stepped::Nowhere,
             }
         } else {
@@ -271,17 +272,63 @@ impl<S: Steps> Trie<'_, S> {
         }
     }
 
+    /// Follows a key through the dense nodes.
+    #[inline(always)]
+    pub(crate) fn enter(&self, key: &[u8]) -> Entered {
+        let counts = &self.layout.counts;
+        if counts.node_count == 0 {
+            return Entered::Ended(Walked::Nowhere);
+        }
+        if counts.dense_node_count == 0 {
+            return Entered::Below(Ahead::ROOT, 0);
+        }
+        let (mut number, mut depth) = (0, 0);
+        loop {
+            let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };
+            depth += 1;
+            let child = match self.dense_step(number, *byte) {
+                DenseStep::Nowhere => return Entered::Ended(Walked::Nowhere),
+                DenseStep::Leaf => {
+                    let node = Node::dense(number);
+                    let edge = Edge { node, at: u32::from(*byte), label: *byte, has_child: false };
+                    return Entered::Ended(Walked::Leaf(edge, depth));
+                }
+                DenseStep::Child(child) => child,
+            };
+            if child >= counts.dense_node_count {
+                return Entered::Below(self.ahead(child), depth);
+            }
+            number = child;
+        }
+    }
+
+    /// A child of a dense node by its number, not looked at yet.
+    #[inline(always)]
+    fn ahead(&self, number: u32) -> Ahead {
+        match number.checked_sub(self.layout.counts.dense_node_count) {
+            None => Ahead { number, place: 0, block: 0, index: 0 },
+            Some(relative) if u64::from(relative) >= self.layout.counts.hinted_count() => {
+                self.sparse_ahead(0)
+            }
+            Some(relative) => self.hinted_ahead(number, relative),
+        }
+    }
+
+    /// The node itself.
+    #[inline(always)]
+    pub(crate) fn arrive(&self, ahead: &Ahead) -> Node {
+        let Ahead { number, place, block, index } = *ahead;
+        if number < self.layout.counts.dense_node_count {
+            return Node::dense(number);
+        }
+        let (block, range) = self.locate(block, index);
+        Node { number, place, block, range }
+    }
+
     /// The child of a dense node (or the root where that is dense) by its number.
     #[inline(always)]
     fn node(&self, number: u32) -> Node {
-        match number.checked_sub(self.layout.counts.dense_node_count) {
-            None => Node::dense(number),
-            // Behind the children of dense nodes comes that of the first sparse label.
-            Some(relative) if u64::from(relative) >= self.layout.counts.hinted_count() => {
-                self.sparse_child(0)
-            }
-            Some(relative) => self.hinted_node(number, relative),
-        }
+        self.arrive(&self.ahead(number))
     }
 
     /// The child of the first label with a child at or behind a place of a node's level, in the node or behind it.
@@ -323,12 +370,17 @@ impl<S: Steps> Trie<'_, S> {
         before.saturating_add(1)
     }
 
-    /// Brings the labels of a node into the cache.
+    /// Brings into the cache what arriving at a node will read.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, node: &Node) {
-        let line =
-            if self.is_dense(node) { node.number as usize } else { self.dense.len() + node.block as usize };
-        prefetch(self.bytes, line * DENSE_NODE_BYTES);
+    pub(crate) fn prefetch(&self, ahead: &Ahead) {
+        if ahead.number < self.layout.counts.dense_node_count {
+            prefetch(self.bytes, ahead.number as usize * DENSE_NODE_BYTES);
+            return;
+        }
+        let line = self.layout.sparse + ahead.block as usize * DENSE_NODE_BYTES;
+        for line in [line.wrapping_sub(DENSE_NODE_BYTES), line, line + DENSE_NODE_BYTES] {
+            prefetch(self.bytes, line);
+        }
     }
 
     /// Number of a label without a child among the leaves.

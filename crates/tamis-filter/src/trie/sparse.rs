@@ -12,7 +12,7 @@
 use tamis_bits::kernel::Steps;
 
 use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, RANK_BLOCKS};
-use super::reader::{Edge, Node, Split, Trie, Walked, chunk};
+use super::reader::{Ahead, Edge, Node, Split, Trie, Walked, chunk};
 
 /// A bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
@@ -22,6 +22,9 @@ const SKIP_BIAS: u32 = 64;
 const NODE_BLOCKS: u32 = 256 / BLOCK_LABELS + 1;
 /// Blocks that the children of a block, or the nodes between two hints, can reach into.
 const FAR_BLOCKS: u32 = 64 * 256 / BLOCK_LABELS + 2;
+
+/// Half of the blocks that share a rank.
+const HALF: u32 = RANK_BLOCKS / 2;
 
 pub(super) type Block = [u8; BLOCK_BYTES];
 
@@ -93,7 +96,7 @@ pub(super) enum SparseStep {
     Nowhere,
     /// A leaf at this place.
     Leaf(u32),
-    Child(Node),
+    Child(Ahead),
 }
 
 impl<S: Steps> Trie<'_, S> {
@@ -258,7 +261,7 @@ impl<S: Steps> Trie<'_, S> {
                 SparseStep::Leaf(at) => {
                     return Walked::Leaf(Edge { node, at, label, has_child: false }, depth);
                 }
-                SparseStep::Child(child) => node = child,
+                SparseStep::Child(ahead) => node = self.arrive(&ahead),
             }
             let Some(byte) = key.get(depth) else { return Walked::Node(node) };
             found = self.find_narrow(&node, *byte);
@@ -269,7 +272,9 @@ impl<S: Steps> Trie<'_, S> {
     /// Where a byte leads from a sparse node.
     #[inline(always)]
     pub(super) fn sparse_step(&self, node: &Node, byte: u8) -> SparseStep {
-        self.follow(&self.find_narrow(node, byte))
+        // Nodes whose number is known lie below dense ones, which have many labels.
+        let is_wide = node.number != Node::UNKNOWN;
+        self.follow(&if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) })
     }
 
     /// Where a label leads.
@@ -284,8 +289,8 @@ impl<S: Steps> Trie<'_, S> {
         }
         let before = (found.children & found.bit.wrapping_sub(1)).count_ones();
         let index = skipped(found.children, before);
-        let (block, range) = self.locate(self.child_block(found.block, found.firsts), index);
-        SparseStep::Child(Node { number: Node::UNKNOWN, place: at, block, range })
+        let block = self.child_block(found.block, found.firsts);
+        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index })
     }
 
     /// A label of a node with few labels: nearly always they lie in one block.
@@ -338,15 +343,22 @@ impl<S: Steps> Trie<'_, S> {
     /// The child behind a label that has one; for any other place that of the next label with a child.
     #[inline(always)]
     pub(super) fn sparse_child(&self, at: u32) -> Node {
-        let (block, range) = match self.block(at >> 6) {
+        let Ahead { number, place, block, index } = self.sparse_ahead(at);
+        let (block, range) = self.locate(block, index);
+        Node { number, place, block, range }
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_ahead(&self, at: u32) -> Ahead {
+        let (block, index) = match self.block(at >> 6) {
             Some(block) => {
                 let children = child_word(block);
                 let before = (children & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-                self.locate(self.child_block(at >> 6, first_word(block)), skipped(children, before))
+                (self.child_block(at >> 6, first_word(block)), skipped(children, before))
             }
             None => (self.blocks.len() as u32, 0),
         };
-        Node { number: Node::UNKNOWN, place: at, block, range }
+        Ahead { number: Node::UNKNOWN, place: at, block, index }
     }
 
     /// The block that a block names for its children.
@@ -358,14 +370,21 @@ impl<S: Steps> Trie<'_, S> {
 
     /// A node that has a hint.
     #[inline(always)]
-    pub(super) fn hinted_node(&self, number: u32, relative: u32) -> Node {
+    pub(super) fn hinted_ahead(&self, number: u32, relative: u32) -> Ahead {
         let base = self.layout.hint_bases + (relative / HINT_GROUP) as usize * 4;
         let hint = self.layout.hints + (relative >> self.layout.hint_shift) as usize * 2;
         let base = u32::from_le_bytes(chunk(self.bytes, base));
         let hint = u32::from(u16::from_le_bytes(chunk(self.bytes, hint)));
         let skipped = relative & ((1 << self.layout.hint_shift) - 1);
-        let (block, range) = self.locate_ahead(base.wrapping_add(hint >> 6), (hint & 63) + skipped);
-        Node { number, place: 0, block, range }
+        Ahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
+    }
+
+    /// The node below the dense ones that a walk goes to: no number is below 0, but for the first child of a sparse label.
+    #[inline(always)]
+    pub(super) fn arrive_below(&self, ahead: &Ahead) -> Node {
+        let Ahead { number, place, block, index } = *ahead;
+        let (block, range) = self.locate_ahead(block, index);
+        Node { number, place, block, range }
     }
 
     /// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one)
@@ -390,7 +409,7 @@ impl<S: Steps> Trie<'_, S> {
         self.locate_far(block, index)
     }
 
-    /// [`Trie::locate`] where no number is below 0.
+    /// [`Trie::locate`] for numbers that are hardly ever below 0.
     #[inline(always)]
     fn locate_ahead(&self, block: u32, index: u32) -> (u32, u64) {
         let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
@@ -450,19 +469,21 @@ impl<S: Steps> Trie<'_, S> {
         };
         let inside = (child_word(block) & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
         let group = number / RANK_BLOCKS;
-        let start = (group * RANK_BLOCKS) as usize;
-        let rank =
-            |group: u32| u32::from_le_bytes(chunk(self.bytes, self.layout.block_ranks + group as usize * 4));
-        let children = |block: &Block| (child_word(block) & LABEL_MASK).count_ones();
-        // From the nearer end of the group.
-        let before = if number % RANK_BLOCKS <= RANK_BLOCKS / 2 {
-            let blocks = self.blocks.get(start..number as usize).unwrap_or_default();
-            blocks.iter().fold(rank(group), |sum, block| sum.wrapping_add(children(block)))
-        } else {
-            let end = (start + RANK_BLOCKS as usize).min(self.blocks.len());
-            let blocks = self.blocks.get(number as usize..end).unwrap_or_default();
-            blocks.iter().fold(rank(group + 1), |rest, block| rest.wrapping_sub(children(block)))
+        // From the nearer end of the group: half of its blocks are looked at, and no branch asks which of them count.
+        let is_upper = number % RANK_BLOCKS > HALF;
+        let rank = self.layout.block_ranks + (group + u32::from(is_upper)) as usize * 4;
+        let rank = u32::from_le_bytes(chunk(self.bytes, rank));
+        let start = group * RANK_BLOCKS + if is_upper { HALF } else { 0 };
+        let counts = |(index, block): (u32, &Block)| {
+            let is_between = (start + index < number) != is_upper;
+            (child_word(block) & LABEL_MASK & all_if(is_between)).count_ones()
         };
+        let blocks = self.blocks.get(start as usize..).unwrap_or_default();
+        let between: u32 = match blocks.first_chunk::<{ HALF as usize }>() {
+            Some(blocks) => (0..).zip(blocks).map(counts).sum(),
+            None => (0..).zip(blocks).map(counts).sum(),
+        };
+        let before = if is_upper { rank.wrapping_sub(between) } else { rank.wrapping_add(between) };
         before.wrapping_add(inside)
     }
 
