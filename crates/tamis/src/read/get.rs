@@ -4,7 +4,7 @@
 //! that a memtable answers is not hashed at all. A run is left without touching a block when no table of it covers the
 //! key, or when the table's filter says no.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use tamis_filter::Probe;
 
@@ -13,14 +13,18 @@ use crate::{
     key::{Kind, Sequence, check_key},
     slice::Slice,
     state::{Engine, KeyspaceState, ReadView},
-    table::{environment::ReadCost, reader::Found, slot::NamedTable},
-    version::handle::Table,
+    table::{
+        environment::ReadCost,
+        reader::{Found, TableReader},
+        slot::NamedTable,
+    },
 };
 
 /// Keys of a [`Engine::multi_get`] whose filters are brought near together.
 const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get brings near together.
-const ASKED_TOGETHER: usize = 8;
+/// Runs whose filters a get brings near together. No more, as a thread can hold eight guarded values cheaply, and the view
+/// and the filter that is asked are two.
+const ASKED_TOGETHER: usize = 6;
 
 /// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
 fn get_in_memory(view: &ReadView, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
@@ -129,24 +133,26 @@ impl Engine {
         let mut candidates =
             partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
         loop {
-            // The filters of several runs are brought near together, so that their misses overlap.
-            let mut next = [None; ASKED_TOGETHER];
+            // The filters of several runs are brought near together, so that their misses overlap. What is open is taken once
+            // for both: taking it costs more than asking a filter.
+            let mut next = [const { None }; ASKED_TOGETHER];
             let mut count = 0;
-            for (slot, candidate) in next.iter_mut().zip(&mut candidates) {
-                *slot = Some(candidate);
+            for (slot, (level, table)) in next.iter_mut().zip(&mut candidates) {
+                *slot = Some((level, table, table.slot().get()));
                 count += 1;
             }
-            let group = next.iter().flatten();
             // Without sharing each of these looks would cost a digest.
             if count > 1 && self.shares_digests.load(Ordering::Relaxed) {
-                for (_, table) in group.clone() {
-                    if let Some(reader) = table.slot().get() {
-                        reader.prefetch(probe);
-                    }
+                for (_, _, open) in next.iter().flatten() {
+                    open.iter().for_each(|reader| reader.prefetch(probe));
                 }
             }
-            for &(level, table) in group {
-                if let Some(found) = self.find_in_table(table, level, probe, sequence, cost)? {
+            for (level, table, open) in next.into_iter().flatten() {
+                let reader = match open {
+                    Some(reader) => reader,
+                    None => self.tables.reader(table)?,
+                };
+                if let Some(found) = self.find_in_table(&reader, level, probe, sequence, cost)? {
                     return Ok(Some(found));
                 }
             }
@@ -158,13 +164,12 @@ impl Engine {
 
     fn find_in_table(
         &self,
-        table: &Arc<Table>,
+        reader: &TableReader,
         level: usize,
         probe: &Probe<'_>,
         sequence: Sequence,
         cost: &mut ReadCost,
     ) -> Result<Option<Found>> {
-        let reader = self.tables.reader(table)?;
         let counters = self.metrics.filters.get(level);
         let is_asked = reader.has_filter();
         if is_asked {
