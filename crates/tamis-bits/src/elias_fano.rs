@@ -7,12 +7,14 @@
 //!
 //! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
 
-use crate::bits::BitBuilder;
+use crate::bits::{BitBuilder, low_mask};
 use crate::packed::{self, PackedInts};
 use crate::rank::{self, RankBits, RankShape, Select};
 
 /// Groups of equal high parts up to this are looked through one by one.
-const LINEAR_GROUP: u32 = 8;
+const LINEAR_GROUP: u64 = 8;
+/// So many of them always.
+const STEADY_GROUP: u64 = 4;
 
 /// Borrowed ascending integers.
 #[derive(Debug, Clone, Copy)]
@@ -104,18 +106,22 @@ impl<'a> EliasFano<'a> {
         };
         let first = start - high.min(start);
         let word = self.high.bits().get_bits(start, 64);
-        let group = word.trailing_ones();
+        let group = u64::from(word.trailing_ones());
         if group > LINEAR_GROUP {
             return self.successor_in_large_group(value, start, first);
         }
-        for index in first..first + u64::from(group) {
-            let integer = self.join(high, index);
-            if integer >= value {
-                return (index < self.count).then_some((index, integer));
-            }
+        // How many of them are smaller: few, and looked at without a jump that depends on it.
+        let low = value & low_mask(self.width);
+        let mut smaller = 0;
+        for number in 0..STEADY_GROUP {
+            let is_smaller = self.low.get(first + number) < low;
+            smaller += u64::from(is_smaller & (number < group));
         }
-        // The next integer has a greater high part.
-        self.next_from(start + u64::from(group), word >> group, first + u64::from(group))
+        while smaller >= STEADY_GROUP && smaller < group && self.low.get(first + smaller) < low {
+            smaller += 1;
+        }
+        // Behind the last of them the next bit is that of an integer with a greater high part.
+        self.next_from(start + smaller, word >> smaller, first + smaller)
     }
 
     /// The integer of a number, whose bit is the first from a place on; the next bits are those, or zeros where it lies further on.

@@ -95,7 +95,13 @@ pub fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
 /// Position of the set bit that `rank` set bits of the line precede; 512 where there are no more.
 #[inline]
 pub fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
-    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank))
+    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, 0))
+}
+
+/// Position of the unset bit that `rank` unset bits of the line precede; 512 where there are no more.
+#[inline]
+pub fn select_zero_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
+    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, u64::MAX))
 }
 
 /// Steps over lines and words that a walk is made of, in one of the two forms. A value of a form stands for what the processor

@@ -18,8 +18,6 @@ const SUPERBLOCK_BITS: u64 = 65_536;
 const BLOCK_BITS: u64 = 512;
 const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
 const SAMPLE_RATE: u64 = 2_048;
-/// Blocks that are looked at before the search goes by halves.
-const GUESSES: u32 = 4;
 
 /// Which bits can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,8 +171,7 @@ impl<'a> RankBits<'a> {
         let zeros_before = |block: u64| (block * BLOCK_BITS).saturating_sub(self.block_rank(block));
         let block = self.find_block(self.zeros, rank, zeros_before);
         let inside = rank.checked_sub(zeros_before(block))?;
-        let line = self.bits.line(block).map(|byte| !byte);
-        self.position(block, kernel::select_in_line(&line, u32::try_from(inside).ok()?))
+        self.position(block, kernel::select_zero_in_line(&self.bits.line(block), u32::try_from(inside).ok()?))
     }
 
     #[inline(always)]
@@ -193,7 +190,7 @@ impl<'a> RankBits<'a> {
         before.map_or(0, |before| u64::from_le_bytes(*before)).saturating_add(u64::from(inside))
     }
 
-    /// The last block that at most `rank` bits precede: binary search between two samples.
+    /// The last block that at most `rank` bits precede: a guess between two samples, or else a search by halves.
     #[inline(always)]
     fn find_block(&self, samples: &[u8], rank: u64, bits_before: impl Fn(u64) -> u64) -> u64 {
         let block_count = self.bits.len().div_ceil(BLOCK_BITS);
@@ -204,20 +201,17 @@ impl<'a> RankBits<'a> {
         let mut low = sample(rank / SAMPLE_RATE).unwrap_or(0).min(block_count);
         let mut high =
             sample(rank / SAMPLE_RATE + 1).map_or(block_count, |block| (block + 1).min(block_count));
-        // Where bits are spread evenly, the place between the samples tells the block, or its neighbour.
-        let mut guess = low + rank % SAMPLE_RATE * high.saturating_sub(low) / SAMPLE_RATE;
-        for _ in 0..GUESSES {
-            if low + 1 >= high {
-                return low;
-            }
-            guess = guess.clamp(low, high - 1);
-            if bits_before(guess) > rank {
-                high = guess;
-                guess = guess.saturating_sub(1);
-            } else {
-                low = guess;
-                guess += 1;
-            }
+        if low + 1 >= high {
+            return low;
+        }
+        // Where bits are spread evenly, the place between the samples tells the block, or its neighbour. Which of the three it is
+        // cannot be foreseen, so that no jump depends on it.
+        let guess = (low + rank % SAMPLE_RATE * (high - low) / SAMPLE_RATE).min(high - 1);
+        let is_before = u64::from(bits_before(guess) > rank);
+        let is_behind = u64::from(guess + 1 < high && bits_before(guess + 1) <= rank);
+        let block = (guess + is_behind).saturating_sub(is_before).max(low);
+        if bits_before(block) <= rank && (block + 1 >= high || bits_before(block + 1) > rank) {
+            return block;
         }
         while low + 1 < high {
             let middle = u64::midpoint(low, high);

@@ -2,10 +2,12 @@
 //!
 //! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model] [KEYS [SEED [REFERENCE.csv [KEY_SET]]]]`
 //!
-//! `rates` asks a million queries of each set, `times` 300,000 of them (the median of three passes, digest included, the first
+//! `rates` asks a million queries of each set, `times` 300,000 of them (the median of five passes, digest included, the first
 //! pass left out), `model` only models. Seeds: keys SEED, queries SEED + 1, samples SEED + 2, ranges with keys SEED + 3. Parameters
 //! `probe-cost=0,probe-cap=16384`. Times are also given in the calibration unit: a binary search for the left bounds of `uniform_r32`
-//! in the uniform keys. A rate is met where it lies within three standard deviations of 1.02 times the reference's.
+//! in the uniform keys. It is taken anew before each pass and each build, and what is given is the median of the quotients: a
+//! processor that others share is faster at one time than at another. A rate is met where it lies within three standard deviations of
+//! 1.02 times the reference's.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of figures")]
 
@@ -34,6 +36,16 @@ struct Reference {
     build_ns: f64,
     model_ms: f64,
     query_ns: f64,
+}
+
+impl Reference {
+    /// What another rate is worth beside this one.
+    fn verdict(&self, fpr: f64, asked: u64) -> &'static str {
+        let bound = 1.02 * self.fpr;
+        let own = fpr / asked as f64;
+        let other = 1.02 * 1.02 * self.fpr / self.query_count;
+        if fpr - bound <= 3.0 * (own + other).sqrt() { "met" } else { "MISSED" }
+    }
 }
 
 fn bounds(ranges: Vec<(u64, u64)>) -> Vec<Bounds> {
@@ -74,18 +86,49 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn calibration_ns(key_count: usize) -> f64 {
-    let mut random = SplitMix64::new(1);
-    let mut integers: Vec<u64> = (0..key_count).map(|_| random.next_u64()).collect();
-    integers.sort_unstable();
-    let wanted: Vec<u64> = (0..1_000_000).map(|_| random.next_u64()).collect();
-    let mut pass = || {
-        let sum =
-            wanted.iter().map(|wanted| integers.partition_point(|integer| integer < wanted)).sum::<usize>();
-        black_box(sum);
-    };
-    pass();
-    median((0..3).map(|_| seconds(&mut pass) * 1e9 / wanted.len() as f64).collect())
+/// The calibration unit: keys, and what is looked for in them.
+#[derive(Debug, Default)]
+struct Unit {
+    integers: Vec<u64>,
+    wanted: Vec<u64>,
+}
+
+impl Unit {
+    fn new(key_count: usize) -> Self {
+        let mut random = SplitMix64::new(1);
+        let mut integers: Vec<u64> = (0..key_count).map(|_| random.next_u64()).collect();
+        integers.sort_unstable();
+        let wanted = (0..100_000).map(|_| random.next_u64()).collect();
+        let unit = Self { integers, wanted };
+        unit.ns();
+        unit
+    }
+
+    fn ns(&self) -> f64 {
+        let Self { integers, wanted } = self;
+        let search = |wanted: &u64| integers.partition_point(|integer| integer < wanted);
+        seconds(|| _ = black_box(wanted.iter().map(search).sum::<usize>())) * 1e9
+            / (wanted.len() as f64).max(1.0)
+    }
+
+    /// Nanoseconds and units of something done five times, the unit before each.
+    fn measure(&self, mut nanoseconds: impl FnMut() -> f64) -> (f64, f64) {
+        let mut times = Vec::new();
+        let mut quotients = Vec::new();
+        for _ in 0..5 {
+            let unit = self.ns();
+            let time = nanoseconds();
+            times.push(time);
+            quotients.push(time / unit);
+        }
+        (median(times), median(quotients))
+    }
+}
+
+/// One pass over the queries that are timed; on its own, so that instructions can be counted for it alone.
+#[inline(never)]
+fn query_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[Bounds]) -> usize {
+    queries.iter().filter(|query| ask(filter, digester, query).0).count()
 }
 
 fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bounds) -> (bool, u32) {
@@ -126,7 +169,7 @@ struct Run<'a> {
     mode: &'a str,
     keys: &'a tamis_filter::KeySet,
     name: String,
-    unit: f64,
+    unit: &'a Unit,
     reference: &'a HashMap<String, Reference>,
     present: &'a [Bounds],
 }
@@ -139,24 +182,32 @@ impl Run<'_> {
         let samples = Samples { queries: &sample };
         let bits = Budget::bits_per_key(budget).expect("possible");
         let mut builder = ProteusBuilder::new(family, PRICES, 42);
-        let copy_ns = seconds(|| builder.add_all(self.keys).expect("sorted")) * 1e9;
-        let rounds = if self.mode == "rates" { 1 } else { 3 };
-        let model =
-            median((0..rounds).map(|_| seconds(|| drop(black_box(builder.choose(bits, samples))))).collect());
+        builder.add_all(self.keys).expect("sorted");
+        let mut model_ns = || seconds(|| drop(black_box(builder.choose(bits, samples)))) * 1e9;
+        let (model, model_units) = self.timed(&mut model_ns);
         if self.mode == "model" {
-            let reference = reference.map_or(f64::NAN, |reference| reference.model_ms);
             let (design, _) = builder.choose(bits, samples).expect("fits");
-            println!("{key}: model {:.1} ms, reference {reference:.1}; {design}", model * 1e3);
+            let other = reference.map_or(f64::NAN, |reference| reference.model_ms);
+            println!(
+                "{key}: model {:.1} / {other:.1} ms = {:.2}; {design}",
+                model / 1e6,
+                model_units / (other * 1e6 / self.reference_unit())
+            );
             return;
         }
-        let (design, _) = builder.choose(bits, samples).expect("fits");
-        let mut fixed = ProteusBuilder::new(family, PRICES, 42).with_design(&design);
-        fixed.add_all(self.keys).expect("sorted");
         let mut bytes = Vec::new();
-        let all = median(
-            (0..rounds).map(|_| seconds(|| bytes = builder.finish(bits, samples).expect("fits"))).collect(),
-        );
-        let build_ns = ((all - model).max(0.0) * 1e9 + copy_ns) / self.keys.len() as f64;
+        // All but the model, which has chosen already.
+        builder.design(bits, samples).expect("fits");
+        let mut build = || {
+            let copy = seconds(|| {
+                let mut builder = ProteusBuilder::new(family, PRICES, 42);
+                builder.add_all(self.keys).expect("sorted");
+                black_box(&builder);
+            });
+            let encode = seconds(|| bytes = builder.finish(bits, samples).expect("fits"));
+            (copy + encode) * 1e9 / self.keys.len() as f64
+        };
+        let (build_ns, build_units) = self.timed(&mut build);
         let size = bytes.len() as f64 * 8.0 / self.keys.len() as f64;
         let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).expect("whole");
         let digester = Digester::new(42);
@@ -165,23 +216,18 @@ impl Run<'_> {
         let Counted { positives, probes, asked, most } = count(&filter, &digester, queries);
         let fpr = positives as f64 / asked as f64;
         let timed = queries.get(..(asked as usize).min(300_000)).unwrap_or(queries);
-        let mut query_ns = f64::NAN;
+        let (mut query_ns, mut query_units) = (f64::NAN, f64::NAN);
         if self.mode == "times" {
-            let count = (1.5e9 / (start.elapsed().as_nanos() as f64 / asked as f64)) as usize / 3;
+            let count = (0.3e9 / (start.elapsed().as_nanos() as f64 / asked as f64)) as usize;
             let timed = timed.get(..count.min(timed.len())).unwrap_or(timed);
-            let mut pass = || {
-                black_box(timed.iter().filter(|query| ask(&filter, &digester, query).0).count());
-            };
-            query_ns = median((0..3).map(|_| seconds(&mut pass) * 1e9 / timed.len() as f64).collect());
+            query_pass(&filter, &digester, timed);
+            (query_ns, query_units) = self.unit.measure(|| {
+                seconds(|| _ = black_box(query_pass(&filter, &digester, timed))) * 1e9 / timed.len() as f64
+            });
         }
         let mut text = String::new();
         filter.design(&mut text).expect("a string takes all");
-        let verdict = reference.map_or("-", |reference| {
-            let bound = 1.02 * reference.fpr;
-            let own = fpr / asked as f64;
-            let other = 1.02 * 1.02 * reference.fpr / reference.query_count;
-            if fpr - bound <= 3.0 * (own + other).sqrt() { "met" } else { "MISSED" }
-        });
+        let verdict = reference.map_or("-", |reference| reference.verdict(fpr, asked));
         let other = |value: fn(&Reference) -> f64| reference.as_ref().map_or(f64::NAN, value);
         println!(
             "{key}: {verdict} fpr {fpr:.6} / {:.6} predicted {:.6}, {:.2} probes (most {most}), {size:.4} bits, {missed} missed; query {query_ns:.1} / {:.1} ns = {:.2} ({:.3} units); model {:.1} / {:.1} ms; build {build_ns:.1} / {:.1} = {:.2}; {text}",
@@ -190,13 +236,18 @@ impl Run<'_> {
             probes as f64 / asked as f64,
             other(|reference| reference.query_ns),
             // The reference's unit is 160 ns at 1 million keys, 540 ns at 10 million.
-            query_ns / self.unit / (other(|reference| reference.query_ns) / self.reference_unit()),
-            query_ns / self.unit,
-            model * 1e3,
+            query_units / (other(|reference| reference.query_ns) / self.reference_unit()),
+            query_units,
+            model / 1e6,
             other(|reference| reference.model_ms),
             other(|reference| reference.build_ns),
-            build_ns / self.unit / (other(|reference| reference.build_ns) / self.reference_unit()),
+            build_units / (other(|reference| reference.build_ns) / self.reference_unit()),
         );
+    }
+
+    /// Five times with the unit, or once where nothing is timed.
+    fn timed(&self, nanoseconds: &mut impl FnMut() -> f64) -> (f64, f64) {
+        if self.mode == "rates" { (nanoseconds(), f64::NAN) } else { self.unit.measure(nanoseconds) }
     }
 
     fn reference_unit(&self) -> f64 {
@@ -210,8 +261,8 @@ fn main() {
     let count = arguments.get(1).and_then(|count| count.parse().ok()).unwrap_or(1_000_000_usize);
     let seed = arguments.get(2).and_then(|seed| seed.parse().ok()).unwrap_or(42_u64);
     let reference = read_reference(arguments.get(3));
-    let unit = if mode == "rates" { f64::NAN } else { calibration_ns(count) };
-    println!("unit {unit:.1} ns");
+    let unit = if mode == "rates" { Unit::default() } else { Unit::new(count) };
+    println!("unit {:.1} ns", unit.ns());
     let only = arguments.get(4).cloned().unwrap_or_default();
     let only_set = arguments.get(5).cloned().unwrap_or_default();
     let budgets: Vec<f64> = arguments
@@ -229,7 +280,7 @@ fn main() {
             mode,
             keys: &keys,
             name: set.name().to_owned(),
-            unit,
+            unit: &unit,
             reference: &reference,
             present: &present,
         };

@@ -74,6 +74,12 @@ impl Digester {
         self.digest(prefix) ^ length_mark(bit_count)
     }
 
+    /// The digest of the first `BYTES` bytes (1 to 8) of a word: of a length that is known to the compiler a few steps.
+    #[inline(always)]
+    pub(crate) fn head_digest<const BYTES: usize>(&self, word: u64) -> u64 {
+        word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
+    }
+
     /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes, the bits behind it in the last byte not yet
     /// zero.
     #[inline]
@@ -105,7 +111,8 @@ impl Digester {
     }
 }
 
-const fn length_mark(bit_count: u32) -> u64 {
+/// What the digest of a prefix is marked with.
+pub(crate) const fn length_mark(bit_count: u32) -> u64 {
     (bit_count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

@@ -28,7 +28,8 @@
 //! - `bits.rs`: bounds as bit strings; `fixed.rs`: bounds of integers.
 //! - `counts.rs`: the pass over the keys: sizes of `K_n`, the neighbours of each query. `sizes.rs`: what a set costs.
 //! - `model.rs`, `tally.rs`, `pair.rs`, `choice.rs`: rates, prices, the choice.
-//! - `prefix_set.rs`, `bloom.rs`, `layout.rs`: the parts and where they lie. `builder.rs`, `reader.rs`, `walk.rs`.
+//! - `prefix_set.rs`, `bloom.rs`, `layout.rs`: the parts and where they lie. `builder.rs`, `reader.rs`; `walk.rs`
+//!   and `words.rs`, questions to filters of strings and of integers.
 
 mod bits;
 mod bloom;
@@ -46,6 +47,7 @@ mod reader;
 mod sizes;
 mod tally;
 mod walk;
+mod words;
 
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};

@@ -74,10 +74,10 @@ pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     rank
 }
 
-pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
+pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32 {
     let mut rest = rank;
     for (index, word) in line.as_chunks::<8>().0.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
+        let word = u64::from_le_bytes(*word) ^ flip;
         let ones = word.count_ones();
         if rest < ones {
             return index as u32 * 64 + select_in_word(word, rest);

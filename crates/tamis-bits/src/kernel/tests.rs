@@ -150,13 +150,16 @@ fn ranks_and_positions_in_a_line_are_inverse() {
             assert_eq!(portable::rank_in_line(&line, position), rank);
             if line[position as usize / 8] >> (position % 8) & 1 == 1 {
                 assert_eq!(super::select_in_line(&line, rank), position);
-                assert_eq!(portable::select_in_line(&line, rank), position);
+                assert_eq!(portable::select_in_line(&line, rank, 0), position);
                 rank += 1;
+            } else {
+                assert_eq!(super::select_zero_in_line(&line, position - rank), position);
+                assert_eq!(portable::select_in_line(&line, position - rank, u64::MAX), position);
             }
         }
         for beyond in [rank, 513, u32::MAX] {
             assert_eq!(super::select_in_line(&line, beyond), 512);
-            assert_eq!(portable::select_in_line(&line, beyond), 512);
+            assert_eq!(portable::select_in_line(&line, beyond, 0), 512);
         }
         for all in [512, 513, u32::MAX] {
             assert_eq!(super::rank_in_line(&line, all), rank);

@@ -300,18 +300,21 @@ pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     rank
 }
 
+/// Which word it is cannot be foreseen: all eight are counted, without a jump that depends on what is found.
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
-pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
-    let mut rest = rank;
-    for (index, word) in line.as_chunks::<8>().0.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let ones = word.count_ones();
-        if rest < ones {
-            return index as u32 * 64 + _pdep_u64(1 << rest, word).trailing_zeros();
-        }
-        rest -= ones;
+#[inline]
+pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32 {
+    let (words, _) = line.as_chunks::<8>();
+    let (mut index, mut before, mut sum) = (0, 0, 0);
+    for word in words {
+        sum += (u64::from_le_bytes(*word) ^ flip).count_ones();
+        let is_passed = sum <= rank;
+        index += u32::from(is_passed);
+        before = if is_passed { sum } else { before };
     }
-    512
+    let Some(word) = words.get(index as usize) else { return 512 };
+    let word = u64::from_le_bytes(*word) ^ flip;
+    index * 64 + _pdep_u64(1 << ((rank - before) & 63), word).trailing_zeros()
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]

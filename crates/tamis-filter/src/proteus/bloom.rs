@@ -13,7 +13,9 @@ const SPREAD_PROBE_MAX: u32 = 32;
 /// More bits than this for a prefix would hardly be asked for.
 const BITS_PER_PREFIX_MAX: u64 = 64;
 /// Digests that are put in at once.
-const BATCH: usize = 1024;
+const INSERT_BATCH: usize = 256;
+/// Most digests that are asked for at once, so that their cache misses overlap.
+pub(super) const BATCH: usize = 32;
 
 /// A filter for so many digests.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,21 +58,39 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
     count >= 1 && count <= max
 }
 
-/// Sets the bits of digests.
-pub(super) fn insert_all(bytes: &mut [u8], plan: &BloomPlan, mut digests: impl Iterator<Item = u64>) {
-    let line_count = (bytes.len() / LINE_BYTES) as u64;
-    let mut batch = Vec::with_capacity(BATCH);
-    loop {
-        batch.clear();
-        batch.extend(digests.by_ref().take(BATCH));
-        if batch.is_empty() {
-            return;
+/// Sets the bits of digests, many at a time.
+pub(super) struct Inserter<'a> {
+    bytes: &'a mut [u8],
+    plan: &'a BloomPlan,
+    batch: [u64; INSERT_BATCH],
+    count: usize,
+}
+
+impl<'a> Inserter<'a> {
+    pub(super) fn new(bytes: &'a mut [u8], plan: &'a BloomPlan) -> Self {
+        Self { bytes, plan, batch: [0; INSERT_BATCH], count: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, digest: u64) {
+        if let Some(slot) = self.batch.get_mut(self.count) {
+            *slot = digest;
         }
-        match plan.layout {
-            BloomLayout::Spread => {
-                kernel::run(Insert { bytes, digests: &batch, probe_count: plan.probe_count });
-            }
-            BloomLayout::Lines => kernel::lines_insert(bytes, line_count, &batch, plan.probe_count),
+        self.count += 1;
+        if self.count == INSERT_BATCH {
+            self.finish();
+        }
+    }
+
+    /// Sets the bits of what was pushed and is still held.
+    pub(super) fn finish(&mut self) {
+        let digests = self.batch.get(..self.count).unwrap_or_default();
+        self.count = 0;
+        let probe_count = self.plan.probe_count;
+        let line_count = (self.bytes.len() / LINE_BYTES) as u64;
+        match self.plan.layout {
+            BloomLayout::Spread => kernel::run(Insert { bytes: self.bytes, digests, probe_count }),
+            BloomLayout::Lines => kernel::lines_insert(self.bytes, line_count, digests, probe_count),
         }
     }
 }
@@ -162,36 +182,44 @@ impl BloomView<'_> {
         }
     }
 
-    /// Round by round: those of which a bit is not set drop out, without a jump for each.
+    /// The first bit of all, then the second of those that are left, both without a jump that depends on what is found; few are left
+    /// for the others.
     #[inline(always)]
     fn first_of_spread(&self, digests: &[u64]) -> Option<usize> {
-        let mut alive = [(0_u64, 0_u64, 0_usize); 16];
+        let mut alive = [(0_u64, 0_usize); BATCH];
         let mut count = 0;
-        for (index, digest) in digests.iter().take(16).enumerate() {
+        for (index, digest) in digests.iter().take(BATCH).enumerate() {
             if let Some(slot) = alive.get_mut(count) {
-                *slot = (*digest, 0, index);
+                *slot = (*digest, index);
             }
             count += usize::from(self.is_set(*digest));
         }
-        for (value, step, _) in alive.iter_mut().take(count) {
-            *step = Scheme::Double.start_and_step(*value).1;
-        }
-        for _ in 1..self.probe_count {
-            if count == 0 {
-                return None;
-            }
-            let mut kept = 0;
+        let mut kept = count;
+        if self.probe_count > 1 {
+            kept = 0;
             for place in 0..count {
-                let Some((value, step, index)) = alive.get(place).copied() else { break };
-                let next = value.wrapping_add(step);
+                let Some(pair) = alive.get(place).copied() else { break };
+                let (value, step) = Scheme::Double.start_and_step(pair.0);
                 if let Some(slot) = alive.get_mut(kept) {
-                    *slot = (next, step, index);
+                    *slot = pair;
                 }
-                kept += usize::from(self.is_set(next));
+                kept += usize::from(self.is_set(value.wrapping_add(step)));
             }
-            count = kept;
         }
-        alive.get(..count).and_then(<[_]>::first).map(|(_, _, index)| *index)
+        let left = alive.get(..kept).unwrap_or_default();
+        left.iter().find(|(digest, _)| self.has_rest(*digest)).map(|(_, index)| *index)
+    }
+
+    /// Whether the bits behind the second are set.
+    #[inline(always)]
+    fn has_rest(&self, digest: u64) -> bool {
+        let (value, step) = Scheme::Double.start_and_step(digest);
+        let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
+        let all = |from: u64| (from..u64::from(self.probe_count)).all(|number| self.is_set(nth(number)));
+        if self.probe_count < 5 {
+            return all(2);
+        }
+        (self.is_set(nth(2)) & self.is_set(nth(3)) & self.is_set(nth(4))) && all(5)
     }
 
     /// Brings the first bytes that a digest needs into the cache.

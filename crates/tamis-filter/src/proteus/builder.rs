@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::bits::BitString;
-use super::bloom::{BloomPlan, best_rate, insert_all};
+use super::bloom::{BloomPlan, Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
@@ -11,6 +11,7 @@ use super::model::{Model, whole_set};
 use super::prefix_set::{TrieSetBuilder, encode_integers};
 use super::sizes::integer_size;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
+use crate::hash::length_mark;
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, Upper};
 
@@ -287,33 +288,35 @@ impl ProteusBuilder {
     /// Puts the digests of all prefixes of a length into a Bloom filter.
     fn insert(&self, bytes: &mut [u8], plan: &BloomPlan, prefix: u32) {
         let digester = &self.digester;
+        let mut inserter = Inserter::new(bytes, plan);
         match &self.keys {
-            Keys::Words(fixed, words) if prefix == fixed.bit_count() => {
-                let length = usize::from(fixed.byte_count);
-                let digest = |word: &u64| {
-                    let key = word.to_be_bytes();
-                    digester.digest(key.get(..length).unwrap_or(&key))
-                };
-                insert_all(bytes, plan, words.iter().map(digest));
-            }
-            Keys::Words(_, words) => {
-                let shift = 64 - prefix;
-                let digest = |integer: u64| digester.word_prefix_digest(integer << shift, prefix);
-                insert_all(bytes, plan, Prefixes::new(words, prefix).map(digest));
+            Keys::Words(fixed, words) => {
+                let mark = if prefix == fixed.bit_count() { 0 } else { length_mark(prefix) };
+                let words = WordPrefixes { words, prefix, mark };
+                match prefix.div_ceil(8) {
+                    8 => words.insert::<8>(digester, &mut inserter),
+                    7 => words.insert::<7>(digester, &mut inserter),
+                    6 => words.insert::<6>(digester, &mut inserter),
+                    5 => words.insert::<5>(digester, &mut inserter),
+                    4 => words.insert::<4>(digester, &mut inserter),
+                    3 => words.insert::<3>(digester, &mut inserter),
+                    2 => words.insert::<2>(digester, &mut inserter),
+                    _ => words.insert::<1>(digester, &mut inserter),
+                }
             }
             Keys::Strings(keys, _) if prefix == WHOLE_KEYS => {
-                insert_all(bytes, plan, keys.iter().map(|key| digester.digest(key)));
+                keys.iter().for_each(|key| inserter.push(digester.digest(key)));
             }
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
-                let mut keys = keys.iter();
-                let digests = std::iter::from_fn(|| {
-                    keys.find(|key| buffers.is_new(key))?;
-                    Some(digester.whole_byte_prefix_digest(&buffers.current, prefix))
-                });
-                insert_all(bytes, plan, digests);
+                for key in keys.iter() {
+                    if buffers.is_new(key) {
+                        inserter.push(digester.whole_byte_prefix_digest(&buffers.current, prefix));
+                    }
+                }
             }
         }
+        inserter.finish();
     }
 
     /// The whole filter of a design.
@@ -443,6 +446,28 @@ impl Iterator for Prefixes<'_> {
         let found = words.by_ref().map(|word| word >> *shift).find(|prefix| Some(*prefix) != *before)?;
         *before = Some(found);
         Some(found)
+    }
+}
+
+/// The prefixes of one length of integers, on their way into a Bloom filter.
+struct WordPrefixes<'a> {
+    words: &'a [u64],
+    prefix: u32,
+    mark: u64,
+}
+
+impl WordPrefixes<'_> {
+    /// Pushes the digest of each distinct prefix; it takes `BYTES` bytes.
+    fn insert<const BYTES: usize>(&self, digester: &Digester, inserter: &mut Inserter<'_>) {
+        let mask = u64::MAX << (64 - self.prefix);
+        let mut before = None;
+        for word in self.words {
+            let head = word & mask;
+            if before != Some(head) {
+                before = Some(head);
+                inserter.push(digester.head_digest::<BYTES>(head) ^ self.mark);
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use tamis_bits::kernel;
 use super::design::{Design, Stage, WHOLE_KEYS};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::walk::{PointWalk, RangeWalk, View};
+use super::words::WordView;
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
 
@@ -67,15 +68,28 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.view().is_some_and(|view| kernel::run(PointWalk(view, probe)))
+        let Some(view) = self.view() else { return false };
+        if let Some(fixed) = view.parts.fixed
+            && let Some(word) = fixed.point(probe.key())
+            && (WordView { view, fixed }).is_beside_set(word, word)
+        {
+            probe.add_probes(1);
+            return false;
+        }
+        kernel::run(PointWalk(view, probe))
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         let Some(view) = self.view() else { return false };
-        if view.parts.fixed.is_none()
-            && let Some(point) = probe.point()
-        {
+        if let Some(fixed) = view.parts.fixed {
+            if let Some((lower, upper)) = fixed.bounds(probe.range())
+                && (WordView { view, fixed }).is_beside_set(lower, upper)
+            {
+                probe.add_probes(1);
+                return false;
+            }
+        } else if let Some(point) = probe.point() {
             return kernel::run(PointWalk(view, point));
         }
         kernel::run(RangeWalk(view, probe))

@@ -1,4 +1,4 @@
-//! One question to the parts of a filter.
+//! One question to the parts of a filter of strings; `words.rs` asks those of integers.
 //!
 //! Below a first and a last prefix of the first stage lie runs of longer prefixes, which are asked for one by one. How many there
 //! are is known before the first is asked: where they pass the cap the answer is `true`, and nothing is asked at all. The
@@ -10,18 +10,17 @@
 
 use tamis_bits::kernel;
 
-use super::bits::{BitString, advance, mask_last};
-use super::bloom::BloomView;
-use super::design::{SetForm, WHOLE_KEYS};
-use super::fixed::FixedKeys;
+use super::bits::{BitString, advance, mask_last, padded};
+use super::bloom::{self, BloomView};
+use super::design::WHOLE_KEYS;
 use super::layout::{BloomPart, FirstPart, Parts};
 use super::prefix_set::{Ends, SetView};
+use super::words::WordView;
 use crate::{Digester, Probe, RangeProbe};
 
 /// Runs of up to so many prefixes share their digests through the probe.
 const SHARED_RUN: u64 = 4;
-/// Prefixes that are asked for at once, so that their cache misses overlap; fewer at first, as a hit ends the run.
-const BATCH: usize = 16;
+/// Prefixes of a longer run that are asked for at first, before as many as a Bloom filter takes at once: a hit ends the run.
 const FIRST_BATCH: u64 = 4;
 /// Longest prefix that is put together without the heap.
 const STACK_BYTES: usize = 256;
@@ -79,9 +78,10 @@ impl<'a> View<'a> {
     /// Whether the key may be there.
     #[inline(always)]
     pub(super) fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        let Some(fixed) = self.parts.fixed else { return self.has_point(probe, BitString::key(probe.key())) };
-        let Some(word) = fixed.point(probe.key()) else { return false };
-        self.has_point(probe, BitString::key(&padded(word)))
+        match self.parts.fixed {
+            Some(fixed) => WordView { view: *self, fixed }.may_contain(probe),
+            None => self.has_point(probe, BitString::key(probe.key())),
+        }
     }
 
     #[inline(always)]
@@ -90,13 +90,7 @@ impl<'a> View<'a> {
             FirstPart::None => true,
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                let view = SetView::new(part, self.payload);
-                if part.form == SetForm::Trie {
-                    view.string_ends(&string, &string).has_first
-                } else {
-                    let prefix = string.bits(0, part.depth);
-                    view.integer_ends(prefix, prefix).has_first
-                }
+                SetView::new(part, self.payload).string_ends(&string, &string).has_first
             }
             FirstPart::Bloom(part) => {
                 probe.add_probes(1);
@@ -113,34 +107,21 @@ impl<'a> View<'a> {
 
     #[inline(always)]
     fn point_digest(&self, part: &BloomPart, probe: &Probe<'_>) -> u64 {
-        if self.holds_keys(part) {
+        if part.prefix == WHOLE_KEYS {
             probe.digest(self.seed)
         } else {
             probe.prefix_digest(self.seed, part.prefix)
         }
     }
 
-    /// Whether a Bloom filter has the digests of whole keys.
-    #[inline(always)]
-    fn holds_keys(&self, part: &BloomPart) -> bool {
-        part.prefix == WHOLE_KEYS || self.parts.fixed.is_some_and(|fixed| fixed.bit_count() == part.prefix)
-    }
-
     /// Whether some key may lie in a range of more than one string.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        let range = probe.range();
-        let Some(fixed) = self.parts.fixed else {
-            return !range.is_empty() && self.is_met(probe, BitString::lower(range), BitString::upper(range));
-        };
-        let Some((lower, upper)) = fixed.bounds(range) else { return false };
-        let (low, high) = (padded(lower), padded(upper));
-        if lower == upper
-            && let Some(point) = probe.point()
-        {
-            return self.may_contain(point);
+        if let Some(fixed) = self.parts.fixed {
+            return WordView { view: *self, fixed }.may_contain_range(probe);
         }
-        self.is_met(probe, BitString::key(&low), BitString::key(&high))
+        let range = probe.range();
+        !range.is_empty() && self.is_met(probe, BitString::lower(range), BitString::upper(range))
     }
 
     #[inline(always)]
@@ -157,12 +138,7 @@ impl<'a> View<'a> {
             }
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                let view = SetView::new(part, self.payload);
-                let ends = if part.form == SetForm::Trie {
-                    view.string_ends(&lower, &upper)
-                } else {
-                    view.integer_ends(lower.bits(0, part.depth), upper.bits(0, part.depth))
-                };
+                let ends = SetView::new(part, self.payload).string_ends(&lower, &upper);
                 ends.has_between
                     || ((ends.has_first || ends.has_last)
                         && self.is_met_below(probe, part.depth, ends, (lower, upper)))
@@ -233,11 +209,6 @@ impl<'a> View<'a> {
         }
         let first = run.start.bits(0, run.bits).checked_shl(bits - run.bits).unwrap_or(0);
         let shift = 64 - bits;
-        if self.holds_keys(part)
-            && let Some(fixed) = self.parts.fixed
-        {
-            return self.any_key_digests(probe, fixed, (first << shift, run.count), &mut is_met);
-        }
         if run.count <= SHARED_RUN {
             let digest =
                 |index| probe.word_prefix_digest(self.seed, first.wrapping_add(index) << shift, bits);
@@ -247,31 +218,6 @@ impl<'a> View<'a> {
         with_digester(probe, self.seed, |digester| {
             let digest = |index| digester.word_prefix_digest(first.wrapping_add(index) << shift, bits);
             in_batches(run.count, digest, &mut is_met)
-        })
-    }
-
-    /// Digests of whole integers.
-    #[inline(always)]
-    fn any_key_digests(
-        &self,
-        probe: &RangeProbe<'_>,
-        fixed: FixedKeys,
-        (first, count): (u64, u64),
-        is_met: &mut impl FnMut(&[u64]) -> bool,
-    ) -> bool {
-        let length = usize::from(fixed.byte_count);
-        let shift = 64 - fixed.bit_count();
-        probe.add_digests(count as u32);
-        with_digester(probe, self.seed, |digester| {
-            let digest = |index: u64| {
-                let key = first.wrapping_add(index << shift).to_be_bytes();
-                // Of a known length the digest is a few steps.
-                if length == 8 {
-                    return digester.digest(&key);
-                }
-                digester.digest(key.get(..length).unwrap_or(&key))
-            };
-            in_batches(count, digest, is_met)
         })
     }
 
@@ -380,12 +326,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// A word as a string that is long enough to be read from without a look at its end.
-#[inline(always)]
-fn padded(word: u64) -> [u8; 16] {
-    (u128::from(word) << 64).to_be_bytes()
-}
-
 /// Calls with so many digests, the first few, then more at once, until one call says yes.
 #[inline(always)]
 fn in_batches(
@@ -393,7 +333,7 @@ fn in_batches(
     mut digest: impl FnMut(u64) -> u64,
     is_met: &mut impl FnMut(&[u64]) -> bool,
 ) -> bool {
-    let mut batch = [0; BATCH];
+    let mut batch = [0; bloom::BATCH];
     let (mut done, mut length) = (0, FIRST_BATCH);
     while done < count {
         let slots = batch.get_mut(..(count - done).min(length) as usize).unwrap_or_default();
@@ -404,14 +344,14 @@ fn in_batches(
             return true;
         }
         done += slots.len() as u64;
-        length = BATCH as u64;
+        length = bloom::BATCH as u64;
     }
     false
 }
 
 /// Calls with the digester of a seed: the query's own, or one that is made for it.
 #[inline(always)]
-fn with_digester<T>(probe: &RangeProbe<'_>, seed: u64, call: impl FnOnce(&Digester) -> T) -> T {
+pub(super) fn with_digester<T>(probe: &RangeProbe<'_>, seed: u64, call: impl FnOnce(&Digester) -> T) -> T {
     if seed == probe.digester().seed() { call(probe.digester()) } else { call(&Digester::new(seed)) }
 }
 
