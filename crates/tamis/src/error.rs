@@ -27,6 +27,15 @@ pub struct Corruption {
     pub got: String,
 }
 
+/// Which program reads a file whose format this one does not.
+fn program_for(found: u32, known: u32) -> &'static str {
+    if found < known {
+        "a program from before the first release wrote it: export the store with that one and load it anew"
+    } else {
+        "open it with a newer program"
+    }
+}
+
 /// Why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -67,8 +76,8 @@ pub enum Error {
         /// The kind's byte.
         kind: u8,
     },
-    /// A file's format is newer than this program.
-    #[error("{}: format version {found} is not known (newest known: {known}); open it with a newer program", file.display())]
+    /// A file's format is newer than this program, or older than any that it reads.
+    #[error("{}: format version {found} is not known (newest known: {known}); {}", file.display(), program_for(*found, *known))]
     UnknownFormat {
         /// The file.
         file: PathBuf,

@@ -41,6 +41,11 @@ pub(super) struct Evidence {
     pub(super) next_number: u64,
 }
 
+/// Whether a file is whole, and of another program's format.
+pub(super) fn is_foreign(error: &Error) -> bool {
+    matches!(error, Error::UnknownFormat { .. })
+}
+
 impl Evidence {
     pub(super) fn gather(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
         let prefix = read_longest(&**vfs, folder)?;
@@ -83,6 +88,12 @@ impl Evidence {
         let versions = self.prefix.state.keyspaces.values();
         let mut tables = versions.flat_map(|version| version.tables());
         tables.find(|table| table.number() == number).map_or(0, |table| table.summary().smallest_sequence)
+    }
+
+    /// That a whole file is of another program's format, where one is: it is not damaged, and another program reads all of it.
+    pub(super) fn foreign_format(&self) -> Option<Error> {
+        let mut errors = self.prefix.faults.iter().chain(self.unreadable.values());
+        errors.find(|error| is_foreign(error)).cloned()
     }
 
     /// The id that most tables name, or that of the log; the seed is lost, which costs filters a second hash.

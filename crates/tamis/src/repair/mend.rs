@@ -8,7 +8,7 @@ use std::{
 use super::{
     Repair, RepairReport,
     choice::{self, Left},
-    evidence::Evidence,
+    evidence::{Evidence, is_foreign},
     report::LostRange,
 };
 use crate::{
@@ -66,6 +66,9 @@ impl<'a> Mender<'a> {
         let (_, faults) = salvage(&log, &mut |entry, _| {
             keyspaces.insert(u64::from(entry.keyspace));
         });
+        if let Some(error) = faults.iter().find(|error| is_foreign(error)) {
+            return Err(error.clone());
+        }
         for error in &faults {
             self.note_fault(FileName::Log(0), error);
             self.note_loss(None, (Vec::new(), None), true, format!("{DAMAGED_LOG}: {error}"));

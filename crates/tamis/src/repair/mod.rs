@@ -10,6 +10,7 @@
 //! 5. All files that the new state does not need get a name in the folder `lost`; then the new manifest and `CURRENT` are
 //!    written; then their old names go. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
 //!
+//! A file of another program's format is not damaged: the repair refuses, and nothing is touched.
 //! A store in which nothing is wrong is left as it is. Cost: every file is read once; in case 2 all tables are written anew,
 //! unless no two of them overlap.
 
@@ -85,6 +86,9 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     check_is_ours(&**vfs, folder)?;
     let _lock = take_lock(&**vfs, folder, false)?;
     let evidence = Evidence::gather(vfs, folder, runtime)?;
+    if let Some(error) = evidence.foreign_format() {
+        return Err(error);
+    }
     let repair = Repair {
         vfs: Arc::clone(vfs),
         folder: folder.to_path_buf(),

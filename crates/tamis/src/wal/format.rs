@@ -9,7 +9,7 @@ use crate::{
 
 /// The first bytes of a segment: "TMwl".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
-/// The newest version that this program reads, and the one that it writes.
+/// The version that this program reads and writes.
 const VERSION: u32 = 2;
 /// Bytes of the header, in every version.
 pub(crate) const HEADER_BYTES: u64 = 64;
@@ -47,7 +47,7 @@ impl SegmentHeader {
     /// The header at the front of `bytes`; `None` where it is torn or damaged, which the reader tells apart.
     ///
     /// # Errors
-    /// A whole header that does not belong here: of a newer version, another database, or another number.
+    /// A whole header that does not belong here: of another version, another database, or another number.
     pub(crate) fn decode(bytes: &[u8], file: &Path, database_id: u64, number: u64) -> Result<Option<Self>> {
         let mut decoder = Decoder::new(bytes);
         let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
@@ -102,8 +102,9 @@ pub(crate) fn database_id_of(segment: &[u8]) -> Option<u64> {
     let mut source = Decoder::new(segment);
     let (covered, sum) = (source.take(HEADER_BYTES as usize - 8)?, source.take_u64()?);
     let mut fields = Decoder::new(covered);
-    let (magic, version, id) = (fields.take_u32()?, fields.take_u32()?, fields.take_u64()?);
-    (magic == MAGIC && version == VERSION && sum == checksum(0, covered)).then_some(id)
+    // The id stands at the same place in every version.
+    let (magic, _version, id) = (fields.take_u32()?, fields.take_u32()?, fields.take_u64()?);
+    (magic == MAGIC && sum == checksum(0, covered)).then_some(id)
 }
 
 /// The seed of the record checksums of a segment: a record of another segment or database is none of this one.

@@ -158,7 +158,7 @@ type OnEntry<'a> = &'a mut dyn FnMut(BatchEntry<'_>, u64) -> Result<()>;
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage, with file and offset; [`Error::MissingFile`] for a gap in the chain;
-/// [`Error::UnknownFormat`] and [`Error::UnknownEntryKind`] for a newer program's log; those of `on_entry`.
+/// [`Error::UnknownFormat`] and [`Error::UnknownEntryKind`] for another program's log; those of `on_entry`.
 pub(crate) fn replay(files: &LogFiles, on_entry: OnEntry<'_>) -> Result<ReplayReport> {
     Replay { files, report: ReplayReport::default(), faults: None }.run(on_entry).map(|(report, _)| report)
 }

@@ -141,7 +141,9 @@ impl Log {
             return Ok(bytes);
         }
         if let Err(error) = self.write_waiting() {
-            self.waiting.truncate(kept);
+            // Those that waited before it may have been moved to a new segment, where frames are shorter; its own was not marked then, and
+            // is as long as it was.
+            self.waiting.truncate(self.waiting.len() - bytes as usize);
             return Err(error);
         }
         if durability == Durability::Synced {

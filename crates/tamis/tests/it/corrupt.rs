@@ -611,11 +611,11 @@ fn foreign_files_are_reported_and_left_alone() {
     assert_eq!(files_of(&others).len(), 1, "nothing was made in a folder of others");
 }
 
-/// A right checksum over a greater version: the file of a newer program, not damage.
-#[test]
-fn newer_formats_are_told_from_damage() {
-    let sample = sample(true);
-    for (name, bytes) in &sample.files {
+/// Every file in turn with a right checksum over another version: the file of another program, not damage.
+fn check_formats(sample: &Sample, is_older: bool) {
+    // Of the others there is no older version.
+    let is_concerned = |name: &str| !is_older || name.ends_with(".manifest") || name.ends_with(".log");
+    for (name, bytes) in sample.files.iter().filter(|(name, _)| is_concerned(name)) {
         // Where the version and the checksum stand, and what seeds it.
         let length = bytes.len();
         let (version, checksum, covered, seed) = match name.rsplit_once('.') {
@@ -623,12 +623,13 @@ fn newer_formats_are_told_from_damage() {
             Some((_, "log")) => (4, 56, 0..56, 0),
             _ => (length - 56, length - 8, length - 64..length - 8, length as u64 - 64),
         };
-        let _context = Context(format!("{name} of a newer program"));
+        let _context = Context(format!("{name} of another program"));
         let mut files = sample.files.clone();
         let changed = files.get_mut(name).unwrap();
         // Tables have a version of their own for those that were built outside of a store.
         let known = if name == "CURRENT" || name.ends_with(".filter") { 1 } else { 2 };
-        changed[version] = known + 1;
+        let found = if is_older { 1 } else { known + 1 };
+        changed[version] = found;
         let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&changed[covered], seed);
         changed[checksum..checksum + 8].copy_from_slice(&sum.to_le_bytes());
         if name.ends_with(".filter") {
@@ -645,10 +646,26 @@ fn newer_formats_are_told_from_damage() {
                 reads.filter_map(tamis::Result::err).next().expect("a newer file is refused")
             }
         };
-        let is_right = matches!(&error, Error::UnknownFormat { file, found, known: newest }
-            if file.ends_with(name) && (*found, *newest) == (u32::from(known) + 1, u32::from(known)));
+        let is_right = matches!(&error, Error::UnknownFormat { file, found: seen, known: newest }
+            if file.ends_with(name) && (*seen, *newest) == (u32::from(found), u32::from(known)));
         assert!(is_right, "{error:?}");
+        let advice = if is_older { "before the first release" } else { "newer program" };
+        assert!(error.to_string().contains(advice), "{error}");
+        // It is not damage: nothing is repaired away.
+        let memory = folder_of(&files);
+        let refused = Db::repair_on(Arc::new(memory.clone()), FOLDER, &Runtime::deterministic(9));
+        assert!(matches!(refused, Err(Error::UnknownFormat { .. })), "{refused:?}");
     }
+}
+
+#[test]
+fn newer_formats_are_told_from_damage() {
+    check_formats(&sample(true), false);
+}
+
+#[test]
+fn older_formats_are_told_from_damage() {
+    check_formats(&sample(true), true);
 }
 
 fn read_all_of(db: &Db, keyspace: &str) -> tamis::Result<()> {

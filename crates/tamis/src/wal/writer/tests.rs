@@ -142,6 +142,28 @@ fn after_a_full_disk_the_log_goes_on_in_a_new_segment_and_keeps_deferred_records
     }
 }
 
+/// Deferred frames get shorter when they are moved to a segment of which nothing is synced.
+#[test]
+fn a_record_that_fails_in_a_new_segment_leaves_nothing_of_itself_behind_deferred_ones() {
+    for deferred_count in 1..4 {
+        let (inner, vfs, mut log) = fault_log();
+        append(&mut log, 1, Durability::Synced).unwrap();
+        for id in 0..deferred_count {
+            append(&mut log, 2 + id, Durability::Deferred).unwrap();
+        }
+        let failing = |nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Append]).nth(nth);
+        vfs.add_rule(failing(1));
+        append(&mut log, 10, Durability::Buffered).unwrap_err();
+        // The header of the new segment passes, what stands behind it does not.
+        vfs.add_rule(failing(2));
+        append(&mut log, 11, Durability::Buffered).unwrap_err();
+        append(&mut log, 12, Durability::Buffered).unwrap();
+        append(&mut log, 13, Durability::Synced).unwrap();
+        let expected: Vec<u64> = [1].into_iter().chain(2..2 + deferred_count).chain([12, 13]).collect();
+        assert_eq!(found(&inner), expected);
+    }
+}
+
 #[test]
 fn a_segment_whose_first_append_fails_is_not_left() {
     let (inner, vfs, mut log) = fault_log();
