@@ -42,7 +42,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// A key that is hashed anew for every filter: for measuring what sharing saves, and for nothing else.
+    /// A key that is hashed anew for every filter that is asked: for measuring what sharing saves, and for nothing else.
     pub const fn unshared(key: &'a [u8], digester: &'a Digester) -> Self {
         let mut probe = Self::new(key, digester);
         probe.is_unshared = true;
@@ -58,6 +58,17 @@ impl<'a> Probe<'a> {
     /// The digest of the key under a filter's seed; computed once for the seed of the database.
     #[inline]
     pub fn digest(&self, seed: u64) -> u64 {
+        let digest = self.digest_ahead(seed);
+        if self.is_unshared {
+            self.has_digest.set(false);
+        }
+        digest
+    }
+
+    /// The same, before filters are asked: to bring near what they will read. Without sharing the first of them takes it over, so that
+    /// as many digests are computed as filters are asked.
+    #[inline]
+    pub fn digest_ahead(&self, seed: u64) -> u64 {
         if seed != self.digester.seed() {
             return self.foreign_digest(seed);
         }
@@ -67,7 +78,7 @@ impl<'a> Probe<'a> {
         self.add_digests(1);
         let digest = self.digester.digest(self.key);
         self.digest.set(digest);
-        self.has_digest.set(!self.is_unshared);
+        self.has_digest.set(true);
         digest
     }
 

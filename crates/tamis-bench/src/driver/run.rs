@@ -127,13 +127,14 @@ pub fn drive(
             .collect();
         // Of the [`WAITS`]: behind the first all are ready, behind the second all work.
         barrier.wait();
+        let second = Start { barrier: &barrier, waits_left: WAITS - 1 };
         let (before, process_before) = (store.counters(), Process::now());
         let start = clock.now();
-        barrier.wait();
+        drop(second);
         let mut outcome = Ok(());
         let mut running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
-        while *running > 0 {
-            running = shared.ended.wait_timeout(running, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        // The first look comes at once: an interruption counts even where all is done soon.
+        loop {
             let share = shared.done.load(Ordering::Relaxed) as f64 / total as f64;
             let is_late = drive.time_max.is_some_and(|time_max| clock.now() - start > time_max);
             let progress = context.progress(share);
@@ -141,6 +142,10 @@ pub fn drive(
                 shared.is_stopped.store(true, Ordering::Relaxed);
             }
             outcome = outcome.and(progress);
+            if *running == 0 {
+                break;
+            }
+            running = shared.ended.wait_timeout(running, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(running);
         let process = Process::now().since(process_before);

@@ -32,6 +32,15 @@ fn without_sharing_each_filter_hashes() {
         assert_eq!(probe.digest(1), digester.digest(b"key"));
     }
     assert_eq!(probe.digest_count(), 10);
+    // What is brought near ahead costs no digest more, for however many filters.
+    let probe = Probe::unshared(b"key", &digester);
+    for _ in 0..5 {
+        assert_eq!(probe.digest_ahead(1), digester.digest(b"key"));
+    }
+    for _ in 0..5 {
+        assert_eq!(probe.digest(1), digester.digest(b"key"));
+    }
+    assert_eq!(probe.digest_count(), 5);
 }
 
 #[test]

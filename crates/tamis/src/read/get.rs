@@ -81,9 +81,7 @@ impl Engine {
                 check_key(probe.key())?;
                 found.push(get_in_memory(&view, probe.key(), sequence));
             }
-            // Without sharing each prefetch would hash once more: what is measured then would be more than sharing saves.
-            let is_shared = self.shares_digests.load(Ordering::Relaxed);
-            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| is_shared && found.is_none();
+            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| found.is_none();
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
                 self.prefetch(&view, probe)?;
             }
@@ -141,8 +139,7 @@ impl Engine {
                 *slot = Some((level, table, table.slot().get()));
                 count += 1;
             }
-            // Without sharing each of these looks would cost a digest.
-            if count > 1 && self.shares_digests.load(Ordering::Relaxed) {
+            if count > 1 {
                 for (_, _, open) in next.iter().flatten() {
                     open.iter().for_each(|reader| reader.prefetch(probe));
                 }

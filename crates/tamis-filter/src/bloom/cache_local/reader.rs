@@ -92,7 +92,7 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
 
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
-        line::prefetch_line(self.lines(), self.line_count, probe.digest(self.envelope.seed));
+        line::prefetch_line(self.lines(), self.line_count, probe.digest_ahead(self.envelope.seed));
     }
 
     fn key_count(&self) -> u64 {
