@@ -175,7 +175,11 @@ impl ProteusBuilder {
         // Lengths beyond those of the keys say no more than the keys do.
         let longest = self.keys.bit_count();
         let depth = given.depth.min(longest);
-        let prefix = if given.prefix == WHOLE_KEYS { WHOLE_KEYS } else { given.prefix.min(longest) };
+        // The second filter of a pair is asked for what lies below a prefix: it has prefixes, too.
+        let is_whole = given.prefix == WHOLE_KEYS
+            && matches!(self.keys, Keys::Strings(..))
+            && self.family != Family::TwoPrefixBloom;
+        let prefix = if is_whole { WHOLE_KEYS } else { given.prefix.min(longest) };
         let first = match (self.family, depth) {
             (_, 0) => Stage::None,
             (Family::TwoPrefixBloom, _) => Stage::Bloom { depth, share: given.share },

@@ -224,7 +224,9 @@ impl Parts {
         let bloom = if fields.prefix == 0 { None } else { Some(fields.bloom(BLOCK_BYTES)?) };
         let first = match (fields.first, SetForm::from_number(fields.first)) {
             (0, _) if fields.first_bytes == 0 => FirstPart::None,
-            (FIRST_BLOOM, _) if family == Family::TwoPrefixBloom && bloom.is_some() => {
+            (FIRST_BLOOM, _)
+                if family == Family::TwoPrefixBloom && bloom.is_some() && fields.prefix != WHOLE_KEYS =>
+            {
                 FirstPart::Bloom(fields.first_bloom(start)?)
             }
             (_, Some(form)) if family == Family::Proteus => {

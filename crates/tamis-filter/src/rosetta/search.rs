@@ -3,12 +3,12 @@
 //! The cost is cheap to compute but has many valleys. The search begins with every single level, with ladders (equal small
 //! shares for some depths right above the deepest level, the shape that the theory of large ranges gives) and with pairs of
 //! levels, and climbs down from the best of each: it puts in one more level where that pays, moves bits between levels and levels between
-//! depths, in steps that become smaller. Of what it finds near the least cost, the design with the fewest levels is taken.
+//! depths, in steps that become smaller. Of what it finds near the least cost, the design with the fewest levels and lines is taken.
 
 use super::LEVELS_MAX;
 use super::keys::PrefixCounts;
 use super::layout::Spread;
-use super::model::{BITS_MIN, Model, Share, Unseen};
+use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
 use super::sample::Case;
 use super::strategy::Prices;
 
@@ -18,8 +18,8 @@ const GAIN: f64 = 0.9995;
 /// A further level must lower the cost to this share.
 const LEVEL_GAIN: f64 = 0.998;
 
-/// Costs up to this multiple of the least are near it. A level that saves less is left out: each one takes a pass over the
-/// keys at the build, and the search knows the cost of a query no better.
+/// Costs up to this multiple of the least are near it. What saves less is left out: the search knows the cost of a query no better, and each
+/// level takes a pass over the keys at the build, each line a read whatever it was priced.
 const NEAR: f64 = 1.02;
 
 /// Parts of the bits that the upper level of a pair gets.
@@ -90,12 +90,21 @@ pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32
 }
 
 impl Problem<'_> {
-    /// What a design is expected to cost.
-    pub(super) fn cost(&self, shares: &[Share]) -> f64 {
+    fn expected(&self, shares: &[Share]) -> Expected {
         let mut model = Model::new(shares, self.counts, self.key_bits, self.unseen, self.prices.probe_cap);
         // Points are served by a level of their own, so that one digest is all they cost.
         model.needs_full = true;
-        model.expected(&self.cases).cost(&self.prices)
+        model.expected(&self.cases)
+    }
+
+    /// What a design is expected to cost.
+    pub(super) fn cost(&self, shares: &[Share]) -> f64 {
+        self.expected(shares).cost(&self.prices)
+    }
+
+    /// Passes at the build and lines of a query.
+    fn effort(&self, shares: &[Share]) -> f64 {
+        shares.len() as f64 + self.expected(shares).lines
     }
 
     fn found(&self, shares: Vec<Share>) -> Found {
@@ -110,7 +119,7 @@ impl Problem<'_> {
         Share { depth, is_full, spread: Spread::Everywhere, bits }
     }
 
-    /// Of the designs that cost nearly the least that is found the one with the fewest levels.
+    /// Of the designs that cost nearly the least that is found the one with the least effort.
     pub(super) fn solve(&self) -> Vec<Share> {
         let mut designs: Vec<Found> =
             self.starts().into_iter().flat_map(|start| self.descend(start)).collect();
@@ -119,11 +128,9 @@ impl Problem<'_> {
         }
         let least = designs.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
         let near = designs.into_iter().filter(|found| found.cost <= least * NEAR);
-        let order = |left: &Found, right: &Found| {
-            let levels = left.shares.len().cmp(&right.shares.len());
-            levels.then(left.cost.total_cmp(&right.cost))
-        };
-        near.min_by(order).map(|found| found.shares).unwrap_or_default()
+        let with_effort = near.map(|found| (self.effort(&found.shares), found.shares));
+        let easiest = with_effort.min_by(|(left, _), (right, _)| left.total_cmp(right));
+        easiest.map(|(_, shares)| shares).unwrap_or_default()
     }
 
     /// The best single levels, ladders, and pairs of levels.

@@ -16,12 +16,22 @@ fn key(number: u32) -> Vec<u8> {
     format!("key {number:04}{}", "x".repeat(number as usize % 7)).into_bytes()
 }
 
-fn written(spec: &FilterSpec) -> Vec<u8> {
+fn keys() -> Vec<Vec<u8>> {
+    (0..KEY_COUNT).map(key).collect()
+}
+
+/// Keys whose trie has a few nodes with all 256 labels.
+fn wide_keys() -> Vec<Vec<u8>> {
+    let below = |first: u8| (0..=255).flat_map(move |second| [[first, second, 1], [first, second, 200]]);
+    [0, 70, 140, 210].into_iter().flat_map(below).map(|key| key.to_vec()).collect()
+}
+
+fn written(spec: &FilterSpec, keys: &[Vec<u8>], bits_per_key: f64) -> Vec<u8> {
     let mut builder = spec.builder(SEED).unwrap();
-    for number in 0..KEY_COUNT {
-        builder.add(&key(number)).unwrap();
+    for key in keys {
+        builder.add(key).unwrap();
     }
-    builder.finish(Budget::bits_per_key(24.0).unwrap(), Samples::NONE).unwrap()
+    builder.finish(Budget::bits_per_key(bits_per_key).unwrap(), Samples::NONE).unwrap()
 }
 
 /// Compares with the frozen bytes of a name, and gives those.
@@ -59,12 +69,12 @@ fn specs() -> Vec<(String, FilterSpec)> {
 }
 
 /// Opens the bytes of a filter of the keys, and asks it.
-fn check(name: &str, bytes: Vec<u8>) {
+fn check(name: &str, bytes: Vec<u8>, keys: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
     let filter = AnyFilter::open(bytes).unwrap();
     filter.verify().unwrap();
-    for number in 0..KEY_COUNT {
-        assert!(filter.may_contain(&Probe::new(&key(number), &digester)), "{name} {number}");
+    for key in keys {
+        assert!(filter.may_contain(&Probe::new(key, &digester)), "{name} {key:?}");
     }
     let strangers = (0..STRANGER_COUNT)
         .filter(|number| filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester)));
@@ -74,7 +84,19 @@ fn check(name: &str, bytes: Vec<u8>) {
 #[test]
 fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
     for (name, spec) in specs() {
-        check(&name, frozen(&format!("filter-{name}"), &written(&spec)));
+        let written = written(&spec, &keys(), 24.0);
+        check(&name, frozen(&format!("filter-{name}"), &written), &keys());
+    }
+}
+
+/// Dense nodes with children behind all words of their labels; units in which keys set one bit or two.
+#[test]
+fn wide_nodes_and_parts_of_bits_equal_the_frozen_bytes_and_those_answer() {
+    let surf = FilterSpec::new(Family::SurfReal).with("bits", "8");
+    let elastic = FilterSpec::new(Family::Elastic).with("units", "3");
+    for (name, spec, bits_per_key) in [("surf-wide", surf, 32.0), ("elastic-parts", elastic, 6.0)] {
+        let written = written(&spec, &wide_keys(), bits_per_key);
+        check(name, frozen(&format!("filter-{name}"), &written), &wide_keys());
     }
 }
 
@@ -82,7 +104,7 @@ fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
 fn older_designs_open_and_answer() {
     for name in OLDER_DESIGNS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name);
-        check(name, std::fs::read(path).unwrap());
+        check(name, std::fs::read(path).unwrap(), &keys());
     }
 }
 

@@ -23,7 +23,7 @@ pub struct TableUnits {
 }
 
 impl TableUnits {
-    /// False reads to be expected with so many units.
+    /// False reads to be expected with so many units: their rates multiply, nearly where keys set parts of bits in them.
     pub fn false_reads(&self, loaded_count: u32) -> f64 {
         self.hotness * self.unit_fpr.powi(loaded_count.min(self.unit_count).cast_signed())
     }
