@@ -41,9 +41,9 @@ pub(super) struct Evidence {
     pub(super) next_number: u64,
 }
 
-/// Whether a file is whole, and of another program's format.
-pub(super) fn is_foreign(error: &Error) -> bool {
-    matches!(error, Error::UnknownFormat { .. })
+/// That a whole file is of another program's format, where one of the errors says so: it is not damaged, and another program reads all of it.
+pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) -> Option<Error> {
+    errors.into_iter().find(|error| matches!(error, Error::UnknownFormat { .. })).cloned()
 }
 
 impl Evidence {
@@ -90,10 +90,9 @@ impl Evidence {
         tables.find(|table| table.number() == number).map_or(0, |table| table.summary().smallest_sequence)
     }
 
-    /// That a whole file is of another program's format, where one is: it is not damaged, and another program reads all of it.
+    /// See [`foreign_format`]: of the manifest and the tables.
     pub(super) fn foreign_format(&self) -> Option<Error> {
-        let mut errors = self.prefix.faults.iter().chain(self.unreadable.values());
-        errors.find(|error| is_foreign(error)).cloned()
+        foreign_format(self.prefix.faults.iter().chain(self.unreadable.values()))
     }
 
     /// The id that most tables name, or that of the log; the seed is lost, which costs filters a second hash.

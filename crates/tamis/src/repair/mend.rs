@@ -8,7 +8,7 @@ use std::{
 use super::{
     Repair, RepairReport,
     choice::{self, Left},
-    evidence::{Evidence, is_foreign},
+    evidence::{Evidence, foreign_format},
     report::LostRange,
 };
 use crate::{
@@ -66,8 +66,8 @@ impl<'a> Mender<'a> {
         let (_, faults) = salvage(&log, &mut |entry, _| {
             keyspaces.insert(u64::from(entry.keyspace));
         });
-        if let Some(error) = faults.iter().find(|error| is_foreign(error)) {
-            return Err(error.clone());
+        if let Some(error) = foreign_format(&faults) {
+            return Err(error);
         }
         for error in &faults {
             self.note_fault(FileName::Log(0), error);

@@ -3,7 +3,7 @@
 //! All four hold the same keys with values of 8 bytes; searches are for stored keys in random order, lower bounds for absent ones.
 //! The size of the map is that of its keys and values alone: it does not tell its own.
 
-use std::{collections::BTreeMap, hint::black_box, sync::Arc};
+use std::{collections::BTreeMap, hint::black_box, ops::Bound, sync::Arc};
 
 use blart::{TreeMap, visitor::TreeStatsCollector};
 use fst::{IntoStreamer as _, Streamer as _};
@@ -153,6 +153,11 @@ impl Index for TrieIndex<AlignedBytes> {
     }
 }
 
+/// All keys from one on.
+fn from(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Included(key), Bound::Unbounded)
+}
+
 impl Index for fst::Map<Vec<u8>> {
     fn has(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
@@ -181,9 +186,7 @@ impl Index for TreeMap<Vec<u8>, u64> {
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<u64> {
-        self.range::<[u8], _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
-            .next()
-            .map(|(_, value)| *value)
+        self.range::<[u8], _>(from(key)).next().map(|(_, value)| *value)
     }
 
     fn sum(&self) -> u64 {
@@ -202,9 +205,7 @@ impl Index for BTreeMap<Vec<u8>, u64> {
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<u64> {
-        self.range::<[u8], _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded))
-            .next()
-            .map(|(_, value)| *value)
+        self.range::<[u8], _>(from(key)).next().map(|(_, value)| *value)
     }
 
     fn sum(&self) -> u64 {
