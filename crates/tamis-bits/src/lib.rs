@@ -7,6 +7,7 @@
 mod aligned;
 mod bits;
 pub mod elias_fano;
+mod held;
 pub mod kernel;
 mod key_head;
 pub mod line;
@@ -17,6 +18,7 @@ pub mod rank;
 pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};
 pub use elias_fano::{EliasFano, EliasFanoShape};
+pub use held::HeldBytes;
 pub use key_head::key_head;
 pub use packed::PackedInts;
 pub use prefetch::prefetch;

@@ -249,6 +249,11 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     }
 
     #[inline(never)]
+    fn others_prefetch(&self, probe: &Probe<'_>) {
+        each!(self, filter => filter.prefetch(probe));
+    }
+
+    #[inline(never)]
     fn others_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         each!(self, filter => filter.may_contain_range(probe))
     }
@@ -279,7 +284,10 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
-        each!(self, filter => filter.prefetch(probe))
+        match self {
+            Self::CacheLocal(filter) => filter.prefetch(probe),
+            other => other.others_prefetch(probe),
+        }
     }
 
     fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

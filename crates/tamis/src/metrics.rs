@@ -45,16 +45,23 @@ impl Counter {
     }
 }
 
-/// What filters were asked on one level, by point reads and by scans.
+/// What filters were asked on one level, by point reads and by scans. Each answer to a point read is counted once: an addition
+/// that other threads must see costs more than the question.
 #[derive(Debug, Default)]
 pub(crate) struct FilterCounters {
-    pub(crate) asked: Counter,
+    pub(crate) admitted: Counter,
     pub(crate) denied: Counter,
     pub(crate) useful: Counter,
     pub(crate) range_asked: Counter,
     pub(crate) range_denied: Counter,
     pub(crate) range_useful: Counter,
     pub(crate) range_useless: Counter,
+}
+
+impl FilterCounters {
+    fn asked(&self) -> u64 {
+        self.admitted.get() + self.denied.get()
+    }
 }
 
 /// Counters of a database since it was opened.
@@ -229,10 +236,10 @@ impl Statistics {
 impl Metrics {
     /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let deepest = self.filters.iter().rposition(|level| level.asked.get() + level.range_asked.get() > 0);
+        let deepest = self.filters.iter().rposition(|level| level.asked() + level.range_asked.get() > 0);
         let deepest = deepest.map_or(0, |level| level + 1);
         let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
-            asked: level.asked.get(),
+            asked: level.asked(),
             denied: level.denied.get(),
             useful: level.useful.get(),
             range_asked: level.range_asked.get(),

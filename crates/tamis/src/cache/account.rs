@@ -158,6 +158,7 @@ pub(crate) enum KeptRef<'a, T> {
 impl<T> Deref for KeptRef<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         match self {
             Self::Fixed(value) => value,
@@ -183,6 +184,15 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
     /// A part of a value, of so many bytes, not loaded yet.
     pub(crate) fn shared(account: &Arc<Account>, file: &Arc<Path>, share: Share, bytes: u64) -> Self {
         Self::Counted(Counted::new(account, file, bytes, Some(share)))
+    }
+
+    /// The value where it always stays.
+    #[inline]
+    pub(crate) const fn as_fixed(&self) -> Option<&T> {
+        match self {
+            Self::Fixed(value) => Some(value),
+            Self::Counted(_) => None,
+        }
     }
 
     /// Whether the value is in memory.

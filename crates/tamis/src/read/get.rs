@@ -170,11 +170,11 @@ impl Engine {
         let counters = self.metrics.filters.get(level);
         let is_asked = reader.has_filter();
         if is_asked {
-            counters.inspect(|level| level.asked.add(1));
             if !reader.may_contain(probe) {
                 counters.inspect(|level| level.denied.add(1));
                 return Ok(None);
             }
+            counters.inspect(|level| level.admitted.add(1));
         }
         let found = reader.get(probe.key(), sequence, cost)?;
         match &found {

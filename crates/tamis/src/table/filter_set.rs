@@ -71,6 +71,15 @@ impl KeptFilter {
         }
     }
 
+    /// The filter of a mapped file, which always stays.
+    #[inline]
+    const fn fixed(&self) -> Option<&FilterBlock> {
+        match &self.held {
+            Held::Whole(kept) => kept.as_fixed(),
+            Held::Units(..) => None,
+        }
+    }
+
     /// The filter, where it is in memory in one piece. One that was dropped is read again only where it can stay: reading
     /// it for one question costs more than it saves.
     #[inline]
@@ -85,13 +94,37 @@ impl KeptFilter {
         }
     }
 
+    /// A mapped filter is asked where the reader stands: without a guard and without a call on the way.
     #[inline]
     fn may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
+        match self.fixed() {
+            Some(filter) => filter.may_contain(probe),
+            None => self.counted_may_contain(environment, table, probe),
+        }
+    }
+
+    #[inline(never)]
+    fn counted_may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
         match &self.held {
             Held::Whole(_) => self.at_hand(environment, table).is_none_or(|filter| filter.may_contain(probe)),
             Held::Units(units, source) => {
                 units.may_contain(environment, source.as_ref().unwrap_or(table), probe)
             }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
+        match self.fixed() {
+            Some(filter) => filter.prefetch(probe),
+            None => self.counted_prefetch(environment, table, probe),
+        }
+    }
+
+    #[inline(never)]
+    fn counted_prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
+        if let Some(filter) = self.at_hand(environment, table) {
+            filter.prefetch(probe);
         }
     }
 
@@ -134,6 +167,7 @@ impl FilterSet {
         Self { filters: usable(environment, table, &records, Place::Table, hotness), is_whole_file: false }
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.filters.is_empty()
     }
@@ -167,8 +201,7 @@ impl FilterSet {
     /// Brings what [`FilterSet::may_contain`] needs into the processor's cache.
     #[inline]
     pub(super) fn prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
-        let at_hand = self.filters.iter().filter_map(|filter| filter.at_hand(environment, table));
-        at_hand.for_each(|filter| filter.prefetch(probe));
+        self.filters.iter().for_each(|filter| filter.prefetch(environment, table, probe));
     }
 
     /// Takes note of a key that the filters admitted and the table did not have.

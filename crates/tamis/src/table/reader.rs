@@ -195,6 +195,7 @@ impl TableReader {
     }
 
     /// Whether a filter is in force.
+    #[inline]
     pub(crate) fn has_filter(&self) -> bool {
         !self.filters.is_empty()
     }

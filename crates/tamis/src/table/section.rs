@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_bits::AlignedBytes;
+use tamis_bits::{AlignedBytes, HeldBytes};
 use tamis_vfs::{Access, File};
 
 use super::format::{
@@ -38,31 +38,25 @@ impl DirectBuffer {
     }
 }
 
-/// Verified bytes of a section's body, in the mapping or in memory.
+/// Verified bytes of a section's body, in the mapping or in memory. Where they lie is found once, at the load: filters and
+/// indexes look at them several times in each read.
 #[derive(Debug, Clone)]
-pub(crate) enum SectionBytes {
-    Mapped { file: Arc<dyn File>, start: usize, length: usize },
-    Memory { bytes: Arc<AlignedBytes>, start: usize },
+pub(crate) struct SectionBytes {
+    body: HeldBytes,
+    memory_bytes: u64,
 }
 
 impl AsRef<[u8]> for SectionBytes {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Mapped { file, start, length } => {
-                file.mapping().and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
-            }
-            Self::Memory { bytes, start } => (**bytes).as_ref().get(*start..).unwrap_or_default(),
-        }
+        self.body.as_ref()
     }
 }
 
 impl SectionBytes {
     /// Bytes of memory of our own that are held.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        match self {
-            Self::Mapped { .. } => 0,
-            Self::Memory { bytes, .. } => (**bytes).as_ref().len() as u64,
-        }
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
     }
 }
 
@@ -118,24 +112,21 @@ impl Source {
         let length = usize::try_from(record.length).map_err(|_| {
             self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
         })?;
-        let bytes = match self.mapped(record.offset, length) {
-            Some(_) => SectionBytes::Mapped {
-                file: Arc::clone(&self.file),
-                start: record.offset as usize + SECTION_HEADER_LENGTH,
-                length: length.saturating_sub(SECTION_HEADER_LENGTH),
-            },
+        let (whole, memory_bytes) = match self.mapped(record.offset, length) {
+            Some(_) => {
+                let whole = HeldBytes::new(Arc::new(self.clone()), |source| {
+                    source.mapped(record.offset, length).unwrap_or_default()
+                });
+                (whole, 0)
+            }
             None => {
                 let mut buffer = AlignedBytes::zeroed(length);
                 self.read(record.offset, buffer.as_mut_slice())?;
-                SectionBytes::Memory { bytes: Arc::new(buffer), start: SECTION_HEADER_LENGTH }
+                (HeldBytes::new(Arc::new(buffer), AlignedBytes::as_ref), length as u64)
             }
         };
-        let whole = match &bytes {
-            SectionBytes::Mapped { .. } => self.mapped(record.offset, length).unwrap_or_default(),
-            SectionBytes::Memory { bytes, .. } => (**bytes).as_ref(),
-        };
-        self.check_section(record, whole)?;
-        Ok(bytes)
+        self.check_section(record, whole.as_ref())?;
+        Ok(SectionBytes { body: whole.skip(SECTION_HEADER_LENGTH), memory_bytes })
     }
 
     fn check_section(&self, record: &SectionRecord, whole: &[u8]) -> Result<()> {

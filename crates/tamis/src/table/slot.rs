@@ -46,6 +46,7 @@ pub(crate) trait NamedTable {
 }
 
 impl<T: NamedTable> NamedTable for Arc<T> {
+    #[inline]
     fn slot(&self) -> &Arc<ReaderSlot> {
         (**self).slot()
     }
@@ -74,6 +75,7 @@ pub(crate) enum OpenTable {
 impl Deref for OpenTable {
     type Target = Arc<TableReader>;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Counted(reader) => reader,

@@ -126,10 +126,12 @@ impl Table {
         self.summary.file_bytes
     }
 
+    #[inline]
     pub(crate) fn smallest_key(&self) -> &[u8] {
         &self.summary.smallest_key
     }
 
+    #[inline]
     pub(crate) fn largest_key(&self) -> &[u8] {
         &self.summary.largest_key
     }
@@ -149,6 +151,7 @@ impl Table {
 }
 
 impl NamedTable for Table {
+    #[inline]
     fn slot(&self) -> &Arc<ReaderSlot> {
         &self.slot
     }

@@ -7,9 +7,10 @@
 //!    what the runs behind it in its level hold.
 //!
 //! Lookups are binary searches in a run, O(log tables), over the heads of the tables' largest keys, which lie side by side;
-//! whole keys are compared only among equal heads.
+//! whole keys, which lie far apart, are compared only among equal heads.
 
 use std::{
+    cmp::Ordering,
     ops::{Bound, Range},
     sync::Arc,
 };
@@ -31,12 +32,14 @@ pub(crate) struct Run {
     tables: Vec<Arc<Table>>,
     /// The heads of the tables' largest keys.
     heads: Vec<u64>,
+    /// The heads of their smallest keys.
+    first_heads: Vec<u64>,
 }
 
 impl Run {
     /// A run without tables.
     pub(crate) const fn new(age: u64) -> Self {
-        Self { age, tables: Vec::new(), heads: Vec::new() }
+        Self { age, tables: Vec::new(), heads: Vec::new(), first_heads: Vec::new() }
     }
 
     /// Greater is newer; unique within a level.
@@ -63,14 +66,23 @@ impl Run {
     }
 
     /// The only table that may hold `key`.
+    #[inline]
     pub(crate) fn table_of(&self, key: &[u8]) -> Option<&Arc<Table>> {
-        self.tables.get(self.position(key)).filter(|table| table.smallest_key() <= key)
+        let position = self.position(key);
+        let table = self.tables.get(position)?;
+        let is_within = match self.first_heads.get(position)?.cmp(&key_head(key)) {
+            Ordering::Less => true,
+            Ordering::Equal => table.smallest_key() <= key,
+            Ordering::Greater => false,
+        };
+        is_within.then_some(table)
     }
 
     /// A run of tables that are in key order and disjoint.
     pub(crate) fn of(age: u64, tables: &[Arc<Table>]) -> Self {
         let heads = tables.iter().map(|table| key_head(table.largest_key())).collect();
-        Self { age, tables: tables.to_vec(), heads }
+        let first_heads = tables.iter().map(|table| key_head(table.smallest_key())).collect();
+        Self { age, tables: tables.to_vec(), heads, first_heads }
     }
 
     /// The tables that may hold keys within the bounds, in key order.
@@ -99,6 +111,7 @@ impl Run {
         let is_apart =
             self.tables.get(position).is_none_or(|behind| table.largest_key() < behind.smallest_key());
         self.heads.insert(position, key_head(table.largest_key()));
+        self.first_heads.insert(position, key_head(table.smallest_key()));
         self.tables.insert(position, table);
         is_apart
     }
@@ -107,6 +120,7 @@ impl Run {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Table>> {
         let position = self.tables.iter().position(|table| table.number() == number)?;
         self.heads.remove(position);
+        self.first_heads.remove(position);
         Some(self.tables.remove(position))
     }
 
@@ -124,6 +138,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    #[inline]
     pub(crate) fn runs(&self) -> &[Arc<Run>] {
         &self.runs
     }

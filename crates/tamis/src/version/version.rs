@@ -55,11 +55,13 @@ pub(crate) struct View {
 
 impl KeyspaceVersion {
     /// Position of the partition that `key` belongs to.
+    #[inline]
     pub(crate) fn partition_index(&self, key: &[u8]) -> usize {
         self.partitions.partition_point(|partition| partition.lower.as_slice() <= key).saturating_sub(1)
     }
 
     /// The partition that `key` belongs to; `None` only in a version without partitions.
+    #[inline]
     pub(crate) fn partition_of(&self, key: &[u8]) -> Option<&Arc<Partition>> {
         self.partitions.get(self.partition_index(key))
     }
@@ -133,6 +135,7 @@ impl Partition {
     }
 
     /// All runs with their levels, newest data first: the order in which a point read asks them.
+    #[inline]
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
         self.levels
             .iter()

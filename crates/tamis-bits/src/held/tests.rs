@@ -1,0 +1,50 @@
+//! The bytes stay where they are while somebody holds them, and go with the last holder.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::HeldBytes;
+
+/// Says when it goes.
+struct Owner {
+    bytes: Vec<u8>,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn bytes_outlive_all_but_their_last_holder() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let owner = Owner { bytes: (0..100).collect(), is_gone: Arc::clone(&is_gone) };
+    let held = HeldBytes::new(Arc::new(owner), |owner| &owner.bytes);
+    assert_eq!(held.as_ref(), (0..100).collect::<Vec<u8>>());
+    let part = held.clone().skip(90);
+    drop(held);
+    assert!(!is_gone.load(Ordering::Relaxed));
+    std::thread::scope(|scope| {
+        scope.spawn(move || assert_eq!(part.as_ref(), (90..100).collect::<Vec<u8>>()));
+    });
+    assert!(is_gone.load(Ordering::Relaxed));
+}
+
+#[test]
+fn an_owner_may_be_found_behind_another_one() {
+    let file: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(vec![1_u8, 2, 3]);
+    let held = HeldBytes::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
+    drop(file);
+    assert_eq!(held.as_ref(), [1, 2, 3]);
+}
+
+#[test]
+fn nothing_lies_behind_the_end() {
+    let held = HeldBytes::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
+    assert_eq!(held.clone().skip(2).as_ref(), []);
+    assert_eq!(held.skip(3).as_ref(), []);
+}
