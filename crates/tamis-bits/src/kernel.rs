@@ -29,9 +29,9 @@ macro_rules! dispatch {
 macro_rules! dispatch_wide {
     ($feature:tt => $function:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx512f") {
+        if std::arch::is_x86_feature_detected!("avx512vl") {
             // SAFETY: the functions of `avx512` are safe but for the feature that they are compiled for; the processor
-            // has just been found to have it.
+            // has just been found to have it (and AVX-512F, which belongs to it).
             return unsafe { avx512::$function($($argument),*) };
         }
         dispatch!($feature => $function($($argument),*))

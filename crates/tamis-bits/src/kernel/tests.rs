@@ -20,7 +20,7 @@ fn random_bytes(state: &mut u64, length: usize, symbol_count: u64) -> Vec<u8> {
 fn lines_answer_alike() {
     let mut state = 1;
     let digest_count = if IS_SLOW { 40 } else { 300 };
-    for probe_count in (1..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
+    for probe_count in (0..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
         let digests: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
         let strangers: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
         for line_count in [1_usize, 2, 7] {
