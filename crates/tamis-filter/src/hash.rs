@@ -80,6 +80,12 @@ impl Digester {
         word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
     }
 
+    /// [`Digester::word_prefix_digest`] of 1 to 64 bits that fill `BYTES` bytes.
+    #[inline(always)]
+    pub(crate) fn head_prefix_digest<const BYTES: usize>(&self, word: u64, bit_count: u32) -> u64 {
+        self.head_digest::<BYTES>(word & (u64::MAX << (64 - bit_count))) ^ length_mark(bit_count)
+    }
+
     /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes, the bits behind it in the last byte not yet
     /// zero.
     #[inline]

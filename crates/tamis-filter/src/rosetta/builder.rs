@@ -122,6 +122,11 @@ impl RosettaBuilder {
         (!cases.is_empty()).then(|| model.expected(cases).rate)
     }
 
+    #[cold]
+    fn forget_design(&mut self) {
+        self.chosen = None;
+    }
+
     /// Tells samples apart.
     fn print_of(&self, samples: Samples<'_>) -> u64 {
         let digest = |key: &[u8]| self.digester.digest(key);
@@ -237,7 +242,9 @@ pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> V
 impl FilterBuilder for RosettaBuilder {
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        self.chosen = None;
+        if self.chosen.is_some() {
+            self.forget_design();
+        }
         self.keys.push(key)
     }
 

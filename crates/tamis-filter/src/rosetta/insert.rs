@@ -1,4 +1,4 @@
-//! Sets the bits of a level: one pass over the sorted keys, each distinct prefix once, each group of siblings hashed once.
+//! Sets the bits of a level: one pass over the sorted keys, each distinct prefix once.
 //!
 //! Keys go in batches: all digests of a batch, then all its bits. So the two loops stay small, and the processor reads the
 //! places of many keys at a time.
@@ -11,7 +11,7 @@ use super::level::sibling_bits;
 use crate::Digester;
 
 /// Nodes of a batch.
-const BATCH_NODES: usize = 128;
+const BATCH_NODES: usize = 512;
 
 /// Sets the bits of all keys; `payload` is that of the filter.
 pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &mut [u8]) {
@@ -25,18 +25,12 @@ pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &
                 batch.set();
             }
         }
-        Some(words) => {
-            let mut prefixes = Prefixes::new(level.depth, digester);
-            for words in words.chunks(BATCH_NODES) {
-                words.iter().for_each(|word| prefixes.add(*word, &mut batch));
-                batch.set();
-            }
-        }
+        Some(words) => insert_words(words, digester, &mut batch),
         None if level.depth == FULL_DEPTH => {
             keys.for_each(|key| batch.push_or_set(digester.digest(key), 0));
         }
         None if level.depth <= 64 => {
-            let mut prefixes = Prefixes::new(level.depth, digester);
+            let mut prefixes = Prefixes::<0>::new(level.depth, digester);
             keys.for_each(|key| {
                 prefixes.add(key_head(key), &mut batch);
                 batch.set_if_full();
@@ -45,6 +39,30 @@ pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &
         None => insert_long(keys, digester, &mut batch),
     }
     batch.set();
+}
+
+/// Prefixes of integers: a loop for each number of bytes that are digested.
+fn insert_words(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
+    let depth = batch.level.depth;
+    match (depth - sibling_bits(depth)).div_ceil(8) {
+        1 => insert_words_of::<1>(words, digester, batch),
+        2 => insert_words_of::<2>(words, digester, batch),
+        3 => insert_words_of::<3>(words, digester, batch),
+        4 => insert_words_of::<4>(words, digester, batch),
+        5 => insert_words_of::<5>(words, digester, batch),
+        6 => insert_words_of::<6>(words, digester, batch),
+        7 => insert_words_of::<7>(words, digester, batch),
+        8 => insert_words_of::<8>(words, digester, batch),
+        _ => insert_words_of::<0>(words, digester, batch),
+    }
+}
+
+fn insert_words_of<const BYTES: usize>(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
+    let mut prefixes = Prefixes::<BYTES>::new(batch.level.depth, digester);
+    for words in words.chunks(BATCH_NODES) {
+        words.iter().for_each(|word| prefixes.add(*word, batch));
+        batch.set();
+    }
 }
 
 /// Prefixes longer than 64 bits, in whole bytes.
@@ -84,12 +102,18 @@ impl<'a> Batch<'a> {
     /// Takes a node; one beyond the room of the batch would be lost.
     #[inline(always)]
     fn push(&mut self, digest: u64, sibling: u64) {
+        self.push_if(true, digest, sibling);
+    }
+
+    /// Takes a node, or does not, without a branch.
+    #[inline(always)]
+    fn push_if(&mut self, is_taken: bool, digest: u64, sibling: u64) {
         debug_assert!(self.count < BATCH_NODES, "a full batch is set before it goes on");
         if let (Some(slot), Some(other)) =
             (self.digests.get_mut(self.count), self.siblings.get_mut(self.count))
         {
             (*slot, *other) = (digest, sibling);
-            self.count += 1;
+            self.count += usize::from(is_taken);
         }
     }
 
@@ -112,32 +136,32 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The distinct prefixes of sorted words.
-struct Prefixes<'a> {
+/// The distinct prefixes of sorted words. `BYTES` are digested of each; 0 where that is not known beforehand.
+struct Prefixes<'a, const BYTES: usize> {
     depth: u32,
     digester: &'a Digester,
-    node: Option<u64>,
-    group: u64,
-    digest: u64,
+    node: u64,
+    is_first: bool,
 }
 
-impl<'a> Prefixes<'a> {
+impl<'a, const BYTES: usize> Prefixes<'a, BYTES> {
     const fn new(depth: u32, digester: &'a Digester) -> Self {
-        Self { depth, digester, node: None, group: 0, digest: 0 }
+        Self { depth, digester, node: 0, is_first: true }
     }
 
+    /// Every word is digested, also those that bring no new prefix: whether one does can't be foreseen where keys lie about
+    /// as close as the nodes, and a mispredicted branch costs more than a digest.
     #[inline(always)]
     fn add(&mut self, word: u64, batch: &mut Batch<'_>) {
         let node = word >> (64 - self.depth);
-        if self.node == Some(node) {
-            return;
-        }
+        let is_new = (node != self.node) | self.is_first;
+        (self.node, self.is_first) = (node, false);
         let sibling_bits = sibling_bits(self.depth);
-        let group = node >> sibling_bits;
-        if self.node.is_none() || group != self.group {
-            self.digest = self.digester.word_prefix_digest(word, self.depth - sibling_bits);
-        }
-        (self.node, self.group) = (Some(node), group);
-        batch.push(self.digest, node & ((1 << sibling_bits) - 1));
+        let bit_count = self.depth - sibling_bits;
+        let digest = match BYTES {
+            0 => self.digester.word_prefix_digest(word, bit_count),
+            _ => self.digester.head_prefix_digest::<BYTES>(word, bit_count),
+        };
+        batch.push_if(is_new, digest, node & ((1 << sibling_bits) - 1));
     }
 }

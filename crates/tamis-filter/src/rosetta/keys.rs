@@ -19,19 +19,28 @@ impl Keys {
         Self { words: Vec::new(), strings: None, length: None }
     }
 
-    #[inline]
+    /// Takes the next key. Integers in order are the common case: inlined, so that it costs a comparison and a store.
+    #[inline(always)]
     pub(super) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        if self.strings.is_none() && key.len() == 8 {
-            let word = key_head(key);
-            match self.words.last() {
-                Some(last) if *last == word => return Ok(()),
-                Some(last) if *last > word => {
-                    return Err(BuildError::Unsorted { index: self.words.len() as u64 });
-                }
-                _ => {}
+        if self.strings.is_none()
+            && let Ok(bytes) = <[u8; 8]>::try_from(key)
+        {
+            let word = u64::from_be_bytes(bytes);
+            if self.words.last().is_none_or(|last| *last < word) {
+                self.words.push(word);
+                return Ok(());
             }
-            self.words.push(word);
-            return Ok(());
+        }
+        self.push_other(key)
+    }
+
+    /// A key that is no integer above the last one.
+    #[inline(never)]
+    fn push_other(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        if self.strings.is_none() && key.len() == 8 {
+            let is_repeated = self.words.last() == Some(&key_head(key));
+            let index = self.words.len() as u64;
+            return if is_repeated { Ok(()) } else { Err(BuildError::Unsorted { index }) };
         }
         self.push_string(key)
     }

@@ -155,6 +155,10 @@ pub(super) fn thinned<'a>(cases: &[Case<'a>], count: usize) -> Vec<Case<'a>> {
 const BELIEVED_SHARE: f64 = 0.05;
 const BELIEVED_MIN: usize = 200;
 
+/// Standard deviations from the law of even distances that are still chance: several depths are looked at, and to take few cases as
+/// they are because one depth of them stands out does more harm than a law that is a little wrong.
+const DEVIATIONS_MAX: f64 = 4.0;
+
 /// Makes good for chance in the few cases that lie closest to keys.
 ///
 /// How deep a bound shares bits with a key decides rare false positives, and the deepest cases are too few to be counted. Where
@@ -171,7 +175,7 @@ pub(super) fn smooth(cases: &mut [Case<'_>]) {
     let law = |depth: u32| node(depth) / node(from);
     let is_even = (from..=bit_count).all(|depth| {
         let expected = law(depth) * total;
-        (reach(depth) as f64 - expected).abs() <= 3.0 * expected.sqrt() + 1.0
+        (reach(depth) as f64 - expected).abs() <= DEVIATIONS_MAX * expected.sqrt() + 1.0
     });
     if !is_even {
         return;

@@ -98,7 +98,8 @@ fn points_have_the_rate_of_a_standard_bloom_filter() {
     assert!((measured / formula - 1.0).abs() < 0.06, "{measured} {formula}");
     let mut design = String::new();
     filter.design(&mut design).unwrap();
-    assert!(design.starts_with("least-cost: keys 8.0") && design.ends_with("k6"), "{design}");
+    // The rate with 5 bits a key is within 1 % of the least, that with 6.
+    assert!(design.starts_with("least-cost: keys 8.0") && design.ends_with("k5"), "{design}");
     // With more memory, too, one standard level is the cheapest.
     let sample = queries(set, &keys, 1000, 2);
     for bits in [10.0, 12.0, 16.0, 20.0] {
