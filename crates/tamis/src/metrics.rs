@@ -40,6 +40,14 @@ impl Counter {
         }
     }
 
+    /// As [`Counter::add`], for a counter that is only ever counted under one lock, which the caller holds.
+    #[inline]
+    pub(crate) fn add_alone(&self, by: u64) {
+        if let Some(Part(part)) = self.0.first() {
+            part.store(part.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn get(&self) -> u64 {
         self.0.iter().map(|part| part.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }

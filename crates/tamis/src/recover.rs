@@ -28,6 +28,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     file_name::{FileName, LOCK},
+    memtable::ChunkPool,
     metrics::Metrics,
     open_report::{LogCut, OpenReport},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
@@ -66,11 +67,12 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         versions.apply(edit, |_| {})?;
     }
     let versions = Arc::new(versions);
+    let pool = ChunkPool::new();
     let keyspaces: Keyspaces = versions
         .state()
         .keyspaces
         .values()
-        .map(|version| KeyspaceState::new(Arc::clone(version)))
+        .map(|version| KeyspaceState::new(Arc::clone(version), &pool))
         .map(|state| (state.id, state))
         .collect();
     let mut recovery = Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces };
@@ -93,6 +95,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         digester: Digester::new(seed),
         shares_digests: AtomicBool::new(true),
         tables,
+        pool,
         keyspaces: ArcSwap::from_pointee(keyspaces),
         log: Mutex::new(log),
         versions,

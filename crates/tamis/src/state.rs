@@ -35,7 +35,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     key::Sequence,
-    memtable::Memtable,
+    memtable::{ChunkPool, Memtable},
     metrics::Metrics,
     open_report::OpenReport,
     options::{KeyspaceOptions, Options},
@@ -43,7 +43,10 @@ use crate::{
     runtime::Runtime,
     version::{set::VersionSet, version::KeyspaceVersion},
     wal::writer::Log,
-    write::{GroupQueue, Request, back_pressure::BackPressure},
+    write::{
+        GroupQueue, Request,
+        back_pressure::{BackPressure, Pressure},
+    },
 };
 
 /// A memtable and the oldest log segment that holds one of its entries.
@@ -53,13 +56,16 @@ pub(crate) struct LoggedMemtable {
 }
 
 impl LoggedMemtable {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { memtable: Memtable::new(), first_segment: AtomicU64::new(u64::MAX) })
+    pub(crate) fn new(pool: &Arc<ChunkPool>) -> Arc<Self> {
+        Arc::new(Self { memtable: Memtable::new(pool), first_segment: AtomicU64::new(u64::MAX) })
     }
 
     /// Notes that an entry of this memtable lies in log segment `number`.
     pub(crate) fn note_segment(&self, number: u64) {
-        self.first_segment.fetch_min(number, Ordering::Relaxed);
+        // Mostly it is noted already, and a load costs less.
+        if number < self.first_segment() {
+            self.first_segment.fetch_min(number, Ordering::Relaxed);
+        }
     }
 
     /// The oldest log segment that this memtable needs; `u64::MAX` when it needs none.
@@ -96,12 +102,15 @@ pub(crate) struct KeyspaceState {
     filled_at: AtomicU64,
     /// Ingests that wait for the keyspace's writers to pause.
     pub(crate) ingest_count: AtomicUsize,
+    /// Whether the view is one whose writers are slowed ([`Pressure::is_felt`]).
+    is_pressed: AtomicBool,
+    pool: Arc<ChunkPool>,
 }
 
 impl KeyspaceState {
-    pub(crate) fn new(version: Arc<KeyspaceVersion>) -> Arc<Self> {
-        let memtable = LoggedMemtable::new();
-        Arc::new(Self {
+    pub(crate) fn new(version: Arc<KeyspaceVersion>, pool: &Arc<ChunkPool>) -> Arc<Self> {
+        let memtable = LoggedMemtable::new(pool);
+        let keyspace = Arc::new(Self {
             id: u32::try_from(version.id).expect("ids are given out from 1 upward, one at a time"),
             name: version.name.to_string(),
             options: KeyspaceOptions::clone(&version.options),
@@ -110,7 +119,37 @@ impl KeyspaceState {
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
             ingest_count: AtomicUsize::new(0),
-        })
+            is_pressed: AtomicBool::new(false),
+            pool: Arc::clone(pool),
+        });
+        keyspace.note_pressure();
+        keyspace
+    }
+
+    /// How far the background lags behind, as `view` shows it.
+    pub(crate) fn pressure(&self, view: &ReadView) -> Pressure {
+        Pressure {
+            sealed_count: view.sealed.len(),
+            level0_run_count: view.version.level0_run_count(),
+            level0_runs_trigger: self.options.level0_runs as usize,
+        }
+    }
+
+    /// Keeps what writers ask first in step with the view that was just replaced. Whoever stores last has looked again
+    /// afterwards, so that what stays is of the newest view.
+    fn note_pressure(&self) {
+        loop {
+            let view = self.view.load();
+            self.is_pressed.store(self.pressure(&view).is_felt(), Ordering::SeqCst);
+            if Arc::ptr_eq(&view, &self.view.load()) {
+                return;
+            }
+        }
+    }
+
+    /// Whether writers may have to wait: the background lags behind, or tables are taken in.
+    pub(crate) fn may_hold_writers(&self) -> bool {
+        self.is_pressed.load(Ordering::Relaxed) || self.ingest_count.load(Ordering::Relaxed) > 0
     }
 
     /// As [`KeyspaceState::read_point`], for a read that ends soon: nothing is counted, so that threads do not meet.
@@ -142,6 +181,7 @@ impl KeyspaceState {
     /// Replaces the view by what `change` makes of it.
     pub(crate) fn replace_view(&self, change: impl Fn(&ReadView) -> ReadView) {
         self.view.rcu(|view| Arc::new(change(view)));
+        self.note_pressure();
     }
 
     /// Seals the memtable: writes go to a new one from now on. An empty memtable stays. Under the `log` lock.
@@ -153,7 +193,7 @@ impl KeyspaceState {
         self.replace_view(|view| {
             let mut sealed = view.sealed.clone();
             sealed.insert(0, Arc::clone(&view.memtable));
-            ReadView { memtable: LoggedMemtable::new(), sealed, version: Arc::clone(&view.version) }
+            ReadView { memtable: LoggedMemtable::new(&self.pool), sealed, version: Arc::clone(&view.version) }
         });
         true
     }
@@ -195,6 +235,8 @@ pub(crate) struct Engine {
     /// Off for measurements only, see [`crate::Db::share_digests`].
     pub(crate) shares_digests: AtomicBool,
     pub(crate) tables: Arc<TableCache>,
+    /// Memory of memtables that are gone.
+    pub(crate) pool: Arc<ChunkPool>,
     pub(crate) keyspaces: ArcSwap<Keyspaces>,
     /// `None` when opened read-only.
     pub(crate) log: Mutex<Option<LogState>>,

@@ -13,7 +13,7 @@ use crate::{
     cursor::bounded::Bounds,
     error::{Error, Result},
     key::prefix_successor,
-    options::{Durability, KeyspaceOptions},
+    options::KeyspaceOptions,
     read::scan::Scan,
     slice::Slice,
     state::KeyspaceState,
@@ -77,7 +77,7 @@ impl Keyspace {
         self.state.id
     }
 
-    /// Sets the value of a key, at [`Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
+    /// Sets the value of a key, at [`crate::Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`] when
@@ -85,17 +85,17 @@ impl Keyspace {
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
-        self.handle.engine.write(batch, Durability::default())
+        self.handle.engine.write_in(&self.state, batch)
     }
 
-    /// Deletes a key, whether it is there or not, at [`Durability::Buffered`].
+    /// Deletes a key, whether it is there or not, at [`crate::Durability::Buffered`].
     ///
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete_in(self.state.id, key.as_ref())?;
-        self.handle.engine.write(batch, Durability::default())
+        self.handle.engine.write_in(&self.state, batch)
     }
 
     /// The value of a key.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::{model::Builder, thread};
 
-use super::Memtable;
+use super::{ChunkPool, Memtable};
 use crate::{
     cursor::Cursor,
     key::{Kind, SEQUENCE_MAX},
@@ -36,7 +36,7 @@ fn keys(memtable: &Arc<Memtable>) -> Vec<Vec<u8>> {
 #[test]
 fn two_inserts_beside_each_other_are_both_linked() {
     explore(|| {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&ChunkPool::new());
         memtable.insert(b"a", 1, Kind::Put, b"a");
         let other = {
             let memtable = Arc::clone(&memtable);
@@ -52,7 +52,7 @@ fn two_inserts_beside_each_other_are_both_linked() {
 #[test]
 fn a_reader_sees_whole_entries_in_order() {
     explore(|| {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&ChunkPool::new());
         memtable.insert(b"b", 1, Kind::Put, b"b");
         // The writer runs on: loom lets a load see each store made so far that it may see, but none made later.
         let reader = {

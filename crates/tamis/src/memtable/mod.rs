@@ -16,6 +16,7 @@
 //! entry.
 
 mod arena;
+mod chunk;
 mod cursor;
 mod node;
 mod sample;
@@ -24,7 +25,7 @@ mod sync;
 
 use std::sync::Arc;
 
-pub(crate) use self::cursor::MemtableCursor;
+pub(crate) use self::{chunk::ChunkPool, cursor::MemtableCursor};
 use self::{
     node::HEIGHT_MAX,
     sample::Samples,
@@ -51,13 +52,14 @@ struct Counters {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Arc<Self> {
+    /// An empty one, its memory taken from `pool` and given back to it.
+    pub(crate) fn new(pool: &Arc<ChunkPool>) -> Arc<Self> {
         let counters = Counters {
             entry_count: AtomicU64::new(0),
             sequence_least: AtomicU64::new(u64::MAX),
             sequence_greatest: AtomicU64::new(0),
         };
-        Arc::new(Self { list: SkipList::new(), counters })
+        Arc::new(Self { list: SkipList::new(pool), counters })
     }
 
     /// Adds an entry. Key and value have been checked ([`crate::key::check_key`], [`crate::key::check_value`]).

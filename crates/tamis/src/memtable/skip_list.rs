@@ -26,12 +26,13 @@
 //! of the swap that links it and seen by the acquire of the load that finds it; (3) `hint[n]` and predecessors of level
 //! `n` have more than `n` levels.
 
-use std::{array, cmp::Ordering, ptr};
+use std::{array, cmp::Ordering, ptr, sync::Arc};
 
 use tamis_bits::key_head;
 
 use super::{
     arena::Arena,
+    chunk::ChunkPool,
     node::{HEIGHT_MAX, Link, Node, NodeRef},
     sample::{SAMPLE_LEVEL, Samples},
     sync::{self, AtomicUsize},
@@ -107,8 +108,8 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    pub(super) fn new() -> Self {
-        let arena = Arena::new();
+    pub(super) fn new(pool: &Arc<ChunkPool>) -> Self {
+        let arena = Arena::new(pool);
         let root = NodeRef::allocate(&arena, HEIGHT_MAX, &[], 0, Kind::Tombstone, &[]).as_ptr();
         let hint = Hint(array::from_fn(|_| Link::new(root)));
         Self { arena, root, height: AtomicUsize::new(1), samples: Samples::new(), hint }

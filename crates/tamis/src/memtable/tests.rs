@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use super::{Memtable, height_of, node::HEIGHT_MAX};
+use super::{ChunkPool, Memtable, height_of, node::HEIGHT_MAX};
 use crate::{
     cursor::Cursor,
     key::{Kind, SEQUENCE_MAX, Sequence},
@@ -43,7 +43,7 @@ impl Random {
 }
 
 fn fill(seed: u64, entry_count: u64) -> (Arc<Memtable>, Model) {
-    let (memtable, mut model, mut random) = (Memtable::new(), Model::new(), Random(seed));
+    let (memtable, mut model, mut random) = (Memtable::new(&ChunkPool::new()), Model::new(), Random(seed));
     for sequence in 1..=entry_count {
         let key = random.key();
         let kind = if random.below(4) == 0 { Kind::Tombstone } else { Kind::Put };
@@ -66,7 +66,7 @@ fn owned((position, content): (&Position, &Content)) -> Owned {
 
 #[test]
 fn an_empty_memtable_has_nothing() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&ChunkPool::new());
     assert!(memtable.is_empty());
     assert_eq!(memtable.entry_count(), 0);
     assert_eq!(memtable.sequence_range(), None);
@@ -85,7 +85,7 @@ fn an_empty_memtable_has_nothing() {
 
 #[test]
 fn get_finds_the_newest_version_not_above_the_sequence() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&ChunkPool::new());
     memtable.insert(b"key", 5, Kind::Put, b"five");
     memtable.insert(b"key", 9, Kind::Tombstone, b"");
     memtable.insert(b"key", 3, Kind::Put, b"three");
@@ -151,7 +151,7 @@ fn key_of_many(random: &mut Random, step: u64) -> Vec<u8> {
 #[test]
 #[cfg_attr(miri, ignore = "too many entries")]
 fn searches_that_begin_at_a_sample_agree_with_a_sorted_map() {
-    let (memtable, mut model, mut random) = (Memtable::new(), Model::new(), Random(11));
+    let (memtable, mut model, mut random) = (Memtable::new(&ChunkPool::new()), Model::new(), Random(11));
     for sequence in 1..=60_000 {
         let key = key_of_many(&mut random, sequence);
         memtable.insert(&key, sequence, Kind::Put, b"value");
@@ -200,7 +200,7 @@ fn mixed_steps_agree_with_a_sorted_map() {
 
 #[test]
 fn a_live_cursor_sees_later_inserts_before_and_behind_it() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&ChunkPool::new());
     memtable.insert(b"m", 1, Kind::Put, b"");
     let mut cursor = memtable.cursor();
     cursor.seek_first().expect("memory");
@@ -215,7 +215,7 @@ fn a_live_cursor_sees_later_inserts_before_and_behind_it() {
 
 #[test]
 fn large_entries_do_not_waste_the_chunk_and_bytes_are_counted() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&ChunkPool::new());
     let empty_bytes = memtable.bytes();
     assert!(empty_bytes < 1024, "{empty_bytes}");
     let key = vec![7; 65_535];
@@ -252,7 +252,7 @@ fn ascending_descending_and_interleaved_inserts_are_sorted() {
         |index, count| if index % 2 == 0 { index } else { count * 4 - index },
     ];
     for order in orders {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&ChunkPool::new());
         let mut keys: Vec<u64> = (0..count).map(|index| order(index, count)).collect();
         for (key, sequence) in keys.iter().zip(1..) {
             memtable.insert(&key.to_be_bytes(), sequence, Kind::Put, b"");
@@ -270,7 +270,7 @@ fn ascending_descending_and_interleaved_inserts_are_sorted() {
 #[test]
 fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
     let (thread_count, per_thread) = if cfg!(miri) { (3_u64, 40) } else { (4, 20_000) };
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&ChunkPool::new());
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -319,4 +319,38 @@ fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
     });
     assert_eq!(memtable.entry_count(), thread_count * per_thread);
     assert_eq!(memtable.sequence_range(), Some((1, thread_count * per_thread)));
+}
+
+#[test]
+fn memory_of_a_memtable_serves_the_next_one_and_no_more_than_a_bound_is_kept() {
+    let pool = ChunkPool::new();
+    let fill = |first: u64| {
+        let memtable = Memtable::new(&pool);
+        for key in first..first + 1_000 {
+            // 16 MB in chunks of 2 MiB, and what is larger than a quarter of one.
+            memtable.insert(&key.to_be_bytes(), key + 1, Kind::Put, &[key as u8; 16_000]);
+        }
+        memtable.insert(b"large", 1, Kind::Put, &vec![7; 1 << 20]);
+        memtable
+    };
+    let first = fill(0);
+    assert_eq!(pool.kept_count(), 0, "nothing was let go yet");
+    let bytes = first.bytes();
+    drop(first);
+    let kept = pool.kept_count();
+    // Miri takes all memory from the heap.
+    assert_eq!(kept > 0, !cfg!(miri), "{bytes} bytes were let go");
+    let second = fill(5_000);
+    assert_eq!(pool.kept_count(), 0, "the second one is as large as the first");
+    for key in 5_000..6_000_u64 {
+        let found = second.get(&key.to_be_bytes(), u64::MAX >> 8);
+        assert_eq!(
+            found.map(|(_, _, value)| value),
+            Some(&[key as u8; 16_000][..]),
+            "what was there before is gone"
+        );
+    }
+    let many: Vec<_> = (0..6).map(|index| fill(index * 10_000)).collect();
+    drop((second, many));
+    assert!(pool.kept_count() <= 32, "{} chunks of 2 MiB are kept", pool.kept_count());
 }

@@ -16,7 +16,7 @@ use crate::{
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
     error::{Error, Result},
     file_name::FileName,
-    memtable::Memtable,
+    memtable::{ChunkPool, Memtable},
     metrics::LEVEL_COUNT_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     table::{properties::TableSummary, writer::TableWriter},
@@ -222,6 +222,7 @@ impl<'a> Mender<'a> {
 
     /// All that can be read of the log and is not in tables yet.
     fn log_entries(&mut self, log: &LogFiles, is_certain: bool) -> LogEntries {
+        let pool = ChunkPool::new();
         let mut memtables = LogEntries::new();
         let mut counters = self.state.counters;
         let mut entry_count = 0;
@@ -237,7 +238,7 @@ impl<'a> Mender<'a> {
                 version.map_or(KeyspaceOptions::default().memtable_bytes, |v| v.options.memtable_bytes);
             let list = memtables.entry(entry.keyspace).or_default();
             if list.last().is_none_or(|last| last.bytes() as u64 >= bytes_max) {
-                list.push(Memtable::new());
+                list.push(Memtable::new(&pool));
             }
             if let Some(last) = list.last() {
                 last.insert(entry.key, entry.sequence, entry.kind, entry.value);

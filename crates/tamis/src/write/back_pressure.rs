@@ -37,6 +37,18 @@ pub(crate) struct Pressure {
     pub(crate) level0_runs_trigger: usize,
 }
 
+impl Pressure {
+    /// Multiples of the L0 trigger are of at least one run.
+    const fn level0_unit(self) -> usize {
+        if self.level0_runs_trigger == 0 { 1 } else { self.level0_runs_trigger }
+    }
+
+    /// Whether writers are slowed at all.
+    pub(crate) const fn is_felt(self) -> bool {
+        self.sealed_count >= SEALED_COUNT_SLOW || self.level0_run_count >= LEVEL0_SLOW * self.level0_unit()
+    }
+}
+
 /// The bytes of user data that are drained in a second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
@@ -52,7 +64,7 @@ pub(crate) fn rate(pressure: Pressure, rates: Rates) -> Option<u64> {
         let behind = || ((count - slow + 1) as f64 / (max - slow + 1) as f64).min(1.0);
         (count >= slow).then(|| ((drained as f64 * (1.25 - behind())) as u64).max(RATE_MIN))
     };
-    let trigger = pressure.level0_runs_trigger.max(1);
+    let trigger = pressure.level0_unit();
     let sealed = limit(pressure.sealed_count, SEALED_COUNT_SLOW, SEALED_COUNT_MAX, rates.flush);
     let level0 = limit(pressure.level0_run_count, LEVEL0_SLOW * trigger, LEVEL0_MAX * trigger, rates.merge);
     sealed.into_iter().chain(level0).min()
@@ -95,6 +107,11 @@ impl BackPressure {
     /// The bytes a second that the writers of a keyspace may write now.
     pub(crate) fn rate(&self, pressure: Pressure) -> Option<u64> {
         rate(pressure, Rates { flush: self.flush_rate.get(), merge: self.merge_rate.get() })
+    }
+
+    /// Whether writers were slowed when last one looked.
+    pub(crate) fn is_slowing(&self) -> bool {
+        self.is_slowing.load(Ordering::Relaxed)
     }
 
     /// Where slowing begins: the delay in microseconds per MiB; where it ends: 0.

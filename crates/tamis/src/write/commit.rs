@@ -19,16 +19,15 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::Guard;
+
 use crate::{
     batch::WriteBatch,
     error::{Error, Result},
     events::Event,
     options::Durability,
-    state::{Engine, KeyspaceState, LogState},
-    write::{
-        back_pressure::{Pressure, SEALED_COUNT_MAX},
-        request::Request,
-    },
+    state::{Engine, KeyspaceState, LogState, ReadView},
+    write::{back_pressure::SEALED_COUNT_MAX, group::Lead, request::Request},
 };
 
 /// How often a writer that waits for a flush looks for itself.
@@ -66,18 +65,30 @@ impl Record {
     }
 }
 
+/// A keyspace that a record writes to, and the view whose memtable takes its entries: under the lock of the log, where
+/// memtables are sealed, it stays the one.
+struct Target<'a> {
+    keyspace: &'a KeyspaceState,
+    view: Guard<Arc<ReadView>>,
+}
+
+impl<'a> Target<'a> {
+    fn new(keyspace: &'a KeyspaceState) -> Self {
+        Self { keyspace, view: keyspace.view.load() }
+    }
+}
+
 /// Puts a numbered batch into the memtables; returns the bytes of its keys and values.
-fn insert(batch: &WriteBatch, keyspaces: &[Arc<KeyspaceState>]) -> u64 {
+fn insert(batch: &WriteBatch, targets: &[Target<'_>]) -> u64 {
     let mut user_bytes = 0;
-    // Mostly all entries are of one keyspace, whose memtable is looked for once.
-    let mut known = None;
+    // Mostly all entries are of one keyspace, which is looked for once.
+    let mut known = targets.first();
     for entry in batch.entries() {
-        if known.as_ref().is_none_or(|(id, _)| *id != entry.keyspace) {
-            let keyspace = keyspaces.iter().find(|keyspace| keyspace.id == entry.keyspace);
-            known = keyspace.map(|keyspace| (keyspace.id, keyspace.view.load()));
+        if known.is_none_or(|target| target.keyspace.id != entry.keyspace) {
+            known = targets.iter().find(|target| target.keyspace.id == entry.keyspace);
         }
-        if let Some((_, view)) = &known {
-            view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+        if let Some(target) = known {
+            target.view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             user_bytes += (entry.key.len() + entry.value.len()) as u64;
         }
     }
@@ -85,33 +96,28 @@ fn insert(batch: &WriteBatch, keyspaces: &[Arc<KeyspaceState>]) -> u64 {
 }
 
 /// Whether the memtable has the size at which it is sealed.
-fn is_full(keyspace: &KeyspaceState) -> bool {
-    keyspace.view.load().memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
+fn is_full(keyspace: &KeyspaceState, view: &ReadView) -> bool {
+    view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
 }
 
-impl Engine {
-    /// Writes a batch: all of it or nothing. See [`crate::Db::write_with`].
-    pub(crate) fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.check_writable()?;
-        if batch.is_empty() {
-            return Ok(());
+/// A batch that leads nobody looks for its keyspace; those of a group are put into records.
+impl Lead<Request, Result<()>> for Engine {
+    fn lead_alone(&self, own: Request) -> Result<()> {
+        match own.batch.only_keyspace() {
+            Some(id) => {
+                let keyspaces = self.keyspaces.load();
+                self.commit_alone(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
+            }
+            None => self.lead_group(vec![own]).pop().unwrap_or(Ok(())),
         }
-        self.slow_down(&batch)?;
-        let request = Request { batch, durability };
-        self.group.submit(request, |own, followers| self.lead(own, followers))?;
-        self.run_inline();
-        Ok(())
     }
 
-    /// Leads a group: as few records as the bound on their size allows. A batch for a keyspace that is gone fails alone.
-    fn lead(&self, own: Request, followers: Vec<Request>) -> (Result<()>, Vec<Result<()>>) {
+    /// As few records as the bound on their size allows. A batch for a keyspace that is gone fails alone.
+    fn lead_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
         let mut log = self.log.lock();
-        if followers.is_empty() {
-            return (self.commit_alone(log.as_mut(), own), Vec::new());
-        }
-        let mut results = Vec::with_capacity(1 + followers.len());
+        let mut results = Vec::with_capacity(group.len());
         let mut record = Record::default();
-        for request in std::iter::once(own).chain(followers) {
+        for request in group {
             let keyspaces = match self.keyspaces_of(&request.batch) {
                 Ok(keyspaces) => keyspaces,
                 Err(error) => {
@@ -126,27 +132,60 @@ impl Engine {
             record.add(request, keyspaces);
         }
         self.commit(log.as_mut(), &mut record, &mut results);
-        drop(log);
-        let own = results.remove(0);
-        (own, results)
+        results
+    }
+}
+
+/// As the engine leads, for a writer that knows the keyspace.
+struct AloneIn<'a> {
+    engine: &'a Engine,
+    keyspace: &'a KeyspaceState,
+}
+
+impl Lead<Request, Result<()>> for AloneIn<'_> {
+    fn lead_alone(&self, own: Request) -> Result<()> {
+        self.engine.commit_alone(self.keyspace, own)
+    }
+
+    fn lead_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
+        self.engine.lead_group(group)
+    }
+}
+
+impl Engine {
+    /// Writes a batch: all of it or nothing. See [`crate::Db::write_with`].
+    pub(crate) fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.slow_down(&batch)?;
+        self.group.submit(Request { batch, durability }, self)?;
+        self.run_inline();
+        Ok(())
+    }
+
+    /// As [`Engine::write`], for a batch whose entries are all of this keyspace.
+    pub(crate) fn write_in(&self, keyspace: &KeyspaceState, batch: WriteBatch) -> Result<()> {
+        self.check_writable()?;
+        if keyspace.may_hold_writers() || self.back_pressure.is_slowing() {
+            self.slow_down(&batch)?;
+        }
+        let lead = AloneIn { engine: self, keyspace };
+        self.group.submit(Request { batch, durability: Durability::default() }, &lead)?;
+        self.run_inline();
+        Ok(())
     }
 
     /// Commits the batch of a writer that leads nobody: the same steps, without the lists of a group.
-    fn commit_alone(&self, state: Option<&mut LogState>, request: Request) -> Result<()> {
+    fn commit_alone(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
+        keyspace.check()?;
         let Request { mut batch, durability } = request;
-        let Some(state) = state else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
-        let Some(id) = batch.only_keyspace() else {
-            let keyspaces = self.keyspaces_of(&batch)?;
-            return self.commit_record(state, std::slice::from_mut(&mut batch), &keyspaces, durability);
-        };
-        let keyspaces = self.keyspaces.load();
-        let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
-        self.commit_record(
-            state,
-            std::slice::from_mut(&mut batch),
-            std::slice::from_ref(keyspace),
-            durability,
-        )
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
+        let mut target = Target::new(keyspace);
+        let targets = std::slice::from_mut(&mut target);
+        self.commit_record(state, std::slice::from_mut(&mut batch), targets, durability)
     }
 
     /// The keyspaces that a batch writes to.
@@ -165,23 +204,25 @@ impl Engine {
         let count = record.batches.len();
         let result = match state {
             Some(state) => {
-                self.commit_record(state, &mut record.batches, &record.keyspaces, record.durability)
+                let mut targets: Vec<_> =
+                    record.keyspaces.iter().map(|keyspace| Target::new(keyspace)).collect();
+                self.commit_record(state, &mut record.batches, &mut targets, record.durability)
             }
             None => Err(Error::ReadOnly { path: self.folder.clone() }),
         };
         results.extend(std::iter::repeat_n(result, count));
     }
 
-    /// One record: log, memtables, publish. `keyspaces` are those of the batches, each once.
+    /// One record: log, memtables, publish. `targets` are the keyspaces of the batches, each once.
     fn commit_record(
         &self,
         state: &mut LogState,
         batches: &mut [WriteBatch],
-        keyspaces: &[Arc<KeyspaceState>],
+        targets: &mut [Target<'_>],
         durability: Durability,
     ) -> Result<()> {
         self.check_writable()?;
-        self.make_room(state, keyspaces);
+        self.make_room(state, targets);
         let mut last_sequence = state.last_sequence;
         for batch in &mut *batches {
             batch.seal(last_sequence + 1);
@@ -192,17 +233,17 @@ impl Engine {
         let log_bytes = self
             .log_record(state, batches, durability)
             .inspect_err(|error| self.note_refusal(state, error))?;
-        for keyspace in keyspaces {
-            keyspace.view.load().memtable.note_segment(segment);
+        for target in &*targets {
+            target.view.memtable.note_segment(segment);
         }
-        let user_bytes = batches.iter().map(|batch| insert(batch, keyspaces)).sum();
+        let user_bytes = batches.iter().map(|batch| insert(batch, targets)).sum();
         state.last_sequence = last_sequence;
         self.snapshots.publish(last_sequence);
         let sum = |count: fn(&WriteBatch) -> usize| batches.iter().map(count).sum::<usize>() as u64;
-        self.metrics.writes.add(batches.len() as u64);
-        self.metrics.entries_written.add(sum(WriteBatch::len));
-        self.metrics.user_bytes_written.add(user_bytes);
-        self.metrics.log_bytes_written.add(log_bytes);
+        self.metrics.writes.add_alone(batches.len() as u64);
+        self.metrics.entries_written.add_alone(sum(WriteBatch::len));
+        self.metrics.user_bytes_written.add_alone(user_bytes);
+        self.metrics.log_bytes_written.add_alone(log_bytes);
         self.bound_log(state);
         Ok(())
     }
@@ -233,12 +274,13 @@ impl Engine {
     }
 
     /// Seals the memtables that are full.
-    fn make_room(&self, state: &mut LogState, touched: &[Arc<KeyspaceState>]) {
+    fn make_room(&self, state: &mut LogState, targets: &mut [Target<'_>]) {
         let mut is_sealed = false;
-        for keyspace in touched {
-            if is_full(keyspace) {
-                keyspace.note_filled(self.runtime.clock.now());
-                is_sealed |= keyspace.seal();
+        for target in targets {
+            if is_full(target.keyspace, &target.view) {
+                target.keyspace.note_filled(self.runtime.clock.now());
+                is_sealed |= target.keyspace.seal();
+                target.view = target.keyspace.view.load();
             }
         }
         if is_sealed {
@@ -295,8 +337,10 @@ impl Engine {
                 self.wait_for_ingest(&keyspace)?;
                 continue;
             }
-            if keyspace.view.load().sealed.len() >= SEALED_COUNT_MAX && is_full(keyspace) {
+            let view = keyspace.view.load();
+            if view.sealed.len() >= SEALED_COUNT_MAX && is_full(keyspace, &view) {
                 let keyspace = Arc::clone(keyspace);
+                drop(view);
                 drop(keyspaces);
                 self.wait_for_flush(&keyspace)?;
             }
@@ -329,14 +373,8 @@ impl Engine {
     /// The bytes a second at which a batch may be written; `None` where none of its keyspaces lags behind.
     fn rate_of(&self, batch: &WriteBatch) -> Option<u64> {
         let keyspaces = self.keyspaces.load();
-        let rate = |keyspace: &Arc<KeyspaceState>| {
-            let view = keyspace.view.load();
-            self.back_pressure.rate(Pressure {
-                sealed_count: view.sealed.len(),
-                level0_run_count: view.version.level0_run_count(),
-                level0_runs_trigger: keyspace.options.level0_runs as usize,
-            })
-        };
+        let rate =
+            |keyspace: &Arc<KeyspaceState>| self.back_pressure.rate(keyspace.pressure(&keyspace.view.load()));
         batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
     }
 

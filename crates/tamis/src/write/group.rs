@@ -2,9 +2,11 @@
 //!
 //! 1. A thread that finds no leader leads at once, with what waits already.
 //! 2. A thread that finds a leader leaves its item in the queue and waits.
-//! 3. A leader that is done passes the lead to the first that waits, *before* it hands out results, so that the next
-//!    group forms while the members of the last wake up.
-//! 4. Items of one group keep their order of arrival; groups do not overlap.
+//! 3. A leader that is done takes along what waits by then, [`TAKEN_COUNT_MAX`] items at most, as long as they are quick: to
+//!    hand over the lead takes longer than a buffered write.
+//! 4. Else it passes the lead to the first that waits, *before* it hands out results, so that the next group forms while
+//!    the members of the last wake up.
+//! 5. Items of one group keep their order of arrival; groups do not overlap.
 //!
 //! A follower spins shortly before it sleeps: a buffered write takes less time than waking a thread.
 
@@ -19,6 +21,22 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 const SPIN_COUNT: usize = if cfg!(loom) { 0 } else { 200 };
 /// Members of a group at most, so that no leader works for others without end.
 const GROUP_COUNT_MAX: usize = 256;
+/// Items at most that a leader takes along after its own group.
+const TAKEN_COUNT_MAX: usize = 64;
+
+/// What a thread brings.
+pub(crate) trait Item {
+    /// Whether the work for it takes less time than to wake another thread.
+    fn is_quick(&self) -> bool;
+}
+
+/// How groups are worked for.
+pub(crate) trait Lead<T, R> {
+    /// Works for the leader's own item, where nobody else waits.
+    fn lead_alone(&self, own: T) -> R;
+    /// Works for items in order of arrival; gives the results in the same order.
+    fn lead_group(&self, group: Vec<T>) -> Vec<R>;
+}
 
 enum State<T, R> {
     /// In the queue.
@@ -31,6 +49,7 @@ enum State<T, R> {
 }
 
 struct Waiter<T, R> {
+    is_quick: bool,
     state: Mutex<State<T, R>>,
     changed: Condvar,
 }
@@ -113,18 +132,37 @@ impl<T, R> Waiter<T, R> {
     }
 }
 
-impl<T, R> GroupQueue<T, R> {
+/// Those whose items a leader has taken, and the items.
+struct Group<T, R> {
+    waiters: Vec<Arc<Waiter<T, R>>>,
+    items: Vec<T>,
+}
+
+impl<T, R> Group<T, R> {
+    fn new(waiters: impl Iterator<Item = Arc<Waiter<T, R>>>) -> Self {
+        let (waiters, items) = waiters.filter_map(|waiter| waiter.take().map(|item| (waiter, item))).unzip();
+        Self { waiters, items }
+    }
+}
+
+fn hand_out<T, R>(waiters: &[Arc<Waiter<T, R>>], results: impl IntoIterator<Item = R>) {
+    for (waiter, result) in waiters.iter().zip(results) {
+        waiter.set(State::Done(result));
+    }
+}
+
+impl<T: Item, R> GroupQueue<T, R> {
     pub(crate) fn new() -> Self {
         Self { queue: Mutex::new(Queue { waiting: VecDeque::new(), has_leader: false }) }
     }
 
-    /// Gives `item` to a group and returns its result. `lead` is called where this thread leads: with its own item and
-    /// those of its followers in order of arrival; it returns the results in the same order.
-    pub(crate) fn submit(&self, item: T, lead: impl FnOnce(T, Vec<T>) -> (R, Vec<R>)) -> R {
+    /// Gives `item` to a group and returns its result. Where this thread leads, `lead` does the work.
+    pub(crate) fn submit(&self, item: T, lead: &impl Lead<T, R>) -> R {
         let mut queue = lock(&self.queue);
         let item = if queue.has_leader {
-            let waiter =
-                Arc::new(Waiter { state: Mutex::new(State::Waiting(item)), changed: Condvar::new() });
+            let is_quick = item.is_quick();
+            let state = Mutex::new(State::Waiting(item));
+            let waiter = Arc::new(Waiter { is_quick, state, changed: Condvar::new() });
             queue.waiting.push_back(Arc::clone(&waiter));
             drop(queue);
             let item = match waiter.outcome() {
@@ -139,21 +177,47 @@ impl<T, R> GroupQueue<T, R> {
         };
         if queue.waiting.is_empty() {
             drop(queue);
-            let (own, _) = lead(item, Vec::new());
-            self.pass_lead();
+            let own = lead.lead_alone(item);
+            self.take_along(lead);
             return own;
         }
         let count = queue.waiting.len().min(GROUP_COUNT_MAX);
-        let members: Vec<_> = queue.waiting.drain(..count).collect();
+        let is_quick = item.is_quick() && queue.waiting.iter().take(count).all(|waiter| waiter.is_quick);
+        let mut group = Group::new(queue.waiting.drain(..count));
         drop(queue);
-        let (followers, items): (Vec<_>, Vec<_>) =
-            members.into_iter().filter_map(|waiter| waiter.take().map(|item| (waiter, item))).unzip();
-        let (own, results) = lead(item, items);
-        self.pass_lead();
-        for (follower, result) in followers.iter().zip(results) {
-            follower.set(State::Done(result));
+        group.items.insert(0, item);
+        let mut results = lead.lead_group(group.items).into_iter();
+        let own = results.next().expect("a leader gives a result for each item");
+        if is_quick {
+            hand_out(&group.waiters, results);
+            self.take_along(lead);
+        } else {
+            self.pass_lead();
+            hand_out(&group.waiters, results);
         }
         own
+    }
+
+    /// Point 3, then point 4: the last that a leader does.
+    fn take_along(&self, lead: &impl Lead<T, R>) {
+        let mut left = TAKEN_COUNT_MAX;
+        loop {
+            let mut queue = lock(&self.queue);
+            if queue.waiting.is_empty() {
+                queue.has_leader = false;
+                return;
+            }
+            let count = queue.waiting.iter().take(left).take_while(|waiter| waiter.is_quick).count();
+            if count == 0 {
+                drop(queue);
+                return self.pass_lead();
+            }
+            left -= count;
+            let group = Group::new(queue.waiting.drain(..count));
+            drop(queue);
+            let results = lead.lead_group(group.items);
+            hand_out(&group.waiters, results);
+        }
     }
 
     fn pass_lead(&self) {

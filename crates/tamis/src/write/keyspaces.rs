@@ -40,7 +40,7 @@ impl Engine {
         let state = self.apply(edit)?;
         let version =
             state.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
-        let keyspace = KeyspaceState::new(Arc::clone(version));
+        let keyspace = KeyspaceState::new(Arc::clone(version), &self.pool);
         self.replace_keyspaces(|keyspaces| keyspaces.insert(keyspace.id, Arc::clone(&keyspace)));
         drop(log);
         Ok(keyspace)

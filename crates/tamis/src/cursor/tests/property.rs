@@ -11,7 +11,7 @@ use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
     key::{Kind, Sequence, compare_entries},
-    memtable::Memtable,
+    memtable::{ChunkPool, Memtable},
 };
 
 struct Random(u64);
@@ -247,7 +247,8 @@ fn entries_that_come_into_a_memtable_meanwhile_change_nothing_for_a_snapshot() {
         let mut random = Random(seed);
         let (key_count, entry_count) = (1 + random.below(40), 1 + random.below(100));
         let entries = random.entries(entry_count, key_count);
-        let memtables = [Memtable::new(), Memtable::new(), Memtable::new()];
+        let pool = ChunkPool::new();
+        let memtables = [Memtable::new(&pool), Memtable::new(&pool), Memtable::new(&pool)];
         let insert = |random: &mut Random, entry: &Entry| {
             if let Some(memtable) = memtables.get(random.below(memtables.len())) {
                 memtable.insert(&entry.key, entry.sequence, entry.kind, &entry.value);
@@ -363,7 +364,8 @@ fn equal_entries_of_several_sources_do_no_harm() {
 
 #[test]
 fn a_turn_passes_over_entries_that_came_between_meanwhile() {
-    let memtables = [Memtable::new(), Memtable::new()];
+    let pool = ChunkPool::new();
+    let memtables = [Memtable::new(&pool), Memtable::new(&pool)];
     let [left, right] = &memtables;
     left.insert(b"a", 1, Kind::Put, b"");
     left.insert(b"k", 2, Kind::Put, b"");

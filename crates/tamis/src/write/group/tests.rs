@@ -1,33 +1,53 @@
 #![expect(clippy::disallowed_methods, reason = "tests start their own threads")]
 
+use super::{GroupQueue, Item, Lead};
+
+/// An item is quick where it is even.
+impl Item for u64 {
+    fn is_quick(&self) -> bool {
+        self.is_multiple_of(2)
+    }
+}
+
+/// Gives ten times each item.
+#[cfg(loom)]
+struct TenTimes;
+
+#[cfg(loom)]
+impl Lead<u64, u64> for TenTimes {
+    fn lead_alone(&self, own: u64) -> u64 {
+        own * 10
+    }
+
+    fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+        group.into_iter().map(|item| item * 10).collect()
+    }
+}
+
 #[cfg(loom)]
 #[test]
 fn loom_every_thread_gets_the_result_of_its_own_item() {
     use loom::{sync::Arc, thread};
 
-    use super::GroupQueue;
-    loom::model(|| {
-        let queue = Arc::new(GroupQueue::new());
-        let submit = |queue: &GroupQueue<u64, u64>, item| {
-            queue.submit(item, |own, rest| (own * 10, rest.into_iter().map(|item| item * 10).collect()))
-        };
-        let threads: Vec<_> = [1, 2]
-            .into_iter()
-            .map(|item| {
+    // Quick ones, which are taken along; others, to which the lead is passed; and a mix.
+    for items in [[2, 4, 6], [1, 3, 5], [1, 2, 4]] {
+        loom::model(move || {
+            let queue = Arc::new(GroupQueue::new());
+            let [first, others @ ..] = items;
+            let threads = others.map(|item| {
                 let queue = Arc::clone(&queue);
-                thread::spawn(move || assert_eq!(submit(&queue, item), item * 10))
-            })
-            .collect();
-        assert_eq!(submit(&queue, 3), 30);
-        for thread in threads {
-            thread.join().expect("a thread of the model failed");
-        }
-    });
+                thread::spawn(move || assert_eq!(queue.submit(item, &TenTimes), item * 10))
+            });
+            assert_eq!(queue.submit(first, &TenTimes), first * 10);
+            for thread in threads {
+                thread.join().expect("a thread of the model failed");
+            }
+        });
+    }
 }
 
 #[cfg(not(loom))]
-#[test]
-fn threads_get_their_own_results_in_groups_that_do_not_overlap() {
+mod threads {
     use std::{
         sync::{
             Arc,
@@ -36,31 +56,70 @@ fn threads_get_their_own_results_in_groups_that_do_not_overlap() {
         thread,
     };
 
-    use super::GroupQueue;
+    use super::*;
 
-    let queue = Arc::new(GroupQueue::<u64, u64>::new());
-    let is_led = Arc::new(AtomicBool::new(false));
-    let total = Arc::new(AtomicU64::new(0));
-    let threads: Vec<_> = (0..8_u64)
-        .map(|thread| {
-            let (queue, is_led, total) = (Arc::clone(&queue), Arc::clone(&is_led), Arc::clone(&total));
-            thread::spawn(move || {
-                for step in 0..2_000_u64 {
-                    let item = thread * 1_000_000 + step;
-                    let result = queue.submit(item, |own, rest| {
-                        assert!(!is_led.swap(true, Ordering::SeqCst), "two leaders at once");
-                        total.fetch_add(1 + rest.len() as u64, Ordering::SeqCst);
-                        let results = rest.into_iter().map(|item| item + 7).collect();
-                        is_led.store(false, Ordering::SeqCst);
-                        (own + 7, results)
-                    });
-                    assert_eq!(result, item + 7);
-                }
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().expect("a submitting thread failed");
+    /// Adds seven, and sees whether groups overlap and how many items they have in all.
+    #[derive(Default)]
+    struct Watching {
+        is_led: AtomicBool,
+        total: AtomicU64,
+        alone: AtomicU64,
     }
-    assert_eq!(total.load(Ordering::SeqCst), 8 * 2_000, "each item is led exactly once");
+
+    impl Watching {
+        fn enter(&self, count: usize) {
+            assert!(!self.is_led.swap(true, Ordering::SeqCst), "two leaders at once");
+            self.total.fetch_add(count as u64, Ordering::SeqCst);
+        }
+
+        fn leave(&self) {
+            self.is_led.store(false, Ordering::SeqCst);
+        }
+    }
+
+    impl Lead<u64, u64> for Watching {
+        fn lead_alone(&self, own: u64) -> u64 {
+            self.enter(1);
+            self.alone.fetch_add(1, Ordering::SeqCst);
+            self.leave();
+            own + 7
+        }
+
+        fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+            self.enter(group.len());
+            let results = group.into_iter().map(|item| item + 7).collect();
+            self.leave();
+            results
+        }
+    }
+
+    #[test]
+    fn threads_get_their_own_results_in_groups_that_do_not_overlap() {
+        let queue = Arc::new(GroupQueue::<u64, u64>::new());
+        let watching = Arc::new(Watching::default());
+        let threads: Vec<_> = (0..8_u64)
+            .map(|thread| {
+                let (queue, watching) = (Arc::clone(&queue), Arc::clone(&watching));
+                thread::spawn(move || {
+                    for step in 0..2_000_u64 {
+                        // Four threads bring quick items, two others, two a mix.
+                        let item = (thread * 1_000_000 + step) * 2;
+                        let item = match thread {
+                            0..4 => item,
+                            4..6 => item + 1,
+                            _ => item + step % 2,
+                        };
+                        assert_eq!(queue.submit(item, &*watching), item + 7);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("a submitting thread failed");
+        }
+        assert_eq!(watching.total.load(Ordering::SeqCst), 8 * 2_000, "each item is led exactly once");
+        let before = watching.alone.load(Ordering::SeqCst);
+        queue.submit(1, &*watching);
+        assert_eq!(watching.alone.load(Ordering::SeqCst), before + 1, "the lead was let go");
+    }
 }
