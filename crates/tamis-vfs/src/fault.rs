@@ -222,6 +222,12 @@ impl Vfs for FaultVfs {
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_log(path))?))
     }
 
+    fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
+        let operation = Operation::new(OperationKind::Reuse, path);
+        let file = self.shared.run(operation, || self.shared.inner.reuse_log(path))?;
+        Ok(file.map(|file| self.wrap(path, file)))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let operation = Operation::new(OperationKind::Open, path);
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.open(path, access))?))

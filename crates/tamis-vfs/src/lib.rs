@@ -87,10 +87,21 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// [`io::ErrorKind::AlreadyExists`] and stays as it is.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// As [`Vfs::create`], for a log: many small appends follow, and its contents say where they end. While it is open,
-    /// and after a crash of process or machine, other handles may find zero bytes behind what was appended, at most a few MiB;
-    /// [`File::truncate`] and dropping the handle take them away.
+    /// and after a crash of process or machine, other handles may find zero bytes behind what was appended, at most a few MiB (more
+    /// after [`Vfs::reuse_log`]); [`File::truncate`] and dropping the handle take them away.
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
+    }
+    /// Makes a log that nobody needs or reads any more an empty one, whose handle appends from the beginning; the name stays, to
+    /// be changed by [`Vfs::rename`]. What the log takes on the disk and in the page cache is used again, so that appends cost
+    /// less than to a new one. Other handles find zero bytes behind what was appended, up to the former length; after
+    /// a crash of the machine there, or in place of what was not synced, also what the log held before.
+    ///
+    /// `None` where that can't be had (a file system or a program's link that forbids it): the file is as it was. After an error
+    /// any of its bytes may be zero.
+    fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
+        let _ = path;
+        Ok(None)
     }
     /// Opens an existing file for reading.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;

@@ -111,6 +111,8 @@ struct Contents {
     before_truncation: Option<Arc<Vec<u8>>>,
     /// It was made by [`Vfs::create_log`]: a crash may leave zero bytes behind the contents.
     is_log: bool,
+    /// What it held before it was used again ([`Vfs::reuse_log`]), until it is synced: a crash may bring parts back.
+    former: Option<Arc<Vec<u8>>>,
 }
 
 impl Contents {
@@ -124,6 +126,7 @@ impl Contents {
         self.synced_length = self.bytes.len();
         self.append_ends.clear();
         self.before_truncation = None;
+        self.former = None;
     }
 
     fn truncate(&mut self, length: usize) {
@@ -219,6 +222,16 @@ impl Vfs for MemVfs {
         inode.contents.write().is_log = true;
         self.state.write().add(&normal(path), Arc::clone(&inode))?;
         Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append }))
+    }
+
+    fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
+        let inode = self.state.write().find(&normal(path))?;
+        let mut contents = inode.contents.write();
+        // What a crash could have left of the log's own use before counts with what it held last.
+        let former = Some(Arc::clone(&contents.bytes));
+        *contents = Contents { is_log: true, former, ..Contents::default() };
+        drop(contents);
+        Ok(Some(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append })))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub enum OperationKind {
     /// [`crate::Vfs::create`].
     Create,
+    /// [`crate::Vfs::reuse_log`].
+    Reuse,
     /// [`crate::Vfs::open`].
     Open,
     /// [`crate::File::read_at`].
@@ -38,8 +40,9 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Create,
+        Self::Reuse,
         Self::Open,
         Self::Read,
         Self::Append,

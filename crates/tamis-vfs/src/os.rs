@@ -61,6 +61,12 @@ impl Vfs for OsVfs {
         Ok(Arc::new(log::LogFile::new(file)))
     }
 
+    #[cfg(target_os = "linux")]
+    fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
+        let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(log::LogFile::reuse(file)?.map(|file| Arc::new(file) as Arc<dyn File>))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         if access == Access::Direct
             && let Some(file) = open_direct(path)?

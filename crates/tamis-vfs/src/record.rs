@@ -161,6 +161,11 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create_log(path)?))
     }
 
+    fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
+        self.note(OperationKind::Reuse, path);
+        Ok(self.inner.reuse_log(path)?.map(|file| self.wrap(path, file)))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         self.note(OperationKind::Open, path);
         Ok(self.wrap(path, self.inner.open(path, access)?))

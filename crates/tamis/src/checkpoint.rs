@@ -49,6 +49,8 @@ struct Moment {
     log: LogFiles,
     /// The segments that are part of the log; `None`: all may be.
     parts: Option<Vec<u64>>,
+    /// Its segments are not used again as long as they are read.
+    _hold: Option<Arc<()>>,
 }
 
 impl Engine {
@@ -78,7 +80,8 @@ impl Engine {
         };
         files.cut_to(parts.as_deref().unwrap_or_default());
         let parts = parts.map(|parts| parts.into_iter().map(|(number, _)| number).collect());
-        Ok(Moment { sequence, state, log: files, parts })
+        let hold = log.as_ref().map(|state| state.log.hold_segments());
+        Ok(Moment { sequence, state, log: files, parts, _hold: hold })
     }
 
     fn copy_all(&self, moment: &Moment, copy: &mut Copy<'_>) -> Result<()> {

@@ -188,7 +188,7 @@ impl Inspection {
         };
         let id = database_id_of(&bytes).ok_or_else(not_a_log)?;
         let number = number_of(path).unwrap_or(0);
-        let header = SegmentHeader::decode(&bytes, path, id, number)?.ok_or_else(not_a_log)?;
+        let header = SegmentHeader::decode(&bytes, path, id, number, 0)?.ok_or_else(not_a_log)?;
         let mut found = Self {
             facts: vec![
                 ("number", Cell::Number(number)),

@@ -33,7 +33,7 @@ use crate::{
     open_report::{LogCut, OpenReport},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
     read::snapshot::Snapshots,
-    runtime::Runtime,
+    runtime::{Clock, Runtime},
     state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
     version::{
         folder::{self, FolderKind},
@@ -75,7 +75,8 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         .map(|version| KeyspaceState::new(Arc::clone(version), &pool))
         .map(|state| (state.id, state))
         .collect();
-    let mut recovery = Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces };
+    let mut recovery =
+        Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.state().counters.last_sequence);
     let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
@@ -160,6 +161,7 @@ struct Recovery<'a> {
     folder: &'a Path,
     versions: &'a Arc<VersionSet>,
     keyspaces: &'a Keyspaces,
+    clock: &'a Arc<dyn Clock>,
 }
 
 impl Recovery<'_> {
@@ -218,6 +220,7 @@ impl Recovery<'_> {
             database_id: self.versions.database().0,
             deferred_bytes_max: options.deferred_bytes_max,
             next_number: Box::new(move || versions.new_file_number()),
+            clock: Arc::clone(self.clock),
         };
         let log = Log::create(setup, &replayed.segments)?;
         for &number in &replayed.obsolete {

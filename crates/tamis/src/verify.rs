@@ -135,7 +135,7 @@ impl Engine {
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
-        let found = {
+        let (found, _hold) = {
             // No segment ends within a record or goes before it is open. Writes go on while it is read.
             let log = self.log.lock();
             let first_needed = self.versions.state().counters.oldest_log;
@@ -144,7 +144,7 @@ impl Engine {
             if let Some(state) = log.as_ref() {
                 found.cut_to(&state.log.segments());
             }
-            found
+            (found, log.as_ref().map(|state| state.log.hold_segments()))
         };
         report.add_log(&self.folder, &found);
         Ok(())

@@ -52,6 +52,7 @@ fn every_kind_of_operation_can_fail_and_is_then_not_done() {
         vfs.add_rule(Rule::error(ErrorKind::TimedOut).on(&[kind]).forever());
         let result = match kind {
             OperationKind::Create => vfs.create(path("/b")).map(drop),
+            OperationKind::Reuse => vfs.reuse_log(path("/a")).map(drop),
             OperationKind::Open => vfs.open(path("/a"), Access::Buffered).map(drop),
             OperationKind::Read => file.read_at(0, &mut [0; 1]),
             OperationKind::Append => file.append(b"d"),

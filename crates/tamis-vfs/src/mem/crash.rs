@@ -15,7 +15,8 @@
 //!   ssssssssssssssss|aaaa0000|0000bbb?????bb|cccccc|   length grew, sectors of 512 bytes are zero or garbage
 //! ```
 //!
-//! A truncation that was not synced may have happened or not. Behind what is left of a log there may be zero bytes.
+//! A truncation that was not synced may have happened or not. Behind what is left of a log there may be zero bytes. Of a log that
+//! was used again and not synced since, each sector may be as it was before.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -72,7 +73,9 @@ impl Survivors {
         }
         let contents = original.contents.read();
         let mut bytes = surviving_bytes(&contents, random);
-        if contents.is_log && random.below(2) == 0 {
+        if let Some(former) = &contents.former {
+            bring_back(Arc::make_mut(&mut bytes), former, random);
+        } else if contents.is_log && random.below(2) == 0 {
             let length = bytes.len() + 1 + random.index(LOG_ROOM_BYTES);
             Arc::make_mut(&mut bytes).resize(length, 0);
         }
@@ -140,6 +143,20 @@ fn surviving_bytes(contents: &Contents, random: &mut Random) -> Arc<Vec<u8>> {
         spoil_sectors(&mut bytes, synced, random);
     }
     Arc::new(bytes)
+}
+
+/// Makes the contents of a log that was used again as long as it was before, and brings some of its sectors back: all, none, or
+/// each by a coin; the rest is what was appended, with zeros behind.
+fn bring_back(bytes: &mut Vec<u8>, former: &[u8], random: &mut Random) {
+    bytes.resize(bytes.len().max(former.len()), 0);
+    let quarters = random.below(5);
+    for (now, before) in bytes.chunks_mut(SECTOR_BYTES).zip(former.chunks(SECTOR_BYTES)) {
+        if random.below(4) < quarters
+            && let Some(part) = now.get_mut(..before.len())
+        {
+            part.copy_from_slice(before);
+        }
+    }
 }
 
 /// Zeroes or scrambles some sectors from `synced` on: the length reached the disk, the bytes did not.

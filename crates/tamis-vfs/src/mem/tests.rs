@@ -307,3 +307,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_log_that_was_used_again_may_show_what_it_held_until_it_is_synced() {
+    let vfs = MemVfs::new();
+    let path = Path::new("/log");
+    let log = vfs.create_log(path).unwrap();
+    log.append(&[1; 5_000]).unwrap();
+    log.sync().unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    let log = vfs.reuse_log(path).unwrap().unwrap();
+    log.append(&[2; 1_500]).unwrap();
+    let after: Vec<_> = (0..200).map(|seed| vfs.crash_clone(seed).read(path).unwrap()).collect();
+    assert!(after.iter().all(|bytes| bytes.len() == 5_000));
+    let has = |byte| after.iter().filter(|bytes| bytes.contains(&byte)).count();
+    for byte in 0..3 {
+        assert!((20..200).contains(&has(byte)), "{byte}: {}", has(byte));
+    }
+    log.sync().unwrap();
+    let after: Vec<_> = (0..50).map(|seed| vfs.crash_clone(seed).read(path).unwrap()).collect();
+    assert!(after.iter().all(|bytes| bytes.starts_with(&[2; 1_500]) && !bytes.contains(&1)));
+}

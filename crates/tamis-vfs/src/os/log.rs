@@ -9,9 +9,12 @@
 //!    (`MADV_POPULATE_WRITE`), and only such pages are stored to. Where either fails, or the file system is none of those
 //!    known to write reserved blocks in place ([`IN_PLACE`]), the file goes on with `write`, which gives the error of a full disk.
 //! 2. **What a crash leaves.** The room is cut off when the file is truncated or dropped. A process that is killed leaves
-//!    it: zero bytes behind the appended ones, at most [`WINDOW_BYTES_MAX`]. They are no part of the contents, and whoever reads the file
+//!    it: zero bytes behind the appended ones, at most [`WINDOW_BYTES_MAX`] or as many as a log held before it was used again. They are no part of the contents, and whoever reads the file
 //!    has to know its end from the contents ([`crate::Vfs::create_log`]).
-//! 3. **Large appends** are written by `write`: there the copy costs more than the call. Both ways go through the same
+//! 3. **Used again.** A log that is not needed any more becomes an empty one by zeros over all it held ([`LogFile::reuse`]): its blocks
+//!    and its pages in the cache serve as room. Pages that are new to the cache cost several times the copy of the records,
+//!    blocks that are new to the file a change of the file system's own log at each sync.
+//! 4. **Large appends** are written by `write`: there the copy costs more than the call. Both ways go through the same
 //!    page cache.
 //!
 //! Cost: a copy and an uncontended lock per append; one call for each [`READY_BYTES`], four for each window.
@@ -19,6 +22,7 @@
 use std::{
     fs,
     io::{self, ErrorKind},
+    os::unix::fs::{FileExt, MetadataExt},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -38,6 +42,8 @@ const PAGE_BYTES: u64 = 4096;
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
 /// The largest window.
 const WINDOW_BYTES_MAX: u64 = 4 << 20;
+/// Bytes that are zeroed by one call.
+const ZEROED_BYTES: usize = 256 << 10;
 /// Bytes that are made ready for writing at a time.
 const READY_BYTES: usize = 128 << 10;
 /// Appends from this size on are written.
@@ -79,6 +85,28 @@ impl LogFile {
         let next_bytes = is_in_place.then_some(WINDOW_BYTES_MIN);
         let room = Mutex::new(Room { length: 0, window: None, next_bytes });
         Self { inner: WriteFile { file, end: AtomicU64::new(0) }, room }
+    }
+
+    /// Makes a file empty whose former bytes become room; `None`, and nothing is done, where the file has no room or other names.
+    pub(super) fn reuse(file: fs::File) -> io::Result<Option<Self>> {
+        let metadata = file.metadata()?;
+        let log = Self::new(file);
+        let is_alone = metadata.is_file() && metadata.nlink() == 1;
+        let mut room = log.room.lock();
+        if room.next_bytes.is_none() || !is_alone {
+            return Ok(None);
+        }
+        room.length = metadata.len();
+        room.next_bytes = Some(WINDOW_BYTES_MAX);
+        let zeros = vec![0; ZEROED_BYTES];
+        let mut offset = 0;
+        while offset < room.length {
+            let count = zeros.len().min(usize::try_from(room.length - offset).unwrap_or(usize::MAX));
+            log.inner.file.write_all_at(zeros.get(..count).unwrap_or_default(), offset)?;
+            offset += count as u64;
+        }
+        drop(room);
+        Ok(Some(log))
     }
 
     fn end(&self) -> u64 {

@@ -165,10 +165,14 @@ impl Engine {
         let mut edit = VersionEdit::default();
         edit.push(Change::Raise(Counters { oldest_log: needed, ..Counters::default() }));
         self.apply(edit)?;
-        match self.log.lock().as_mut() {
-            Some(state) => state.log.remove_below(needed),
-            None => Ok(()),
+        let unneeded = self.log.lock().as_mut().map(|state| state.log.take_below(needed));
+        let Some(mut unneeded) = unneeded else { return Ok(()) };
+        // Writers go on meanwhile.
+        let result = unneeded.remove(&*self.vfs, &self.folder);
+        if let Some(state) = self.log.lock().as_mut() {
+            state.log.take_back(unneeded);
         }
+        result
     }
 
     /// Carries out a plan.

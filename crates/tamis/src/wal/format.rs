@@ -44,11 +44,18 @@ impl SegmentHeader {
         bytes
     }
 
-    /// The header at the front of `bytes`; `None` where it is torn or damaged, which the reader tells apart.
+    /// The header at the front of `bytes`; `None` where it is torn or damaged, which the reader tells apart. So it is, too, where
+    /// it is that of a segment below `first_needed`: the file was used again, and the new header did not reach the disk.
     ///
     /// # Errors
     /// A whole header that does not belong here: of another version, another database, or another number.
-    pub(crate) fn decode(bytes: &[u8], file: &Path, database_id: u64, number: u64) -> Result<Option<Self>> {
+    pub(crate) fn decode(
+        bytes: &[u8],
+        file: &Path,
+        database_id: u64,
+        number: u64,
+        first_needed: u64,
+    ) -> Result<Option<Self>> {
         let mut decoder = Decoder::new(bytes);
         let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
             return Ok(None);
@@ -77,6 +84,9 @@ impl SegmentHeader {
         };
         if header.database_id != database_id {
             return refuse(8, format!("database id {database_id}"), header.database_id);
+        }
+        if header.number < number.min(first_needed) {
+            return Ok(None);
         }
         if header.number != number {
             return refuse(16, format!("segment number {number}"), header.number);

@@ -221,7 +221,8 @@ impl<'a> Replay<'a> {
 
     fn read_header(&self, segment: &LogFile) -> Result<Option<SegmentHeader>> {
         let bytes = segment.read_up_to(HEADER_BYTES)?;
-        SegmentHeader::decode(&bytes, &segment.path, self.files.database_id, segment.number)
+        let LogFiles { database_id, first_needed, .. } = *self.files;
+        SegmentHeader::decode(&bytes, &segment.path, database_id, segment.number, first_needed)
     }
 
     /// Step 2: the segments of the log, oldest first.

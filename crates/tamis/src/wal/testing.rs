@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     file_name::FileName,
     options::Durability,
+    runtime::ManualClock,
     wal::{
         reader::{LogFiles, ReplayReport, replay},
         writer::{Log, LogSetup, SegmentEnd},
@@ -65,8 +66,17 @@ pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[Segment
         database_id: DATABASE_ID,
         deferred_bytes_max: DEFERRED_BYTES_MAX,
         next_number: Box::new(move || numbers.0.fetch_add(1, Ordering::SeqCst)),
+        clock: Arc::new(ManualClock::default()),
     };
     Log::create(setup, previous)
+}
+
+/// Lets the segments below `number` go, as the engine does.
+pub(crate) fn remove_below(log: &mut Log, vfs: &dyn Vfs, number: u64) -> Result<()> {
+    let mut unneeded = log.take_below(number);
+    let result = unneeded.remove(vfs, &folder());
+    log.take_back(unneeded);
+    result
 }
 
 /// The payload of record `id`: one to three entries with the sequence numbers 4 `id`, 4 `id` + 1, ...

@@ -9,7 +9,9 @@ use tamis_workload::SplitMix64;
 use super::{
     format::HEADER_BYTES,
     reader::ReplayReport,
-    testing::{Numbers, append, folder, log_files, new_vfs, open_log, path, replayed, vfs_of, write},
+    testing::{
+        Numbers, append, folder, log_files, new_vfs, open_log, path, remove_below, replayed, vfs_of, write,
+    },
     writer::Log,
 };
 use crate::{error::Error, options::Durability};
@@ -85,7 +87,7 @@ fn after_any_crash_a_prefix_is_found_that_covers_what_was_acknowledged_as_durabl
                     2 => log.flush_deferred().unwrap(),
                     3 => {
                         first_needed = log.rotate().unwrap();
-                        log.remove_below(first_needed).unwrap();
+                        remove_below(&mut log, &vfs, first_needed).unwrap();
                         model = Model::default();
                     }
                     _ => model.append(&mut log, id, durability).unwrap(),

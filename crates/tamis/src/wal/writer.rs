@@ -8,12 +8,20 @@
 //!    begin that segment, so writes go on as soon as space returns.
 //! 3. A failed sync (of a segment or of the folder) is final: what is on disk is not known any more. All later calls
 //!    give [`Error::WritesRefused`] with the first cause.
-//! 4. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
+//! 4. A segment that is not needed any more, and was filled quickly, becomes the next one ([`Log::take_below`], [`Spare`]): to append where
+//!    the system has pages and blocks already takes a fraction of the time. Until the disk has what was appended, it
+//!    may show the old segment's header and records: the reader knows both by their number.
+//! 5. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
 //!    the synced mark of later records raised.
 //!
 //! Cost: an append copies the payload once; `Buffered` is one write, `Synced` one write and one sync.
 
-use std::{fmt, mem, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt, mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use tamis_vfs::{Access, File, Vfs};
 
@@ -22,9 +30,13 @@ use crate::{
     file_name::FileName,
     frame::{moved_frames, put_frame_parts},
     options::Durability,
+    runtime::Clock,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };
 
+/// A segment that took longer to fill is not used again: the system has written its pages by then, and would write the zeros
+/// too.
+const REUSED_AGE_MAX: Duration = Duration::from_secs(30);
 /// The buffer of a group is given back to the allocator above this size.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
@@ -47,6 +59,7 @@ pub(crate) struct LogSetup {
     pub(crate) deferred_bytes_max: usize,
     /// Gives file numbers that were never used in the folder, each greater than the one before.
     pub(crate) next_number: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The segment that is written.
@@ -59,15 +72,64 @@ struct OpenSegment {
     /// Bytes given to the operating system.
     length: u64,
     synced: u64,
+    /// When it was begun.
+    since: Duration,
 }
 
-/// An earlier segment, kept until [`Log::remove_below`] takes it.
+/// An earlier segment, kept until [`Log::take_below`] takes it.
 #[derive(Debug)]
-struct OlderSegment {
+pub(crate) struct OlderSegment {
     end: SegmentEnd,
     is_durable: bool,
     /// Its handle, where this process wrote it and it is not durable yet.
     file: Option<Arc<dyn File>>,
+    /// When it was begun and left, where this process wrote it.
+    written: Option<(Duration, Duration)>,
+}
+
+/// An old segment that is empty now and waits to become the next one, still under its old name, which the manifest says
+/// is not needed: whoever opens the database after a crash removes it.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    path: PathBuf,
+    file: Arc<dyn File>,
+}
+
+/// Segments that are not needed any more, taken out of the log so that they go without its lock.
+#[derive(Debug)]
+pub(crate) struct Unneeded {
+    segments: Vec<OlderSegment>,
+    is_spare_wanted: bool,
+    spare: Option<Spare>,
+}
+
+impl Unneeded {
+    /// Makes a spare of one of them where that is wanted and possible, and removes the others, oldest first.
+    ///
+    /// # Errors
+    /// The system's; what could not be removed is left in `self`.
+    pub(crate) fn remove(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+        while let Some(segment) = self.segments.first_mut() {
+            let path = FileName::Log(segment.end.number).path(folder);
+            // The handle cuts off the room behind the segment, which must not happen to what the file is next.
+            segment.file = None;
+            if self.is_spare_wanted && segment.was_filled_quickly() {
+                self.is_spare_wanted = false;
+                // Where it can't be used again it is removed.
+                let file = vfs.reuse_log(&path).ok().flatten();
+                self.spare = file.map(|file| Spare { path: path.clone(), file });
+            }
+            let is_spare = self.spare.as_ref().is_some_and(|spare| spare.path == path);
+            if !is_spare
+                && let Err(error) = vfs.remove(&path)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(Error::io("remove", &path, error));
+            }
+            self.segments.remove(0);
+        }
+        Ok(())
+    }
 }
 
 /// The end of the log; see the head of this file.
@@ -81,6 +143,9 @@ pub(crate) struct Log {
     waiting: Vec<u8>,
     /// When the first of them arrived.
     waiting_since: Option<Duration>,
+    spare: Option<Spare>,
+    /// Held by whoever reads segments without the log's lock: none is used again meanwhile.
+    readers: Arc<()>,
     /// Whether the names of all segments survive the machine.
     is_folder_durable: bool,
     /// The first failed sync.
@@ -106,13 +171,20 @@ impl Log {
     /// When the segment can't be made.
     pub(crate) fn create(setup: LogSetup, previous: &[SegmentEnd]) -> Result<Self> {
         // Replayed bytes may stand in the page cache only: all are synced again before the first sync counts.
-        let older = previous.iter().map(|end| OlderSegment { end: *end, is_durable: false, file: None });
+        let older = previous.iter().map(|end| OlderSegment {
+            end: *end,
+            is_durable: false,
+            file: None,
+            written: None,
+        });
         let mut log = Self {
             setup,
             current: None,
             older: older.collect(),
             waiting: Vec::new(),
             waiting_since: None,
+            spare: None,
+            readers: Arc::new(()),
             is_folder_durable: false,
             refusal: None,
         };
@@ -206,6 +278,9 @@ impl Log {
             // Nothing depends on the mark: without it the last record alone is unproven.
             let _ = self.append(&[], Durability::Buffered, Duration::ZERO);
         }
+        if let Some(spare) = self.spare.take() {
+            spare.remove(&*self.setup.vfs);
+        }
         Ok(())
     }
 
@@ -237,25 +312,28 @@ impl Log {
         self.refusal.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
     }
 
-    /// Removes the segments below `number`, oldest first, after the manifest durably says that they are not needed. The
-    /// segment that is written stays.
-    ///
-    /// # Errors
-    /// A segment that can't be removed is kept in the list, with all that follow it.
-    pub(crate) fn remove_below(&mut self, number: u64) -> Result<()> {
-        while let Some(segment) = self.older.first() {
-            if segment.end.number >= number {
-                break;
-            }
-            let path = FileName::Log(segment.end.number).path(&self.setup.folder);
-            match self.setup.vfs.remove(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &path, error));
-                }
-                _ => drop(self.older.remove(0)),
-            }
+    /// Takes out the segments below `number`, after the manifest durably says that they are not needed: [`Unneeded::remove`]
+    /// does the rest without the log's lock, [`Log::take_back`] takes what comes of it. The segment that is written stays.
+    pub(crate) fn take_below(&mut self, number: u64) -> Unneeded {
+        let count = self.older.iter().take_while(|segment| segment.end.number < number).count();
+        let is_spare_wanted = self.spare.is_none() && Arc::strong_count(&self.readers) == 1;
+        Unneeded { segments: self.older.drain(..count).collect(), is_spare_wanted, spare: None }
+    }
+
+    /// Takes the spare, and segments that could not be removed: they are tried again.
+    pub(crate) fn take_back(&mut self, unneeded: Unneeded) {
+        self.older.splice(..0, unneeded.segments);
+        match unneeded.spare {
+            // Two jobs may each have made one.
+            Some(second) if self.spare.is_some() => second.remove(&*self.setup.vfs),
+            spare @ Some(_) => self.spare = spare,
+            None => {}
         }
-        Ok(())
+    }
+
+    /// While it is held, no segment that is in the log now is used again.
+    pub(crate) fn hold_segments(&self) -> Arc<()> {
+        Arc::clone(&self.readers)
     }
 
     fn check_refusal(&self) -> Result<()> {
@@ -277,7 +355,7 @@ impl Log {
             previous_bytes: previous.map_or(0, |end| end.bytes),
             previous_synced: previous.map_or(0, |end| end.synced),
         };
-        let file = self.setup.vfs.create_log(&path).map_err(|error| Error::io("create", &path, error))?;
+        let file = self.make_file(&path)?;
         self.is_folder_durable = false;
         if let Err(error) = file.append(&header.encode()) {
             // A file that stays in spite of this is passed over: no later segment names it as its previous one.
@@ -288,11 +366,25 @@ impl Log {
         if !self.waiting.is_empty() {
             self.waiting = moved_frames(&self.waiting, seed, HEADER_BYTES);
         }
-        let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0 };
+        let since = self.setup.clock.now();
+        let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0, since };
         if let Some(left) = self.current.replace(segment) {
-            self.older.push(left.into_older());
+            self.older.push(left.into_older(since));
         }
         Ok(number)
+    }
+
+    /// An empty file of this name: the spare, where there is one.
+    fn make_file(&mut self, path: &Path) -> Result<Arc<dyn File>> {
+        if let Some(spare) = self.spare.take() {
+            if self.setup.vfs.rename(&spare.path, path).is_ok() {
+                return Ok(spare.file);
+            }
+            // It may stand under either name; a new file is made as if there had been none.
+            let _ = self.setup.vfs.remove(path);
+            spare.remove(&*self.setup.vfs);
+        }
+        self.setup.vfs.create_log(path).map_err(|error| Error::io("create", path, error))
     }
 
     /// Gives what waits to the operating system, in a new segment if need be. On failure it goes on waiting.
@@ -327,7 +419,8 @@ impl Log {
         }
         // The next header says where the valid part ends, so that this may fail.
         let _ = segment.file.truncate(segment.length);
-        self.older.push(segment.into_older());
+        let now = self.setup.clock.now();
+        self.older.push(segment.into_older(now));
     }
 
     /// Makes all that was written survive the machine, in the order of rule 4. A failure is final.
@@ -380,9 +473,22 @@ impl OpenSegment {
         SegmentEnd { number: self.number, bytes: self.length, synced: self.synced }
     }
 
-    fn into_older(self) -> OlderSegment {
+    fn into_older(self, now: Duration) -> OlderSegment {
         let end = self.end();
-        OlderSegment { end, is_durable: false, file: Some(self.file) }
+        OlderSegment { end, is_durable: false, file: Some(self.file), written: Some((self.since, now)) }
+    }
+}
+
+impl OlderSegment {
+    fn was_filled_quickly(&self) -> bool {
+        self.written.is_some_and(|(begun, left)| left.saturating_sub(begun) <= REUSED_AGE_MAX)
+    }
+}
+
+impl Spare {
+    fn remove(self, vfs: &dyn Vfs) {
+        // What stays is removed by the next open: the manifest does not need it.
+        let _ = vfs.remove(&self.path);
     }
 }
 

@@ -22,8 +22,9 @@ use crate::{
 };
 
 /// The operations that change what a crash finds.
-const CHANGING: [OperationKind; 10] = [
+const CHANGING: [OperationKind; 11] = [
     OperationKind::Create,
+    OperationKind::Reuse,
     OperationKind::Append,
     OperationKind::Sync,
     OperationKind::Truncate,

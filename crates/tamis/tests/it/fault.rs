@@ -420,10 +420,16 @@ fn is_final(operation: &Operation) -> bool {
 }
 
 /// Whether nothing depends on the operation: a read of `verify`, which reports it itself; a mark that only proves what is
-/// known to be synced.
+/// known to be synced; an old segment of the log that can't become the next one, or stays behind.
 fn may_be_silent(operation: &Operation) -> bool {
-    matches!(operation.kind, OperationKind::Open | OperationKind::Read)
-        || operation.kind == OperationKind::Append && operation.length_bytes == 14
+    let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
+    match operation.kind {
+        OperationKind::Open | OperationKind::Read | OperationKind::Reuse => true,
+        OperationKind::Append => operation.length_bytes == 14,
+        OperationKind::Rename => operation.target.as_deref().is_some_and(is_log),
+        OperationKind::Remove => is_log(&operation.path),
+        _ => false,
+    }
 }
 
 #[test]

@@ -106,3 +106,47 @@ fn a_killed_process_leaves_its_appends_and_zero_bytes() {
     let all = OsVfs.read(&path).unwrap();
     assert!(all.iter().skip(6).all(|&byte| byte == 0));
 }
+
+#[test]
+fn a_log_that_is_used_again_is_empty_and_fills_as_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = OsVfs.create_log(&path).unwrap();
+    let first = fill(&*file);
+    drop(file);
+    let blocks = |path| MetadataExt::blocks(&fs::metadata(path).unwrap());
+    let before = blocks(&path);
+    let file = OsVfs.reuse_log(&path).unwrap().unwrap();
+    assert_eq!(file.length().unwrap(), 0);
+    assert!(file.read_at(0, &mut [0]).is_err());
+    let found = OsVfs.read(&path).unwrap();
+    assert_eq!(found.len(), first.len());
+    assert!(found.iter().all(|&byte| byte == 0), "nothing of what it held is left");
+    let next = folder.path().join("next");
+    OsVfs.rename(&path, &next).unwrap();
+    let few = bytes(5, 10_000);
+    few.chunks(100).for_each(|part| file.append(part).unwrap());
+    file.sync().unwrap();
+    assert_eq!(blocks(&next), before, "it takes the place that it had");
+    let found = OsVfs.read(&next).unwrap();
+    assert_eq!(found.get(..few.len()).unwrap(), few);
+    assert!(found.iter().skip(few.len()).all(|&byte| byte == 0));
+    // Beyond its former length it grows.
+    let mut expected = few;
+    expected.extend(fill(&*file));
+    expected.extend(fill(&*file));
+    drop(file);
+    assert_eq!(OsVfs.read(&next).unwrap(), expected);
+}
+
+#[test]
+fn a_log_with_two_names_is_not_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("log"), folder.path().join("copy"));
+    let file = OsVfs.create_log(&path).unwrap();
+    file.append(b"kept").unwrap();
+    drop(file);
+    OsVfs.hard_link(&path, &copy).unwrap();
+    assert!(OsVfs.reuse_log(&path).unwrap().is_none());
+    assert_eq!(OsVfs.read(&copy).unwrap(), b"kept");
+}

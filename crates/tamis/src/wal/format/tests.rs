@@ -7,7 +7,7 @@ const HEADER: SegmentHeader =
     SegmentHeader { database_id: 7, number: 9, previous: 8, previous_bytes: 100, previous_synced: 64 };
 
 fn decode(bytes: &[u8]) -> Result<Option<SegmentHeader>> {
-    SegmentHeader::decode(bytes, Path::new("000009.log"), 7, 9)
+    SegmentHeader::decode(bytes, Path::new("000009.log"), 7, 9, 0)
 }
 
 /// The header with a field changed and the checksum made anew.

@@ -1,14 +1,19 @@
 //! When bytes reach the operating system and the disk, and what a failed append or sync leaves.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use std::io::ErrorKind;
+use std::{
+    io::ErrorKind,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule};
 
 use super::*;
 use crate::frame::frame_bytes;
+use crate::runtime::ManualClock;
 use crate::wal::testing::{
-    DEFERRED_BYTES_MAX, Numbers, append, log_files, new_vfs, open_log, payload, replayed,
+    DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, log_files, new_vfs, open_log, payload,
+    remove_below, replayed,
 };
 
 fn fault_log() -> (MemVfs, Arc<FaultVfs>, Log) {
@@ -109,11 +114,108 @@ fn rotation_parts_records_by_number_and_leaves_no_empty_segment() {
     let bytes = HEADER_BYTES + frame_bytes(HEADER_BYTES, 0, payload(1).len() as u64);
     assert_eq!(log.segments()[0], (1, bytes));
     assert_eq!(log.total_bytes(), bytes + log.segment_bytes());
-    log.remove_below(2).unwrap();
+    remove_below(&mut log, &vfs, 2).unwrap();
     log.flush_deferred().unwrap();
     assert_eq!(log.segments().len(), 1);
-    assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log"]);
     assert_eq!(replayed(&vfs, 2).unwrap().0, [2]);
+    log.close().unwrap();
+    assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log"]);
+}
+
+/// Names and lengths.
+fn lengths(vfs: &dyn Vfs) -> Vec<(String, usize)> {
+    log_files(vfs).into_iter().map(|(name, bytes)| (name, bytes.len())).collect()
+}
+
+#[test]
+fn a_segment_that_was_filled_quickly_becomes_the_next_one() {
+    let vfs = Arc::new(RecordVfs::new(Arc::new(new_vfs())));
+    let mut log = open_log(Arc::clone(&vfs) as Arc<dyn Vfs>, &Numbers::default(), &[]).unwrap();
+    for id in 1..9 {
+        append(&mut log, id, Durability::Synced).unwrap();
+    }
+    assert_eq!(log.rotate().unwrap(), 2);
+    append(&mut log, 9, Durability::Buffered).unwrap();
+    remove_below(&mut log, &*vfs, 2).unwrap();
+    assert_eq!(lengths(&*vfs)[0], ("000001.log".to_owned(), 0), "it waits, empty");
+    assert_eq!(log.segments().len(), 1, "and is no part of the log");
+    vfs.reset();
+    assert_eq!(log.rotate().unwrap(), 3);
+    let kinds: Vec<_> = vfs.operations().iter().map(|operation| operation.kind).collect();
+    assert_eq!(kinds, [OperationKind::Rename, OperationKind::Append]);
+    append(&mut log, 10, Durability::Buffered).unwrap();
+    assert_eq!(
+        lengths(&*vfs).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["000002.log", "000003.log"]
+    );
+    assert_eq!(replayed(&*vfs, 2).unwrap().0, [9, 10]);
+}
+
+#[test]
+fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
+    let clock = Arc::new(ManualClock::default());
+    for is_slow in [true, false] {
+        let (vfs, numbers) = (new_vfs(), AtomicU64::new(1));
+        let setup = LogSetup {
+            vfs: Arc::new(vfs.clone()),
+            folder: folder(),
+            database_id: DATABASE_ID,
+            deferred_bytes_max: DEFERRED_BYTES_MAX,
+            next_number: Box::new(move || numbers.fetch_add(1, Ordering::SeqCst)),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        };
+        let mut log = Log::create(setup, &[]).unwrap();
+        append(&mut log, 1, Durability::Buffered).unwrap();
+        let hold = if is_slow { None } else { Some(log.hold_segments()) };
+        clock.advance(REUSED_AGE_MAX * if is_slow { 2 } else { 0 });
+        log.rotate().unwrap();
+        append(&mut log, 2, Durability::Buffered).unwrap();
+        remove_below(&mut log, &vfs, 2).unwrap();
+        assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log"], "slow: {is_slow}");
+        // From then on it is as ever.
+        drop(hold);
+        log.rotate().unwrap();
+        append(&mut log, 3, Durability::Buffered).unwrap();
+        remove_below(&mut log, &vfs, 3).unwrap();
+        assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log", "000003.log"]);
+    }
+}
+
+#[test]
+fn a_log_goes_on_where_a_spare_can_not_be_had_renamed_or_removed() {
+    for kind in [OperationKind::Reuse, OperationKind::Rename, OperationKind::Remove] {
+        for rule in [Rule::error(ErrorKind::Other), Rule::error_after(ErrorKind::Other)] {
+            let (_, vfs, mut log) = fault_log();
+            append(&mut log, 1, Durability::Synced).unwrap();
+            log.rotate().unwrap();
+            append(&mut log, 2, Durability::Synced).unwrap();
+            let rule = vfs.add_rule(rule.on(&[kind]).forever());
+            let removed = remove_below(&mut log, &*vfs, 2);
+            log.rotate().unwrap();
+            append(&mut log, 3, Durability::Synced).unwrap();
+            vfs.remove_rule(rule);
+            assert!(removed.is_ok() || kind == OperationKind::Remove);
+            remove_below(&mut log, &*vfs, 2).unwrap();
+            log.rotate().unwrap();
+            append(&mut log, 4, Durability::Synced).unwrap();
+            assert_eq!(replayed(&*vfs, 2).unwrap().0, [2, 3, 4], "{kind:?}");
+            assert_eq!(log.segments().len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_header_of_a_segment_that_is_not_needed_is_a_torn_one_and_one_that_is_needed_is_damage() {
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    log.rotate().unwrap();
+    append(&mut log, 2, Durability::Buffered).unwrap();
+    // What a crash can show of a segment that was used again: the new name, the old bytes.
+    vfs.rename(&FileName::Log(1).path(&folder()), &FileName::Log(3).path(&folder())).unwrap();
+    let (found, report) = replayed(&vfs, 2).unwrap();
+    assert_eq!((found, report.cuts.len()), (vec![2], 1));
+    assert!(matches!(replayed(&vfs, 1), Err(Error::Corruption(_))), "segment 1 would have to be there");
 }
 
 #[test]
