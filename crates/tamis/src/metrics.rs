@@ -174,7 +174,8 @@ pub struct KeyspaceStatistics {
 pub struct Statistics {
     /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
     pub blocks_read: u64,
-    /// Bytes of those blocks.
+    /// Bytes of those blocks. Scans and jobs that go through unmapped tables read several blocks at once: what they read is counted
+    /// here, whether it is used or not; `blocks_read` counts the blocks that are used.
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,

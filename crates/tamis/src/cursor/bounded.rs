@@ -4,6 +4,8 @@
 
 use std::ops::Bound;
 
+use crate::table::read_ahead::Limits;
+
 /// Lower and upper bound, owned.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -62,6 +64,23 @@ impl KeyRange {
     #[inline]
     pub(crate) fn is_at_lower(&self, key: &[u8]) -> bool {
         matches!(&self.lower, Bound::Included(lower) if key == lower.as_slice())
+    }
+}
+
+impl Limits for KeyRange {
+    fn lower(&self) -> Option<&[u8]> {
+        key_of(&self.lower)
+    }
+
+    fn upper(&self) -> Option<&[u8]> {
+        key_of(&self.upper)
+    }
+}
+
+fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::run::RunSource;
+use tamis_vfs::Access;
+
+use super::{bounded::KeyRange, run::RunSource};
 use crate::{
     cache::table::TableCache,
     error::Result,
-    table::cursor::TableCursor,
+    table::{cursor::TableCursor, read_ahead::Limits},
     version::{
         handle::Table,
         level::{LEVELED_RUN_AGE, Run},
@@ -20,18 +22,27 @@ pub(crate) struct TablesOfRun {
     needed: Range<usize>,
     cache: Arc<TableCache>,
     is_read_once: bool,
+    /// Where a scan's long reads end; not needed for mapped tables, where there are none.
+    limits: Option<Arc<dyn Limits>>,
 }
 
 impl TablesOfRun {
     /// For scans: the tables at these positions of the run. Blocks are kept in the cache.
-    pub(crate) fn new(run: &Arc<Run>, needed: Range<usize>, cache: &Arc<TableCache>) -> Self {
-        Self { run: Arc::clone(run), needed, cache: Arc::clone(cache), is_read_once: false }
+    pub(crate) fn new(
+        run: &Arc<Run>,
+        needed: Range<usize>,
+        cache: &Arc<TableCache>,
+        range: &Arc<KeyRange>,
+    ) -> Self {
+        let is_mapped = cache.environment().access == Access::Mapped;
+        let limits = (!is_mapped).then(|| Arc::<KeyRange>::clone(range) as Arc<dyn Limits>);
+        Self { run: Arc::clone(run), needed, cache: Arc::clone(cache), is_read_once: false, limits }
     }
 
     /// For compactions: blocks are not kept.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
         let run = Arc::new(Run::of(LEVELED_RUN_AGE, tables));
-        Self { run, needed: 0..tables.len(), cache: Arc::clone(cache), is_read_once: true }
+        Self { run, needed: 0..tables.len(), cache: Arc::clone(cache), is_read_once: true, limits: None }
     }
 
     fn table(&self, table_index: usize) -> Option<&Arc<Table>> {
@@ -61,7 +72,11 @@ impl RunSource for TablesOfRun {
     fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {
         let table = self.table(table_index).expect("the run cursor asks for tables below the count");
         let reader = self.cache.reader(table)?;
-        Ok(if self.is_read_once { reader.cursor_once() } else { reader.cursor() })
+        Ok(match &self.limits {
+            _ if self.is_read_once => reader.cursor_once(),
+            Some(limits) => reader.cursor_within(limits),
+            None => reader.cursor(),
+        })
     }
 
     fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {

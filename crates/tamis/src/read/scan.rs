@@ -99,7 +99,7 @@ impl ScanSource {
         }
         let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
         for run in self.runs.get_or_init(|| self.admitted_runs()) {
-            let tables = TablesOfRun::new(&run.run, run.tables.clone(), &self.tables);
+            let tables = TablesOfRun::new(&run.run, run.tables.clone(), &self.tables, &self.range);
             let cursor = RunCursor::new(tables);
             sources.push(match run.asked_level.filter(|_| !is_judged) {
                 None => Source::Run(cursor),

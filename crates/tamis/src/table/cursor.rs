@@ -12,6 +12,7 @@ use super::{
     block::{Block, Layout},
     data::BlockRef,
     environment::ReadCost,
+    read_ahead::{Limits, ReadAhead},
     reader::TableReader,
 };
 use crate::{
@@ -59,7 +60,7 @@ impl HeldBlock {
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<TableReader>,
-    fills_cache: bool,
+    ahead: ReadAhead,
     cost: ReadCost,
     held: HeldBlock,
     /// Number of the block held; meaningless while none is held.
@@ -81,12 +82,17 @@ pub(crate) struct TableCursor {
 impl TableReader {
     /// A cursor whose blocks are kept in the cache.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), true)
+        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(None))
     }
 
-    /// A cursor for a job that reads the table once: blocks are not kept in the cache.
+    /// As [`TableReader::cursor`], for one who goes no further than the limits.
+    pub(crate) fn cursor_within(self: &Arc<Self>, limits: &Arc<dyn Limits>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(Some(Arc::clone(limits))))
+    }
+
+    /// A cursor for a job that reads all of the table once: with long reads, and blocks are not kept in the cache.
     pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), false)
+        TableCursor::new(Arc::clone(self), ReadAhead::of_job())
     }
 
     /// A cursor at the n-th entry of the table; not valid past the last one.
@@ -99,10 +105,10 @@ impl TableReader {
 }
 
 impl TableCursor {
-    fn new(table: Arc<TableReader>, fills_cache: bool) -> Self {
+    fn new(table: Arc<TableReader>, ahead: ReadAhead) -> Self {
         Self {
             table,
-            fills_cache,
+            ahead,
             cost: ReadCost::default(),
             held: HeldBlock::None,
             block: 0,
@@ -126,6 +132,7 @@ impl TableCursor {
             return;
         }
         self.held = HeldBlock::None;
+        self.ahead.forget();
         if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
             std::mem::take(&mut self.cost).add_to(&self.table.environment().metrics);
         }
@@ -142,9 +149,11 @@ impl TableCursor {
             return Ok(());
         }
         self.held = HeldBlock::None;
-        let extent = self.table.extent(&*self.table.index()?, block)?;
+        let index = self.table.index()?;
+        let extent = self.table.extent(&index, block)?;
         let data = self.table.data();
-        let loaded = data.load(self.table.environment(), block, extent, self.fills_cache, &mut self.cost)?;
+        let reading = (&mut self.ahead, &mut self.cost);
+        let loaded = data.load_ahead(self.table.environment(), &index, block, extent, reading)?;
         let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
         self.key.clear();
         self.key.extend_from_slice(layout.over(loaded.content()).prefix());

@@ -3,14 +3,14 @@
 //! A mapped block of an uncompressed table is used where it lies; a bit per block remembers that its checksum was right,
 //! so it is computed once per opened table and not once per read. Two threads may both find the bit unset and both
 //! verify: that costs time once and nothing else. Everything else is read or decompressed into memory, verified then, and
-//! kept in the cache.
+//! kept in the cache. Point reads read one block; who goes through a table reads several at once (`read_ahead.rs`).
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-use tamis_vfs::File;
+use tamis_vfs::{Access, File};
 
 use super::{
     environment::{ReadCost, TableEnvironment},
@@ -18,6 +18,8 @@ use super::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
         CONTENT_LENGTH_MAX,
     },
+    index::Index,
+    read_ahead::{RawBlock, ReadAhead},
     section::Source,
 };
 use crate::{
@@ -85,38 +87,72 @@ impl DataBlocks {
         }
     }
 
-    /// The content of a block that lies at `extent`. `fills_cache` is false for jobs that read a table once.
+    /// The content of a block that lies at `extent`; read alone.
     pub(super) fn load(
         &self,
         environment: &TableEnvironment,
         block: usize,
         extent: (u64, u64),
-        fills_cache: bool,
         cost: &mut ReadCost,
     ) -> Result<BlockRef<'_>> {
-        let (start, end) = extent;
+        if let Some(found) = self.find(environment, block, extent, cost)? {
+            return Ok(found);
+        }
+        let load = || {
+            cost.blocks_read += 1;
+            self.read_alone(extent, cost)
+        };
+        environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
+    }
+
+    /// As [`DataBlocks::load`], for one who goes through the table: the block may be read with its neighbours. Those of a job
+    /// are not kept in the cache.
+    pub(super) fn load_ahead(
+        &self,
+        environment: &TableEnvironment,
+        index: &Index,
+        block: usize,
+        extent: (u64, u64),
+        (ahead, cost): (&mut ReadAhead, &mut ReadCost),
+    ) -> Result<BlockRef<'_>> {
+        if let Some(found) = self.find(environment, block, extent, cost)? {
+            return Ok(found);
+        }
+        if ahead.is_job() {
+            return self.read_ahead(index, block, extent, (ahead, cost)).map(BlockRef::Memory);
+        }
+        let load = || self.read_ahead(index, block, extent, (ahead, cost));
+        environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
+    }
+
+    /// The block in the mapping or in the cache.
+    fn find(
+        &self,
+        environment: &TableEnvironment,
+        block: usize,
+        (start, end): (u64, u64),
+        cost: &mut ReadCost,
+    ) -> Result<Option<BlockRef<'_>>> {
         let length = usize::try_from(end - start).unwrap_or(usize::MAX);
         if let Some(bytes) = self.source.mapped(start, length) {
             if let Some(content) = self.mapped_content(block, start, bytes, cost)? {
-                return Ok(BlockRef::Mapped { content, start: start as usize + BLOCK_HEADER_LENGTH });
+                return Ok(Some(BlockRef::Mapped { content, start: start as usize + BLOCK_HEADER_LENGTH }));
             }
-        } else if end > self.source.length {
-            let got = format!("a block of {length} bytes");
-            return Err(self.source.damaged(start, "block index", "positions within the file", got));
+        } else {
+            self.check_extent((start, end))?;
         }
-        if let Some(block) = environment.cache.get(self.file_number, start) {
-            cost.cache_hits += 1;
-            prefetch_search(block.content());
-            return Ok(BlockRef::Memory(block));
+        let Some(block) = environment.cache.get(self.file_number, start) else { return Ok(None) };
+        cost.cache_hits += 1;
+        prefetch_search(block.content());
+        Ok(Some(BlockRef::Memory(block)))
+    }
+
+    fn check_extent(&self, (start, end): (u64, u64)) -> Result<()> {
+        if end <= self.source.length {
+            return Ok(());
         }
-        let mut load = || {
-            cost.blocks_read += 1;
-            cost.bytes_read += length as u64;
-            self.load_into_memory(start, length)
-        };
-        let block =
-            if fills_cache { environment.cache.get_or_load(self.file_number, start, load)? } else { load()? };
-        Ok(BlockRef::Memory(block))
+        let got = format!("a block up to {end}");
+        Err(self.source.damaged(start, "block index", "positions within the file", got))
     }
 
     /// The content in place; `None` for a compressed block, which is not verified here.
@@ -152,37 +188,81 @@ impl DataBlocks {
     }
 
     /// Reads and verifies a block anew, past mapping bits and cache.
-    pub(super) fn load_and_verify(&self, (start, end): (u64, u64)) -> Result<CachedBlock> {
-        if end > self.source.length {
-            return Err(self.source.damaged(
-                start,
-                "block index",
-                "positions within the file",
-                end.to_string(),
-            ));
-        }
-        self.load_into_memory(start, (end - start) as usize)
+    pub(super) fn load_and_verify(
+        &self,
+        index: &Index,
+        block: usize,
+        extent: (u64, u64),
+        ahead: &mut ReadAhead,
+    ) -> Result<CachedBlock> {
+        self.check_extent(extent)?;
+        self.read_ahead(index, block, extent, (ahead, &mut ReadCost::default()))
     }
 
-    fn load_into_memory(&self, offset: u64, length: usize) -> Result<CachedBlock> {
-        let mut raw: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
-        match Arc::get_mut(&mut raw) {
-            Some(target) => self.source.read(offset, target)?,
-            None => return Err(self.source.damaged(offset, "block", "a buffer of its own", "a shared one")),
+    /// Reads a block with its neighbours, where that is due.
+    fn read_ahead(
+        &self,
+        index: &Index,
+        block: usize,
+        extent: (u64, u64),
+        (ahead, cost): (&mut ReadAhead, &mut ReadCost),
+    ) -> Result<CachedBlock> {
+        cost.blocks_read += 1;
+        if self.is_mapped() {
+            return self.read_alone(extent, cost);
         }
-        let header = verify_block(&self.source, offset, &raw)?;
+        let is_job = ahead.is_job();
+        match ahead.block(&self.source, index, block, extent, cost) {
+            Some(raw) if is_job => self.decode_shared(extent.0, raw),
+            Some(RawBlock { bytes, start, length }) => {
+                let raw = bytes.get(start..start + length).unwrap_or_default();
+                self.decode(extent.0, raw)
+            }
+            None => self.read_alone(extent, cost),
+        }
+    }
+
+    /// Reads one block and no more.
+    fn read_alone(&self, (start, end): (u64, u64), cost: &mut ReadCost) -> Result<CachedBlock> {
+        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
+        cost.bytes_read += length as u64;
+        if let Some(raw) = self.source.mapped(start, length) {
+            return self.decode(start, raw);
+        }
+        if self.source.access == Access::Direct {
+            return self.decode(start, self.source.read_direct(start, length)?.as_ref());
+        }
+        let mut raw: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+        self.source.read(start, Arc::get_mut(&mut raw).unwrap_or_default())?;
+        self.decode_shared(start, RawBlock { bytes: &raw, start: 0, length })
+    }
+
+    /// Verifies the bytes of a block at `offset` of the file; uncompressed content is used where it lies.
+    fn decode_shared(&self, offset: u64, raw: RawBlock<'_>) -> Result<CachedBlock> {
+        let RawBlock { bytes, start, length } = raw;
+        let raw = bytes.get(start..start + length).unwrap_or_default();
+        let header = verify_block(&self.source, offset, raw)?;
+        if header.compression != COMPRESSION_NONE {
+            return self.decompress(offset, &header, raw);
+        }
+        let start = (start + BLOCK_HEADER_LENGTH) as u32;
+        Ok(CachedBlock { bytes: Arc::clone(bytes), start, length: header.length })
+    }
+
+    /// Verifies the bytes of a block at `offset` of the file; the content gets memory of its own.
+    fn decode(&self, offset: u64, raw: &[u8]) -> Result<CachedBlock> {
+        let header = verify_block(&self.source, offset, raw)?;
+        if header.compression != COMPRESSION_NONE {
+            return self.decompress(offset, &header, raw);
+        }
+        let content = raw.get(BLOCK_HEADER_LENGTH..).and_then(|rest| rest.get(..header.length as usize));
+        Ok(CachedBlock { bytes: Arc::from(content.unwrap_or_default()), start: 0, length: header.length })
+    }
+
+    fn decompress(&self, offset: u64, header: &BlockHeader, raw: &[u8]) -> Result<CachedBlock> {
         let stored = raw.get(BLOCK_HEADER_LENGTH..).unwrap_or_default();
         let content_length = header.length as usize;
-        let mut content: Arc<[u8]> = match header.compression {
-            COMPRESSION_NONE => {
-                return Ok(CachedBlock {
-                    bytes: raw,
-                    start: BLOCK_HEADER_LENGTH as u32,
-                    length: header.length,
-                });
-            }
-            _ => std::iter::repeat_n(0, content_length).collect(),
-        };
+        let mut content: Arc<[u8]> = std::iter::repeat_n(0, content_length).collect();
         let target = Arc::get_mut(&mut content).unwrap_or_default();
         let written = match header.compression {
             COMPRESSION_LZ4 => {

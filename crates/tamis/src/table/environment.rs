@@ -82,7 +82,7 @@ pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<S
 pub(crate) struct ReadCost {
     /// Blocks loaded from the file, and first touches of mapped blocks.
     pub(crate) blocks_read: u64,
-    /// Bytes of those blocks in the file.
+    /// Bytes of those blocks in the file, and of others that were read with them.
     pub(crate) bytes_read: u64,
     /// Blocks found in the cache, or mapped and verified before.
     pub(crate) cache_hits: u64,

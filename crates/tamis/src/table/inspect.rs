@@ -10,6 +10,7 @@ use super::{
     format::{
         FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC,
     },
+    read_ahead::ReadAhead,
     reader::TableReader,
 };
 use crate::{
@@ -65,12 +66,13 @@ impl TableReader {
     /// All blocks in order.
     pub(crate) fn blocks(&self) -> Result<Vec<BlockPlace>> {
         let index = self.index()?;
+        let mut ahead = ReadAhead::of_job();
         let place = |block: usize| {
             let (start, end) = self.extent(&index, block)?;
             let entry_count = index.entries_before(block + 1).saturating_sub(index.entries_before(block));
             let mut entries = Vec::new();
             let first_key = self
-                .read_block((start, end), &mut entries)
+                .read_block(&index, block, &mut ahead, &mut entries)
                 .map(|()| entries.into_iter().next().map(|(key, ..)| key).unwrap_or_default());
             Ok(BlockPlace { offset: start, bytes: end - start, entry_count, first_key })
         };
@@ -88,7 +90,7 @@ impl TableReader {
             });
         }
         let mut entries = Vec::new();
-        self.read_block(self.extent(&index, block)?, &mut entries)?;
+        self.read_block(&index, block, &mut ReadAhead::of_scan(None), &mut entries)?;
         Ok(entries)
     }
 }

@@ -17,6 +17,7 @@ mod index;
 pub(crate) mod inspect;
 pub(crate) mod key_column;
 pub(crate) mod properties;
+pub(crate) mod read_ahead;
 pub(crate) mod reader;
 pub(crate) mod refilter;
 mod salvage;

@@ -272,7 +272,7 @@ impl TableReader {
         let mut block = index.block_of(key, sequence);
         loop {
             let extent = self.extent(&index, block)?;
-            let data = self.data.load(&self.environment, block, extent, true, cost)?;
+            let data = self.data.load(&self.environment, block, extent, cost)?;
             let content = data.content();
             let layout = Layout::parse(content).ok_or_else(|| self.malformed(extent.0))?;
             let entries = layout.over(content);

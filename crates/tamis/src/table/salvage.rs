@@ -3,7 +3,7 @@
 //! Blocks are taken one by one as the index tells. Of a block that can't be read nothing is taken; its keys lie between the
 //! last key before it and the first key behind it. An index that can't be read leaves nothing to be taken.
 
-use super::{block::Layout, reader::TableReader};
+use super::{block::Layout, index::Index, read_ahead::ReadAhead, reader::TableReader};
 use crate::{
     error::Result,
     key::{Kind, Sequence, compare_entries},
@@ -23,9 +23,10 @@ impl TableReader {
         let mut lost: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let mut last: Option<(Vec<u8>, Sequence)> = None;
         let mut is_behind_loss = false;
+        let mut ahead = ReadAhead::of_job();
         for block in 0..index.block_count() {
             let mut entries = Vec::new();
-            let read = self.extent(&index, block).and_then(|extent| self.read_block(extent, &mut entries));
+            let read = self.read_block(&index, block, &mut ahead, &mut entries);
             let is_whole = read.is_ok() && entries_ascend(last.as_ref(), &entries);
             if !is_whole {
                 if !is_behind_loss {
@@ -50,9 +51,16 @@ impl TableReader {
         Ok(lost)
     }
 
-    pub(super) fn read_block(&self, extent: (u64, u64), target: &mut Vec<Entry>) -> Result<()> {
+    pub(super) fn read_block(
+        &self,
+        index: &Index,
+        block: usize,
+        ahead: &mut ReadAhead,
+        target: &mut Vec<Entry>,
+    ) -> Result<()> {
+        let extent = self.extent(index, block)?;
         let malformed = || self.malformed(extent.0);
-        let data = self.data.load_and_verify(extent)?;
+        let data = self.data.load_and_verify(index, block, extent, ahead)?;
         let layout = Layout::parse(data.content()).ok_or_else(malformed)?;
         let entries = layout.over(data.content());
         for number in 0..layout.entry_count() {

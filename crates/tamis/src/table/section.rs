@@ -19,7 +19,7 @@ use crate::{
 
 /// Memory for direct reads: begins at a multiple of the alignment that they need, found inside a larger buffer.
 #[derive(Debug)]
-struct DirectBuffer {
+pub(super) struct DirectBuffer {
     bytes: Vec<u8>,
     start: usize,
     length: usize,
@@ -35,6 +35,12 @@ impl DirectBuffer {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.start..self.start + self.length).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for DirectBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(self.start..self.start + self.length).unwrap_or_default()
     }
 }
 
@@ -82,19 +88,41 @@ impl Source {
             target.copy_from_slice(bytes);
             return Ok(());
         }
-        let failed = |source| Error::io("read", &self.path, source);
         if self.access != Access::Direct {
-            return self.file.read_at(offset, target).map_err(failed);
+            return self.file.read_at(offset, target).map_err(|source| Error::io("read", &self.path, source));
         }
-        let unit = FILE_ALIGNMENT as u64;
-        let start = offset / unit * unit;
-        let skipped = (offset - start) as usize;
-        let mut buffer = DirectBuffer::zeroed(skipped + target.len());
-        let bytes = buffer.bytes_mut();
-        self.file.read_at(start, bytes).map_err(failed)?;
-        let bytes = bytes.get(skipped..skipped + target.len()).unwrap_or_default();
-        target.copy_from_slice(bytes);
+        let bytes = self.read_direct(offset, target.len())?;
+        target.copy_from_slice(bytes.as_ref());
         Ok(())
+    }
+
+    /// The bytes at this place in memory of their own that suits direct reads.
+    pub(super) fn read_direct(&self, offset: u64, length: usize) -> Result<DirectBuffer> {
+        let mut buffer = DirectBuffer::zeroed(length + 2 * FILE_ALIGNMENT);
+        let (skipped, _) = self.read_aligned(offset, length, buffer.bytes_mut())?;
+        buffer.start += skipped;
+        buffer.length = length;
+        Ok(buffer)
+    }
+
+    /// Reads bytes of an unmapped file into `target`, which begins at an aligned address and has room for two pages more: as direct reads
+    /// take whole pages. Gives where in `target` the bytes begin, and how many were read.
+    pub(super) fn read_aligned(
+        &self,
+        offset: u64,
+        length: usize,
+        target: &mut [u8],
+    ) -> Result<(usize, usize)> {
+        let (skipped, whole) = if self.access == Access::Direct {
+            let skipped = (offset % FILE_ALIGNMENT as u64) as usize;
+            (skipped, (skipped + length).next_multiple_of(FILE_ALIGNMENT))
+        } else {
+            (0, length)
+        };
+        let target = target.get_mut(..whole).unwrap_or_default();
+        let failed = |source| Error::io("read", &self.path, source);
+        self.file.read_at(offset - skipped as u64, target).map_err(failed)?;
+        Ok((skipped, whole))
     }
 
     pub(crate) fn damaged(

@@ -27,6 +27,7 @@ use crate::{
 mod damage;
 mod golden;
 mod model;
+mod read_ahead;
 
 pub(super) type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 

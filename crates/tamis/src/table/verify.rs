@@ -11,7 +11,8 @@
 use tamis_filter::{Digester, Probe};
 
 use super::{
-    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn, reader::TableReader,
+    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn, read_ahead::ReadAhead,
+    reader::TableReader,
 };
 use crate::{
     error::{Error, Result},
@@ -25,6 +26,7 @@ struct Check<'a> {
     filters: Vec<FilterBlock>,
     column: Option<KeyColumn>,
     digester: Digester,
+    ahead: ReadAhead,
     /// The entry before; `None` at the beginning and behind a fault.
     last: Option<(Vec<u8>, Sequence)>,
 }
@@ -48,8 +50,15 @@ impl TableReader {
         };
         let filters = self.read_filters().filter_map(|filter| filter.map_err(&mut keep).ok()).collect();
         let column = self.key_column().map_err(&mut keep).ok().flatten();
-        let mut check =
-            Check { table: self, index: &index, filters, column, digester: Digester::new(0), last: None };
+        let mut check = Check {
+            table: self,
+            index: &index,
+            filters,
+            column,
+            digester: Digester::new(0),
+            ahead: ReadAhead::of_job(),
+            last: None,
+        };
         let mut position = Some(0);
         for block in 0..index.block_count() {
             position = match check.extent(block, position) {
@@ -102,7 +111,7 @@ impl Check<'_> {
     fn block(&mut self, block: usize, extent: (u64, u64)) -> Result<()> {
         let table = self.table;
         let malformed = || table.malformed(extent.0);
-        let data = table.data.load_and_verify(extent)?;
+        let data = table.data.load_and_verify(self.index, block, extent, &mut self.ahead)?;
         let layout = Layout::parse(data.content()).ok_or_else(malformed)?;
         let entries = layout.over(data.content());
         let before = self.index.entries_before(block);

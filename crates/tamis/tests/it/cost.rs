@@ -54,9 +54,9 @@ impl Bench {
             file_reads: reads.count,
             file_bytes: reads.bytes,
         };
-        // Of tables that were open before, the file system sees the reads of data blocks and no others.
+        // Of tables that were open before, the file system sees the reads of data blocks and no others; some blocks are read together.
         if self.access != Access::Mapped && cost.opened == 0 {
-            assert_eq!((cost.file_reads, cost.file_bytes), (cost.blocks, cost.bytes));
+            assert!(cost.file_reads <= cost.blocks && cost.file_bytes == cost.bytes, "{cost:?}");
         }
         (cost, result)
     }
@@ -327,15 +327,22 @@ fn scans_read_each_block_once_in_both_directions() {
             let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., style));
             assert_eq!(seen, (0..3_000).map(|number| key(2 * number)).collect());
             assert_eq!(cost.opened, 3);
+            // Where the ends meet, the long read of one may reach over what the other gives.
+            if style < 2 {
+                assert_eq!(cost.bytes, cost.blocks * BLOCK, "{access:?}: a block was read twice");
+            }
             // With direct access the sections behind the data blocks share pages.
-            if access == Access::Buffered {
+            if access == Access::Buffered && style < 2 {
                 let reads = bench.vfs.operations();
                 let reads = reads.iter().filter(|operation| {
                     operation.kind == OperationKind::Read && operation.file_name().ends_with(".table")
                 });
-                let places: Vec<_> = reads.map(|read| (read.path.clone(), read.offset)).collect();
-                let distinct: BTreeSet<_> = places.iter().cloned().collect();
-                assert_eq!(distinct.len(), places.len(), "{access:?}: a part of a table was read twice");
+                let mut places: Vec<_> = reads
+                    .map(|read| (read.path.clone(), read.offset, read.offset + read.length_bytes))
+                    .collect();
+                places.sort();
+                let is_apart = |pair: &[(_, u64, u64)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
+                assert!(places.windows(2).all(is_apart), "{access:?}: a part of a table was read twice");
             }
             let (again, _) = bench.cost(&db, || walk(&keyspace, .., style));
             assert_eq!((again.blocks, again.file_reads), (0, 0), "all blocks are in the cache");
@@ -357,6 +364,45 @@ fn a_short_scan_reads_no_more_than_what_it_gives() {
         assert!(cost.blocks <= 2, "{cost:?}");
         let (next, _) = bench.cost(&db, || walk(&keyspace, key(1_000)..=key(1_038), style));
         assert_eq!(next.blocks, 0);
+    }
+    // However long the range is, nothing behind its bounds is read.
+    for access in ACCESSES {
+        for count in [100, 500, 1_700] {
+            for style in 0..2 {
+                let (db, keyspace) = bench_of(access, &bench).open();
+                let bench = bench_of(access, &bench);
+                keyspace.get(key(0)).unwrap();
+                let (cost, seen) =
+                    bench.cost(&db, || walk(&keyspace, key(1_000)..key(1_000 + 2 * count), style));
+                assert_eq!(seen.len() as u64, count);
+                assert!(cost.bytes <= (count * 117 / BLOCK + 3) * BLOCK, "{access:?} {count}: {cost:?}");
+                assert!(cost.bytes <= cost.blocks * BLOCK, "{access:?} {count}: {cost:?}");
+            }
+        }
+    }
+}
+
+/// The same store, its tables read in another way.
+fn bench_of(access: Access, bench: &Bench) -> Bench {
+    Bench { vfs: bench.vfs.clone(), access, keyspace: bench.keyspace.clone() }
+}
+
+#[test]
+fn whole_scans_and_compactions_read_many_blocks_at_once() {
+    for access in [Access::Buffered, Access::Direct] {
+        let bench = with_runs(access, 12_000, 2);
+        let (db, keyspace) = bench.open();
+        keyspace.get(key(0)).unwrap();
+        keyspace.get(key(2)).unwrap();
+        let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., 0));
+        assert_eq!(seen.len(), 12_000);
+        // 1, 1, 2, 4, 8, 16, 32, 64, ... blocks of each run.
+        assert!(cost.blocks > 340 && cost.file_reads <= 20, "{access:?}: {cost:?}");
+        drop((db, keyspace));
+        let (db, keyspace) = bench.open();
+        let (cost, ()) = bench.cost(&db, || db.compact_range::<&[u8]>(&keyspace, ..).unwrap());
+        // Each run: footer, directory, properties, index, a piece of the filter, and the blocks in two reads.
+        assert!(cost.blocks > 340 && cost.file_reads <= 2 * 8, "{access:?}: {cost:?}");
     }
 }
 
