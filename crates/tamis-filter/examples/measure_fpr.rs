@@ -4,7 +4,7 @@
 //! Rosetta is from `measure_rosetta` and is put back behind them. `measure_fpr KEYS FAMILY` writes the rows of one family alone.
 
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, Probe, Samples,
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, Samples,
 };
 
 /// False positives of a column: one standard deviation is 1 % of the rate.
@@ -14,14 +14,17 @@ const COLUMNS: [&[u64]; 2] = [&[42], &[142, 143, 144, 145]];
 const BATCH_KEYS: usize = 64;
 const BITS: &[f64] = &[6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0];
 /// Each family with its budgets; fingerprints of fuse filters have 8 or 16 bits.
-const SPECS: [(&str, &[f64]); 6] = [
+const SPECS: [(&str, &[f64]); 7] = [
     ("cache-local", BITS),
     ("bloom:scheme=independent", BITS),
     ("bloom:scheme=rotated", BITS),
     ("bloom:scheme=double", BITS),
     ("elastic", BITS),
     ("binary-fuse", &[10.0, 20.0]),
+    ("rosetta", BITS),
 ];
+/// Absent keys that a family which designs itself learns from.
+const SAMPLE_COUNT: u64 = 1000;
 
 /// A bijection of integers for each seed: keys and queries are scattered and never meet.
 fn scatter(number: u64, seed: u64) -> [u8; 8] {
@@ -63,7 +66,9 @@ fn count(
 ) -> Result<(f64, f64), BuildError> {
     let mut builder = spec.builder(seed)?;
     keys.iter().try_for_each(|key| builder.add(key))?;
-    let bytes = builder.finish(budget, Samples::NONE)?;
+    let sample: Vec<[u8; 8]> = (0..SAMPLE_COUNT).map(|number| scatter((1 << 40) + number, seed)).collect();
+    let points: Vec<KeyRange<'_>> = sample.iter().map(|key| KeyRange::point(key)).collect();
+    let bytes = builder.finish(budget, Samples { queries: &points })?;
     let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens");
     let digester = Digester::new(seed);
     let mut queries = [[0; 8]; BATCH_KEYS];
