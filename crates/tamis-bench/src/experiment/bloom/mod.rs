@@ -1,5 +1,6 @@
 //! Experiments of the group bloom: filters of points, and what sharing a digest among them saves.
 
+mod city;
 mod crc;
 mod elastic;
 mod levels;
