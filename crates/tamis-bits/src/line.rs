@@ -70,6 +70,14 @@ pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {
     prefetch(lines, line_offset(digest, line_count));
 }
 
+/// [`prefetch_line`] where the line may lie across two cache lines, as in a filter that is being built.
+#[inline]
+pub(crate) fn prefetch_whole_line(lines: &[u8], line_count: u64, digest: u64) {
+    let offset = line_offset(digest, line_count);
+    prefetch(lines, offset);
+    prefetch(lines, offset.wrapping_add(LINE_BYTES - 1));
+}
+
 #[inline]
 fn line_offset(digest: u64, line_count: u64) -> usize {
     (line_index(digest, line_count) as usize).wrapping_mul(LINE_BYTES)

@@ -183,7 +183,7 @@ pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], p
 fn lines_insert_each<const PROBES: usize>(lines: &mut [u8], line_count: u64, digests: &[u64]) {
     let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
     for (digest, next) in digests.iter().zip(ahead) {
-        line::prefetch_line(lines, line_count, *next);
+        line::prefetch_whole_line(lines, line_count, *next);
         digest_insert::<PROBES>(lines, line_count, *digest);
     }
     for digest in digests.iter().skip(ahead.len()) {
