@@ -78,6 +78,9 @@ pub struct RunArgs {
     keep: bool,
 }
 
+/// The file in a folder that says that runs made what is there.
+const MARKER: &str = "tamis-bench-compare.txt";
+
 /// What a run does.
 pub struct Plan {
     /// Where the stores are made.
@@ -142,9 +145,13 @@ impl RunArgs {
         if !(self.seconds > 0.0 && self.warm >= 0.0) {
             return Err(Failure::new("--seconds must be above 0 and --warm not below it"));
         }
-        let data_bytes = self.entries * ENTRY_BYTES;
+        let too_large = |what: &str| Failure(format!("--{what} is far beyond any machine: give less"));
+        let data_bytes = self.entries.checked_mul(64 * ENTRY_BYTES).ok_or_else(|| too_large("entries"))? / 64;
+        let in_bytes = |what: &str, mebibytes: u64| {
+            Some(mebibytes).filter(|it| *it < 1 << 30).map(|it| it << 20).ok_or_else(|| too_large(what))
+        };
         let cache_bytes = match self.cache_mib {
-            Some(mebibytes) => mebibytes << 20,
+            Some(mebibytes) => in_bytes("cache-mib", mebibytes)?,
             None if self.direct => data_bytes / 10,
             None => 512 << 20,
         };
@@ -165,7 +172,7 @@ impl RunArgs {
             configuration: Configuration {
                 entries: self.entries,
                 cache_bytes,
-                memtable_bytes: self.memtable_mib << 20,
+                memtable_bytes: in_bytes("memtable-mib", self.memtable_mib)?,
                 operations: self.operations,
                 seconds: self.seconds,
                 is_direct: self.direct,
@@ -244,19 +251,55 @@ impl Plan {
         self.folder.join(kind.name).join(state.folder())
     }
 
-    /// Fails for a folder that holds what no run made.
+    /// Fails for a folder that holds what no run made, or that holds the results, which would go with the stores.
     pub fn check_folder(&self) -> Result<()> {
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Ok(()) };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if !KINDS.iter().any(|kind| Path::new(kind.name) == name) {
-                return Err(Failure(format!(
-                    "{} holds {}, which no run made: give an empty folder",
-                    self.folder.display(),
-                    name.display()
-                )));
-            }
+        let absolute = |path: &Path| std::path::absolute(path);
+        let (folder, out) = (absolute(&self.folder)?, absolute(&self.out)?);
+        if out.starts_with(&folder) {
+            return Err(Failure(format!(
+                "{} lies in {}, whose stores are removed at the end: give another --out",
+                self.out.display(),
+                self.folder.display()
+            )));
+        }
+        let Ok(mut entries) = std::fs::read_dir(&self.folder) else { return Ok(()) };
+        if let Some(Ok(entry)) = entries.next()
+            && !self.marker().exists()
+        {
+            return Err(Failure(format!(
+                "{} holds {}, which no run made: give an empty folder",
+                self.folder.display(),
+                entry.file_name().display()
+            )));
         }
         Ok(())
     }
+
+    /// Says that a folder's stores were made by runs.
+    fn marker(&self) -> PathBuf {
+        self.folder.join(MARKER)
+    }
+
+    /// Makes the folder, and marks it as one of runs.
+    pub fn claim_folder(&self) -> Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        Ok(std::fs::write(self.marker(), "Stores of tamis-bench-compare: removed when a run ends.\n")?)
+    }
+
+    /// Removes what runs made, and the folder where nothing else is in it.
+    pub fn remove_stores(&self) -> Result<()> {
+        for kind in KINDS {
+            let folder = self.folder.join(kind.name);
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+        }
+        std::fs::remove_file(self.marker())?;
+        // It stays where somebody keeps something in it.
+        let _ = std::fs::remove_dir(&self.folder);
+        Ok(())
+    }
 }
+
+#[cfg(test)]
+mod tests;
