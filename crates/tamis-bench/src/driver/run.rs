@@ -61,8 +61,10 @@ pub struct Drive<'a> {
 /// What was measured.
 #[derive(Debug)]
 pub struct Measured {
-    /// Operations within the time.
+    /// Operations within the time, but for those of a part beside the others.
     pub operation_count: u64,
+    /// Operations of parts beside the others.
+    pub beside_count: u64,
     /// From the first operation to the end of the last, in seconds.
     pub seconds: f64,
     /// Reads that found their key, and entries that scans and ranges read.
@@ -73,19 +75,24 @@ pub struct Measured {
     pub latencies: Vec<(OperationKind, Histogram<u64>)>,
     /// Operations in each second.
     pub by_second: Vec<u64>,
-    /// The store's counters.
+    /// The store's counters: what was added within the time.
     pub counters: Counters,
+    /// As they stood when the time began.
+    pub counters_before: Counters,
     /// The process's counters.
     pub process: Process,
 }
 
+type HistogramByKind = [Option<Histogram<u64>>; OperationKind::ALL.len()];
+
 /// What one thread counted.
 struct Tally {
+    is_beside: bool,
     operation_count: u64,
     found: u64,
     user_bytes: u64,
     /// Indexed by kind; those that did not occur stay empty and cost nothing.
-    latencies: [Option<Histogram<u64>>; OperationKind::ALL.len()],
+    latencies: HistogramByKind,
     by_second: Vec<u64>,
     end: Duration,
 }
@@ -95,8 +102,16 @@ struct Tally {
 struct Shared {
     done: AtomicU64,
     is_stopped: AtomicBool,
-    running: Mutex<usize>,
+    running: Mutex<Running>,
     ended: Condvar,
+}
+
+/// Threads that did not end yet.
+#[derive(Default)]
+struct Running {
+    all: usize,
+    /// Those that others work beside.
+    leading: usize,
 }
 
 /// Drives a store. The share of the context's progress goes from 0 to 1.
@@ -109,7 +124,9 @@ pub fn drive(
     context: &mut Context<'_>,
 ) -> Result<Measured, BenchError> {
     let parts = drive.script.parts();
-    let shared = Shared { running: Mutex::new(parts.len()), ..Shared::default() };
+    let leading = parts.iter().filter(|part| !part.is_beside).count();
+    let running = Mutex::new(Running { all: parts.len(), leading });
+    let shared = Shared { running, ..Shared::default() };
     let barrier = Barrier::new(parts.len() + 1);
     let clock = SystemClock::default();
     let total = drive.script.operation_count().max(1);
@@ -142,7 +159,7 @@ pub fn drive(
                 shared.is_stopped.store(true, Ordering::Relaxed);
             }
             outcome = outcome.and(progress);
-            if *running == 0 {
+            if running.all == 0 {
                 break;
             }
             running = shared.ended.wait_timeout(running, LOOK).unwrap_or_else(PoisonError::into_inner).0;
@@ -156,25 +173,32 @@ pub fn drive(
             tallies.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         outcome?;
-        Ok(collect(tallies, start, counters, process))
+        Ok(Measured { counters_before: before, ..collect(tallies, start, counters, process) })
     })
 }
 
 fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Process) -> Measured {
     let mut measured = Measured {
         operation_count: 0,
+        beside_count: 0,
         seconds: 0.0,
         found: 0,
         user_bytes: 0,
         latencies: Vec::new(),
         by_second: Vec::new(),
         counters,
+        counters_before: Counters::default(),
         process,
     };
     for tally in tallies {
+        measured.user_bytes += tally.user_bytes;
+        add_latencies(&mut measured, tally.latencies);
+        if tally.is_beside {
+            measured.beside_count += tally.operation_count;
+            continue;
+        }
         measured.operation_count += tally.operation_count;
         measured.found += tally.found;
-        measured.user_bytes += tally.user_bytes;
         measured.seconds = measured.seconds.max(tally.end.saturating_sub(start).as_secs_f64());
         for (second, count) in tally.by_second.into_iter().enumerate() {
             match measured.by_second.get_mut(second) {
@@ -182,16 +206,19 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
                 None => measured.by_second.push(count),
             }
         }
-        for (kind, histogram) in OperationKind::ALL.into_iter().zip(tally.latencies) {
-            let Some(histogram) = histogram else { continue };
-            match measured.latencies.iter_mut().find(|(own, _)| *own == kind) {
-                // Both have the same bounds: adding can't fail.
-                Some((_, sum)) => sum.add(&histogram).unwrap_or_default(),
-                None => measured.latencies.push((kind, histogram)),
-            }
-        }
     }
     measured
+}
+
+fn add_latencies(measured: &mut Measured, latencies: HistogramByKind) {
+    for (kind, histogram) in OperationKind::ALL.into_iter().zip(latencies) {
+        let Some(histogram) = histogram else { continue };
+        match measured.latencies.iter_mut().find(|(own, _)| *own == kind) {
+            // Both have the same bounds: adding can't fail.
+            Some((_, sum)) => sum.add(&histogram).unwrap_or_default(),
+            None => measured.latencies.push((kind, histogram)),
+        }
+    }
 }
 
 /// How often all threads and the one that waits for them meet at the start.
@@ -214,6 +241,7 @@ impl Drop for Start<'_> {
 /// Tells the one that waits that a thread has ended, in whatever way; one that did not come to its end stops the others.
 struct Ending<'a> {
     shared: &'a Shared,
+    is_beside: bool,
     is_complete: bool,
 }
 
@@ -222,7 +250,14 @@ impl Drop for Ending<'_> {
         if !self.is_complete {
             self.shared.is_stopped.store(true, Ordering::Relaxed);
         }
-        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        let mut running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.all -= 1;
+        running.leading -= usize::from(!self.is_beside);
+        if running.leading == 0 {
+            // Who works beside nobody is done.
+            self.shared.is_stopped.store(true, Ordering::Relaxed);
+        }
+        drop(running);
         self.shared.ended.notify_all();
     }
 }
@@ -239,15 +274,17 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn run(&self, start: Start<'_>) -> Result<Tally, BenchError> {
-        let mut ending = Ending { shared: self.shared, is_complete: false };
-        let mut operations = self.part.iter();
+        let is_beside = self.part.is_beside;
+        let mut ending = Ending { shared: self.shared, is_beside, is_complete: false };
+        let rounds = if is_beside && self.part.len() > 0 { usize::MAX } else { 1 };
+        let mut operations = std::iter::repeat_n((), rounds).flat_map(|()| self.part.iter());
         let mut session = self.store.session()?;
-        let mut unused = Tally::new(self.clock.now());
+        let mut unused = Tally::new(self.clock.now(), is_beside);
         for (index, ready) in operations.by_ref().take(self.drive.warm_up as usize).enumerate() {
             self.work(session.as_mut(), ready, index, &mut unused)?;
         }
         drop(start);
-        let mut tally = Tally::new(self.clock.now());
+        let mut tally = Tally::new(self.clock.now(), is_beside);
         match self.drive.latencies {
             Latencies::Every => self.every(session.as_mut(), operations, &mut tally)?,
             Latencies::OneIn16 => self.sampled(session.as_mut(), operations, &mut tally)?,
@@ -367,8 +404,9 @@ impl Worker<'_> {
 }
 
 impl Tally {
-    fn new(start: Duration) -> Self {
+    fn new(start: Duration, is_beside: bool) -> Self {
         Self {
+            is_beside,
             operation_count: 0,
             found: 0,
             user_bytes: 0,
@@ -441,6 +479,10 @@ impl Measured {
             .with("write_amplification", times(self.counters.bytes_written))
             .with("disk_write_amplification", times(self.process.disk_bytes_written))
             .with("resident_bytes", self.process.resident_bytes);
+        if self.beside_count > 0 {
+            row.fields.set("operations_beside", self.beside_count);
+            row.fields.set("operations_beside_per_second", self.beside_count as f64 / self.seconds.max(1e-9));
+        }
         for (kind, histogram) in &self.latencies {
             for (name, quantile) in QUANTILES {
                 row.fields.set(&format!("{}_{name}_ns", kind.name()), histogram.value_at_quantile(quantile));

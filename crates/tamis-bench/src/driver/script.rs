@@ -22,6 +22,8 @@ struct Step {
 pub struct Part {
     steps: Vec<Step>,
     bytes: Vec<u8>,
+    /// It goes on, from its beginning again and again, as long as another part does.
+    pub(super) is_beside: bool,
 }
 
 /// An operation as the store sees it.
@@ -107,11 +109,11 @@ impl Script {
         Self::of(parts.collect())
     }
 
-    /// With one more thread and its operations.
+    /// With one more thread that works beside the others, again and again, until they are done.
     #[must_use]
-    pub fn and_thread(self, operations: impl Iterator<Item = Operation>, form: KeyForm) -> Self {
+    pub fn and_beside(self, operations: impl Iterator<Item = Operation>, form: KeyForm) -> Self {
         let mut parts = self.parts;
-        let mut part = Part::default();
+        let mut part = Part { is_beside: true, ..Part::default() };
         operations.for_each(|operation| part.push(form, &operation));
         parts.push(part);
         Self::of(parts)

@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     ops::Bound::{Included, Unbounded},
     path::Path,
-    sync::RwLock,
+    sync::{
+        RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tamis_workload::{KeyForm, Workload};
@@ -25,6 +28,7 @@ enum Fault {
 #[derive(Default)]
 struct Model {
     entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
+    bytes_written: AtomicU64,
     fault: Fault,
 }
 
@@ -40,6 +44,9 @@ impl Store for Model {
     fn compact(&self) -> Result<(), BenchError> {
         Ok(())
     }
+    fn counters(&self) -> Counters {
+        Counters { bytes_written: Some(self.bytes_written.load(Ordering::Relaxed)), ..Counters::default() }
+    }
     fn configuration(&self) -> Fields {
         Fields::default()
     }
@@ -50,6 +57,7 @@ impl Store for Model {
 
 impl Session for ModelSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError> {
+        self.0.bytes_written.fetch_add((key.len() + value.len()) as u64, Ordering::Relaxed);
         self.0.entries.write().unwrap().insert(key.to_vec(), value.to_vec());
         Ok(())
     }
@@ -131,6 +139,37 @@ fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
 }
 
 #[test]
+fn what_the_warm_up_wrote_is_no_part_of_the_bytes_of_a_run() {
+    let store = Model::default();
+    let measured = measured(&store, "overwrite", 2, Latencies::Every, 500, &mut Silent).unwrap();
+    assert_eq!(measured.user_bytes, 2000 * 36);
+    let all = store.counters().since(measured.counters_before);
+    assert_eq!(all.bytes_written, Some(measured.user_bytes), "each byte of the user was written once");
+}
+
+#[test]
+fn a_writer_beside_readers_works_until_they_are_done_and_counts_apart() {
+    let store = Model::default();
+    measured(&store, "fillrandom", 1, Latencies::Every, 0, &mut Silent).unwrap();
+    let workload: Workload = "readwhilewriting".parse().unwrap();
+    // Ten writes in its script: fewer than it comes to, which begins again.
+    let script = Script::deal(workload.operations(1000, 200_000, 7), KeyForm::Hex, 1)
+        .and_beside(workload.writer(1000, 10, 7), KeyForm::Hex);
+    let values = Values::new(20, 7);
+    for latencies in [Latencies::Every, Latencies::OneIn16] {
+        let what =
+            Drive { script: &script, values: &values, warm_up: 50, latencies, time_max: None, round: 0 };
+        let mut silent = Silent;
+        let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
+        let measured = drive(&store, &what, &mut context).unwrap();
+        assert_eq!((measured.operation_count, measured.found), (200_000 - 50, 200_000 - 50));
+        assert_eq!(measured.by_second.iter().sum::<u64>(), measured.operation_count);
+        assert!(measured.beside_count > 10, "{}", measured.beside_count);
+        assert_eq!(measured.user_bytes, 36 * measured.beside_count);
+    }
+}
+
+#[test]
 fn failures_and_interruptions_end_all_threads() {
     for warm_up in [0, 10] {
         let go = |fault: Fault| {
@@ -154,7 +193,7 @@ fn failures_and_interruptions_end_all_threads() {
 #[test]
 fn seconds_in_which_nothing_ends_are_empty() {
     let second = Duration::from_secs(1);
-    let mut tally = Tally::new(Duration::ZERO);
+    let mut tally = Tally::new(Duration::ZERO, false);
     let end = next_second(&mut tally, 5, Duration::ZERO, second.mul_f64(1.2));
     assert_eq!((end, tally.by_second.as_slice()), (second * 2, [5, 0].as_slice()));
     let end = next_second(&mut tally, 7, Duration::ZERO, second.mul_f64(4.5));

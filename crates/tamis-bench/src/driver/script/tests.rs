@@ -34,7 +34,7 @@ fn sorted_parts_are_stretches_of_the_key_space() {
     let script = Script::deal_sorted(workload("fillseq").operations(0, 1001, 7), KeyForm::Hex, 2);
     let keys = keys(&script);
     assert!(keys.is_sorted() && keys.iter().collect::<BTreeSet<_>>().len() == 1001);
-    let script = script.and_thread(workload("overwrite").operations(10, 5, 7), KeyForm::Integer);
+    let script = script.and_beside(workload("overwrite").operations(10, 5, 7), KeyForm::Integer);
     assert_eq!(script.parts().iter().map(Part::len).collect::<Vec<_>>(), [501, 500, 5]);
 }
 

@@ -148,7 +148,7 @@ fn run(
     let store = load::loaded(folder, entries, context)?;
     let mut script = Script::deal(workload.operations(entries, count, context.seed()), FORM, threads);
     if workload.has_writer {
-        script = script.and_thread(workload.writer(entries, count, context.seed()), FORM);
+        script = script.and_beside(workload.writer(entries, count, context.seed()), FORM);
     }
     let values = Values::new(VALUE_BYTES, context.seed());
     let what = Drive {
@@ -160,10 +160,9 @@ fn run(
         // Values differ from the loaded ones.
         round: 1,
     };
-    let before = store.counters();
     let mut measured = drive(&store, &what, context)?;
     // What the writes still cause belongs to them; the time of the operations does not grow by it.
-    let settled = load::settled(&store, before)?;
+    let settled = load::settled(&store, measured.counters_before)?;
     if measured.user_bytes > 0 {
         measured.counters.bytes_written = settled.bytes_written;
     }
