@@ -43,5 +43,5 @@ pub use experiment::{all, find};
 pub use machine::{Configuration, Machine};
 pub use needs::Needs;
 pub use report::{Comparison, MeasuredRow, Report};
-pub use runner::{Observer, RunOptions, Silent, run};
+pub use runner::{Observer, RunOptions, Silent, check, run};
 pub use value::{Fields, Point, Row, Value};

@@ -61,6 +61,20 @@ pub struct Silent;
 
 impl Observer for Silent {}
 
+/// Refuses what [`run`] would refuse of an experiment before it measures: for several, before the first of them takes hours.
+///
+/// # Errors
+/// Parameters that it does not have, a machine that is too small for what is missing, earlier results of another program.
+pub fn check(definition: &Definition, options: &RunOptions) -> Result<(), BenchError> {
+    let points = (definition.points)(options.size);
+    let path = Report::path_of(definition, options);
+    let earlier = if options.again { None } else { Report::earlier(definition, options, &path)? };
+    let wanted = wanted(&points, options)?;
+    let missing =
+        wanted.into_iter().filter(|point| !earlier.as_ref().is_some_and(|report| report.has(point)));
+    missing.fold(Needs::default(), |needs, point| needs.max(point.needs())).check(&options.scratch)
+}
+
 /// Measures what is missing of an experiment. After an interruption the report is partial and says so.
 ///
 /// # Errors

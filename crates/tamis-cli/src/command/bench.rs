@@ -148,6 +148,9 @@ impl RunArgs {
         if cfg!(debug_assertions) && self.size != Size::Small {
             eprintln!("tamis: this is a debug build: its times mean nothing; build with --release");
         }
+        for definition in &definitions {
+            tamis_bench::check(definition, &options)?;
+        }
         for definition in definitions {
             let bar = progress::points(definition.name);
             let mut shown = Shown { bar, total: 0, done: 0, is_begun: false };

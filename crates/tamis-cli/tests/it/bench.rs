@@ -44,6 +44,8 @@ fn wrong_names_list_what_there_is() {
         (&["bench", "run", NAME, "--only", "colour=red"], "there are: family, bits, keys"),
         (&["bench", "run", NAME, "--only", "family=red"], "there are: cache-local, bloom"),
         (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
+        // What the second can't do is told before the first is run.
+        (&["bench", "run", NAME, "store-ycsb", "--only", "bits=10"], "there are: workload"),
         (&["bench", "run"], "NAME"),
     ] {
         let message = folder.fails(2, words);
