@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use tamis_vfs::Access;
 
-use super::{bounded::KeyRange, run::RunSource};
+use super::run::RunSource;
 use crate::{
     cache::table::TableCache,
     error::Result,
@@ -15,38 +15,57 @@ use crate::{
     },
 };
 
+/// What the cursors of one scan have in common. They count their hold on it alone, and not on what it holds: counts of what many
+/// threads use at once go from processor to processor.
+pub(crate) trait ScanBase: Limits {
+    /// A run that takes part.
+    fn run(&self, run_index: usize) -> &Run;
+    /// Where its tables are opened.
+    fn tables(&self) -> &TableCache;
+}
+
 /// The tables of a run, or those of them that a scan needs.
 #[derive(Debug)]
 pub(crate) struct TablesOfRun {
-    run: Arc<Run>,
     needed: Range<usize>,
-    cache: Arc<TableCache>,
-    is_read_once: bool,
-    /// Where a scan's long reads end; not needed for mapped tables, where there are none.
-    limits: Option<Arc<dyn Limits>>,
+    holder: Holder,
+}
+
+/// Who holds the run.
+#[derive(Debug)]
+enum Holder {
+    Scan { base: Arc<dyn ScanBase>, run_index: usize },
+    Job { run: Run, tables: Arc<TableCache> },
 }
 
 impl TablesOfRun {
-    /// For scans: the tables at these positions of the run. Blocks are kept in the cache.
-    pub(crate) fn new(
-        run: &Arc<Run>,
-        needed: Range<usize>,
-        cache: &Arc<TableCache>,
-        range: &Arc<KeyRange>,
-    ) -> Self {
-        let is_mapped = cache.environment().access == Access::Mapped;
-        let limits = (!is_mapped).then(|| Arc::<KeyRange>::clone(range) as Arc<dyn Limits>);
-        Self { run: Arc::clone(run), needed, cache: Arc::clone(cache), is_read_once: false, limits }
+    /// For scans: the tables at these positions of a run. Blocks are kept in the cache.
+    pub(crate) fn of_scan(base: Arc<dyn ScanBase>, run_index: usize, needed: Range<usize>) -> Self {
+        Self { needed, holder: Holder::Scan { base, run_index } }
     }
 
     /// For compactions: blocks are not kept.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
-        let run = Arc::new(Run::of(LEVELED_RUN_AGE, tables));
-        Self { run, needed: 0..tables.len(), cache: Arc::clone(cache), is_read_once: true, limits: None }
+        let run = Run::of(LEVELED_RUN_AGE, tables);
+        Self { needed: 0..tables.len(), holder: Holder::Job { run, tables: Arc::clone(cache) } }
+    }
+
+    fn run(&self) -> &Run {
+        match &self.holder {
+            Holder::Scan { base, run_index } => base.run(*run_index),
+            Holder::Job { run, .. } => run,
+        }
+    }
+
+    fn cache(&self) -> &TableCache {
+        match &self.holder {
+            Holder::Scan { base, .. } => base.tables(),
+            Holder::Job { tables, .. } => tables,
+        }
     }
 
     fn table(&self, table_index: usize) -> Option<&Arc<Table>> {
-        self.run.tables().get(self.needed.clone()).and_then(|tables| tables.get(table_index))
+        self.run().tables().get(self.needed.clone()).and_then(|tables| tables.get(table_index))
     }
 }
 
@@ -66,22 +85,23 @@ impl RunSource for TablesOfRun {
     }
 
     fn position(&self, key: &[u8]) -> usize {
-        self.run.position(key).clamp(self.needed.start, self.needed.end) - self.needed.start
+        self.run().position(key).clamp(self.needed.start, self.needed.end) - self.needed.start
     }
 
     fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {
         let table = self.table(table_index).expect("the run cursor asks for tables below the count");
-        let reader = self.cache.reader(table)?;
-        Ok(match &self.limits {
-            _ if self.is_read_once => reader.cursor_once(),
-            Some(limits) => reader.cursor_within(limits),
-            None => reader.cursor(),
+        let reader = self.cache().reader(table)?;
+        Ok(match &self.holder {
+            // Where tables are mapped there are no long reads that would need limits.
+            Holder::Scan { .. } if self.cache().environment().access == Access::Mapped => reader.cursor(),
+            Holder::Scan { base, .. } => reader.cursor_within(Arc::<dyn ScanBase>::clone(base)),
+            Holder::Job { .. } => reader.cursor_once(),
         })
     }
 
     fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {
         let table = self.table(table_index).expect("the run cursor asks for tables below the count");
-        cursor.change_table(&*self.cache.reader(table)?);
+        cursor.change_table(&*self.cache().reader(table)?);
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         merge::MergeCursor,
         run::RunCursor,
         source::Source,
-        tables::TablesOfRun,
+        tables::{ScanBase, TablesOfRun},
         verdict::Verdict,
         visible::VisibleCursor,
     },
@@ -38,6 +38,8 @@ use crate::{
     key::Sequence,
     slice::Slice,
     state::{Engine, KeyspaceState, ReadView},
+    table::read_ahead::Limits,
+    version::level::Run,
 };
 
 type Visible = VisibleCursor<MergeCursor<Source>>;
@@ -69,7 +71,7 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// # }
 /// ```
 pub struct Scan {
-    source: Result<ScanSource>,
+    source: Result<Arc<ScanSource>>,
     front: Side,
     back: Side,
     /// The two ends have met, or an error ended the scan.
@@ -91,16 +93,43 @@ pub(crate) struct ScanSource {
     is_judged: AtomicBool,
 }
 
+impl fmt::Debug for ScanSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ScanSource({:?})", self.range)
+    }
+}
+
+impl Limits for ScanSource {
+    fn lower(&self) -> Option<&[u8]> {
+        Limits::lower(&*self.range)
+    }
+
+    fn upper(&self) -> Option<&[u8]> {
+        Limits::upper(&*self.range)
+    }
+}
+
+impl ScanBase for ScanSource {
+    fn run(&self, run_index: usize) -> &Run {
+        let run = self.admitted().get(run_index);
+        &run.expect("cursors are made for runs that take part").run
+    }
+
+    fn tables(&self) -> &TableCache {
+        &self.tables
+    }
+}
+
 impl ScanSource {
-    fn cursor(&self) -> Visible {
+    fn cursor(self: &Arc<Self>) -> Visible {
         let mut sources = Vec::new();
         for memtable in self.view.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
             sources.push(Source::Memtable(memtable.memtable.cursor()));
         }
         let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
-        for run in self.runs.get_or_init(|| self.admitted_runs()) {
-            let tables = TablesOfRun::new(&run.run, run.tables.clone(), &self.tables, &self.range);
-            let cursor = RunCursor::new(tables);
+        for (run_index, run) in self.admitted().iter().enumerate() {
+            let base: Arc<dyn ScanBase> = Arc::<Self>::clone(self);
+            let cursor = RunCursor::new(TablesOfRun::of_scan(base, run_index, run.tables.clone()));
             sources.push(match run.asked_level.filter(|_| !is_judged) {
                 None => Source::Run(cursor),
                 Some(level) => {
@@ -110,6 +139,11 @@ impl ScanSource {
             });
         }
         VisibleCursor::new(MergeCursor::new(sources), self.sequence, Arc::clone(&self.range))
+    }
+
+    /// The runs that take part; their filters are asked once.
+    fn admitted(&self) -> &[AdmittedRun] {
+        self.runs.get_or_init(|| self.admitted_runs())
     }
 
     fn admitted_runs(&self) -> Vec<AdmittedRun> {
@@ -164,12 +198,12 @@ impl Side {
         Self { cursor: None, position, is_failed: false }
     }
 
-    fn cursor(&mut self, source: &ScanSource) -> &mut Visible {
+    fn cursor(&mut self, source: &Arc<ScanSource>) -> &mut Visible {
         self.cursor.get_or_insert_with(|| source.cursor())
     }
 
     /// On to the next entry; `false` behind the last one.
-    fn advance(&mut self, source: &ScanSource) -> Result<bool> {
+    fn advance(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
         match position {
@@ -184,7 +218,7 @@ impl Side {
     }
 
     /// Back to the entry before; `false` before the first one.
-    fn retreat(&mut self, source: &ScanSource) -> Result<bool> {
+    fn retreat(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
         match position {
@@ -206,7 +240,7 @@ impl Side {
 }
 
 impl Scan {
-    pub(crate) const fn new(source: Result<ScanSource>) -> Self {
+    pub(crate) const fn new(source: Result<Arc<ScanSource>>) -> Self {
         Self { source, front: Side::new(Position::Start), back: Side::new(Position::End), is_ended: false }
     }
 
@@ -281,7 +315,7 @@ impl Scan {
     /// Moves one end and looks whether it met the other.
     fn step(
         &mut self,
-        go: impl FnOnce(&mut Side, &ScanSource) -> Result<bool>,
+        go: impl FnOnce(&mut Side, &Arc<ScanSource>) -> Result<bool>,
         is_front: bool,
     ) -> Result<bool> {
         if self.is_ended {
@@ -369,7 +403,7 @@ impl Engine {
         }
         self.metrics.scans.add(1);
         let (view, visible) = keyspace.read_point(&self.snapshots);
-        Scan::new(Ok(ScanSource {
+        Scan::new(Ok(Arc::new(ScanSource {
             view,
             tables: Arc::clone(&self.tables),
             sequence: snapshot.unwrap_or(visible),
@@ -378,6 +412,6 @@ impl Engine {
             digester: self.digester.clone(),
             runs: OnceLock::new(),
             is_judged: AtomicBool::new(false),
-        }))
+        })))
     }
 }

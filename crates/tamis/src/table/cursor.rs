@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use tamis_vfs::File;
-
 use super::{
     block::{Block, Layout},
     data::BlockRef,
@@ -28,29 +26,32 @@ const KEY_CAPACITY: usize = 48;
 /// Blocks after which a cursor that goes from table to table adds its counts to the database's.
 const COUNTED_BLOCKS: u64 = 64;
 
-/// The block that a cursor stands in, with its own hold on the bytes.
+/// The block that a cursor stands in: in the mapping of its table, or with a hold of its own on the bytes.
 #[derive(Debug)]
 enum HeldBlock {
     None,
-    Mapped { file: Arc<dyn File>, start: usize, length: usize },
+    Mapped { start: usize, length: usize },
     Memory(CachedBlock),
 }
 
 impl HeldBlock {
-    fn content(&self) -> &[u8] {
+    fn content<'a>(&'a self, table: &'a TableReader) -> &'a [u8] {
         match self {
             Self::None => &[],
-            Self::Mapped { file, start, length } => {
-                file.mapping().and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
+            Self::Mapped { start, length } => {
+                let bytes = table.data().source.file.mapping();
+                bytes.and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
             }
             Self::Memory(block) => block.content(),
         }
     }
 
-    fn slice(&self, (start, end): (usize, usize)) -> Slice {
+    fn slice(&self, table: &TableReader, (start, end): (usize, usize)) -> Slice {
         match self {
             Self::None => Slice::from([].as_slice()),
-            Self::Mapped { file, start: base, .. } => Slice::mapped(file, base + start, end - start),
+            Self::Mapped { start: base, .. } => {
+                Slice::mapped(&table.data().source.file, base + start, end - start)
+            }
             Self::Memory(block) => Slice::shared(&block.bytes, block.start as usize + start, end - start),
         }
     }
@@ -86,8 +87,8 @@ impl TableReader {
     }
 
     /// As [`TableReader::cursor`], for one who goes no further than the limits.
-    pub(crate) fn cursor_within(self: &Arc<Self>, limits: &Arc<dyn Limits>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(Some(Arc::clone(limits))))
+    pub(crate) fn cursor_within(self: &Arc<Self>, limits: Arc<dyn Limits>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(Some(limits)))
     }
 
     /// A cursor for a job that reads all of the table once: with long reads, and blocks are not kept in the cache.
@@ -140,7 +141,7 @@ impl TableCursor {
     }
 
     fn entries(&self) -> Block<'_> {
-        self.layout.over(self.held.content())
+        self.layout.over(self.held.content(&self.table))
     }
 
     /// Holds a block; one that is held already is kept.
@@ -158,9 +159,7 @@ impl TableCursor {
         self.key.clear();
         self.key.extend_from_slice(layout.over(loaded.content()).prefix());
         self.held = match loaded {
-            BlockRef::Mapped { content, start } => {
-                HeldBlock::Mapped { file: Arc::clone(&data.source.file), start, length: content.len() }
-            }
+            BlockRef::Mapped { content, start } => HeldBlock::Mapped { start, length: content.len() },
             BlockRef::Memory(block) => HeldBlock::Memory(block),
         };
         (self.block, self.offset, self.end, self.layout) = (block, extent.0, extent.1, layout);
@@ -171,7 +170,7 @@ impl TableCursor {
     /// Stands at an entry of the block held.
     #[inline]
     fn stand(&mut self, entry_index: usize) -> Result<()> {
-        let block = self.layout.over(self.held.content());
+        let block = self.layout.over(self.held.content(&self.table));
         let Some(entry) = block.entry(entry_index) else { return Err(self.table.malformed(self.offset)) };
         if block.assemble_key(entry_index, &entry, &mut self.key).is_none() {
             return Err(self.table.malformed(self.offset));
@@ -307,11 +306,11 @@ impl Cursor for TableCursor {
     }
 
     fn value(&self) -> &[u8] {
-        self.held.content().get(self.value.0..self.value.1).unwrap_or_default()
+        self.held.content(&self.table).get(self.value.0..self.value.1).unwrap_or_default()
     }
 
     fn value_slice(&self) -> Slice {
-        self.held.slice(self.value)
+        self.held.slice(&self.table, self.value)
     }
 }
 

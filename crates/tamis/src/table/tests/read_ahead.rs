@@ -290,7 +290,7 @@ fn reads_grow_with_what_a_scan_used_and_a_job_reads_long_from_the_first_block_on
             let limits: Arc<dyn Limits> = Arc::new(Keys(keys(first)..last));
             for is_forward in [true, false] {
                 let (_, cost) = reads(&vfs, access, |table| {
-                    let mut cursor = table.cursor_within(&limits);
+                    let mut cursor = table.cursor_within(Arc::clone(&limits));
                     if is_forward {
                         cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap();
                     } else {
