@@ -222,6 +222,11 @@ impl Vfs for FaultVfs {
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_log(path))?))
     }
 
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let operation = Operation::new(OperationKind::Create, path);
+        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_direct(path))?))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let operation = Operation::new(OperationKind::Reuse, path);
         let file = self.shared.run(operation, || self.shared.inner.reuse_log(path))?;

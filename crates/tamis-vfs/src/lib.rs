@@ -92,6 +92,11 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
+    /// As [`Vfs::create`]; appends go past the page cache where their place and length are multiples of 4,096 and the file system
+    /// allows it.
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.create(path)
+    }
     /// Makes a log that nobody needs or reads any more an empty one, whose handle appends from the beginning; the name stays, to
     /// be changed by [`Vfs::rename`]. What the log takes on the disk and in the page cache is used again, so that appends cost
     /// less than to a new one. Other handles find zero bytes behind what was appended, up to the former length; after

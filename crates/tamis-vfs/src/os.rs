@@ -27,6 +27,8 @@ use rustix::fs::OFlags;
 use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, Vfs, check_direct};
 
 #[cfg(target_os = "linux")]
+mod direct;
+#[cfg(target_os = "linux")]
 mod log;
 #[cfg(test)]
 mod tests;
@@ -53,6 +55,12 @@ impl Vfs for OsVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         Ok(Arc::new(WriteFile { file, end: AtomicU64::new(0) }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Arc::new(direct::DirectFile::new(file)))
     }
 
     #[cfg(target_os = "linux")]

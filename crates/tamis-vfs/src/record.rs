@@ -161,6 +161,11 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create_log(path)?))
     }
 
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.note(OperationKind::Create, path);
+        Ok(self.wrap(path, self.inner.create_direct(path)?))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         self.note(OperationKind::Reuse, path);
         Ok(self.inner.reuse_log(path)?.map(|file| self.wrap(path, file)))

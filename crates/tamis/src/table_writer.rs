@@ -114,6 +114,7 @@ impl TableWriter {
             filter_seed,
             key_column: options.key_column,
             origin: TableOrigin::default(),
+            is_direct: false,
             listener: None,
         };
         let writer = Writer::create_outside(&vfs, path, options)?;

@@ -233,3 +233,44 @@ fn a_hard_link_of_a_symbolic_link_is_a_name_of_the_file() {
     assert_eq!(OsVfs.read(&linked).unwrap(), b"bytes");
     assert!(OsVfs.hard_link(&linked, &linked).is_err_and(|error| error.kind() == ErrorKind::AlreadyExists));
 }
+
+/// Whole pages go past the page cache and others through it, in any order; the bytes are the same.
+#[test]
+fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = DIRECT_ALIGNMENT_BYTES;
+    let sequences: [&[usize]; 6] = [
+        &[page, 3 * page, 512 * page, 700 * page],
+        &[5 * page, 7, page, page - 7, 2 * page],
+        &[0, 1, page],
+        &[1_300 * page + 5],
+        &[2 * page, 2 * page],
+        &[],
+    ];
+    for (number, lengths) in sequences.into_iter().enumerate() {
+        let path = folder.path().join(format!("file-{number}"));
+        let file = OsVfs.create_direct(&path).unwrap();
+        assert_eq!(OsVfs.create_direct(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let mut expected = Vec::new();
+        for (turn, &length) in lengths.iter().enumerate() {
+            let bytes: Vec<u8> = (0..length).map(|at| (at / 7 + turn) as u8).collect();
+            file.append(&bytes).unwrap();
+            expected.extend_from_slice(&bytes);
+            assert_eq!(file.length().unwrap(), expected.len() as u64);
+        }
+        file.sync().unwrap();
+        assert!(OsVfs.read(&path).unwrap() == expected, "{lengths:?}");
+        // Cut in the middle of a page, and on from there.
+        let cut = expected.len() / 3;
+        file.truncate(cut as u64).unwrap();
+        assert_eq!(file.truncate(cut as u64 + 1).unwrap_err().kind(), ErrorKind::InvalidInput);
+        expected.truncate(cut);
+        file.append(&[9; 8192]).unwrap();
+        expected.extend_from_slice(&[9; 8192]);
+        let mut found = vec![0; expected.len()];
+        file.read_at(0, &mut found).unwrap();
+        assert!(found == expected, "{lengths:?}");
+        file.append(&[8; 4096]).unwrap();
+        assert_eq!(OsVfs.read(&path).unwrap().len(), expected.len() + 4096);
+    }
+}

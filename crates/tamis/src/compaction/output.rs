@@ -43,6 +43,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) version: &'a KeyspaceVersion,
     pub(crate) database_id: u64,
     pub(crate) filter_seed: u64,
+    /// Whether tables are written past the page cache.
+    pub(crate) is_direct: bool,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
     pub(crate) next_number: &'a dyn Fn() -> u64,
     /// See [`DropRules`].
@@ -71,6 +73,7 @@ impl JobContext<'_> {
             filter_seed: self.filter_seed,
             key_column: options.key_column,
             origin: origin.clone(),
+            is_direct: self.is_direct,
             listener: self.listener.clone(),
         }
     }

@@ -81,6 +81,7 @@ impl Engine {
             version,
             database_id,
             filter_seed,
+            is_direct: self.options.table_access == Access::Direct,
             listener: self.options.listener.clone(),
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),

@@ -136,6 +136,7 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
         filter_seed: 1,
         key_column: true,
         origin: TableOrigin::default(),
+        is_direct: false,
         listener: None,
     };
     let mut writer =

@@ -72,6 +72,7 @@ impl Repair {
             version,
             database_id: self.database.0,
             filter_seed: self.database.1,
+            is_direct: false,
             next_number: &|| self.new_number(),
             read_points: vec![SEQUENCE_MAX],
             is_cancelled: &self.is_cancelled,

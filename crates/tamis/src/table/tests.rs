@@ -67,6 +67,7 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
             replaced: vec![1, 2],
             ..TableOrigin::default()
         },
+        is_direct: false,
         listener: None,
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct TableOptions {
     pub(crate) filter_seed: u64,
     pub(crate) key_column: bool,
     pub(crate) origin: TableOrigin,
+    /// Past the page cache, for stores that read so.
+    pub(crate) is_direct: bool,
     /// Told of filters that can't be built.
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }
@@ -107,7 +109,8 @@ impl TableWriter {
         options: TableOptions,
     ) -> Result<Self> {
         let filters = FiltersBuilder::new(&options.filters, options.filter_seed).map_err(refused)?;
-        let file = vfs.create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
+        let create = if options.is_direct { vfs.create_direct(&temporary) } else { vfs.create(&temporary) };
+        let file = create.map_err(|source| Error::io("create", &temporary, source))?;
         Ok(Self {
             vfs: Arc::clone(vfs),
             file,

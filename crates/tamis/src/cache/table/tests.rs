@@ -29,6 +29,7 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
                 filter_seed: 1,
                 key_column: false,
                 origin: TableOrigin::default(),
+                is_direct: false,
                 listener: None,
             };
             let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
