@@ -7,12 +7,13 @@ use std::ops::Bound;
 
 use tamis_workload::{KeySet, QuerySet, RangeMax};
 
+use super::layout::Spread;
 use super::model::Share;
 use super::{Prices, RosettaBuilder, RosettaFilter, Strategy};
 use crate::envelope::Envelope;
 use crate::{
-    Budget, Candidate, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
-    Upper,
+    Budget, BuildError, Candidate, DecodeError, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe,
+    RangeProbe, Samples, Upper,
 };
 
 const SEED: u64 = 3;
@@ -273,7 +274,7 @@ fn tables_share_digests_and_siblings_a_digest_and_a_line() {
     assert!(probe.probe_count() > 400);
     // A level of prefixes digests eight siblings at once.
     let keys = KeySet::Uniform.generate(500, 1);
-    let level = Share { depth: 60, is_full: false, spread: super::layout::Spread::Line, bits: 4000.0 };
+    let level = Share { depth: 60, is_full: false, spread: Spread::Line, bits: 4000.0 };
     let mut builder = builder(&keys, Strategy::Single, Prices::default());
     builder.set_plan(14.0, vec![level]);
     let filter = open(builder.finish(Budget::bits_per_key(14.0).unwrap(), Samples::NONE).unwrap());
@@ -358,4 +359,91 @@ fn long_and_uneven_keys_are_kept_and_told_apart() {
     let mut design = String::new();
     filter.design(&mut design).unwrap();
     assert!(positives < 100, "{positives} of 2000: {design}");
+}
+
+#[test]
+fn parameters_that_mean_nothing_are_refused_by_name() {
+    let refused = |text: &str| {
+        let spec: crate::FilterSpec = text.parse().unwrap();
+        spec.builder(SEED).map(drop).unwrap_err()
+    };
+    let wrong = [
+        ("strategy", "best"),
+        ("probe-cost", "-1"),
+        ("probe-cost", "NaN"),
+        ("read-cost", "1e13"),
+        ("read-cost", "much"),
+        ("probe-cap", "0"),
+        ("probe-cap", "65537"),
+    ];
+    for (parameter, text) in wrong {
+        let error = refused(&format!("rosetta:{parameter}={text}"));
+        let is_told = matches!(&error, BuildError::Parameter { name, value, .. } if *name == parameter && value == text);
+        assert!(is_told, "{error:?}");
+    }
+    let error = refused("rosetta:bits=3");
+    assert!(matches!(&error, BuildError::UnknownParameter { name, .. } if name == "bits"), "{error:?}");
+}
+
+/// Changes bytes of a whole filter and makes its checksums right again; what the reader says then.
+fn refusal(bytes: &[u8], change: impl Fn(&mut [u8], &mut [u8])) -> Option<&'static str> {
+    let mut bytes = bytes.to_vec();
+    let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+    change(&mut envelope.parameters, &mut bytes);
+    envelope.seal(&mut bytes);
+    let envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+    match RosettaFilter::open(envelope, bytes) {
+        Err(DecodeError::Field { field, .. }) => Some(field),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    }
+}
+
+#[test]
+fn every_field_out_of_its_bounds_is_refused_by_name() {
+    let keys = KeySet::Uniform.generate(500, 1);
+    let level = |depth, is_full, spread| Share { depth, is_full, spread, bits: 4000.0 };
+    let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
+    let levels = vec![level(60, false, Spread::Line), level(64, true, Spread::Everywhere)];
+    builder.set_plan(16.0, levels);
+    let bytes = builder.finish(Budget::bits_per_key(16.0).unwrap(), Samples::NONE).unwrap();
+    assert_eq!(refusal(&bytes, |_, _| {}), None);
+    let parameters: [(usize, &[u8], &str); 7] = [
+        (0, &[17], "level_count"),
+        (0, &[3], "byte_count"),
+        (1, &[6], "strategy"),
+        (4, &2.0_f32.to_le_bytes(), "predicted_rate"),
+        (4, &f32::NAN.to_le_bytes(), "predicted_rate"),
+        (8, &0_u32.to_le_bytes(), "probe_cap"),
+        (8, &65_537_u32.to_le_bytes(), "probe_cap"),
+    ];
+    for (offset, value, field) in parameters {
+        let found = refusal(&bytes, |parameters, _| {
+            parameters[offset..offset + value.len()].copy_from_slice(value);
+        });
+        // The entry of a third level would be bits of the second one.
+        assert!(found == Some(field) || offset == 0 && found.is_some(), "{field}: {found:?}");
+    }
+    // Of the entry of the level in lines, the last but one.
+    let entries: [(usize, &[u8], &str); 12] = [
+        (0, &0_u32.to_le_bytes(), "depth"),
+        (0, &64_u32.to_le_bytes(), "depth"),
+        (0, &65_u32.to_le_bytes(), "depth"),
+        (0, &u32::MAX.to_le_bytes(), "depth"),
+        (4, &[2], "spread"),
+        (5, &[0], "probe_count"),
+        (5, &[17], "probe_count"),
+        (6, &[1], "reserved"),
+        (8, &0_u64.to_le_bytes(), "byte_count"),
+        (8, &(u64::MAX - 63).to_le_bytes(), "byte_count"),
+        (16, &0_u64.to_le_bytes(), "prefix_count"),
+        (16, &501_u64.to_le_bytes(), "prefix_count"),
+    ];
+    for (offset, value, field) in entries {
+        let found = refusal(&bytes, |_, bytes| {
+            let entry = bytes.len() - 48 + offset;
+            bytes[entry..entry + value.len()].copy_from_slice(value);
+        });
+        assert_eq!(found, Some(field), "{offset} {value:?}");
+    }
 }

@@ -109,8 +109,15 @@ fn compare(key_count: usize, sample_count: usize, bits: f64, sets: &[QuerySet]) 
     }
 }
 
+/// Few keys; with `TAMIS_FULL_SIZE=1` a million, which takes a minute.
 #[test]
 fn designs_cost_no_more_than_the_best_of_a_grid() {
     let sets = [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split];
     compare(5000, 40, 14.0, &sets);
+    if std::env::var_os("TAMIS_FULL_SIZE").is_some() {
+        for bits in [10.0, 12.0, 16.0, 20.0] {
+            compare(1_000_000, 20_000, bits, &[QuerySet::Uniform(RangeMax::R32)]);
+            compare(1_000_000, 20_000, bits, &sets);
+        }
+    }
 }
