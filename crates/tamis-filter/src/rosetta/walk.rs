@@ -12,6 +12,9 @@ use crate::{Digester, RangeProbe};
 /// Nodes that are asked at once.
 const BATCH_NODES: usize = 32;
 
+/// So few whole keys of up to eight bytes below a node are digested anew for every table: that takes less than to remember them.
+const FEW_KEYS: usize = 4;
+
 /// Where a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -66,6 +69,8 @@ pub(super) struct Walk<'a, 'p, const IS_FORWARD: bool> {
     bounds: Bounds<'p>,
     probe: &'a RangeProbe<'p>,
     rest: u32,
+    /// The nodes asked for now are few, and none of those around them are.
+    is_few: bool,
     pub(super) tallies: [Tally; LEVELS_MAX],
     /// Of a foreign filter: made when first needed.
     foreign: Option<Box<Digester>>,
@@ -77,7 +82,8 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
     pub(super) fn new(tree: Tree<'a>, bounds: Bounds<'p>, probe: &'a RangeProbe<'p>) -> Self {
         let tallies = [Tally::default(); LEVELS_MAX];
         let foreign = (tree.seed != probe.seed()).then(|| Box::new(Digester::new(tree.seed)));
-        Self { tree, bounds, probe, rest: tree.probe_cap, tallies, foreign, front: Vec::new() }
+        let rest = tree.probe_cap;
+        Self { tree, bounds, probe, rest, is_few: false, tallies, foreign, front: Vec::new() }
     }
 
     /// Nodes that were asked.
@@ -107,6 +113,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         let count = count as usize;
         let mut done = 0;
         while done < count {
+            self.is_few = count <= FEW_KEYS;
             let length = (count - done).min(BATCH_NODES);
             let offset = if IS_FORWARD { done } else { count - done - length };
             let start = first.wrapping_add(offset as u64);
@@ -215,7 +222,9 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
                 _ => digester.digest(&key),
             }
         };
-        self.probe.run_digests(self.foreign.as_deref(), run, first.wrapping_sub(anchor), digests, digest);
+        // No place in a run: not remembered.
+        let offset = if is_full && self.is_few { u64::MAX } else { first.wrapping_sub(anchor) };
+        self.probe.run_digests(self.foreign.as_deref(), run, offset, digests, digest);
     }
 
     /// Groups deeper than 64 bits: the bytes before the window are those of the lower bound.
