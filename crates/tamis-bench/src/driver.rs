@@ -1,4 +1,5 @@
-//! How whole stores are measured: ours, and others that are adapted to the same traits.
+//! How whole stores are measured in experiments. (The comparison with other stores has a driver of its own: each store runs in a
+//! process of its own there, and all take turns.)
 //!
 //! 1. [`Script`]: the operations are drawn and their keys written out, thread by thread, before any clock starts.
 //! 2. [`drive`]: each thread opens a [`Session`], does its warm-up, waits for the others, and works through its part. The end of an

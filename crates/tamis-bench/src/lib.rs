@@ -6,7 +6,7 @@
 //! Definitions stand in `experiment/`, one file each; adding one takes no other code.
 //!
 //! - [`filter`](mod@filter): the one way in which filters are measured.
-//! - [`driver`]: the one way in which whole stores are measured, and the traits to which others are adapted.
+//! - [`driver`]: the one way in which whole stores are measured.
 //! - [`RunOptions`], [`Observer`], [`Report`]: the runner's inputs and what it gives back.
 //!
 //! ```
