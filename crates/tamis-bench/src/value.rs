@@ -197,6 +197,9 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
+/// Bytes of memory for each key of a filter's measurement: the key, its queries, their answers, and the filter while it is built.
+const KEY_BYTES: u64 = 128;
+
 /// The parameters of one measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -226,9 +229,13 @@ impl Point {
         self
     }
 
-    /// What the point needs of the machine.
+    /// What the point needs of the machine: what was told by [`Point::needing`], and memory for the `keys` it names.
     pub fn needs(&self) -> Needs {
-        self.needs
+        let memory_bytes = match self.fields.get("keys") {
+            Some(Value::Integer(keys)) => keys.saturating_mul(KEY_BYTES),
+            _ => 0,
+        };
+        self.needs.max(Needs { memory_bytes, ..Needs::default() })
     }
 
     /// All parameters.

@@ -36,3 +36,12 @@ fn numbers_are_shown_with_four_digits_that_count() {
     let given = [0.0, 0.0123, 12.3456, 10.0, 1_234_567.9, 1.2345e-7, 1.2356e-5, -2.5, 3e12];
     assert_eq!(given.map(shown).each_ref().map(String::as_str), expected);
 }
+
+#[test]
+fn many_keys_need_much_memory_and_a_greater_need_stays() {
+    let keys = Point::new().with("keys", 10_000_000_u64);
+    assert_eq!(keys.needs(), Needs { disk_bytes: 0, memory_bytes: 1_280_000_000 });
+    let told = Needs { disk_bytes: 7, memory_bytes: 2_000_000_000 };
+    assert_eq!(keys.needing(told).needs(), told);
+    assert_eq!(Point::new().with("keys", u64::MAX).needs().memory_bytes, u64::MAX);
+}

@@ -132,7 +132,7 @@ impl Shell {
     /// Asks a person for lines.
     fn converse(&mut self, output: &mut dyn Write) -> Result<(), Failure> {
         let mut editor = DefaultEditor::new().map_err(io::Error::other)?;
-        let history = history_file();
+        let mut history = history_file();
         if let Some(path) = &history {
             // The first time there is none.
             let _ = editor.load_history(path);
@@ -140,7 +140,14 @@ impl Shell {
         loop {
             match editor.readline(&format!("{}> ", self.keyspace.name())) {
                 Ok(line) => {
-                    let _ = editor.add_history_entry(&line);
+                    let is_new = editor.add_history_entry(&line).unwrap_or_default();
+                    // At once: a terminal may be closed at any time.
+                    if let Some(path) = history.as_ref().filter(|_| is_new)
+                        && let Err(error) = editor.append_history(path)
+                    {
+                        eprintln!("tamis: {}: {error}; lines are not kept", path.display());
+                        history = None;
+                    }
                     match self.line(&line, output) {
                         Ok(Next::End) => break,
                         Ok(Next::GoOn) => {}
@@ -157,11 +164,6 @@ impl Shell {
                 Err(error) => return Err(io::Error::other(error).into()),
             }
         }
-        if let Some(path) = &history
-            && let Err(error) = editor.save_history(path)
-        {
-            eprintln!("tamis: {}: {error}; the lines are not kept", path.display());
-        }
         Ok(())
     }
 
@@ -176,6 +178,11 @@ impl Shell {
                 Err(Failure::Usage(text)) => return Err(Failure::Usage(named(text))),
                 Err(Failure::Damage(text)) => return Err(Failure::Damage(named(text))),
                 Err(Failure::Store(error)) => return Err(Failure::Damage(named(error.to_string()))),
+                Err(Failure::Input(text)) => return Err(Failure::Input(named(text))),
+                Err(Failure::NotFound) => {
+                    eprintln!("tamis: {}", named("not there".to_owned()));
+                    return Err(Failure::NotFound);
+                }
                 Err(failure) => return Err(failure),
             }
         }

@@ -1,10 +1,10 @@
 //! `tamis build` and `tamis ingest`: tables built outside of a store, and taken into one.
 
-use std::{io::Write, path::PathBuf};
+use std::{io::Write, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::json;
-use tamis::{Compression, Error, KeyspaceOptions, TableWriter};
+use tamis::{Compression, Error, Inspection, KeyspaceOptions, OsVfs, TableWriter, Vfs};
 
 use crate::{
     failure::Failure,
@@ -31,8 +31,8 @@ pub(crate) struct BuildArgs {
     input: InputArgs,
     /// The table to be made
     table: PathBuf,
-    /// Compress blocks with Zstandard at this level
-    #[arg(long, value_name = "LEVEL")]
+    /// Compress blocks with Zstandard at this level, 1 to 19
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=19))]
     zstd: Option<u8>,
     /// What was done as a JSON object
     #[arg(long)]
@@ -107,9 +107,11 @@ pub(crate) struct IngestArgs {
 
 impl IngestArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        // A wrong file name makes no store.
+        // A wrong file name, or a file that is no table, makes no store.
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         for path in &self.tables {
             input::open_file(path)?;
+            Inspection::of_table(&vfs, path)?;
         }
         let (db, keyspace) = self.store.open_to_write()?;
         let report = db.ingest(&keyspace, &self.tables)?;

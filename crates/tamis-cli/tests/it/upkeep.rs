@@ -164,7 +164,10 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
     let message = folder.fails(3, &["ingest", "store", "new.csv"]);
     assert!(message.contains("new.csv"), "{message}");
     folder.fails(4, &["ingest", "made", "missing.table"]);
-    assert!(!folder.path("made").exists());
+    let message = folder.fails(3, &["ingest", "made", "new.csv"]);
+    assert!(message.contains("new.csv"), "{message}");
+    assert!(!folder.path("made").exists(), "a file that is no table makes no store");
+    assert!(folder.fails(2, &["build", "new.csv", "other.table", "--zstd", "99"]).contains("1..=19"));
     let own = files(&folder, "store", "table").remove(0);
     assert!(folder.fails(3, &["ingest", "store", name(&own)]).contains("outside of a store"));
     std::fs::copy(folder.path("new.table"), folder.path("bad.table")).unwrap();
@@ -264,7 +267,7 @@ fn a_shell_takes_lines_from_a_pipe() {
         ("put a\n", 2, "line 1"),
         ("put a 1\nfrobnicate\n", 2, "line 2"),
         ("put 'a 1\n", 2, "never closed"),
-        ("get nothing\n", 1, ""),
+        ("get 'the pear'\nget nothing\n", 1, "line 2: not there"),
         ("keyspace none\n", 3, "none"),
         ("put '' 1\n", 3, "the key is empty"),
     ] {

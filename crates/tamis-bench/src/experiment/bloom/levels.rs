@@ -13,7 +13,7 @@ use tamis_filter::Digester;
 use tamis_workload::SplitMix64;
 
 use super::murmur::murmur_hash_64a;
-use crate::{BenchError, Context, OperationDigest, Point, Row, Size};
+use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 
 /// Rounds in which both ways are timed; the medians count.
 const ROUND_COUNT: usize = 15;
@@ -68,6 +68,13 @@ impl Shape {
             .with("present_percent", self.present_percent)
             .with("device", self.device)
             .with("hash", self.hash)
+            .needing(self.needs())
+    }
+
+    /// A level is in memory until it is flushed, and in the log beside its table.
+    fn needs(&self) -> Needs {
+        let bytes = self.entry_count.saturating_mul(self.entry_bytes as u64);
+        Needs { disk_bytes: 2 * bytes + (64 << 20), memory_bytes: 2 * bytes + (64 << 20) }
     }
 
     fn from_point(point: &Point) -> Result<Self, BenchError> {

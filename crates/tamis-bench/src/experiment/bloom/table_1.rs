@@ -10,7 +10,7 @@ use tamis_workload::SplitMix64;
 use xxhash_rust::{xxh3::xxh3_64, xxh64::xxh64};
 
 use super::{city::city_hash_64, crc::crc_32c, murmur::murmur_hash_64a};
-use crate::{BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size};
+use crate::{BenchError, Context, Definition, Given, Needs, PaperFigure, Plot, Point, Row, Size};
 
 const PAGE_BYTES: usize = 4096;
 const KEY_BYTES: usize = 1024;
@@ -42,7 +42,9 @@ fn points(size: Size) -> Vec<Point> {
     let pages: u64 = size.pick(2_000, 20_000, 100_000);
     let reads = ["read, direct", "read, page cache", "read, memory"];
     let hashes = ["rapidhash", "XXH3", "CityHash64", "MurmurHash64A", "CRC-32C", "XXH64", "MD5", "SHA-256"];
-    let point = |what| Point::new().with("what", what).with("pages", pages);
+    let bytes = pages * PAGE_BYTES as u64;
+    let needs = Needs { disk_bytes: bytes, memory_bytes: 2 * bytes };
+    let point = |what| Point::new().with("what", what).with("pages", pages).needing(needs);
     reads.into_iter().chain(hashes).map(point).collect()
 }
 
