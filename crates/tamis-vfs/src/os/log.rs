@@ -97,7 +97,9 @@ impl LogFile {
             return Ok(None);
         }
         room.length = metadata.len();
-        room.next_bytes = Some(WINDOW_BYTES_MAX);
+        // As much as the log took before, and not much more.
+        let bytes = metadata.len().next_power_of_two();
+        room.next_bytes = Some(bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
         let zeros = vec![0; ZEROED_BYTES];
         let mut offset = 0;
         while offset < room.length {

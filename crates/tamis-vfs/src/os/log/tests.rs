@@ -150,3 +150,16 @@ fn a_log_with_two_names_is_not_used_again() {
     assert!(OsVfs.reuse_log(&path).unwrap().is_none());
     assert_eq!(OsVfs.read(&copy).unwrap(), b"kept");
 }
+
+#[test]
+fn a_small_log_that_is_used_again_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let file = OsVfs.create_log(&path).unwrap();
+    file.append(&bytes(1, 10_000)).unwrap();
+    drop(file);
+    let file = OsVfs.reuse_log(&path).unwrap().unwrap();
+    file.append(&bytes(2, 9_000)).unwrap();
+    let length = fs::metadata(&path).unwrap().len();
+    assert!(length <= 10_000 + WINDOW_BYTES_MIN, "{length} bytes on the disk");
+}
