@@ -10,6 +10,9 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
 
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
@@ -45,8 +48,39 @@ pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) ->
 }
 
 /// Whether the line of a digest holds its bits. `true` where that line lies outside `lines`.
+///
+/// Asked once for each filter of a lookup: callers get one load and a jump. The question to the processor, which would have them
+/// save registers for a call, stands apart.
 #[inline]
 pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    match LINE_FORM.load(Ordering::Relaxed) {
+        // SAFETY: this form is known only after the processor was found to have what it is compiled for.
+        FORM_AVX512 => return unsafe { avx512::may_contain(lines, line_count, digest, probe_count) },
+        // SAFETY: as above.
+        FORM_AVX2 => return unsafe { x86_64::may_contain(lines, line_count, digest, probe_count) },
+        _ => {}
+    }
+    may_contain_asking(lines, line_count, digest, probe_count)
+}
+
+/// The form in which lines are asked one by one: 0 where it is not known yet. Whoever asks at the same time finds the same.
+#[cfg(target_arch = "x86_64")]
+static LINE_FORM: AtomicU8 = AtomicU8::new(0);
+#[cfg(target_arch = "x86_64")]
+const FORM_AVX2: u8 = 1;
+#[cfg(target_arch = "x86_64")]
+const FORM_AVX512: u8 = 2;
+
+/// [`may_contain`] where the form is not known yet, or the portable one.
+#[inline(never)]
+fn may_contain_asking(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512vl") {
+        LINE_FORM.store(FORM_AVX512, Ordering::Relaxed);
+    } else if std::arch::is_x86_feature_detected!("avx2") {
+        LINE_FORM.store(FORM_AVX2, Ordering::Relaxed);
+    }
     dispatch_wide!("avx2" => may_contain(lines, line_count, digest, probe_count))
 }
 
@@ -155,7 +189,6 @@ fn run_portable<T: Task>(task: T) -> T::Output {
 #[inline]
 fn has_walk_features() -> bool {
     use std::arch::is_x86_feature_detected;
-    use std::sync::atomic::{AtomicU8, Ordering};
 
     // 0: not asked yet, 1: no, 2: yes. Whoever asks at the same time finds the same.
     static KNOWN: AtomicU8 = AtomicU8::new(0);

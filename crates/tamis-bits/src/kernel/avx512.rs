@@ -1,6 +1,6 @@
 //! The questions to lines with AVX-512 in registers of 256 bits: eight bits are asked for at once, as in `x86_64.rs`, but the sixteen words of a line
 //! are one table, which takes a third of the instructions off. Registers of 512 bits, with all bits of a key in one, took as many
-//! cycles (within 10 %, in alternating rounds), and want units that not all processors with these instructions have.
+//! cycles (within 10 %, in alternating rounds).
 //!
 //! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
 //! The only unsafe operation inside is a load from a slice whose length was checked.
@@ -68,43 +68,39 @@ fn round_contains(line: &[u8; LINE_BYTES], pattern: u32, powers: __m256i) -> boo
     _mm256_testc_si256(held, wanted) != 0
 }
 
-/// The rounds after the first, which most absent keys do not reach; no bits at all are in every line.
+/// Any number of bits, round by round. Apart from the case of one round: an answer that is used for two things is taken apart
+/// by the compiler.
 #[target_feature(enable = "avx512vl")]
-#[inline(never)]
-fn other_rounds_contain(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
+#[inline]
+fn rounds_contain(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     let (mut pattern, mut rest) = (pattern, probe_count);
-    while rest > ROUND_PROBES {
-        rest -= ROUND_PROBES;
-        pattern = pattern.wrapping_mul(ROUND);
+    while rest > 0 {
         if !round_contains(line, pattern, powers(rest)) {
             return false;
         }
+        rest = rest.saturating_sub(ROUND_PROBES);
+        pattern = pattern.wrapping_mul(ROUND);
     }
     true
 }
 
-#[target_feature(enable = "avx512vl")]
-#[inline]
-fn contains(line: &[u8; LINE_BYTES], pattern: u32, powers: __m256i, probe_count: u32) -> bool {
-    if probe_count == 0 {
-        return true;
-    }
-    let first = round_contains(line, pattern, powers);
-    if probe_count <= ROUND_PROBES {
-        return first;
-    }
-    first && other_rounds_contain(line, pattern, probe_count)
+fn is_one_round(probe_count: u32) -> bool {
+    (1..=ROUND_PROBES).contains(&probe_count)
 }
 
 #[target_feature(enable = "avx512vl")]
+#[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    contains(line, pattern, powers(probe_count), probe_count)
+    if is_one_round(probe_count) {
+        return round_contains(line, pattern, powers(probe_count));
+    }
+    rounds_contain(line, pattern, probe_count)
 }
 
 #[target_feature(enable = "avx512vl")]
 pub(super) fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
     match line::line_at(lines, line_count, digest) {
-        Some(line) => contains(line, line::pattern(digest), powers(probe_count), probe_count),
+        Some(line) => line_contains(line, line::pattern(digest), probe_count),
         None => true,
     }
 }
@@ -128,7 +124,7 @@ pub(super) fn lines_contain(
         }
         let asked = digests.iter().zip(answers);
         // Apart: without a branch for each digest where one round is enough.
-        if (1..=ROUND_PROBES).contains(&probe_count) {
+        if is_one_round(probe_count) {
             for (digest, answer) in asked {
                 let line = line_of(*digest);
                 *answer = line.is_none_or(|line| round_contains(line, line::pattern(*digest), powers));
@@ -136,7 +132,7 @@ pub(super) fn lines_contain(
         } else {
             for (digest, answer) in asked {
                 let line = line_of(*digest);
-                *answer = line.is_none_or(|line| contains(line, line::pattern(*digest), powers, probe_count));
+                *answer = line.is_none_or(|line| rounds_contain(line, line::pattern(*digest), probe_count));
             }
         }
     }
