@@ -2,8 +2,8 @@
 //!
 //! Each level is one run that spans all keys, every level larger than the one above by the size ratio: a lookup of an absent
 //! key asks the filters of all of them, one of a present key those down to its level. Keys are random words, filled up to
-//! their length; values make an entry as large as wanted. Both ways of looking up take turns in the same process, and
-//! statistics count filters and digests: with sharing exactly one digest a lookup, without it one for each filter asked,
+//! their length; values make an entry as large as wanted. Both ways of looking up take turns in the same process, block by block
+//! of the same keys, so that what slows the machine for a while meets both; statistics count filters and digests: with sharing exactly one digest a lookup, without it one for each filter asked,
 //! otherwise the measurement fails.
 
 use std::{hint::black_box, sync::Arc};
@@ -15,10 +15,14 @@ use tamis_workload::SplitMix64;
 use super::murmur::murmur_hash_64a;
 use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 
-/// Rounds in which both ways are timed; the medians count.
+/// Rounds in which both ways are timed; the medians of their blocks count.
 const ROUND_COUNT: usize = 15;
+/// Lookups after which the ways take turns.
+const BLOCK_LOOKUPS: usize = 1000;
 /// Digests of a key beside its first, where the time of one is measured.
 const REPEATED_DIGESTS: u32 = 4;
+/// Keys whose digests are timed: so few that they lie in the nearest cache.
+const NEAR_KEYS: usize = 16;
 /// Bytes of a batch of writes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Bytes of the cache beside what filters and indexes need.
@@ -198,6 +202,26 @@ impl Lookups {
     }
 
     fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.blocks().flat_map(Block::iter)
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let bytes = self.bytes.chunks(self.key_bytes * BLOCK_LOOKUPS);
+        let block = |(bytes, asked)| Block { bytes, key_bytes: self.key_bytes, asked };
+        bytes.zip(self.asked.chunks(BLOCK_LOOKUPS)).map(block)
+    }
+}
+
+/// Some lookups in a row.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    bytes: &'a [u8],
+    key_bytes: usize,
+    asked: &'a [u32],
+}
+
+impl<'a> Block<'a> {
+    fn iter(self) -> impl Iterator<Item = (&'a [u8], u32)> {
         self.bytes.chunks_exact(self.key_bytes).zip(self.asked.iter().copied())
     }
 }
@@ -210,10 +234,10 @@ enum Extra {
     PerFilter,
 }
 
-/// Looks up everything; how many keys were there.
-fn pass(keyspace: &Keyspace, lookups: &Lookups, extra: Extra) -> Result<u64, BenchError> {
+/// Looks up the keys of a block; how many were there.
+fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra) -> Result<u64, BenchError> {
     let mut found = 0;
-    for (key, asked) in lookups.iter() {
+    for (key, asked) in block.iter() {
         let count = match extra {
             Extra::None => 0,
             Extra::Once => 1,
@@ -230,29 +254,39 @@ fn pass(keyspace: &Keyspace, lookups: &Lookups, extra: Extra) -> Result<u64, Ben
 /// What one way of looking up cost.
 #[derive(Default)]
 struct Way {
+    /// Of a lookup, block by block.
     ns: Vec<f64>,
     digests: u64,
     asked: u64,
     useless: u64,
 }
 
+/// Time saved by sharing, block by block: `[0]` where the block was looked up with sharing first, `[1]` where without. The second
+/// way finds the keys near; it is each way as often, so that the mean of both medians favours none.
+type Saved = [Vec<f64>; 2];
+
 fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Nanoseconds of a digest that a lookup computes once more: of a key that was read just before, as every digest but a lookup's first is.
+/// Nanoseconds of a digest that a lookup computes once more: of a key that is near, as it is for every digest but a lookup's first. Keys
+/// that come out of memory would hide a part of it behind their misses.
 fn hash_ns(context: &Context<'_>, lookups: &Lookups, hash: impl Fn(&[u8]) -> u64) -> f64 {
+    let keys: Vec<&[u8]> = lookups.iter().take(NEAR_KEYS).map(|(key, _)| key).collect();
+    let repeats = lookups.asked.len().div_ceil(NEAR_KEYS);
     let seconds = |digests_per_key: u32| {
         let start = context.clock().now();
-        for (key, _) in lookups.iter() {
-            for _ in 0..digests_per_key {
-                black_box(hash(black_box(key)));
+        for _ in 0..repeats {
+            for key in &keys {
+                for _ in 0..digests_per_key {
+                    black_box(hash(black_box(*key)));
+                }
             }
         }
         (context.clock().now() - start).as_nanos() as f64
     };
-    let digests = f64::from(REPEATED_DIGESTS) * lookups.asked.len().max(1) as f64;
+    let digests = f64::from(REPEATED_DIGESTS) * (repeats * keys.len()).max(1) as f64;
     let mut rounds: Vec<f64> =
         (0..ROUND_COUNT).map(|_| (seconds(1 + REPEATED_DIGESTS) - seconds(1)) / digests).collect();
     median(&mut rounds)
@@ -276,7 +310,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
     let lookups = Lookups::new(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
-    let [mut shared, mut unshared] = measure_ways(context, &shape, &db, &keyspace, &lookups)?;
+    let ([mut shared, mut unshared], mut saved) = measure_ways(context, &shape, &db, &keyspace, &lookups)?;
 
     let count = lookups.asked.len() as f64 * ROUND_COUNT as f64;
     let expected = [count as u64, shared.asked];
@@ -285,10 +319,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         return Err(BenchError::other(format!("{got:?} digests were computed, {expected:?} expected")));
     }
     let asked = shared.asked as f64 / count;
-    // Rounds that follow each other met the same machine.
-    let mut differences: Vec<f64> =
-        unshared.ns.iter().zip(&shared.ns).map(|(unshared, shared)| unshared - shared).collect();
-    let saved = median(&mut differences);
+    let saved = saved.iter_mut().map(|differences| median(differences)).sum::<f64>() / 2.0;
     let (shared_ns, unshared_ns) = (median(&mut shared.ns), median(&mut unshared.ns));
     let digester = Digester::new(7);
     let own_ns = hash_ns(context, &lookups, |key| digester.digest(key));
@@ -323,36 +354,47 @@ fn measure_ways(
     db: &Db,
     keyspace: &Keyspace,
     lookups: &Lookups,
-) -> Result<[Way; 2], BenchError> {
-    let is_murmur = shape.hash == "murmur";
+) -> Result<([Way; 2], Saved), BenchError> {
+    let extras = match shape.hash {
+        "murmur" => [Extra::Once, Extra::PerFilter],
+        _ => [Extra::None; 2],
+    };
     // The first pass opens tables and fills caches.
-    pass(keyspace, lookups, Extra::None)?;
-    let mut ways = [Way::default(), Way::default()];
-    for round in 0..2 * ROUND_COUNT {
-        // Turns in the order 0 1 1 0 0 1 1 0, so that a drift of the machine meets both alike.
-        let index = round.div_ceil(2) % 2;
-        db.share_digests(index == 0);
-        let extra = match (is_murmur, index) {
-            (false, _) => Extra::None,
-            (true, 0) => Extra::Once,
-            (true, _) => Extra::PerFilter,
-        };
-        let before = db.statistics();
-        let start = context.clock().now();
-        let found = pass(keyspace, lookups, extra)?;
-        let time = context.clock().now() - start;
-        black_box(found);
-        if let Some(way) = ways.get_mut(index) {
-            let (asked, useless) = filter_counts(&before, &db.statistics());
-            way.ns.push(time.as_nanos() as f64 / lookups.asked.len().max(1) as f64);
-            way.digests += db.statistics().digests - before.digests;
-            way.asked += asked;
-            way.useless += useless;
+    lookups.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
+    let (mut ways, mut saved) = ([Way::default(), Way::default()], Saved::default());
+    let mut before = db.statistics();
+    for round in 0..ROUND_COUNT {
+        for (number, block) in lookups.blocks().enumerate() {
+            let first = (round + number) % 2;
+            let mut times = [0.0; 2];
+            for turn in 0..2 {
+                let index = (first + turn) % 2;
+                db.share_digests(index == 0);
+                let extra = extras.get(index).copied().unwrap_or(Extra::None);
+                let start = context.clock().now();
+                let found = pass(keyspace, block, extra)?;
+                let time = context.clock().now() - start;
+                black_box(found);
+                let after = db.statistics();
+                if let (Some(way), Some(ns)) = (ways.get_mut(index), times.get_mut(index)) {
+                    let (asked, useless) = filter_counts(&before, &after);
+                    *ns = time.as_nanos() as f64 / block.asked.len().max(1) as f64;
+                    way.ns.push(*ns);
+                    way.digests += after.digests - before.digests;
+                    way.asked += asked;
+                    way.useless += useless;
+                }
+                before = after;
+            }
+            let [shared, unshared] = times;
+            if let Some(saved) = saved.get_mut(first) {
+                saved.push(unshared - shared);
+            }
         }
-        context.progress(0.5 + 0.5 * round as f64 / (2 * ROUND_COUNT) as f64)?;
+        context.progress(0.5 + 0.5 * round as f64 / ROUND_COUNT as f64)?;
     }
     db.share_digests(true);
-    Ok(ways)
+    Ok((ways, saved))
 }
 
 /// Filters asked between two statistics, and those that passed a key that was not there.
