@@ -78,6 +78,13 @@ fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
             cut.offset
         );
     }
+    for name in &db.open_report().kept_files {
+        eprintln!(
+            "tamis: {}: the manifest does not name {name}, which may hold writes that are nowhere else; \
+             it is in the folder `lost` now",
+            dir.display()
+        );
+    }
     Ok(db)
 }
 
@@ -119,6 +126,10 @@ pub(crate) fn files(dir: &Path) -> Result<Vec<FileKind>, Failure> {
         };
         // A file that was deleted since the folder was read counts no longer.
         let Ok(metadata) = entry.metadata() else { continue };
+        // Such as `lost`: nothing in it is of the store.
+        if metadata.is_dir() {
+            continue;
+        }
         let kind = kinds.entry(name.clone()).or_insert(FileKind { name, count: 0, bytes: 0 });
         kind.count += 1;
         kind.bytes += metadata.len();

@@ -76,6 +76,18 @@ pub enum Error {
         /// The kind's byte.
         kind: u8,
     },
+    /// The manifest holds a change, or an option of a keyspace, that this program does not know and may not pass over.
+    #[error("{}: {what} of unknown kind {kind} at offset {offset}; open the store with a newer program", file.display())]
+    UnknownChange {
+        /// The manifest.
+        file: PathBuf,
+        /// Offset in bytes of the record.
+        offset: u64,
+        /// "change" or "option".
+        what: &'static str,
+        /// Its tag.
+        kind: u64,
+    },
     /// A file's format is newer than this program, or older than any that it reads.
     #[error("{}: format version {found} is not known (newest known: {known}); {}", file.display(), program_for(*found, *known))]
     UnknownFormat {

@@ -32,6 +32,9 @@ pub struct OpenReport {
     pub manifest_cut_bytes: u64,
     /// Files that interrupted work had left and that were removed.
     pub swept_file_count: usize,
+    /// Tables that the manifest does not name, and that may hold what is nowhere else, by their names: they are in the folder
+    /// `lost` now. Behind a crash of the machine they hold writes that were not synced; otherwise the end of the manifest is lost.
+    pub kept_files: Vec<String>,
     /// Files in the folder that are none of the database's; they are left alone.
     pub foreign_files: Vec<String>,
 }

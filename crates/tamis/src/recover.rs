@@ -6,7 +6,8 @@
 //! 2. Take its lock, so that no second process or handle is there.
 //! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
 //! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped.
-//! 5. Begin another manifest, sweep what interrupted work left, and begin a new log segment behind what was replayed.
+//! 5. Begin another manifest, put tables aside that a lost edit may have named (`orphans.rs`), sweep what interrupted work left,
+//!    and begin a new log segment behind what was replayed.
 //!    Up to here nothing was written: a damaged store that is refused stays as it is.
 //!
 //! Replayed memtables are flushed by the workers later: the time to open grows with the log, not with the data.
@@ -32,6 +33,7 @@ use crate::{
     metrics::Metrics,
     open_report::{LogCut, OpenReport},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
+    orphans::{self, LogSpan},
     read::snapshot::Snapshots,
     runtime::{Clock, Runtime},
     state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
@@ -199,6 +201,22 @@ impl Recovery<'_> {
         Ok(found)
     }
 
+    /// Puts tables that nothing names, and that are not proven to be unneeded, where no sweep comes.
+    fn keep_what_may_be_needed(
+        &self,
+        log: LogSpan,
+        options: &Options,
+        report: &mut OpenReport,
+    ) -> Result<()> {
+        let entries = folder::list(&**self.vfs, self.folder)?;
+        let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
+        let found = orphans::find(&tables, &entries, &self.versions.state(), log);
+        let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
+        orphans::set_aside(&**self.vfs, self.folder, &names)?;
+        report.kept_files = names.iter().map(|name| name.name()).collect();
+        Ok(())
+    }
+
     fn begin_log(
         &self,
         options: &Options,
@@ -210,6 +228,7 @@ impl Recovery<'_> {
             return Ok(None);
         }
         self.versions.begin_writing()?;
+        self.keep_what_may_be_needed(LogSpan::of(replayed), options, report)?;
         let leftovers = self.versions.sweep_orphans()?;
         report.swept_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;

@@ -4,7 +4,9 @@
 //! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). What was
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
-//! A store that can't be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]).
+//! A store that can't be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]); with none,
+//! all tables that are there are read. There the tables are named, too, that the manifest does not name and that are not proven
+//! to be unneeded (`orphans.rs`).
 //!
 //! Cost: every file is read once.
 
@@ -20,9 +22,11 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     options::Options,
+    orphans::{self, LogSpan},
     recover::{look_at, take_lock},
     state::Engine,
-    version::{handle::Table, prefix::read_longest},
+    table::reader::TableReader,
+    version::{folder, handle::Table, prefix::read_longest, state::State},
     wal::reader::{LogFiles, salvage},
 };
 
@@ -59,23 +63,54 @@ impl VerifyReport {
     }
 
     /// Reads the log, and notes each fault.
-    fn add_log(&mut self, folder: &Path, files: &LogFiles) {
+    fn add_log(&mut self, folder: &Path, files: &LogFiles) -> LogSpan {
         self.file_count += files.segments().len();
         self.bytes += files.segments().iter().map(|segment| segment.length).sum::<u64>();
-        let (_, faults) = salvage(files, &mut |_, _| {});
+        let (replayed, faults) = salvage(files, &mut |_, _| {});
         faults.iter().for_each(|error| self.note(folder.to_path_buf(), error));
+        LogSpan::of(&replayed)
+    }
+
+    /// Notes the tables that show that the manifest, or the log, was longer once.
+    fn add_orphans(
+        &mut self,
+        folder: &Path,
+        tables: &TableCache,
+        state: &State,
+        log: LogSpan,
+        vfs: &dyn Vfs,
+    ) -> Result<()> {
+        for (name, why) in orphans::find(tables, &folder::list(vfs, folder)?, state, log) {
+            let what = format!("the manifest does not name this table, but {why}");
+            self.faults.push(Fault { file: name.path(folder), offset: None, what });
+        }
+        Ok(())
+    }
+
+    /// Reads a table that nothing names, where the manifest is lost.
+    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, number: u64) {
+        let path = FileName::Table(number).path(folder);
+        self.file_count += 1;
+        match TableReader::open_at(tables.environment(), number, None, 0, &Arc::default()) {
+            Ok(reader) => {
+                self.entry_count += reader.properties().summary.entry_count;
+                self.bytes += reader.properties().summary.file_bytes;
+                reader.verify().iter().for_each(|error| self.note(path.clone(), error));
+            }
+            Err(error) => self.note(path, &error),
+        }
     }
 
     /// Reads a table and its filter file, and notes each fault.
     fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
         let path = FileName::Table(table.number()).path(folder);
         self.file_count += 1;
-        self.bytes += table.file_bytes();
-        self.entry_count += table.summary().entry_count;
         let reader = match tables.reader(table) {
             Ok(reader) => reader,
             Err(error) => return self.note(path, &error),
         };
+        self.bytes += table.file_bytes();
+        self.entry_count += table.summary().entry_count;
         if reader.properties().summary != *table.summary() {
             let (expected, got) = ("the summary that the manifest has", "another");
             self.note(path.clone(), &Error::corruption(&path, 0, "table", expected, got));
@@ -103,6 +138,11 @@ pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
         Error::UnknownEntryKind { file, offset, kind } => {
             Fault { file: file.clone(), offset: Some(*offset), what: format!("entry of unknown kind {kind}") }
         }
+        Error::UnknownChange { file, offset, what, kind } => Fault {
+            file: file.clone(),
+            offset: Some(*offset),
+            what: format!("{what} of unknown kind {kind}"),
+        },
         Error::MissingFile { path, .. } => {
             Fault { file: path.clone(), offset: None, what: "the file is missing".to_owned() }
         }
@@ -169,7 +209,14 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
     }
     if let Some((id, _)) = prefix.state.database {
         let log = LogFiles::find(&**vfs, folder, id, prefix.state.counters.oldest_log)?;
-        report.add_log(folder, &log);
+        let span = report.add_log(folder, &log);
+        report.add_orphans(folder, &tables, &prefix.state, span, &**vfs)?;
+    } else {
+        for entry in folder::list(&**vfs, folder)? {
+            if let Some(FileName::Table(number)) = FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
+                report.add_nameless(folder, &tables, number);
+            }
+        }
     }
     Ok(report)
 }

@@ -17,7 +17,8 @@ Examples:
 
 All that can be read makes the new store. Files that are not needed go to the folder `lost` in it;
 nothing is deleted. Every range of keys is named in which writes may be lost; where deletes may be
-among them, keys that were deleted may be back. A sound store stays as it is.";
+among them, keys that were deleted may be back. A sound store stays as it is. The exit code is 0 when
+the store opens again, also where writes may be lost: scripts look at `lost_ranges` of --json.";
 
 /// Make a damaged store open again, and tell what may be lost
 #[derive(Debug, Args)]
@@ -51,6 +52,9 @@ impl RepairArgs {
         }
         for range in &report.lost_ranges {
             writeln!(output, "{}", self.lost_text(range))?;
+        }
+        for name in &report.default_options {
+            writeln!(output, "keyspace {name}: its options are lost; it has the defaults now")?;
         }
         writeln!(
             output,
@@ -99,6 +103,7 @@ impl RepairArgs {
             "log_entries": report.log_entry_count,
             "left_out": left.collect::<Vec<_>>(),
             "lost_ranges": lost.collect::<Vec<_>>(),
+            "default_options": report.default_options,
         });
         Ok(writeln!(output, "{line}")?)
     }

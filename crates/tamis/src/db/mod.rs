@@ -166,7 +166,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::NotADatabase`] for a folder without any file of a store; [`Error::Locked`] while it is open; [`Error::Io`]
-    /// and [`Error::DiskFull`] from the system: the store is then as it was, and can be repaired again.
+    /// and [`Error::DiskFull`] from the system; [`Error::UnknownFormat`], [`Error::UnknownChange`] and
+    /// [`Error::UnknownEntryKind`] for what another program wrote: the store is then as it was, and can be repaired again.
     pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         Self::repair_on(Arc::new(OsVfs), path, &Runtime::system())
     }

@@ -8,14 +8,16 @@ use std::{
 
 use tamis_vfs::Vfs;
 
-use super::{LOST, choice::Tables};
+use super::{check_is_loss, choice::Tables};
 use crate::{
     cache::table::TableCache,
     coding::checksum,
     error::{Error, Result},
     file_name::FileName,
+    lost::LOST,
     metrics::Metrics,
     options::Options,
+    orphans::{LogSpan, why_needed},
     runtime::Runtime,
     table::{properties::TableProperties, reader::TableReader},
     version::{
@@ -29,7 +31,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) prefix: Prefix,
-    /// Whether the prefix stands for the state in force.
+    /// Whether the prefix stands for the state in force, as far as the manifest and the numbers of files tell.
     pub(super) is_certain: bool,
     /// Id and seed of the database.
     pub(super) database: (u64, u64),
@@ -41,16 +43,33 @@ pub(super) struct Evidence {
     pub(super) next_number: u64,
 }
 
-/// That a whole file is of another program's format, where one of the errors says so: it is not damaged, and another program reads all of it.
+/// That a file, or a part of it, is of another program's format, where one of the errors says so: it is not damaged, and another
+/// program reads all of it.
 pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) -> Option<Error> {
-    errors.into_iter().find(|error| matches!(error, Error::UnknownFormat { .. })).cloned()
+    let is_foreign = |error: &&Error| {
+        matches!(
+            error,
+            Error::UnknownFormat { .. } | Error::UnknownEntryKind { .. } | Error::UnknownChange { .. }
+        )
+    };
+    errors.into_iter().find(is_foreign).cloned()
+}
+
+/// What is in the folder of lost files, which may not be there.
+fn list_lost(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<tamis_vfs::DirEntry>> {
+    let lost = folder.join(LOST);
+    match vfs.list(&lost) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(|error| Error::io("list", &lost, error)),
+    }
 }
 
 impl Evidence {
     pub(super) fn gather(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
         let prefix = read_longest(&**vfs, folder)?;
+        prefix.faults.iter().try_for_each(check_is_loss)?;
         let entries = folder::list(&**vfs, folder)?;
-        let lost = vfs.list(&folder.join(LOST)).unwrap_or_default();
+        let lost = list_lost(&**vfs, folder)?;
         let numbers = |entries: &[tamis_vfs::DirEntry]| folder::number_above(entries);
         let mut found = Self {
             is_certain: prefix.is_whole,
@@ -71,7 +90,10 @@ impl Evidence {
                 &Arc::default(),
             ) {
                 Ok(reader) => drop(found.readable.insert(number, reader.properties().clone())),
-                Err(error) => drop(found.unreadable.insert(number, error)),
+                Err(error) => {
+                    check_is_loss(&error)?;
+                    found.unreadable.insert(number, error);
+                }
             }
         }
         let replaced = found.readable.values().flat_map(|properties| &properties.origin.replaced);
@@ -125,6 +147,40 @@ impl Evidence {
             && named.iter().all(is_there)
             && self.readable.keys().chain(self.unreadable.keys()).all(|number| named.contains(number))
             && numbers.all(|number| number < state.counters.next_file_number)
+    }
+
+    /// A table that the prefix does not name, and that shows that there was a later state; and how.
+    pub(super) fn sign_of_a_later_state(&self, log: LogSpan) -> Option<(u64, String)> {
+        let state = &self.prefix.state;
+        let named: BTreeMap<u64, u64> = state
+            .keyspaces
+            .values()
+            .flat_map(|version| version.tables().map(|table| (table.number(), version.id)))
+            .collect();
+        let is_gone =
+            |number: &u64| !self.readable.contains_key(number) && !self.unreadable.contains_key(number);
+        let gone: Vec<(u64, u64)> =
+            named.iter().filter(|(number, _)| is_gone(number)).map(|(number, id)| (*number, *id)).collect();
+        self.readable.iter().filter(|(number, _)| !named.contains_key(number)).find_map(|(&number, found)| {
+            let origin = &found.origin;
+            if origin.database_id == 0 {
+                // Without CURRENT nothing tells how long the manifest was.
+                let why = "it was taken in from outside";
+                return (!self.prefix.faults.is_empty()).then(|| (number, why.to_owned()));
+            }
+            if origin.database_id != self.database.0 {
+                return None;
+            }
+            // Inputs go when the edit is in force that names the outputs. Numbers ascend.
+            let may_hold = |(input, keyspace): &&(u64, u64)| {
+                *input < number && *keyspace == origin.keyspace_id && !origin.replaced.is_empty()
+            };
+            let of_gone = || {
+                let (input, _) = gone.iter().find(may_hold)?;
+                Some(format!("it may hold what {} held, which is gone", FileName::Table(*input).name()))
+            };
+            why_needed(found, state, log).or_else(of_gone).map(|why| (number, why))
+        })
     }
 
     /// What the choice of tables goes by.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Repair, RepairReport,
+    Repair, RepairReport, check_is_loss,
     choice::{self, Left},
     evidence::{Evidence, foreign_format},
     report::LostRange,
@@ -19,6 +19,7 @@ use crate::{
     memtable::{ChunkPool, Memtable},
     metrics::LEVEL_COUNT_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
+    orphans::LogSpan,
     table::{properties::TableSummary, writer::TableWriter},
     verify::fault_of,
     version::{
@@ -34,6 +35,8 @@ use crate::{
 /// Why all that a keyspace holds is uncertain.
 const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are gone, \
     and with them the deletes that they had dropped";
+/// Why all that a keyspace holds is uncertain though all files of a known state are there.
+const MAY_BE_DROPPED: &str = "the end of the manifest is lost: the keyspace may have been dropped";
 const DAMAGED_LOG: &str = "a part of the log can't be read";
 
 pub(super) struct Mender<'a> {
@@ -48,6 +51,29 @@ pub(super) struct Mender<'a> {
 /// The entries of the log by keyspace, in memtables of bounded size.
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
 
+/// What the log tells before its entries are taken.
+struct Logged {
+    keyspaces: BTreeSet<u64>,
+    span: LogSpan,
+    faults: Vec<Error>,
+}
+
+impl Logged {
+    /// # Errors
+    /// The system's; that the log, or an entry of it, is another program's.
+    fn read(log: &LogFiles) -> Result<Self> {
+        let mut keyspaces = BTreeSet::new();
+        let (replayed, faults) = salvage(log, &mut |entry, _| {
+            keyspaces.insert(u64::from(entry.keyspace));
+        });
+        faults.iter().try_for_each(check_is_loss)?;
+        match foreign_format(&faults) {
+            Some(error) => Err(error),
+            None => Ok(Self { keyspaces, span: LogSpan::of(&replayed), faults }),
+        }
+    }
+}
+
 impl<'a> Mender<'a> {
     pub(super) fn new(repair: &'a Repair, evidence: Evidence) -> Self {
         let mut state = evidence.prefix.state.clone();
@@ -56,30 +82,81 @@ impl<'a> Mender<'a> {
     }
 
     pub(super) fn mend(&mut self) -> Result<()> {
-        for error in std::mem::take(&mut self.evidence.prefix.faults) {
+        for error in self.evidence.prefix.faults.clone() {
             self.note_fault(FileName::Current, &error);
         }
-        let oldest = if self.evidence.is_certain { self.state.counters.oldest_log } else { 0 };
-        let repair = self.repair;
-        let log = LogFiles::find(&*repair.vfs, &repair.folder, repair.database.0, oldest)?;
-        let mut keyspaces = BTreeSet::new();
-        let (_, faults) = salvage(&log, &mut |entry, _| {
-            keyspaces.insert(u64::from(entry.keyspace));
-        });
-        if let Some(error) = foreign_format(&faults) {
-            return Err(error);
+        let (vfs, folder, id) = (&*self.repair.vfs, &*self.repair.folder, self.repair.database.0);
+        if self.evidence.is_certain {
+            let log = LogFiles::find(vfs, folder, id, self.state.counters.oldest_log)?;
+            let found = Logged::read(&log)?;
+            // A keyspace that only the log knows was made by an edit that is lost.
+            let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
+            let sign = self.evidence.sign_of_a_later_state(found.span);
+            if sign.is_none() && (self.evidence.prefix.is_whole || is_known) {
+                self.note_log_faults(&log, &found);
+                self.mend_tables()?;
+                if !self.evidence.prefix.is_whole {
+                    self.note_what_may_be_dropped(&log);
+                }
+                return if found.faults.is_empty() { Ok(()) } else { self.empty_log(&log) };
+            }
+            if let Some((number, why)) = sign {
+                let prefix = &self.evidence.prefix;
+                let expected = format!("the edit about {}: {why}", FileName::Table(number).name());
+                let error = Error::corruption(&prefix.path, prefix.bytes, "manifest", expected, "its end");
+                self.note_fault(FileName::Current, &error);
+            }
         }
-        for error in &faults {
+        let log = LogFiles::find_all(vfs, folder, id)?;
+        let found = Logged::read(&log)?;
+        for error in &found.faults {
             self.note_fault(FileName::Log(0), error);
             self.note_loss(None, (Vec::new(), None), true, format!("{DAMAGED_LOG}: {error}"));
         }
-        // A keyspace that only the log knows was made by an edit that is lost.
-        let is_known = keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
-        if self.evidence.is_certain && (self.evidence.prefix.is_whole || is_known) {
-            self.mend_tables()?;
-            if faults.is_empty() { Ok(()) } else { self.empty_log(&log) }
-        } else {
-            self.gather_all(&log)
+        self.gather_all(&log)
+    }
+
+    /// Where the state is certain. Of a log whose beginning is gone only what was not in tables yet is lost.
+    fn note_log_faults(&mut self, log: &LogFiles, found: &Logged) {
+        let first_there = log.segments().first().map_or(0, |segment| segment.number);
+        for error in &found.faults {
+            self.note_fault(FileName::Log(0), error);
+            let why = format!("{DAMAGED_LOG}: {error}");
+            let missing = match error {
+                Error::MissingFile { path, .. } => {
+                    path.file_name().and_then(|name| FileName::parse(name.to_str()?)?.number())
+                }
+                _ => None,
+            };
+            if missing.is_none_or(|missing| missing > first_there) || found.span == LogSpan::NONE {
+                self.note_loss(None, (Vec::new(), None), true, why);
+                continue;
+            }
+            let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
+            for version in versions {
+                for (index, partition) in version.partitions.iter().enumerate() {
+                    if partition.flushed_sequence.saturating_add(1) < found.span.first {
+                        let range = (partition.lower.clone(), version.upper_of(index).map(<[u8]>::to_vec));
+                        self.note_loss(Some(&version.name), range, true, why.as_str());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the state is taken as certain, but edits behind it are lost.
+    fn note_what_may_be_dropped(&mut self, log: &LogFiles) {
+        let counters = self.state.counters;
+        let logged = self.log_entries(log, true);
+        // They stay in the log.
+        self.state.counters = counters;
+        self.report.log_entry_count = 0;
+        let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
+        for version in versions {
+            let memtables = u32::try_from(version.id).ok().and_then(|id| logged.get(&id));
+            let tables: Vec<_> = version.tables().cloned().collect();
+            let ranges = ranges_of(&tables, memtables.map_or(&[], Vec::as_slice));
+            self.note_uncertain(&version.name, ranges, MAY_BE_DROPPED);
         }
     }
 
@@ -157,6 +234,7 @@ impl<'a> Mender<'a> {
                     let path = name.path(&self.repair.folder);
                     Error::corruption(&path, 0, "table", "the one that the manifest names", "another")
                 });
+                check_is_loss(&error)?;
                 self.note_fault(name, &error);
                 self.note_lost_table(Some(&version.name), table.summary(), &error.to_string());
                 self.reasons.insert(name.name(), format!("it can't be read: {error}"));
@@ -167,6 +245,7 @@ impl<'a> Mender<'a> {
         if let Some(number) = table.filter_file()
             && let Err(error) = reader.check_filter_file(number)
         {
+            check_is_loss(&error)?;
             self.note_fault(FileName::Filter(number), &error);
             self.reasons.insert(FileName::Filter(number).name(), format!("it can't be used: {error}"));
             now = table.with_filter(None);
@@ -174,6 +253,10 @@ impl<'a> Mender<'a> {
         let faults = reader.verify();
         if faults.is_empty() {
             return Ok(Some(now));
+        }
+        faults.iter().try_for_each(check_is_loss)?;
+        if let Some(error) = foreign_format(&faults) {
+            return Err(error);
         }
         faults.iter().for_each(|error| self.note_fault(name, error));
         self.reasons.insert(name.name(), "damaged: what could be read of it was written anew".to_owned());
@@ -322,14 +405,23 @@ impl<'a> Mender<'a> {
         }
         self.note_tables_that_are_gone();
         let mut chosen = self.choose(&left);
+        // What was left out may be gone elsewhere: its ranges are uncertain, too.
+        let mut ranges: BTreeMap<u64, Vec<KeyRange>> = BTreeMap::new();
+        for found in left.keys().filter_map(|number| self.evidence.readable.get(number)) {
+            let range = (found.summary.smallest_key.clone(), found.summary.largest_key.clone());
+            ranges.entry(found.origin.keyspace_id).or_default().push(range);
+        }
         let logged = self.log_entries(log, false);
         let ids: BTreeSet<u64> = self.state.keyspaces.keys().copied().chain(chosen.keys().copied()).collect();
+        let ids: BTreeSet<u64> = ids.into_iter().chain(ranges.keys().copied()).collect();
         let ids: BTreeSet<u64> = ids.into_iter().chain(logged.keys().map(|id| u64::from(*id))).collect();
         for id in ids.into_iter().rev() {
             let tables = chosen.remove(&id).unwrap_or_default();
             let memtables =
                 u32::try_from(id).ok().and_then(|id| logged.get(&id)).cloned().unwrap_or_default();
-            self.rebuild(id, tables, &memtables)?;
+            let mut ranges = ranges.remove(&id).unwrap_or_default();
+            ranges.extend(ranges_of(&tables, &memtables));
+            self.rebuild(id, tables, &memtables, ranges)?;
         }
         self.end_log(log);
         Ok(())
@@ -416,10 +508,19 @@ impl<'a> Mender<'a> {
     }
 
     /// Puts all tables and logged entries of a keyspace into one run.
-    fn rebuild(&mut self, id: u64, tables: Vec<Arc<Table>>, memtables: &[Arc<Memtable>]) -> Result<()> {
+    fn rebuild(
+        &mut self,
+        id: u64,
+        tables: Vec<Arc<Table>>,
+        memtables: &[Arc<Memtable>],
+        ranges: Vec<KeyRange>,
+    ) -> Result<()> {
         let mut version = self.bare_version(id, &tables);
         let partition = version.partitions.first().map_or(0, |partition| partition.id);
-        self.note_uncertain(&version.name, &tables, memtables);
+        if !self.state.keyspaces.contains_key(&id) {
+            self.report.default_options.push(version.name.to_string());
+        }
+        self.note_uncertain(&version.name, ranges, UNCERTAIN);
         let level = LEVEL_COUNT_MAX - 1;
         let place = RunPlace { keyspace: id, partition, level: level as u8, run_age: LEVELED_RUN_AGE };
         let mut usable = Vec::new();
@@ -475,20 +576,10 @@ impl<'a> Mender<'a> {
         Ok(summaries.into_iter().map(|summary| Table::new(summary, None, &self.repair.garbage)).collect())
     }
 
-    /// Every range that the tables and logged entries of a keyspace cover, those that touch as one.
-    fn note_uncertain(&mut self, name: &str, tables: &[Arc<Table>], memtables: &[Arc<Memtable>]) {
-        let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = tables
-            .iter()
-            .map(|table| (table.smallest_key().to_vec(), table.largest_key().to_vec()))
-            .collect();
-        for memtable in memtables {
-            let mut cursor = memtable.cursor();
-            let first = cursor.seek_first().map(|()| cursor.key().to_vec()).unwrap_or_default();
-            let last = cursor.seek_last().map(|()| cursor.key().to_vec()).unwrap_or_default();
-            ranges.push((first, last));
-        }
+    /// All ranges of a keyspace, those that touch as one.
+    fn note_uncertain(&mut self, name: &str, mut ranges: Vec<KeyRange>, why: &str) {
         ranges.sort_unstable();
-        let mut merged: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut merged: Vec<KeyRange> = Vec::new();
         for (lower, upper) in ranges {
             match merged.last_mut() {
                 Some((_, last)) if lower <= *last => *last = upper.max(std::mem::take(last)),
@@ -496,9 +587,25 @@ impl<'a> Mender<'a> {
             }
         }
         for (lower, upper) in merged {
-            self.note_loss(Some(name), (lower, Some(upper)), true, UNCERTAIN);
+            self.note_loss(Some(name), (lower, Some(upper)), true, why);
         }
     }
+}
+
+/// The least and the greatest key.
+type KeyRange = (Vec<u8>, Vec<u8>);
+
+/// The ranges that tables and logged entries cover.
+fn ranges_of(tables: &[Arc<Table>], memtables: &[Arc<Memtable>]) -> Vec<KeyRange> {
+    let of_table = |table: &Arc<Table>| (table.smallest_key().to_vec(), table.largest_key().to_vec());
+    let mut ranges: Vec<KeyRange> = tables.iter().map(of_table).collect();
+    for memtable in memtables {
+        let mut cursor = memtable.cursor();
+        let first = cursor.seek_first().map(|()| cursor.key().to_vec()).unwrap_or_default();
+        let last = cursor.seek_last().map(|()| cursor.key().to_vec()).unwrap_or_default();
+        ranges.push((first, last));
+    }
+    ranges
 }
 
 /// Tables as few runs, each in key order and disjoint.

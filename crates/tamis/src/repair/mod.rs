@@ -1,16 +1,22 @@
 //! Makes a store that opens out of one that does not, from all that can be read; and says what may be lost.
 //!
-//! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). Where the manifest is whole, that is the
-//!    state in force. Where it is not, but no file is there that is newer than this state and none of its tables is missing, it is
-//!    taken as the state in force too.
+//! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). Where the manifest is whole, and no table is
+//!    there that shows that it was longer once (`orphans.rs`), that is the state in force. Where it is not whole, but no file is
+//!    there that is newer than this state and none of its tables is missing, it is taken as the state in force too; as its lost
+//!    edits may have dropped a keyspace, all ranges are reported.
 //! 2. Otherwise the tables are chosen by their properties (`choice.rs`), all of a keyspace are merged by sequence numbers
 //!    into one run, and every range that they cover is reported: a table that was replaced by others, which are gone, can't be told.
 //! 3. A missing table is reported with its range. Of a damaged one all readable blocks are written anew in its place.
-//! 4. A log without faults stays as it is. Otherwise, and in case 2, all entries that can be read are put into tables.
+//! 4. A log without faults stays as it is. Otherwise, and in case 2, all entries that can be read are put into tables. In case 2
+//!    it is not known which segment is the oldest needed one: the log begins with the oldest that is there.
 //! 5. All files that the new state does not need get a name in the folder `lost`; then the new manifest and `CURRENT` are
 //!    written; then their old names go. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
 //!
-//! A file of another program's format is not damaged: the repair refuses, and nothing is touched.
+//! A file of another program's format, or with a change or an entry that only another program knows, is not damaged: the repair
+//! refuses, and nothing is touched. Nor is a file that the system refuses to open or to read: the repair ends with its error.
+//!
+//! What can't be told: with the manifest lost, that a table is gone, too (nothing names it); what was in a log segment that is gone
+//! together with the end of the manifest; that a table was replaced by others which were replaced in turn.
 //! A store in which nothing is wrong is left as it is. Cost: every file is read once; in case 2 all tables are written anew,
 //! unless no two of them overlap.
 
@@ -37,7 +43,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::SEQUENCE_MAX,
-    link::link_or_copy,
+    lost,
     metrics::Metrics,
     options::Options,
     recover::take_lock,
@@ -45,8 +51,15 @@ use crate::{
     version::{folder, handle::Garbage, set::write_state, version::KeyspaceVersion},
 };
 
-/// The folder, within that of the store, to which files go that were left out.
-pub(crate) const LOST: &str = "lost";
+/// Refuses an error that says nothing of the files, but that the system did not let us read them.
+fn check_is_loss(error: &Error) -> Result<()> {
+    use std::io::ErrorKind::{NotFound, UnexpectedEof};
+    match error {
+        Error::Io { source, .. } if !matches!(source.kind(), NotFound | UnexpectedEof) => Err(error.clone()),
+        Error::DiskFull { .. } => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
 
 /// What all steps need.
 struct Repair {
@@ -112,11 +125,11 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     }
     let spare = set_aside(&repair, &state, manifest)?;
     write_state(&**vfs, &state, folder, manifest)?;
-    for name in &spare {
-        let path = folder.join(name);
+    for (name, file) in spare {
+        let path = folder.join(&name);
         vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
-        let why = reasons.get(name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
-        report.left_out.push(LeftOut { file: folder.join(LOST).join(name), why });
+        let why = reasons.get(&name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
+        report.left_out.push(LeftOut { file, why });
     }
     vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
     report.table_count = state.keyspaces.values().map(|version| version.tables().count()).sum();
@@ -146,8 +159,12 @@ fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     Err(Error::NotADatabase { path: folder.to_path_buf(), found })
 }
 
-/// Gives every file that the state does not need a name in the folder of lost files; their names.
-fn set_aside(repair: &Repair, state: &crate::version::state::State, manifest: u64) -> Result<Vec<String>> {
+/// Gives every file that the state does not need a name in the folder of lost files; their names, and where they are.
+fn set_aside(
+    repair: &Repair,
+    state: &crate::version::state::State,
+    manifest: u64,
+) -> Result<Vec<(String, std::path::PathBuf)>> {
     let (vfs, folder) = (&*repair.vfs, repair.folder.as_path());
     let entries = folder::list(vfs, folder)?;
     let found = folder::leftovers(&entries, state, manifest);
@@ -155,22 +172,19 @@ fn set_aside(repair: &Repair, state: &crate::version::state::State, manifest: u6
     names.extend(found.obsolete);
     let has_current = entries.iter().any(|entry| entry.name == crate::file_name::CURRENT);
     if names.is_empty() && !has_current {
-        return Ok(names);
+        return Ok(Vec::new());
     }
-    let lost = folder.join(LOST);
-    vfs.create_dir_all(&lost).map_err(|error| Error::io("create", &lost, error))?;
-    let keep = |source: &str, name: &str| match link_or_copy(vfs, &folder.join(source), &lost.join(name)) {
-        // A repair before this one, that did not come to its end, put it there.
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map(drop),
-    };
-    for name in &names {
-        keep(name, name)?;
+    let lost = lost::make(vfs, folder)?;
+    let mut kept = Vec::new();
+    for name in names {
+        let place = lost::keep(vfs, &folder.join(&name), &lost, &name)?;
+        kept.push((name, place));
     }
     if has_current {
-        keep(crate::file_name::CURRENT, &format!("CURRENT.{manifest}"))?;
+        let current = folder.join(crate::file_name::CURRENT);
+        lost::keep(vfs, &current, &lost, &format!("{}.{manifest}", crate::file_name::CURRENT))?;
     }
     vfs.sync_dir(&lost).map_err(|error| Error::io("sync", &lost, error))?;
     vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
-    Ok(names)
+    Ok(kept)
 }

@@ -45,8 +45,11 @@ pub struct RepairReport {
     pub log_entry_count: u64,
     /// Files that were left out; none is deleted.
     pub left_out: Vec<LeftOut>,
-    /// Every range of keys in which writes, and where it says so deletes, may be lost.
+    /// Every range of keys in which writes, and where it says so deletes, may be lost. Of a table that is gone together with the
+    /// manifest nothing tells.
     pub lost_ranges: Vec<LostRange>,
+    /// Keyspaces whose options stood in a lost part of the manifest: they have the defaults now.
+    pub default_options: Vec<String>,
 }
 
 impl RepairReport {

@@ -1,7 +1,7 @@
 //! `CURRENT`: the small file that says which manifest is in force (`docs/format/manifest.md`, "CURRENT").
 //!
 //! It appears by write, sync, rename and sync of the folder, so that a crash leaves the old one or the new one. It
-//! also says how long the manifest was (and synced) at the switch: a manifest cut below that is damaged, not torn.
+//! also says how long the manifest was (and synced) when it was written: a manifest cut below that is damaged, not torn.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) const CURRENT_BYTES: u64 = FILE_BYTES as u64;
 pub(crate) struct Current {
     /// The manifest in force.
     pub(crate) manifest: u64,
-    /// Its length in bytes when it came into force; all of that was synced.
+    /// Its length in bytes when this was written; all of that was synced.
     pub(crate) manifest_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ impl Current {
             Ok(bytes) => Self::decode(&bytes, &path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::MissingFile {
                 path,
-                advice: "restore it from a copy; it names the manifest in force",
+                advice: "it names the manifest in force: restore it from a copy, or run `tamis repair`",
             }),
             Err(error) => Err(Error::io("read", &path, error)),
         }

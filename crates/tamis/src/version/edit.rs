@@ -3,6 +3,8 @@
 //! Steps are applied in order, all or none. A moved table is taken out of one level and put into another by the same
 //! edit, in this order, and keeps its handle.
 
+use std::path::Path;
+
 use super::{
     counters::Counters,
     framed::{put_framed, take_framed},
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::{
     coding::{Decoder, put_bytes, put_varint},
+    error::Error,
     file_name::FileName,
     key::Sequence,
     options::KeyspaceOptions,
@@ -153,6 +156,25 @@ impl VersionEdit {
         added.collect()
     }
 
+    /// Whether it says what no other file tells: it makes, changes or drops a keyspace, or takes in tables from outside (those have
+    /// one sequence number; so has a flushed table of one entry, which does no harm). All others only say where entries are now.
+    pub(crate) fn stands_alone(&self) -> bool {
+        let mut takes_in = false;
+        for change in &self.changes {
+            match change {
+                Change::CreateKeyspace { .. } | Change::SetOptions { .. } | Change::DropKeyspace { .. } => {
+                    return true;
+                }
+                Change::RemoveTable { .. } | Change::RemovePartition { .. } => return false,
+                Change::AddTable { summary, .. } => {
+                    takes_in |= summary.smallest_sequence == summary.largest_sequence;
+                }
+                _ => {}
+            }
+        }
+        takes_in
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -179,30 +201,70 @@ impl VersionEdit {
     }
 
     /// # Errors
-    /// What was expected and what was there, for bytes that no [`VersionEdit::encode`] can have written, and for
-    /// unknown steps that may not be passed over.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, (String, String)> {
+    /// For bytes that no [`VersionEdit::encode`] can have written, and for unknown steps and options that may not be passed over.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
         let mut decoder = Decoder::new(bytes);
         let mut edit = Self::default();
         while !decoder.is_empty() {
-            let (tag, flags, body) = take_framed(&mut decoder)
-                .ok_or_else(|| ("a framed change".to_owned(), format!("{} bytes", decoder.rest().len())))?;
+            let (tag, flags, body) = take_framed(&mut decoder).ok_or_else(|| BadEdit::Damaged {
+                expected: "a framed change".to_owned(),
+                got: format!("{} bytes", decoder.rest().len()),
+            })?;
             if !(CREATE_KEYSPACE..=SET_DATABASE).contains(&tag) {
                 if flags & MAY_BE_PASSED_OVER != 0 {
                     continue;
                 }
-                return Err((
-                    "a change this program knows (use a newer one)".to_owned(),
-                    format!("tag {tag}"),
-                ));
+                return Err(BadEdit::Unknown { what: "change", kind: tag });
             }
             let mut source = Decoder::new(body);
             match decode_change(tag, &mut source) {
                 Some(change) if source.is_empty() && flags == flags_of(tag) => edit.push(change),
-                _ => return Err((format!("a valid change of tag {tag}"), format!("{} bytes", body.len()))),
+                _ => return Err(why_bad(tag, body)),
             }
         }
         Ok(edit)
+    }
+}
+
+/// Why the bytes of an edit are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadEdit {
+    /// What was expected and what was there.
+    Damaged { expected: String, got: String },
+    /// Another program wrote it.
+    Unknown { what: &'static str, kind: u64 },
+}
+
+impl BadEdit {
+    /// The error that names the place.
+    pub(crate) fn at(self, file: &Path, offset: u64) -> Error {
+        match self {
+            Self::Damaged { expected, got } => Error::corruption(file, offset, "version edit", expected, got),
+            Self::Unknown { what, kind } => {
+                Error::UnknownChange { file: file.to_path_buf(), offset, what, kind }
+            }
+        }
+    }
+}
+
+/// Why the body of a change of a known tag is none.
+fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
+    let options = || {
+        let mut source = Decoder::new(body);
+        source.take_varint()?;
+        match tag {
+            CREATE_KEYSPACE => drop(source.take_bytes()?),
+            SET_OPTIONS => {}
+            _ => return None,
+        }
+        options_format::unknown_tag(&mut source)
+    };
+    match options() {
+        Some(kind) => BadEdit::Unknown { what: "option", kind },
+        None => BadEdit::Damaged {
+            expected: format!("a valid change of tag {tag}"),
+            got: format!("{} bytes", body.len()),
+        },
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
     match (has_data, foreign) {
         (true, _) => Err(Error::MissingFile {
             path: FileName::Current.path(folder),
-            advice: "restore it from a copy; it names the manifest in force",
+            advice: "it names the manifest in force: restore it from a copy, or run `tamis repair`",
         }),
         (false, Some(name)) => {
             Err(Error::NotADatabase { path: folder.to_path_buf(), found: format!("it holds {name:?}") })
@@ -101,7 +101,7 @@ pub(super) fn check_tables(
                 return Err(Error::corruption(&name.path(folder), 0, "table length", expected, got));
             }
             None => {
-                let advice = "the manifest names this table: restore it from a copy";
+                let advice = "the manifest names this table: restore it from a copy, or run `tamis repair`";
                 return Err(Error::MissingFile { path: name.path(folder), advice });
             }
         }

@@ -6,6 +6,9 @@
 //! 3. After a failed append what may have been written of the edit is cut off again and the cut is synced, before
 //!    anything else is acknowledged: the edit did not happen, and must not be found later. Nothing more is written to
 //!    the file (another manifest is begun). After a failed cut or sync nothing is written at all.
+//! 4. `CURRENT` is written anew for each edit that says what no other file tells ([`VersionEdit::stands_alone`]), before the edit
+//!    is acknowledged: a manifest that was cut before it is told by its length. One that was cut before any other edit gives a
+//!    state that holds the same entries, or one whose tables or log segments are gone, for they go only after such an edit.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
@@ -91,19 +94,37 @@ impl ManifestWriter {
         self.first_bytes
     }
 
-    /// Appends an edit and syncs it; says whether more edits can follow in this file.
-    pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<bool, Failure> {
+    /// Appends an edit, syncs it, and writes `CURRENT` anew where rule 4 asks for it; says whether more edits can follow in this
+    /// file.
+    pub(crate) fn append(
+        &mut self,
+        vfs: &dyn Vfs,
+        folder: &Path,
+        edit: &VersionEdit,
+    ) -> Result<bool, Failure> {
+        let before = self.length;
         if let Err(error) = self.append_record(&edit.encode()) {
-            return Err(self.cut_off(error));
+            return Err(self.cut_off(before, error));
         }
         self.file.sync().map_err(|error| Failure::last(Error::io("sync", &self.path, error)))?;
+        if edit.stands_alone() {
+            let current = Current { manifest: self.number, manifest_bytes: self.length };
+            match current.switch(vfs, folder) {
+                Err(failure) if failure.is_final => return Err(failure),
+                Err(failure) => return Err(self.cut_off(before, failure.error)),
+                Ok(()) => {}
+            }
+        }
         self.synced = self.length;
         Ok(self.append_record(&[]).is_ok())
     }
 
-    /// Rule 3: takes a failed edit away for certain.
-    fn cut_off(&self, error: Error) -> Failure {
-        match self.file.truncate(self.length).and_then(|()| self.file.sync()) {
+    /// Rule 3: takes a failed edit away for certain; the file is as long as before it then.
+    fn cut_off(&mut self, before: u64, error: Error) -> Failure {
+        self.length = before;
+        // Even where the cut fails: what the next process sees is what survives the machine.
+        let cut = self.file.truncate(self.length);
+        match self.file.sync().and(cut) {
             Ok(()) => Failure::again(error),
             Err(source) => Failure::last(Error::io("cut a failed edit off", &self.path, source)),
         }
@@ -168,7 +189,7 @@ pub(crate) struct ManifestContents {
 /// Reads the whole manifest that `current` names.
 ///
 /// # Errors
-/// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
+/// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], [`Error::UnknownChange`], or the system's.
 pub(crate) fn read(vfs: &dyn Vfs, folder: &Path, current: Current) -> Result<ManifestContents> {
     match read_prefix(vfs, folder, current) {
         (contents, None) => Ok(contents),
@@ -202,9 +223,7 @@ fn read_into(contents: &mut ManifestContents, vfs: &dyn Vfs, current: Current) -
     check_header(&bytes, path, current.manifest)?;
     let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
-        let edit = VersionEdit::decode(record.payload).map_err(|(expected, got)| {
-            Error::corruption(path, record.offset, "version edit", expected, got)
-        })?;
+        let edit = VersionEdit::decode(record.payload).map_err(|bad| bad.at(path, record.offset))?;
         if !edit.is_empty() {
             contents.edits.push((record.offset, edit));
         }

@@ -99,6 +99,18 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
     options.check().is_ok().then_some(options)
 }
 
+/// The tag of an option that this program does not know and may not pass over.
+pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
+    let mut list = Decoder::new(source.take_bytes()?);
+    while !list.is_empty() {
+        let (tag, flags, _) = take_framed(&mut list)?;
+        if !(MEMTABLE_BYTES..=FILTERS).contains(&tag) && flags & 1 == 0 {
+            return Some(tag);
+        }
+    }
+    None
+}
+
 fn take_bool(body: &mut Decoder<'_>) -> Option<bool> {
     match body.take_varint()? {
         0 => Some(false),

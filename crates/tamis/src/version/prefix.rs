@@ -3,9 +3,12 @@
 //! 1. The manifest that `CURRENT` names is read up to its first fault. Where `CURRENT` can't be read, the manifest of the
 //!    greatest number that is whole is taken; where none is, the greatest one of which something can be read.
 //! 2. Its edits are applied as long as they fit. Behind the last one that leaves all rules of versions in force, nothing
-//!    counts: a state that is written over several records may be cut within.
+//!    counts: a state that is written over several records may be cut within. Its last record has the counters.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tamis_vfs::Vfs;
 
@@ -32,6 +35,8 @@ pub(crate) struct Prefix {
     pub(crate) is_whole: bool,
     /// Bytes of the files that were read.
     pub(crate) bytes: u64,
+    /// The manifest; none where there is none.
+    pub(crate) path: PathBuf,
 }
 
 /// Reads as much of the manifest as can be read.
@@ -76,7 +81,7 @@ fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
 
 fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
     let (contents, fault) = manifest::read_prefix(vfs, folder, current);
-    let mut found = Prefix { bytes: contents.bytes, ..Prefix::default() };
+    let mut found = Prefix { bytes: contents.bytes, path: contents.path.clone(), ..Prefix::default() };
     let mut fault = fault.or(found.apply(&contents));
     if fault.is_none() && found.state.database.is_none() {
         let expected = "an edit with the database's id";
@@ -102,7 +107,11 @@ impl Prefix {
                 Ok(applied) => applied.state,
                 Err(reason) => return Some(damage(reason)),
             };
-            broken = state.broken_rule(state.keyspaces.keys().copied()).map(damage);
+            broken = match state.counters.next_file_number {
+                // They end the state with which a manifest begins (`State::snapshot`).
+                0 => Some(damage("no counters behind it".to_owned())),
+                _ => state.broken_rule(state.keyspaces.keys().copied()).map(damage),
+            };
             if broken.is_none() {
                 self.state = state.clone();
             }

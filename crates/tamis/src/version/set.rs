@@ -309,7 +309,7 @@ impl VersionSet {
             unreachable!("the log was writable, and an ended manifest was just replaced");
         };
         let number = writer.number();
-        match writer.append(edit) {
+        match writer.append(&*self.vfs, &self.folder, edit) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 *log = Log::Ended(number);

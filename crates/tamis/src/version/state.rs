@@ -68,16 +68,19 @@ impl State {
         ids.into_iter().filter_map(|id| self.keyspaces.get(&id)).find_map(|version| broken_rule(version))
     }
 
-    /// The edits that make this state out of nothing, each of at most `changes_max` changes.
+    /// The edits that make this state out of nothing, each of at most `changes_max` changes. Where there are several, the last
+    /// one has the counters, so that it is known to be the last.
     pub(crate) fn snapshot(&self, changes_max: usize) -> Vec<VersionEdit> {
         let mut changes = Vec::new();
         if let Some((id, seed)) = self.database {
             changes.push(Change::SetDatabase { id, seed });
         }
-        changes.push(Change::Raise(self.counters));
+        let place = changes.len();
         for version in self.keyspaces.values() {
             snapshot_of_keyspace(version, &mut changes);
         }
+        let place = if changes.len() < changes_max { place } else { changes.len() };
+        changes.insert(place, Change::Raise(self.counters));
         changes.chunks(changes_max.max(1)).map(|chunk| VersionEdit { changes: chunk.to_vec() }).collect()
     }
 }

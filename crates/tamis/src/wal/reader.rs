@@ -9,7 +9,9 @@
 //! 4. A bad part (header, record, missing segment) is damage if anything proves that it had been synced: a mark in its
 //!    own file above it, the next segment's header, or any mark in a later segment (a sync covers the whole log).
 //!    Otherwise it is a torn tail: replay ends there, and later segments are dropped. All of that is reported. Zero bytes
-//!    up to the end of the file are no bad part: they are room that the writer had prepared.
+//!    up to the end of the file are no bad part: they are room that the writer had prepared. The name of the first segment that is
+//!    needed is durable before another one follows it: where the lowest segment that is there goes on from one that is needed and
+//!    gone, that is damage.
 //!
 //! Nothing is written here; the header of the next segment makes the cut binding ([`crate::wal`], rule 3).
 //!
@@ -113,6 +115,22 @@ impl LogFiles {
         }
     }
 
+    /// All segments that are there, for who does not know which are needed: that the oldest goes on from one that is gone is
+    /// no fault then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn find_all(vfs: &dyn Vfs, folder: &Path, database_id: u64) -> Result<Self> {
+        let mut files = Self::find(vfs, folder, database_id, 0)?;
+        files.first_needed = files.segments.first().map_or(0, |segment| segment.number);
+        Ok(files)
+    }
+
+    /// Whether nothing is there before a segment that is missing.
+    fn begins_behind(&self, missing: u64) -> bool {
+        self.segments.first().is_none_or(|segment| segment.number > missing)
+    }
+
     /// Those that are needed, in the order of their numbers.
     pub(crate) fn segments(&self) -> &[LogFile] {
         &self.segments
@@ -134,6 +152,8 @@ pub(crate) struct Cut {
 pub(crate) struct ReplayReport {
     pub(crate) records: u64,
     pub(crate) entries: u64,
+    /// The least sequence number of an entry; 0 when there is none.
+    pub(crate) first_sequence: Sequence,
     /// The greatest sequence number of an entry; 0 when there is none.
     pub(crate) last_sequence: Sequence,
     /// The segments that hold the entries, oldest first: [`crate::wal::writer::Log::create`] goes on from them.
@@ -262,11 +282,12 @@ impl<'a> Replay<'a> {
     }
 
     /// The segment `named` by the lowest member of `chain` (newest first) is not there: nothing, where it is not needed; an
-    /// error, where it had been synced; otherwise the members were never durable, and are dropped.
+    /// error, where it is the first one or had been synced; otherwise the members were never durable, and are dropped.
     fn drop_behind_gap(&mut self, chain: &mut Vec<Member<'a>>, named: Option<u64>) -> Result<()> {
         let Some(missing) = named.filter(|named| *named >= self.files.first_needed) else { return Ok(()) };
         let oldest_first: Vec<_> = chain.iter().rev().copied().collect();
-        let is_known = oldest_first.iter().any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
+        let is_known = self.files.begins_behind(missing)
+            || oldest_first.iter().any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
         if is_known || self.is_synced(&oldest_first)? {
             let path = FileName::Log(missing).path(&self.files.folder);
             let advice = "a later log segment goes on from it; restore it from a copy, or run `tamis repair`";
@@ -374,6 +395,8 @@ impl<'a> Replay<'a> {
         for entry in entries(record.payload) {
             let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
             self.report.entries += 1;
+            let first = self.report.first_sequence;
+            self.report.first_sequence = if first == 0 { entry.sequence } else { first.min(entry.sequence) };
             self.report.last_sequence = self.report.last_sequence.max(entry.sequence);
             on_entry(entry, number)?;
         }

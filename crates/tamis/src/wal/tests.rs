@@ -87,6 +87,8 @@ fn after_any_crash_a_prefix_is_found_that_covers_what_was_acknowledged_as_durabl
                     2 => log.flush_deferred().unwrap(),
                     3 => {
                         first_needed = log.rotate().unwrap();
+                        // A flush syncs the folder for its table, before the manifest names the segment.
+                        vfs.sync_dir(&folder()).unwrap();
                         remove_below(&mut log, &vfs, first_needed).unwrap();
                         model = Model::default();
                     }

@@ -87,8 +87,9 @@ pub(crate) struct OlderSegment {
     written: Option<(Duration, Duration)>,
 }
 
-/// An old segment that is empty now and waits to become the next one, still under its old name, which the manifest says
-/// is not needed: whoever opens the database after a crash removes it.
+/// An old segment that is empty now and waits to become the next one, under the name of a file that is not needed: whoever opens
+/// the database after a crash removes it. Under its old name it would pass for a segment that was lost, wherever the end of the manifest
+/// is.
 #[derive(Debug)]
 pub(crate) struct Spare {
     path: PathBuf,
@@ -115,13 +116,9 @@ impl Unneeded {
             segment.file = None;
             if self.is_spare_wanted && segment.was_filled_quickly() {
                 self.is_spare_wanted = false;
-                // Where it can't be used again it is removed.
-                let file = vfs.reuse_log(&path).ok().flatten();
-                self.spare = file.map(|file| Spare { path: path.clone(), file });
+                self.spare = Spare::make(vfs, folder, &path, segment.end.number);
             }
-            let is_spare = self.spare.as_ref().is_some_and(|spare| spare.path == path);
-            if !is_spare
-                && let Err(error) = vfs.remove(&path)
+            if let Err(error) = vfs.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 return Err(Error::io("remove", &path, error));
@@ -189,6 +186,11 @@ impl Log {
             refusal: None,
         };
         log.begin_segment()?;
+        if log.older.is_empty() {
+            // The reader takes a log that lacks its first segment for a damaged one: that one's name survives.
+            let folder = &log.setup.folder;
+            log.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+        }
         Ok(log)
     }
 
@@ -486,6 +488,18 @@ impl OlderSegment {
 }
 
 impl Spare {
+    /// Takes the old name off a segment and empties it; none where it can't be used again: then it is removed.
+    fn make(vfs: &dyn Vfs, folder: &Path, old: &Path, number: u64) -> Option<Self> {
+        let path = folder.join(format!("{}.obsolete", FileName::Log(number).name()));
+        vfs.rename(old, &path).ok()?;
+        let file = vfs.reuse_log(&path).ok().flatten();
+        if file.is_none() {
+            // What stays is removed by the next open.
+            let _ = vfs.remove(&path);
+        }
+        file.map(|file| Self { path, file })
+    }
+
     fn remove(self, vfs: &dyn Vfs) {
         // What stays is removed by the next open: the manifest does not need it.
         let _ = vfs.remove(&self.path);

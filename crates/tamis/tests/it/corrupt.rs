@@ -598,7 +598,10 @@ fn foreign_files_are_reported_and_left_alone() {
     assert!(!check_reads(&db, sample.state(), ""));
     let mut reported = db.open_report().foreign_files.clone();
     reported.sort_unstable();
-    assert_eq!(reported, ["000004.table.copy", "7.log", "README", "folder", "x.tmp"]);
+    assert_eq!(reported, ["000004.table.copy", "7.log", "README", "folder", "lost", "x.tmp"]);
+    // What was in it can't be told.
+    assert_eq!(db.open_report().kept_files, ["000900.table"]);
+    assert_eq!(memory.read(&Path::new(FOLDER).join("lost/000900.table")).unwrap(), b"left by a crash");
     db.close().unwrap();
     let names: Vec<_> = memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
     for name in foreign {

@@ -102,10 +102,12 @@ fn a_file_that_can_not_be_removed_is_tried_again_and_holds_up_no_other() {
     db.flush().unwrap();
     fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).path(".obsolete"));
     db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
-    assert!(files_with(&memory, ".obsolete").len() <= 1, "{:?}", files_with(&memory, ".obsolete"));
+    // A log segment that waits to be used again has such a name, too.
+    let left = || files_with(&memory, ".table.obsolete");
+    assert!(left().len() <= 1, "{:?}", left());
     db.put("another", "write").unwrap();
     db.flush().unwrap();
-    assert_eq!(files_with(&memory, ".obsolete"), [""; 0]);
+    assert_eq!(left(), [""; 0]);
 }
 
 /// The compaction that failed was chosen again and again, and no other keyspace was compacted.

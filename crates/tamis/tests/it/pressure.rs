@@ -265,9 +265,9 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
         let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
         let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
+        let keyspaces = names.map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
         let waiting = Arc::clone(&gate);
         vfs.add_rule(Rule::slow(move |_| waiting.pass()).on(&[OperationKind::Append]).path(".t"));
-        let keyspaces = names.map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
         thread::scope(|scope| {
             let _opened = Opened(Arc::clone(&gate));
             scope.spawn(|| {

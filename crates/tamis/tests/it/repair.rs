@@ -11,7 +11,7 @@ use tamis::{Db, Durability, RepairReport, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
-    scenario::{Context, Plan, State, Step, apply, new_state, read_all, run, script},
+    scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
     support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace},
 };
 
@@ -44,6 +44,7 @@ struct Sample {
     files: Files,
     state: State,
     ever: BTreeSet<(String, Vec<u8>)>,
+    has_ingests: bool,
 }
 
 fn sample(seed: u64) -> Sample {
@@ -75,7 +76,7 @@ fn sample(seed: u64) -> Sample {
     }
     db.persist(Durability::Synced).unwrap();
     db.close().unwrap();
-    Sample { files: files_of(&memory, FOLDER), state, ever }
+    Sample { files: files_of(&memory, FOLDER), state, ever, has_ingests: plan.has_ingests }
 }
 
 impl Sample {
@@ -84,18 +85,24 @@ impl Sample {
     }
 }
 
+/// A keyspace whose name stood in the lost part of the manifest goes by its number, which the report says.
 fn covers(report: &RepairReport, keyspace: &str, key: &[u8], is_back: bool) -> bool {
+    let is_nameless =
+        |name: &str| name.starts_with("recovered-") && report.default_options.iter().any(|n| n == name);
     report.lost_ranges.iter().any(|range| {
-        range.keyspace.as_deref().is_none_or(|name| name == keyspace)
+        range.keyspace.as_deref().is_none_or(|name| name == keyspace || is_nameless(name))
             && range.lower.as_slice() <= key
             && range.upper.as_ref().is_none_or(|upper| key <= upper.as_slice())
             && (range.may_lose_deletes || !is_back)
     })
 }
 
+/// How many keys differ, by keyspace; none where all are equal.
+type Differences = BTreeMap<String, usize>;
+
 /// Whatever differs from what the store held is reported; gives how many keys do.
-fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> usize {
-    let mut differences = 0;
+fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> Differences {
+    let mut differences = Differences::new();
     let names: BTreeSet<_> = found.keys().chain(sample.state.keys()).collect();
     for name in names {
         let none = BTreeMap::new();
@@ -103,7 +110,7 @@ fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> usiz
         let keys: BTreeSet<_> = is.keys().chain(was.keys()).collect();
         for key in keys.into_iter().filter(|key| is.get(*key) != was.get(*key)) {
             let is_back = is.contains_key(key) && !was.contains_key(key);
-            differences += 1;
+            *differences.entry(name.clone()).or_default() += 1;
             let text = String::from_utf8_lossy(key);
             assert!(
                 covers(report, name, key, is_back),
@@ -122,7 +129,7 @@ fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> usiz
 }
 
 /// Repairs, and checks everything that must hold; gives the report and the number of keys that differ.
-fn check(files: &Files, sample: &Sample) -> (RepairReport, usize) {
+fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let memory = folder_of(files);
     let report = repair(&memory);
     let kept: BTreeSet<Vec<u8>> =
@@ -148,6 +155,24 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, usize) {
     let db = open_in_memory(&memory, inline_options()).unwrap();
     assert_eq!(db.get("later").unwrap().as_deref(), Some(&b"write"[..]));
     assert_eq!(db.keyspace("after the repair").unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    (report, differences)
+}
+
+/// As [`check`], where the log is whole: no range covers all, so that a range that is reported says something.
+fn check_with_log(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
+    let (report, differences) = check(files, sample);
+    for range in &report.lost_ranges {
+        let is_all = range.keyspace.is_none() && range.lower.is_empty() && range.upper.is_none();
+        assert!(!is_all, "{report:#?}");
+    }
+    (report, differences)
+}
+
+/// As [`check_with_log`], where all tables are there, too: what the default keyspace held is held. (Others may have lost their names
+/// with the manifest, and tables from outside their places.)
+fn check_with_all(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
+    let (report, differences) = check_with_log(files, sample);
+    assert!(sample.has_ingests || !differences.contains_key("default"), "{differences:?} {report:#?}");
     (report, differences)
 }
 
@@ -178,7 +203,7 @@ fn a_lost_current_loses_nothing() {
                 Some(place) => files.get_mut("CURRENT").unwrap()[place] ^= 4,
             }
             let (report, differences) = check(&files, &sample);
-            assert_eq!((differences, report.lost_ranges.len()), (0, 0), "{report:#?}");
+            assert!(differences.is_empty() && report.lost_ranges.is_empty(), "{differences:?} {report:#?}");
         }
     }
 }
@@ -190,10 +215,11 @@ fn without_a_manifest_the_tables_tell() {
         let sample = sample(seed);
         let mut files = sample.files.clone();
         files.retain(|name, _| !name.ends_with(".manifest"));
-        let (report, _) = check(&files, &sample);
+        let (report, _) = check_with_all(&files, &sample);
         assert!(!report.lost_ranges.is_empty(), "that the manifest is gone is reported");
+        assert!(!report.default_options.is_empty(), "that options are gone is reported");
         files.remove("CURRENT");
-        check(&files, &sample);
+        check_with_all(&files, &sample);
         // Of a store that was closed no table is obsolete: all that has a name is there.
         let memory = folder_of(&files);
         repair(&memory);
@@ -220,10 +246,10 @@ fn of_a_cut_or_damaged_manifest_the_longest_readable_part_counts() {
             let _context = Context(format!("seed {seed}, cut at {place} of {length}"));
             let mut files = sample.files.clone();
             files.get_mut(&manifest).unwrap().truncate(place);
-            check(&files, &sample);
+            check_with_all(&files, &sample);
             let mut files = sample.files.clone();
             files.get_mut(&manifest).unwrap()[place] ^= 0x40;
-            check(&files, &sample);
+            check_with_all(&files, &sample);
         }
     }
 }
@@ -262,13 +288,14 @@ fn compactions_whose_edits_are_lost_revive_nothing_unreported() {
         drop(keyspace);
         db.close().unwrap();
         let state = State::from([("default".to_owned(), BTreeMap::new()), ("k".to_owned(), state)]);
-        let sample = Sample { files: files_of(&memory, FOLDER), state, ever };
+        let sample = Sample { files: files_of(&memory, FOLDER), state, ever, has_ingests: false };
         let manifest = sample.names(".manifest").pop().unwrap();
         for length in lengths {
             let _context = Context(format!("seed {seed}, manifest cut to {length}"));
             let mut files = sample.files.clone();
             files.get_mut(&manifest).unwrap().truncate(length);
-            check(&files, &sample);
+            let (report, differences) = check_with_log(&files, &sample);
+            assert!(differences.is_empty(), "all tables and the log are there: {differences:?} {report:#?}");
         }
     }
 }
@@ -282,7 +309,7 @@ fn a_lost_or_damaged_table_is_reported_with_its_range() {
             let _context = Context(format!("seed {seed}, {name}"));
             let mut files = sample.files.clone();
             files.remove(&name);
-            let (report, _) = check(&files, &sample);
+            let (report, _) = check_with_log(&files, &sample);
             assert!(report.lost_ranges.iter().any(|range| range.why.contains(&name)), "{report:#?}");
             let length = sample.files[&name].len();
             for _ in 0..3 {
@@ -300,8 +327,8 @@ fn a_lost_or_damaged_table_is_reported_with_its_range() {
 }
 
 /// Of the zeros between sections nothing depends.
-fn check_or_padding(files: &Files, sample: &Sample, place: usize, name: &str) -> (RepairReport, usize) {
-    let result = check(files, sample);
+fn check_or_padding(files: &Files, sample: &Sample, place: usize, name: &str) -> (RepairReport, Differences) {
+    let result = check_with_log(files, sample);
     assert!(!result.0.was_sound() || sample.files[name][place] == 0, "the damage at {place} was not found");
     result
 }
@@ -407,15 +434,15 @@ fn leftovers_of_a_compaction_are_told_from_what_is_in_force() {
         picture_count += pictures.len();
         for (index, files) in pictures.into_iter().enumerate() {
             let _context = Context(format!("seed {seed}, picture {index}"));
-            let sample = Sample { files, state: state.clone(), ever: ever.clone() };
+            let sample = Sample { files, state: state.clone(), ever: ever.clone(), has_ingests: false };
             // With the manifest nothing is lost and nothing comes back.
             let memory = folder_of(&sample.files);
             assert!(repair(&memory).was_sound());
             let mut files = sample.files.clone();
             files.retain(|name, _| !name.ends_with(".manifest"));
-            let (report, differences) = check(&files, &sample);
+            let (report, differences) = check_with_log(&files, &sample);
             // All inputs, or all outputs, are there: each makes the whole.
-            assert_eq!(differences, 0, "{report:#?}");
+            assert!(differences.is_empty(), "{differences:?} {report:#?}");
         }
     }
     assert!(picture_count > 20, "{picture_count}");
@@ -465,4 +492,256 @@ fn a_folder_without_a_store_is_refused() {
     let _db = open_in_memory(&other, inline_options()).unwrap();
     let open = Db::repair_on(Arc::new(other.clone()), FOLDER, &Runtime::deterministic(9));
     assert!(matches!(open, Err(tamis::Error::Locked { .. })));
+}
+
+/// The bytes of the manifest in force.
+fn manifest_of(files: &Files) -> (String, Vec<u8>) {
+    let current = &files["CURRENT"];
+    let number = u64::from_le_bytes(current[8..16].try_into().unwrap());
+    let name = format!("{number:06}.manifest");
+    let bytes = files[&name].clone();
+    (name, bytes)
+}
+
+/// A process was killed, and the end of the manifest is lost, behind each of its edits: what the log and the tables hold is held,
+/// and nothing is deleted that a lost edit had named, not even where the store opens.
+#[test]
+fn a_manifest_cut_behind_a_killed_process_loses_nothing_unnoticed() {
+    let mut counts = [0; 2];
+    for seed in 0..12 {
+        let memory = MemVfs::new();
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        let mut random = Random(seed);
+        let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
+        let mut lengths = BTreeSet::new();
+        for round in 0..6_u64 {
+            for _ in 0..12 {
+                let key = format!("key{:02}", random.below(25)).into_bytes();
+                if random.below(3) == 0 {
+                    db.delete(&key).unwrap();
+                    state.remove(&key);
+                } else {
+                    let value = vec![random.next() as u8; 300];
+                    db.put(&key, &value).unwrap();
+                    state.insert(key.clone(), Arc::from(value));
+                    ever.insert(("default".to_owned(), key));
+                }
+                lengths.insert(manifest_of(&files_of(&memory, FOLDER)).1.len());
+            }
+            if round != 5 {
+                db.flush().unwrap();
+            }
+            if round % 2 == 1 {
+                db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+            }
+        }
+        std::mem::forget(db);
+        let state = State::from([("default".to_owned(), state)]);
+        let sample = Sample { files: files_of(&memory, FOLDER), state, ever, has_ingests: false };
+        let (manifest, bytes) = manifest_of(&sample.files);
+        lengths.insert(bytes.len());
+        let first = lengths.first().copied().unwrap_or_default() as u64;
+        lengths.extend((0..6).map(|_| (first + random.below(bytes.len() as u64 - first)) as usize));
+        for length in lengths {
+            let _context = Context(format!("seed {seed}, manifest cut to {length} of {}", bytes.len()));
+            let mut files = sample.files.clone();
+            files.get_mut(&manifest).unwrap().truncate(length);
+            let memory = folder_of(&files);
+            // A store that opens holds all; one that holds less does not open.
+            match open_in_memory(&memory, inline_options()) {
+                Ok(db) => {
+                    let found = read_all(&db, &sample.state).unwrap();
+                    assert!(found == sample.state, "{}", difference(&found, &sample.state));
+                    assert!(db.verify().unwrap().is_sound());
+                    counts[0] += 1;
+                }
+                Err(error) => {
+                    assert!(!verified(&files).is_sound(), "verify names it: {error}");
+                    let (report, differences) = check(&files, &sample);
+                    assert!(differences.is_empty(), "all was readable: {differences:?} {report:#?}");
+                    counts[1] += 1;
+                }
+            }
+        }
+    }
+    assert!(counts[0] > 10 && counts[1] > 10, "{counts:?}");
+}
+
+fn verified(files: &Files) -> tamis::VerifyReport {
+    Db::verify_folder_on(Arc::new(folder_of(files)), FOLDER).unwrap()
+}
+
+/// Of a keyspace that was dropped, and of a table that was taken in, no other file tells: the manifest cut before it is noticed, and
+/// nothing is swept.
+#[test]
+fn a_manifest_cut_before_an_edit_that_stands_alone_is_noticed() {
+    for is_ingest in [false, true] {
+        let memory = MemVfs::new();
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        let keyspace = db.create_keyspace("x", small_keyspace()).unwrap();
+        keyspace.put("key", "value").unwrap();
+        let before = manifest_of(&files_of(&memory, FOLDER)).1.len();
+        let mut state = new_state();
+        let ever = BTreeSet::from([("x".to_owned(), b"key".to_vec())]);
+        if is_ingest {
+            let path = Path::new("/outside.table");
+            let mut writer =
+                tamis::TableWriter::create_on(Arc::new(memory.clone()), path, &small_keyspace()).unwrap();
+            writer.put("key", "from outside").unwrap();
+            writer.finish().unwrap();
+            db.ingest(&keyspace, [path]).unwrap();
+            let entries = BTreeMap::from([(b"key".to_vec(), Arc::from(b"from outside".to_vec()))]);
+            state.insert("x".to_owned(), entries);
+        } else {
+            drop(keyspace);
+            db.drop_keyspace("x").unwrap();
+        }
+        std::mem::forget(db);
+        let sample = Sample { files: files_of(&memory, FOLDER), state, ever, has_ingests: is_ingest };
+        let (manifest, bytes) = manifest_of(&sample.files);
+        assert!(bytes.len() > before);
+        let mut files = sample.files.clone();
+        files.get_mut(&manifest).unwrap().truncate(before);
+        assert!(!verified(&files).is_sound());
+        assert!(open_in_memory(&folder_of(&files), inline_options()).is_err());
+        let (report, _) = check(&files, &sample);
+        assert!(report.lost_ranges.iter().all(|range| range.keyspace.is_some() || range.upper.is_some()));
+        // The same where the edit is there and damaged.
+        let mut files = sample.files.clone();
+        let place = manifest_of(&files).1.len() - 40;
+        files.get_mut(&manifest).unwrap()[place] ^= 1;
+        assert!(open_in_memory(&folder_of(&files), inline_options()).is_err());
+        check(&files, &sample);
+    }
+}
+
+/// The log of a killed process, of which nothing was synced, is read whole though what it goes on from was removed long ago.
+#[test]
+fn without_a_manifest_an_unsynced_log_is_kept() {
+    for is_closed in [false, true] {
+        let memory = MemVfs::new();
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        let mut state = BTreeMap::new();
+        for (round, letter) in ["a", "z"].into_iter().enumerate() {
+            for number in 0..50 {
+                let key = format!("{letter}{number:02}");
+                db.put(&key, "value").unwrap();
+                state.insert(key.into_bytes(), Arc::from(b"value".to_vec()));
+            }
+            if round == 0 {
+                db.flush().unwrap();
+            }
+        }
+        if is_closed {
+            db.close().unwrap();
+        } else {
+            std::mem::forget(db);
+        }
+        let state = State::from([("default".to_owned(), state)]);
+        let sample =
+            Sample { files: files_of(&memory, FOLDER), state, ever: BTreeSet::new(), has_ingests: false };
+        let mut files = sample.files.clone();
+        files.retain(|name, _| !name.ends_with(".manifest"));
+        let (report, differences) = check(&files, &sample);
+        assert!(differences.is_empty(), "{differences:?} {report:#?}");
+        assert_eq!(report.log_entry_count, 50);
+        let is_of_keyspace = |range: &tamis::LostRange| range.keyspace.as_deref() == Some("default");
+        assert!(report.lost_ranges.iter().all(is_of_keyspace), "the log is whole: {report:#?}");
+    }
+}
+
+/// A table that nothing names, and that holds what the log has lost, is put aside and not deleted.
+#[test]
+fn an_open_deletes_no_table_that_may_be_needed() {
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, inline_options()).unwrap();
+    let before = files_of(&memory, FOLDER);
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    std::mem::forget(db);
+    let after = files_of(&memory, FOLDER);
+    let (name, table) = after.iter().find(|(name, _)| name.ends_with(".table")).unwrap();
+    for has_log in [false, true] {
+        // The power was cut before the edit; the log, which was not synced, is lost, or not.
+        let mut files = before.clone();
+        if has_log {
+            let memory = folder_of(&before);
+            let db = open_in_memory(&memory, inline_options()).unwrap();
+            db.put("key", "value").unwrap();
+            std::mem::forget(db);
+            files = files_of(&memory, FOLDER);
+        }
+        files.insert(name.clone(), table.clone());
+        assert_eq!(verified(&files).is_sound(), has_log);
+        let memory = folder_of(&files);
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        let kept = files_of(&memory, "/db/lost");
+        if has_log {
+            assert!(kept.is_empty() && db.open_report().kept_files.is_empty());
+        } else {
+            assert_eq!(kept.into_iter().collect::<Vec<_>>(), [(name.clone(), table.clone())]);
+            assert_eq!(db.open_report().kept_files, std::slice::from_ref(name));
+        }
+        assert!(!memory.exists(&Path::new(FOLDER).join(name)).unwrap());
+        db.close().unwrap();
+        assert!(repair(&memory).was_sound());
+    }
+}
+
+/// An error of the system is no damage: the repair ends, and the store is as it was.
+#[test]
+fn errors_of_the_system_end_a_repair() {
+    let sample = sample(20);
+    let table = sample.names(".table").pop().unwrap();
+    let mut damaged = sample.files.clone();
+    damaged.get_mut(&table).unwrap()[100] ^= 1;
+    let mut error_count = 0;
+    for nth in 1.. {
+        let memory = folder_of(&damaged);
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let met = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let note = Arc::clone(&met);
+        let kinds = [OperationKind::Open, OperationKind::Read, OperationKind::List];
+        let noted = move |_: &tamis_vfs::Operation| note.store(true, std::sync::atomic::Ordering::Relaxed);
+        faults.add_rule(Rule::slow(noted).on(&kinds).nth(nth).times(1));
+        faults.add_rule(Rule::error(std::io::ErrorKind::PermissionDenied).on(&kinds).nth(nth));
+        let result = Db::repair_on(Arc::new(faults), FOLDER, &Runtime::deterministic(9));
+        if !met.load(std::sync::atomic::Ordering::Relaxed) {
+            break;
+        }
+        let _context = Context(format!("operation {nth}"));
+        if result.is_err() {
+            error_count += 1;
+        }
+        // Whatever the answer, what the store held is held, but for the damaged block.
+        let report = repair(&memory);
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        let found = read_all(&db, &sample.state).unwrap();
+        drop(db);
+        let told = result.as_ref().unwrap_or(&report);
+        assert!(told.faults.iter().all(|fault| fault.file.ends_with(&table)), "{told:#?}");
+        check_reported(&found, &sample, told);
+    }
+    assert!(error_count >= 20, "{error_count}");
+}
+
+/// What only a newer program knows is not damaged: a repair leaves all as it is.
+#[test]
+fn a_change_of_a_newer_program_is_not_repaired_away() {
+    let mut files = sample(20).files;
+    let (manifest, bytes) = manifest_of(&files);
+    // A frame with a change of tag 60 that may not be passed over.
+    let covered = [3_u8, 60, 0, 0];
+    let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&covered, bytes.len() as u64);
+    let frame = [&[0x50_u8][..], &sum.to_le_bytes(), &covered].concat();
+    files.get_mut(&manifest).unwrap().extend(frame);
+    let is_refused = |error: &tamis::Error| matches!(error, tamis::Error::UnknownChange { kind: 60, .. });
+    let memory = folder_of(&files);
+    assert!(open_in_memory(&memory, inline_options()).is_err_and(|error| is_refused(&error)));
+    let repaired = Db::repair_on(Arc::new(memory.clone()), FOLDER, &Runtime::deterministic(9));
+    assert!(repaired.is_err_and(|error| is_refused(&error)));
+    let mut after = files_of(&memory, FOLDER);
+    after.retain(|name, _| name != "LOCK");
+    files.retain(|name, _| name != "LOCK");
+    assert!(after == files);
 }

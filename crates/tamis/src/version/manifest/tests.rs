@@ -7,7 +7,12 @@ use crate::{frame::frame_bytes, version::edit::Change};
 
 const FOLDER: &str = "/db";
 
+/// One that needs no cover.
 fn edit(keyspace: u64) -> VersionEdit {
+    VersionEdit { changes: vec![Change::SetFlushedSequence { keyspace, partition: 1, sequence: 1 }] }
+}
+
+fn drop_of(keyspace: u64) -> VersionEdit {
     VersionEdit { changes: vec![Change::DropKeyspace { keyspace }] }
 }
 
@@ -17,7 +22,7 @@ fn written() -> (MemVfs, Vec<u8>) {
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
     let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 3, &[edit(1)]).unwrap();
     for keyspace in 2..=4 {
-        assert!(writer.append(&edit(keyspace)).unwrap());
+        assert!(writer.append(&vfs, Path::new(FOLDER), &edit(keyspace)).unwrap());
     }
     let bytes = vfs.read(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
     (vfs, bytes)
@@ -113,6 +118,27 @@ fn a_missing_or_exchanged_manifest_and_a_newer_format_are_told_apart() {
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
 }
 
+/// An edit that no other file tells of is known by `CURRENT`: no cut before its end goes unnoticed.
+#[test]
+fn a_manifest_cut_before_an_edit_that_stands_alone_is_damaged() {
+    let (vfs, before) = written();
+    let folder = Path::new(FOLDER);
+    let mut writer = ManifestWriter::create(&vfs, folder, 5, &[edit(1)]).unwrap();
+    assert!(writer.append(&vfs, folder, &edit(2)).unwrap());
+    assert!(writer.append(&vfs, folder, &drop_of(3)).unwrap());
+    let covered = Current::read(&vfs, folder).unwrap().manifest_bytes;
+    assert!(writer.append(&vfs, folder, &edit(4)).unwrap());
+    let path = FileName::Manifest(5).path(folder);
+    let bytes = vfs.read(&path).unwrap();
+    assert!(covered > before.len() as u64 / 2 && covered < bytes.len() as u64);
+    for length in 0..bytes.len() {
+        vfs.remove(&path).unwrap();
+        vfs.create(&path).unwrap().append(bytes.get(..length).unwrap()).unwrap();
+        let is_noticed = read_all(&vfs).is_err();
+        assert_eq!(is_noticed, (length as u64) < covered, "{length} of {}", bytes.len());
+    }
+}
+
 /// The bytes of version 2 are frozen: a manifest with every kind of change, as a new one is written.
 #[test]
 fn a_manifest_is_written_and_read_as_its_golden_file() {
@@ -122,7 +148,7 @@ fn a_manifest_is_written_and_read_as_its_golden_file() {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
     let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 14, &[first]).unwrap();
-    assert!(writer.append(&edit(1)).unwrap());
+    assert!(writer.append(&vfs, Path::new(FOLDER), &drop_of(1)).unwrap());
     for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
         let written = vfs.read(&file.path(Path::new(FOLDER))).unwrap();
         let path = format!("{}/tests/golden/v2/{name}", env!("CARGO_MANIFEST_DIR"));

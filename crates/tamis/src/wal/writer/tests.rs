@@ -137,7 +137,9 @@ fn a_segment_that_was_filled_quickly_becomes_the_next_one() {
     assert_eq!(log.rotate().unwrap(), 2);
     append(&mut log, 9, Durability::Buffered).unwrap();
     remove_below(&mut log, &*vfs, 2).unwrap();
-    assert_eq!(lengths(&*vfs)[0], ("000001.log".to_owned(), 0), "it waits, empty");
+    let spare = folder().join("000001.log.obsolete");
+    assert!(vfs.read(&spare).unwrap().is_empty(), "it waits, empty");
+    assert_eq!(lengths(&*vfs).len(), 1, "and not under the name of a segment");
     assert_eq!(log.segments().len(), 1, "and is no part of the log");
     vfs.reset();
     assert_eq!(log.rotate().unwrap(), 3);
@@ -177,7 +179,8 @@ fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
         log.rotate().unwrap();
         append(&mut log, 3, Durability::Buffered).unwrap();
         remove_below(&mut log, &vfs, 3).unwrap();
-        assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log", "000003.log"]);
+        assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000003.log"]);
+        assert!(vfs.exists(&folder().join("000002.log.obsolete")).unwrap());
     }
 }
 

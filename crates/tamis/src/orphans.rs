@@ -1,0 +1,129 @@
+//! Tables that the manifest does not name: which are proven to be unneeded, and which may be all that is left of some entries.
+//!
+//! A flush or compaction that did not come to its end leaves a table that nothing names. It is not needed, for what it holds is
+//! elsewhere:
+//!
+//! 1. All its entries up to the flushed sequence number of their partitions are in tables that the manifest names (these are
+//!    there, or the store does not open).
+//! 2. All others are in the log, which keeps them until an edit says that they are in tables.
+//! 3. What was brought in from outside counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
+//! 4. Of a keyspace that was dropped nothing is needed.
+//!
+//! Any other table shows that the manifest, or the log, was longer once: it is never deleted. (A power cut may leave one, too,
+//! behind writes that were not synced: then nobody was promised what it holds.)
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use tamis_vfs::{DirEntry, Vfs};
+
+use crate::{
+    cache::table::TableCache,
+    error::{Error, Result},
+    file_name::FileName,
+    key::Sequence,
+    lost,
+    table::{properties::TableProperties, reader::TableReader},
+    version::{state::State, version::KeyspaceVersion},
+    wal::reader::ReplayReport,
+};
+
+/// The sequence numbers that the log holds, without a hole; none: 1 to 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogSpan {
+    pub(crate) first: Sequence,
+    pub(crate) last: Sequence,
+}
+
+impl LogSpan {
+    pub(crate) const NONE: Self = Self { first: 1, last: 0 };
+
+    pub(crate) const fn of(replayed: &ReplayReport) -> Self {
+        match replayed.first_sequence {
+            0 => Self::NONE,
+            first => Self { first, last: replayed.last_sequence },
+        }
+    }
+
+    /// Whether all entries from `first` to `last` are in it.
+    const fn holds(self, first: Sequence, last: Sequence) -> bool {
+        self.first <= first && last <= self.last
+    }
+}
+
+/// Why a table that the state does not name may be needed; `None` where it is proven that it is not.
+pub(crate) fn why_needed(found: &TableProperties, state: &State, log: LogSpan) -> Option<String> {
+    let (origin, summary) = (&found.origin, &found.summary);
+    if origin.database_id == 0 {
+        return None;
+    }
+    if state.database.is_some_and(|(id, _)| id != origin.database_id) {
+        return Some("it is of another store".to_owned());
+    }
+    let flushed = match state.keyspaces.get(&origin.keyspace_id) {
+        None if origin.keyspace_id < state.counters.next_keyspace_id => return None,
+        None => return Some("it is of a keyspace that the manifest does not know".to_owned()),
+        Some(version) => flushed_in(version, &summary.smallest_key, &summary.largest_key),
+    };
+    let first = summary.smallest_sequence.max(flushed.saturating_add(1));
+    if summary.largest_sequence <= flushed || log.holds(first, summary.largest_sequence) {
+        return None;
+    }
+    let last = summary.largest_sequence;
+    Some(format!(
+        "it holds entries up to sequence number {last} that are neither in tables of the manifest nor in the log"
+    ))
+}
+
+/// Up to which sequence number all entries of a range are in tables.
+fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Sequence {
+    let covering = version.partitions.iter().enumerate().filter(|(index, partition)| {
+        let begins = partition.lower.as_slice() <= largest;
+        begins && version.upper_of(*index).is_none_or(|upper| smallest < upper)
+    });
+    covering.map(|(_, partition)| partition.flushed_sequence).min().unwrap_or(0)
+}
+
+/// The tables of a folder that the state does not name, and that are not proven to be unneeded; with the reasons.
+pub(crate) fn find(
+    tables: &TableCache,
+    entries: &[DirEntry],
+    state: &State,
+    log: LogSpan,
+) -> Vec<(FileName, String)> {
+    let named: BTreeSet<u64> =
+        state.keyspaces.values().flat_map(|version| version.tables()).map(|table| table.number()).collect();
+    let mut found = Vec::new();
+    for entry in entries.iter().filter(|entry| !entry.is_dir) {
+        let Some(name @ FileName::Table(number)) = FileName::parse(&entry.name) else { continue };
+        if named.contains(&number) {
+            continue;
+        }
+        let why = match TableReader::open_at(tables.environment(), number, None, 0, &Arc::default()) {
+            Ok(reader) => why_needed(reader.properties(), state, log),
+            Err(error) => Some(format!("the manifest does not name it, and it can't be read: {error}")),
+        };
+        found.extend(why.map(|why| (name, why)));
+    }
+    found
+}
+
+/// Moves files of the store's folder to that of lost files.
+///
+/// # Errors
+/// The system's; each file has at least one of the two names then.
+pub(crate) fn set_aside(vfs: &dyn Vfs, folder: &Path, names: &[FileName]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let lost = lost::make(vfs, folder)?;
+    for name in names {
+        lost::keep(vfs, &name.path(folder), &lost, &name.name())?;
+    }
+    vfs.sync_dir(&lost).map_err(|error| Error::io("sync", &lost, error))?;
+    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    for name in names {
+        let path = name.path(folder);
+        vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+    }
+    Ok(())
+}
