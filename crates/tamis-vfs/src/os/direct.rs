@@ -13,14 +13,13 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::FileExt,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
-use super::{advise_will_need, append_at};
+use super::WriteFile;
 use crate::{DIRECT_ALIGNMENT_BYTES, File};
 
 /// Bytes written at once.
@@ -29,8 +28,8 @@ const PIECE_BYTES: usize = 2 << 20;
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct DirectFile {
-    file: fs::File,
-    end: AtomicU64,
+    /// What goes through the page cache goes this way; both share the end.
+    inner: WriteFile,
     is_direct: AtomicBool,
     /// Memory from which is written, with room to begin at an aligned address; empty before the first append.
     memory: Mutex<Vec<u8>>,
@@ -40,14 +39,15 @@ impl DirectFile {
     /// A new, empty file.
     pub(super) fn new(file: fs::File) -> Self {
         let is_direct = set_direct(&file, true).is_ok();
-        Self { file, end: AtomicU64::new(0), is_direct: AtomicBool::new(is_direct), memory: Mutex::default() }
+        let inner = WriteFile { file, end: AtomicU64::new(0) };
+        Self { inner, is_direct: AtomicBool::new(is_direct), memory: Mutex::default() }
     }
 
     /// On through the page cache.
     fn leave_direct(&self) -> io::Result<()> {
         if self.is_direct.swap(false, Ordering::AcqRel) {
             *self.memory.lock() = Vec::new();
-            set_direct(&self.file, false)?;
+            set_direct(&self.inner.file, false)?;
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl DirectFile {
         let (piece, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES));
         let target = memory.get_mut(start..start + piece.len()).ok_or(ErrorKind::OutOfMemory)?;
         target.copy_from_slice(piece);
-        append_at(&self.file, &self.end, target)?;
+        self.inner.append(target)?;
         Ok(rest)
     }
 }
@@ -78,27 +78,27 @@ impl File for DirectFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         // Reading back is rare, and any place and length may be asked for.
         self.leave_direct()?;
-        self.file.read_exact_at(buffer, offset)
+        self.inner.read_at(offset, buffer)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let is_whole = rest.len().is_multiple_of(DIRECT_ALIGNMENT_BYTES)
-                && self.end.load(Ordering::Acquire).is_multiple_of(DIRECT_ALIGNMENT_BYTES as u64);
+                && self.inner.end.load(Ordering::Acquire).is_multiple_of(DIRECT_ALIGNMENT_BYTES as u64);
             if !is_whole {
                 self.leave_direct()?;
             }
             if !self.is_direct.load(Ordering::Acquire) {
-                return append_at(&self.file, &self.end, rest);
+                return self.inner.append(rest);
             }
-            let before = self.end.load(Ordering::Acquire);
+            let before = self.inner.end.load(Ordering::Acquire);
             match self.append_piece(rest) {
                 Ok(left) => rest = left,
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
                     // The file system takes the flag and no direct write, or not of this size.
                     self.leave_direct()?;
-                    let written = self.end.load(Ordering::Acquire) - before;
+                    let written = self.inner.end.load(Ordering::Acquire) - before;
                     rest = rest.get(written as usize..).unwrap_or_default();
                 }
                 Err(error) => return Err(error),
@@ -108,20 +108,15 @@ impl File for DirectFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.inner.sync()
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        if length > self.end.load(Ordering::Acquire) {
-            return Err(ErrorKind::InvalidInput.into());
-        }
-        self.file.set_len(length)?;
-        self.end.store(length, Ordering::Release);
-        Ok(())
+        self.inner.truncate(length)
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.end.load(Ordering::Acquire))
+        self.inner.length()
     }
 
     fn mapping(&self) -> Option<&[u8]> {
@@ -130,7 +125,7 @@ impl File for DirectFile {
 
     fn will_need(&self, offset: u64, length: u64) {
         if !self.is_direct.load(Ordering::Acquire) {
-            advise_will_need(&self.file, offset, length);
+            self.inner.will_need(offset, length);
         }
     }
 }
