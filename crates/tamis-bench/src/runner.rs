@@ -67,12 +67,29 @@ impl Observer for Silent {}
 /// Parameters that it does not have, a machine that is too small for what is missing, earlier results of another program.
 pub fn check(definition: &Definition, options: &RunOptions) -> Result<(), BenchError> {
     let points = (definition.points)(options.size);
-    let path = Report::path_of(definition, options);
-    let earlier = if options.again { None } else { Report::earlier(definition, options, &path)? };
     let wanted = wanted(&points, options)?;
-    let missing =
-        wanted.into_iter().filter(|point| !earlier.as_ref().is_some_and(|report| report.has(point)));
-    missing.fold(Needs::default(), |needs, point| needs.max(point.needs())).check(&options.scratch)
+    missing(&wanted, earlier(definition, options)?.as_ref(), options).map(drop)
+}
+
+/// What earlier runs kept.
+fn earlier(definition: &Definition, options: &RunOptions) -> Result<Option<Report>, BenchError> {
+    if options.again {
+        return Ok(None);
+    }
+    Report::earlier(definition, options, &Report::path_of(definition, options))
+}
+
+/// The points without results; refused where the machine is too small for them.
+fn missing<'a>(
+    wanted: &[&'a Point],
+    report: Option<&Report>,
+    options: &RunOptions,
+) -> Result<Vec<&'a Point>, BenchError> {
+    let is_missing = |point: &&Point| !report.is_some_and(|report| report.has(point));
+    let missing: Vec<&Point> = wanted.iter().copied().filter(is_missing).collect();
+    let needs = missing.iter().fold(Needs::default(), |needs, point| needs.max(point.needs()));
+    needs.check(&options.scratch)?;
+    Ok(missing)
 }
 
 /// Measures what is missing of an experiment. After an interruption the report is partial and says so.
@@ -87,14 +104,11 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     let points = (definition.points)(options.size);
     let wanted = wanted(&points, options)?;
-    let path = Report::path_of(definition, options);
-    let earlier = if options.again { None } else { Report::earlier(definition, options, &path)? };
-    let mut report = earlier.unwrap_or_else(|| Report::new(definition, options, path));
+    let new = || Report::new(definition, options, Report::path_of(definition, options));
+    let mut report = earlier(definition, options)?.unwrap_or_else(new);
     report.settle(definition, &points);
 
-    let missing: Vec<&Point> = wanted.iter().copied().filter(|point| !report.has(point)).collect();
-    let needs = missing.iter().fold(Needs::default(), |needs, point| needs.max(point.needs()));
-    needs.check(&options.scratch)?;
+    let missing = missing(&wanted, Some(&report), options)?;
     for folder in [&options.out, &options.scratch] {
         std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
     }
