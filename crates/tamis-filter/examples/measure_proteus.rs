@@ -1,6 +1,7 @@
 //! Measures Proteus and 1PBF on the published integer sets: rates, sizes, times, beside the figures of another program.
 //!
-//! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model] [KEYS [SEED [REFERENCE.csv [KEY_SET]]]]`
+//! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model] [KEYS [SEED [REFERENCE.csv [KEY_SET
+//! [QUERY_SET [BUDGETS [FAMILY]]]]]]]`
 //!
 //! `rates` asks a million queries of each set, `times` 300,000 of them (the median of five passes, digest included, the first
 //! pass left out), `model` only models. Seeds: keys SEED, queries SEED + 1, samples SEED + 2, ranges with keys SEED + 3. Parameters
@@ -265,6 +266,7 @@ fn main() {
     println!("unit {:.1} ns", unit.ns());
     let only = arguments.get(4).cloned().unwrap_or_default();
     let only_set = arguments.get(5).cloned().unwrap_or_default();
+    let only_family = arguments.get(7).cloned().unwrap_or_default();
     let budgets: Vec<f64> = arguments
         .get(6)
         .map_or(BUDGETS.to_vec(), |list| list.split('/').filter_map(|budget| budget.parse().ok()).collect());
@@ -298,6 +300,9 @@ fn main() {
             let (queries, samples) = (bounds(queries), bounds(samples));
             for budget in &budgets {
                 for family in [Family::Proteus, Family::OnePrefixBloom] {
+                    if !only_family.is_empty() && only_family != family.name() {
+                        continue;
+                    }
                     run.measure(family, &query_set.to_string(), *budget, &queries, &samples);
                 }
             }

@@ -69,9 +69,23 @@ impl Digester {
     #[inline]
     pub fn word_prefix_digest(&self, word: u64, bit_count: u32) -> u64 {
         let masked = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
-        let bytes = masked.to_be_bytes();
-        let prefix = bytes.get(..bit_count.div_ceil(8) as usize).unwrap_or(&bytes);
-        self.digest(prefix) ^ length_mark(bit_count)
+        self.short_digest(masked, bit_count.div_ceil(8)) ^ length_mark(bit_count)
+    }
+
+    /// The digest of the first bytes of a word, at most eight: one jump, to the steps of that length.
+    #[inline(always)]
+    pub(crate) fn short_digest(&self, word: u64, byte_count: u32) -> u64 {
+        match byte_count {
+            0 => self.digest(&[]),
+            1 => self.head_digest::<1>(word),
+            2 => self.head_digest::<2>(word),
+            3 => self.head_digest::<3>(word),
+            4 => self.head_digest::<4>(word),
+            5 => self.head_digest::<5>(word),
+            6 => self.head_digest::<6>(word),
+            7 => self.head_digest::<7>(word),
+            _ => self.head_digest::<8>(word),
+        }
     }
 
     /// The digest of the first `BYTES` bytes (1 to 8) of a word: of a length that is known to the compiler a few steps.

@@ -166,12 +166,12 @@ const TABLE_BITS: u32 = 6;
 struct WordMemo {
     word: u64,
     digest: u64,
-    bit_count: u32,
+    /// Bits of the prefix and one more; 0 where there is none, so that a new table is all zero.
+    length: u32,
 }
 
 impl WordMemo {
-    /// No prefix has so many bits.
-    const NONE: Self = Self { word: 0, digest: 0, bit_count: u32::MAX };
+    const NONE: Self = Self { word: 0, digest: 0, length: 0 };
 }
 
 /// Consecutive prefixes of one length, or consecutive keys of one length.
@@ -195,6 +195,42 @@ struct RunMemo {
 /// Members of a run that are remembered.
 const RUN_MAX: u64 = 1 << 12;
 
+/// What few queries need: more digests than the front takes. Made when it is needed, so that others make and drop nothing.
+#[derive(Debug, Default)]
+struct More {
+    table: RefCell<Vec<WordMemo>>,
+    runs: RefCell<RunMemos>,
+}
+
+/// The first run, which most queries have no other beside, needs no list.
+#[derive(Debug, Default)]
+struct RunMemos {
+    first: Option<RunMemo>,
+    others: Vec<RunMemo>,
+}
+
+impl RunMemos {
+    /// The memo of a run, with room for so many members.
+    fn memo_of(&mut self, run: Run, count: usize) -> &mut [u64] {
+        let new = || RunMemo { run, digests: Vec::new() };
+        let first = self.first.get_or_insert_with(new);
+        let memo = if first.run == run {
+            first
+        } else {
+            let index = self.others.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
+                self.others.push(new());
+                self.others.len() - 1
+            });
+            let Some(memo) = self.others.get_mut(index) else { return &mut [] };
+            memo
+        };
+        if memo.digests.len() < count {
+            memo.digests.resize(count, 0);
+        }
+        &mut memo.digests
+    }
+}
+
 /// A range to be looked up, and the digests of prefixes that filters asked for.
 #[derive(Debug)]
 pub struct RangeProbe<'a> {
@@ -203,14 +239,14 @@ pub struct RangeProbe<'a> {
     point: OnceCell<Option<Probe<'a>>>,
     lower: Cell<PrefixMemo>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
-    table: RefCell<Vec<WordMemo>>,
-    runs: RefCell<Vec<RunMemo>>,
+    more: OnceCell<Box<More>>,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
 
 impl<'a> RangeProbe<'a> {
     /// A range, nothing hashed yet.
+    #[inline]
     pub const fn new(range: KeyRange<'a>, digester: &'a Digester) -> Self {
         Self {
             range,
@@ -218,8 +254,7 @@ impl<'a> RangeProbe<'a> {
             point: OnceCell::new(),
             lower: Cell::new(PrefixMemo::NONE),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
-            table: RefCell::new(Vec::new()),
-            runs: RefCell::new(Vec::new()),
+            more: OnceCell::new(),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -250,19 +285,24 @@ impl<'a> RangeProbe<'a> {
             return self.foreign_word_digest(seed, word, bit_count);
         }
         let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
+        let length = bit_count.saturating_add(1);
         for slot in &self.front {
             let known = slot.get();
-            if (known.word, known.bit_count) == (word, bit_count) {
+            if (known.word, known.length) == (word, length) {
                 return known.digest;
             }
-            if known.bit_count == WordMemo::NONE.bit_count {
+            if known.length == 0 {
                 self.add_digests(1);
                 let digest = self.digester.word_prefix_digest(word, bit_count);
-                slot.set(WordMemo { word, digest, bit_count });
+                slot.set(WordMemo { word, digest, length });
                 return digest;
             }
         }
         self.table_word_digest(word, bit_count)
+    }
+
+    fn more(&self) -> &More {
+        self.more.get_or_init(Box::default)
     }
 
     #[cold]
@@ -273,21 +313,22 @@ impl<'a> RangeProbe<'a> {
 
     /// Each prefix has one slot in the table; the next one with that slot takes it over.
     fn table_word_digest(&self, word: u64, bit_count: u32) -> u64 {
-        let mut table = self.table.borrow_mut();
+        let length = bit_count.saturating_add(1);
+        let mut table = self.more().table.borrow_mut();
         if table.is_empty() {
             table.resize(1 << TABLE_BITS, WordMemo::NONE);
         }
         let mixed = (word ^ u64::from(bit_count)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut slot = table.get_mut((mixed >> (64 - TABLE_BITS)) as usize);
         if let Some(known) = &slot
-            && (known.word, known.bit_count) == (word, bit_count)
+            && (known.word, known.length) == (word, length)
         {
             return known.digest;
         }
         self.add_digests(1);
         let digest = self.digester.word_prefix_digest(word, bit_count);
         if let Some(slot) = &mut slot {
-            **slot = WordMemo { word, digest, bit_count };
+            **slot = WordMemo { word, digest, length };
         }
         digest
     }
@@ -310,9 +351,9 @@ impl<'a> RangeProbe<'a> {
         mut digest: impl FnMut(&Digester, u64) -> u64,
     ) {
         let end = offset.saturating_add(digests.len() as u64);
-        let mut runs = self.runs.borrow_mut();
+        let mut runs = self.more().runs.borrow_mut();
         let memo = match foreign {
-            None if end <= RUN_MAX => Some(memo_of(&mut runs, run, end as usize)),
+            None if end <= RUN_MAX => Some(runs.memo_of(run, end as usize)),
             _ => None,
         };
         let Some(memo) = memo.and_then(|memo| memo.get_mut(offset as usize..)) else {
@@ -366,19 +407,6 @@ impl<'a> RangeProbe<'a> {
     pub fn add_digests(&self, count: u32) {
         self.digest_count.set(self.digest_count.get().saturating_add(count));
     }
-}
-
-/// The memo of a run, with room for so many members.
-fn memo_of(runs: &mut Vec<RunMemo>, run: Run, count: usize) -> &mut [u64] {
-    let index = runs.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
-        runs.push(RunMemo { run, digests: Vec::new() });
-        runs.len() - 1
-    });
-    let Some(memo) = runs.get_mut(index) else { return &mut [] };
-    if memo.digests.len() < count {
-        memo.digests.resize(count, 0);
-    }
-    &mut memo.digests
 }
 
 #[cfg(test)]

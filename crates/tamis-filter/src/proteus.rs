@@ -29,7 +29,7 @@
 //! - `counts.rs`: the pass over the keys: sizes of `K_n`, the neighbours of each query. `sizes.rs`: what a set costs.
 //! - `model.rs`, `tally.rs`, `pair.rs`, `choice.rs`: rates, prices, the choice.
 //! - `prefix_set.rs`, `bloom.rs`, `layout.rs`: the parts and where they lie. `builder.rs`, `reader.rs`; `walk.rs`
-//!   and `words.rs`, questions to filters of strings and of integers.
+//!   and `words.rs`, questions to filters of strings and of integers; `quick.rs`, the most frequent ones.
 
 mod bits;
 mod bloom;
@@ -43,6 +43,7 @@ mod layout;
 mod model;
 mod pair;
 mod prefix_set;
+mod quick;
 mod reader;
 mod sizes;
 mod tally;

@@ -266,6 +266,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         match self {
             Self::CacheLocal(filter) => filter.may_contain(probe),
             Self::Surf(filter) => filter.may_contain(probe),
+            Self::Proteus(filter) => filter.may_contain(probe),
             other => other.others_may_contain(probe),
         }
     }
@@ -274,6 +275,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         match self {
             Self::Surf(filter) => filter.may_contain_range(probe),
+            Self::Proteus(filter) => filter.may_contain_range(probe),
             other => other.others_may_contain_range(probe),
         }
     }

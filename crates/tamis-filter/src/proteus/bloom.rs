@@ -151,7 +151,7 @@ impl BloomView<'_> {
 
     /// The first bits are looked at together: one jump that is nearly always foreseen, and misses that overlap.
     #[inline(always)]
-    fn has_spread(&self, digest: u64) -> bool {
+    pub(super) fn has_spread(&self, digest: u64) -> bool {
         let (value, step) = Scheme::Double.start_and_step(digest);
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
         match self.probe_count {

@@ -46,11 +46,25 @@ impl FixedKeys {
     /// The least and the greatest key in a range; `None` where it has none.
     #[inline(always)]
     pub(super) fn bounds(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
-        if let (Bound::Included(lower), Upper::Included(upper)) = (range.lower, range.upper)
-            && let (Some(lower), Some(upper)) = (self.point(lower), self.point(upper))
-        {
+        if let Some((lower, upper)) = self.closed(range) {
             return (lower <= upper).then_some((lower, upper));
         }
+        self.other_bounds(range)
+    }
+
+    /// Lower and upper bound, in whichever order, where both are keys and belong to the range.
+    #[inline(always)]
+    pub(super) fn closed(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
+        match (range.lower, range.upper) {
+            (Bound::Included(lower), Upper::Included(upper)) => {
+                Some((self.point(lower)?, self.point(upper)?))
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn other_bounds(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         let (lower, upper) = (self.lower(range.lower)?, self.upper(range.upper)?);
         (lower <= upper).then_some((lower, upper))
     }

@@ -6,6 +6,7 @@ use tamis_bits::kernel;
 
 use super::design::{Design, Stage, WHOLE_KEYS};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
+use super::quick::Quick;
 use super::walk::{PointWalk, RangeWalk, View};
 use super::words::WordView;
 use crate::envelope::{self, Envelope};
@@ -19,6 +20,7 @@ pub struct ProteusFilter<D> {
     family: Family,
     /// `None` without keys.
     parts: Option<Parts>,
+    quick: Option<Quick>,
 }
 
 impl<D: AsRef<[u8]>> ProteusFilter<D> {
@@ -34,7 +36,8 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         } else {
             Some(Parts::read(family, &envelope.parameters, payload)?)
         };
-        Ok(Self { bytes, envelope, family, parts })
+        let quick = parts.as_ref().and_then(Quick::new);
+        Ok(Self { bytes, envelope, family, parts, quick })
     }
 
     /// The family.
@@ -58,16 +61,8 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
     }
 
-    #[inline(always)]
-    fn view(&self) -> Option<View<'_>> {
-        let payload = envelope::payload(self.bytes.as_ref());
-        self.parts.as_ref().map(|parts| View { parts, payload, seed: self.envelope.seed })
-    }
-}
-
-impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
-    #[inline]
-    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+    #[inline(never)]
+    fn walk_point(&self, probe: &Probe<'_>) -> bool {
         let Some(view) = self.view() else { return false };
         if let Some(fixed) = view.parts.fixed
             && let Some(word) = fixed.point(probe.key())
@@ -79,8 +74,8 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
         kernel::run(PointWalk(view, probe))
     }
 
-    #[inline]
-    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+    #[inline(never)]
+    fn walk_range(&self, probe: &RangeProbe<'_>) -> bool {
         let Some(view) = self.view() else { return false };
         if let Some(fixed) = view.parts.fixed {
             if let Some((lower, upper)) = fixed.bounds(probe.range())
@@ -93,6 +88,33 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             return kernel::run(PointWalk(view, point));
         }
         kernel::run(RangeWalk(view, probe))
+    }
+
+    #[inline(always)]
+    fn view(&self) -> Option<View<'_>> {
+        let payload = envelope::payload(self.bytes.as_ref());
+        self.parts.as_ref().map(|parts| View { parts, payload, seed: self.envelope.seed })
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        if let Some(quick) = &self.quick {
+            return quick.may_contain(envelope::payload(self.bytes.as_ref()), self.envelope.seed, probe);
+        }
+        self.walk_point(probe)
+    }
+
+    #[inline]
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        if let Some(quick) = &self.quick
+            && let Some(answer) =
+                quick.may_contain_range(envelope::payload(self.bytes.as_ref()), self.envelope.seed, probe)
+        {
+            return answer;
+        }
+        self.walk_range(probe)
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
