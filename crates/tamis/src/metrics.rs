@@ -89,6 +89,7 @@ pub(crate) struct Metrics {
     pub(crate) compaction_bytes_read: Counter,
     pub(crate) compaction_bytes_written: Counter,
     pub(crate) flushes: Counter,
+    pub(crate) direct_flushes: Counter,
     pub(crate) compactions: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) jobs_failed: Counter,
@@ -201,6 +202,8 @@ pub struct Statistics {
     pub compaction_bytes_written: u64,
     /// Flushes done.
     pub flushes: u64,
+    /// Those of them that wrote past the page cache.
+    pub direct_flushes: u64,
     /// Compactions done, moves of tables between levels not counted.
     pub compactions: u64,
     /// Tables moved to a deeper level without being rewritten.
@@ -271,6 +274,7 @@ impl Metrics {
             compaction_bytes_read: self.compaction_bytes_read.get(),
             compaction_bytes_written: self.compaction_bytes_written.get(),
             flushes: self.flushes.get(),
+            direct_flushes: self.direct_flushes.get(),
             compactions: self.compactions.get(),
             trivial_moves: self.trivial_moves.get(),
             jobs_failed: self.jobs_failed.get(),

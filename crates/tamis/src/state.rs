@@ -100,6 +100,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) is_flushing: AtomicBool,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
+    /// Nanoseconds between the last two that were full; `u64::MAX` where fewer were.
+    fill_time: AtomicU64,
     /// Ingests that wait for the keyspace's writers to pause.
     pub(crate) ingest_count: AtomicUsize,
     /// Whether the view is one whose writers are slowed ([`Pressure::is_felt`]).
@@ -118,6 +120,7 @@ impl KeyspaceState {
             is_dropped: AtomicBool::new(false),
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
+            fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),
             is_pressed: AtomicBool::new(false),
             pool: Arc::clone(pool),
@@ -200,8 +203,15 @@ impl KeyspaceState {
 
     /// Notes that the memtable was full at `now`.
     pub(crate) fn note_filled(&self, now: Duration) {
-        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.filled_at.store(nanoseconds.max(1), Ordering::Relaxed);
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let before = self.filled_at.swap(now, Ordering::Relaxed);
+        let fill_time = if before > 0 { now.saturating_sub(before) } else { u64::MAX };
+        self.fill_time.store(fill_time, Ordering::Relaxed);
+    }
+
+    /// The time between the last two memtables that were full; `None` where fewer were.
+    pub(crate) fn fill_time(&self) -> Option<Duration> {
+        Some(self.fill_time.load(Ordering::Relaxed)).filter(|&time| time < u64::MAX).map(Duration::from_nanos)
     }
 
     /// When a memtable was last found full.

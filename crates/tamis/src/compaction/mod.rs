@@ -1,5 +1,6 @@
 //! Flushes and compactions: what to do, and doing it.
 
+mod direct_flush;
 pub(crate) mod drop_rules;
 pub(crate) mod flush;
 pub(crate) mod job;

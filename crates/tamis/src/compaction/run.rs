@@ -15,6 +15,7 @@ use std::{
 use tamis_vfs::Access;
 
 use super::{
+    direct_flush::{Flush, is_apart},
     flush::flush,
     job::{Merged, merge},
     output::JobContext,
@@ -28,6 +29,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     file_name::FileName,
+    memtable::Memtable,
     options::Durability,
     state::{Engine, KeyspaceState, ReadView},
     version::{
@@ -95,8 +97,11 @@ impl Engine {
         let start = self.runtime.clock.now();
         let view = keyspace.view.load_full();
         let Some(oldest) = view.sealed.last() else { return Ok(()) };
-        let user_bytes = oldest.memtable.bytes() as u64;
-        let (edit, bytes) = self.with_context(&view.version, |context| flush(context, &oldest.memtable))?;
+        let memtable = &oldest.memtable;
+        let is_direct = self.flushes_directly(keyspace, &view.version, memtable)?;
+        let (edit, bytes) = self.with_context(&view.version, |context| {
+            flush(&JobContext { is_direct, ..context.clone() }, memtable)
+        })?;
         let written = edit.new_tables();
         if let Err(error) = self.install_flush(keyspace, &view, edit) {
             if self.versions.refusal().is_none() {
@@ -105,11 +110,35 @@ impl Engine {
             // A keyspace that was dropped meanwhile needs no flush.
             return if matches!(error, Error::KeyspaceDropped) { Ok(()) } else { Err(error) };
         }
-        self.back_pressure.note_flush(user_bytes, self.runtime.clock.now().saturating_sub(start));
+        let time = self.runtime.clock.now().saturating_sub(start);
+        self.back_pressure.note_flush(memtable.bytes() as u64, time);
+        if !is_direct {
+            self.scheduler.cached_pace.note(memtable.bytes(), time);
+        }
         self.metrics.flushes.add(1);
+        self.metrics.direct_flushes.add(u64::from(is_direct));
         self.metrics.flush_bytes_written.add(bytes);
         self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes });
         self.drop_old_segments()
+    }
+
+    /// Whether the tables of a memtable are written past the page cache ([`super::direct_flush`]).
+    fn flushes_directly(
+        &self,
+        keyspace: &KeyspaceState,
+        version: &KeyspaceVersion,
+        memtable: &Arc<Memtable>,
+    ) -> Result<bool> {
+        let blocks = self.metrics.blocks_read.get() + self.metrics.cache_hits.get();
+        let blocks_before = self.scheduler.blocks_at_flush.swap(blocks, Ordering::Relaxed);
+        let flush = Flush {
+            fill_time: keyspace.fill_time(),
+            cached_flush_time: self.scheduler.cached_pace.time_of(memtable.bytes()),
+            memtable_bytes: memtable.bytes(),
+            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
+            is_apart: is_apart(version, memtable.cursor())?,
+        };
+        Ok(self.options.table_access == Access::Direct || flush.goes_past_the_page_cache())
     }
 
     /// Syncs the log without holding it, so that the sync under its lock, which alone counts, finds little to do and

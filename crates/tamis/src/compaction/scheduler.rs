@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::plan::Busy;
+use super::{direct_flush::CachedPace, plan::Busy};
 use crate::{error::Error, runtime::Clock};
 
 #[derive(Debug, Default)]
@@ -43,6 +43,9 @@ pub(crate) struct Scheduler {
     pub(super) is_sweeping: AtomicBool,
     /// Threads that wait until no compaction is due.
     pub(super) waiting_count: AtomicUsize,
+    pub(super) cached_pace: CachedPace,
+    /// Blocks of tables that readers had asked for when the last flush began.
+    pub(super) blocks_at_flush: AtomicU64,
     pub(super) gate: Mutex<()>,
     pub(super) work: Condvar,
     progress: Condvar,

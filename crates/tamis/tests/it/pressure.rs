@@ -13,8 +13,8 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tamis::{
-    Clock, Db, Error, Event, EventListener, Joined, KeyspaceOptions, ManualClock, Options, Runtime, Spawner,
-    SystemSpawner, WriteBatch,
+    Clock, Db, Error, Event, EventListener, Joined, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime,
+    Spawner, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
@@ -206,6 +206,52 @@ fn a_fill_slower_than_the_disk_is_not_slowed() {
     let (statistics, longest) = fill(1 << 30, 2, 2_000_000);
     assert_eq!((statistics.slowed_writes, statistics.stopped_writes), (0, 0));
     assert!(longest <= Duration::from_micros(160), "{longest:?}");
+}
+
+/// Fills six memtables of 8 MiB through a file system that takes `nanoseconds_per_byte` for tables; `order` gives the keys, `beside`
+/// is done after each put. Gives the flushes, and how many of them went past the page cache.
+fn direct_flushes(
+    nanoseconds_per_byte: u64,
+    order: impl Fn(u64) -> u64,
+    beside: impl Fn(&Keyspace, u64),
+) -> [u64; 2] {
+    let clock = Arc::new(ManualClock::default());
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let disk = Arc::clone(&clock);
+    let slow = move |operation: &tamis_vfs::Operation| {
+        disk.advance(Duration::from_nanos(operation.length_bytes * nanoseconds_per_byte));
+    };
+    vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
+    let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for number in 0..6 * 128 {
+        keyspace.put(order(number).to_be_bytes(), vec![number as u8; 64 << 10]).unwrap();
+        beside(&keyspace, number);
+        clock.advance(Duration::from_micros(100));
+    }
+    for number in 0..6 * 128 {
+        let value = keyspace.get(order(number).to_be_bytes()).unwrap().unwrap();
+        assert!(value.len() == 64 << 10 && value.iter().all(|&byte| byte == number as u8));
+    }
+    let statistics = db.statistics();
+    [statistics.flushes, statistics.direct_flushes]
+}
+
+#[test]
+fn a_fill_in_order_that_waits_for_flushes_goes_past_the_page_cache_and_no_other_does() {
+    let nothing = |_: &Keyspace, _| {};
+    // The first shows how fast the page cache is.
+    assert_eq!(direct_flushes(10, |number| number, nothing), [6, 5]);
+    assert_eq!(direct_flushes(1, |number| number, nothing), [6, 0], "where flushes keep up");
+    let at_random = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    assert_eq!(direct_flushes(10, at_random, nothing), [6, 0], "where tables overlap");
+    let read = |keyspace: &Keyspace, number: u64| {
+        assert!((0..8).all(|back| keyspace.get((number * back / 8).to_be_bytes()).unwrap().is_some()));
+    };
+    assert_eq!(direct_flushes(10, |number| number, read), [6, 0], "in a store that is read");
 }
 
 /// A gate that a flush waits at, and what the writers were told meanwhile.
