@@ -99,6 +99,62 @@ pub fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_co
     dispatch!("bmi2" => lines_insert(lines, line_count, digests, probe_count));
 }
 
+/// [`lines_insert`] with patterns of their own, the low halves of `values`: a digest says which line alone.
+#[inline]
+pub fn lines_insert_values(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    values: &[u64],
+    probe_count: u32,
+) {
+    let probe_count = probe_count.min(LINE_PROBE_MAX);
+    dispatch!("bmi2" => lines_insert_values(lines, line_count, digests, values, probe_count));
+}
+
+/// Calls the form with AVX-512 where the processor has what its loops over words need.
+macro_rules! dispatch_words {
+    ($condition:expr, $function:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if $condition
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+        {
+            // SAFETY: the functions of `avx512` are safe but for the features that they are compiled for; the processor
+            // has just been found to have them (and AVX-512F, which belongs to them).
+            return unsafe { avx512::$function($($argument),*) };
+        }
+        dispatch!("bmi2" => $function($($argument),*))
+    }};
+}
+
+/// Each value becomes its [`remix`](crate::remix()) with the number beside it.
+#[inline]
+pub fn remix_each(values: &mut [u64], numbers: &[u64]) {
+    dispatch_words!(true, remix_each(values, numbers));
+}
+
+/// Sets bits all over `bits`, `probe_count` for each value: those of the value, of the value and its step, of the value and two
+/// steps, and so on; the step is the value's [`remix`](crate::remix()), made odd. The bit of a number among `bit_count` is the
+/// high half of their product; one outside `bits` is passed over.
+#[inline]
+pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+    let is_short = bit_count <= u64::from(u32::MAX);
+    dispatch_words!(is_short, places_insert(bits, bit_count, values, probe_count));
+}
+
+/// From one number of a value to the next, for [`places_insert`].
+#[inline(always)]
+pub const fn step_of(value: u64) -> u64 {
+    crate::remix(value, 0) | 1
+}
+
+/// The bit that a number means among `bit_count`, for [`places_insert`].
+#[inline(always)]
+pub const fn place(number: u64, bit_count: u64) -> u64 {
+    ((number as u128 * bit_count as u128) >> 64) as u64
+}
+
 /// Position of the first `byte` in `bytes[start..start + length]`, counted from `start`. Bytes outside are not found; a range
 /// that ends outside is cut.
 #[inline]

@@ -14,6 +14,7 @@ pub mod line;
 pub mod packed;
 mod prefetch;
 pub mod rank;
+mod remix;
 
 pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};
@@ -23,3 +24,4 @@ pub use key_head::key_head;
 pub use packed::PackedInts;
 pub use prefetch::prefetch;
 pub use rank::{RankBits, RankShape, Select};
+pub use remix::remix;

@@ -30,6 +30,18 @@ pub fn contains(line: &[u8; LINE_BYTES], mut pattern: u32, probe_count: u32) -> 
     true
 }
 
+/// [`contains`] without a branch on the bits, for few of them that can't be foreseen.
+#[inline(always)]
+pub fn holds<const PROBES: usize>(line: &[u8; LINE_BYTES], mut pattern: u32) -> bool {
+    let mut held = 1;
+    for _ in 0..PROBES {
+        let address = pattern >> 23;
+        held &= line[(address >> 3) as usize] >> (address & 7);
+        pattern = pattern.wrapping_mul(STEP);
+    }
+    held & 1 == 1
+}
+
 /// Sets all bits of a pattern.
 #[inline]
 pub fn insert(line: &mut [u8; LINE_BYTES], mut pattern: u32, probe_count: u32) {

@@ -19,6 +19,7 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use tamis_bits::key_head;
+pub use tamis_bits::remix;
 
 /// Name of the digest function in the format.
 pub const DIGEST_NAME: &str = "rapidhash-v3-seeded";
@@ -134,16 +135,6 @@ impl Digester {
 /// What the digest of a prefix is marked with.
 pub(crate) const fn length_mark(bit_count: u32) -> u64 {
     (bit_count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// Another digest from a digest, for a structure that must not fail together with its sibling: the finaliser of
-/// SplitMix64 over the digest and a number of the structure.
-#[inline(always)]
-pub const fn remix(digest: u64, number: u64) -> u64 {
-    let mut mixed = digest ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -194,6 +194,8 @@ struct RunMemo {
 
 /// Members of a run that are remembered.
 const RUN_MAX: u64 = 1 << 12;
+/// Members that room is made for at once.
+const RUN_UNIT: usize = 64;
 
 /// What few queries need: more digests than the front takes. Made when it is needed, so that others make and drop nothing.
 #[derive(Debug, Default)]
@@ -339,38 +341,30 @@ impl<'a> RangeProbe<'a> {
         self.digester.seed()
     }
 
-    /// Digests of consecutive members of a run, `offset` members behind its anchor; `digest` computes the n-th of those asked
-    /// for. Those of the database's seed are remembered for the next filter; `foreign` is the digester of another one.
+    /// The digest of a member of a run, `offset` members behind its anchor; `digest` computes it. Those of the database's seed are
+    /// remembered for the next filter; `foreign` is the digester of another one.
     #[inline]
-    pub(crate) fn run_digests(
+    pub(crate) fn run_digest(
         &self,
         foreign: Option<&Digester>,
         run: Run,
         offset: u64,
-        digests: &mut [u64],
-        mut digest: impl FnMut(&Digester, u64) -> u64,
-    ) {
-        let end = offset.saturating_add(digests.len() as u64);
-        let mut runs = self.more().runs.borrow_mut();
-        let memo = match foreign {
-            None if end <= RUN_MAX => Some(runs.memo_of(run, end as usize)),
-            _ => None,
-        };
-        let Some(memo) = memo.and_then(|memo| memo.get_mut(offset as usize..)) else {
-            let digester = foreign.unwrap_or(self.digester);
-            self.add_digests(digests.len() as u32);
-            digests.iter_mut().zip(0..).for_each(|(target, number)| *target = digest(digester, number));
-            return;
-        };
-        let mut computed = 0;
-        for ((target, known), number) in digests.iter_mut().zip(memo).zip(0..) {
-            if *known == 0 {
-                *known = digest(self.digester, number);
-                computed += 1;
-            }
-            *target = *known;
+        digest: impl FnOnce(&Digester) -> u64,
+    ) -> u64 {
+        if foreign.is_some() || offset >= RUN_MAX {
+            self.add_digests(1);
+            return digest(foreign.unwrap_or(self.digester));
         }
-        self.add_digests(computed);
+        let mut runs = self.more().runs.borrow_mut();
+        let room = (offset as usize + 1).next_multiple_of(RUN_UNIT);
+        let Some(known) = runs.memo_of(run, room).get_mut(offset as usize) else {
+            return digest(self.digester);
+        };
+        if *known == 0 {
+            self.add_digests(1);
+            *known = digest(self.digester);
+        }
+        *known
     }
 
     /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is remembered, too.

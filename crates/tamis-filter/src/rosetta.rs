@@ -11,7 +11,8 @@
 //! outside, all others are the dyadic intervals of the range at that depth. A node that is denied takes all below it along
 //! (early answers from common ancestors are this, with one node). One that is not is doubted: its children *within the
 //! range* at the next level that exists are asked, in the direction of the scan. A node of the deepest level that is not
-//! denied makes the answer yes. There is no walk from the root, and levels that do not exist cost nothing.
+//! denied makes the answer yes. There is no walk from the root, and levels that do not exist cost nothing. Up to 64 nodes of a level
+//! are asked beside one another before the children of those that are left, so that few reads wait for others.
 //!
 //! **Budget of probes.** More nodes than `probe-cap` are never asked: their number is known before the first of them is, and the
 //! answer is then "may be".

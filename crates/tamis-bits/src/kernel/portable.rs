@@ -1,5 +1,6 @@
 //! The kernels in plain Rust: what they mean, and what runs where there are no vector instructions.
 
+use super::{place, step_of};
 use crate::line::{self, LINE_BYTES};
 
 /// How many digests ahead lines are fetched.
@@ -37,13 +38,57 @@ pub(super) fn lines_contain(
 }
 
 pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+    let patterns = digests.iter().map(|digest| line::pattern(*digest));
+    insert_all(lines, line_count, digests, patterns, probe_count);
+}
+
+pub(super) fn lines_insert_values(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    values: &[u64],
+    probe_count: u32,
+) {
+    let patterns = values.iter().map(|value| line::pattern(*value));
+    insert_all(lines, line_count, digests, patterns, probe_count);
+}
+
+fn insert_all(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    patterns: impl Iterator<Item = u32>,
+    probe_count: u32,
+) {
     let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
-    for (digest, next) in digests.iter().zip(ahead) {
+    for ((digest, pattern), next) in digests.iter().zip(patterns).zip(ahead) {
         if let Some(next) = next {
             line::prefetch_line(lines, line_count, *next);
         }
         if let Some(line) = line::line_at_mut(lines, line_count, *digest) {
-            line::insert(line, line::pattern(*digest), probe_count);
+            line::insert(line, pattern, probe_count);
+        }
+    }
+}
+
+/// Inlined into the other forms, which differ in the instructions alone.
+#[inline(always)]
+pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
+    values.iter_mut().zip(numbers).for_each(|(value, number)| *value = crate::remix(*value, *number));
+}
+
+/// Inlined into the form with BMI2, which differs in the instructions alone.
+#[inline(always)]
+pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+    for value in values {
+        let step = step_of(*value);
+        let mut number = *value;
+        for _ in 0..probe_count {
+            let place = place(number, bit_count);
+            if let Some(byte) = bits.get_mut((place / 8) as usize) {
+                *byte |= 1 << (place % 8);
+            }
+            number = number.wrapping_add(step);
         }
     }
 }

@@ -67,6 +67,80 @@ fn assert_avx2_answers(lines: &[u8], digests: &[u64], probe_count: u32, expected
 }
 
 #[test]
+fn lines_are_filled_by_values_of_their_own() {
+    let mut state = 5;
+    for probe_count in (0..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
+        let digests: Vec<u64> = (0..50).map(|_| next(&mut state)).collect();
+        let values: Vec<u64> = (0..50).map(|_| next(&mut state)).collect();
+        let mut expected = vec![0; 3 * LINE_BYTES];
+        for (digest, value) in digests.iter().zip(&values) {
+            let line = crate::line::line_at_mut(&mut expected, 3, *digest).expect("three lines");
+            crate::line::insert(line, *value as u32, probe_count);
+        }
+        let mut lines = vec![0; 3 * LINE_BYTES];
+        super::lines_insert_values(&mut lines, 3, &digests, &values, probe_count);
+        assert_eq!(lines, expected);
+        let mut lines = vec![0; 3 * LINE_BYTES];
+        portable::lines_insert_values(&mut lines, 3, &digests, &values, probe_count);
+        assert_eq!(lines, expected);
+    }
+}
+
+#[test]
+fn numbers_are_mixed_alike_in_all_forms() {
+    let mut state = 8;
+    for count in [0, 1, 7, 8, 9, 100] {
+        let values: Vec<u64> = (0..count).map(|_| next(&mut state)).collect();
+        let numbers: Vec<u64> = (0..count).map(|number| number % 8).collect();
+        let expected: Vec<u64> =
+            values.iter().zip(&numbers).map(|(value, number)| crate::remix(*value, *number)).collect();
+        let mut mixed = values.clone();
+        super::remix_each(&mut mixed, &numbers);
+        assert_eq!(mixed, expected);
+        let mut mixed = values;
+        portable::remix_each(&mut mixed, &numbers);
+        assert_eq!(mixed, expected);
+    }
+}
+
+#[test]
+fn places_are_set_alike_in_all_forms() {
+    let mut state = 6;
+    for probe_count in [0, 1, 2, 7, 16, 17, 33] {
+        for value_count in [0, 1, 7, 8, 9, 40] {
+            // The last ones lie outside the bytes: passed over.
+            for bit_count in [64, 800, 8 * 137, u64::from(u32::MAX), 1 << 40] {
+                let values: Vec<u64> = (0..value_count).map(|_| next(&mut state)).collect();
+                let mut expected = vec![0_u8; 137];
+                for value in &values {
+                    let step = crate::remix(*value, 0) | 1;
+                    for round in 0..u64::from(probe_count) {
+                        let number = value.wrapping_add(step.wrapping_mul(round));
+                        let place = ((u128::from(number) * u128::from(bit_count)) >> 64) as usize;
+                        if let Some(byte) = expected.get_mut(place / 8) {
+                            *byte |= 1 << (place % 8);
+                        }
+                    }
+                }
+                let mut bits = vec![0; 137];
+                super::places_insert(&mut bits, bit_count, &values, probe_count);
+                assert_eq!(bits, expected);
+                let mut bits = vec![0; 137];
+                portable::places_insert(&mut bits, bit_count, &values, probe_count);
+                assert_eq!(bits, expected);
+                #[cfg(target_arch = "x86_64")]
+                if std::arch::is_x86_feature_detected!("bmi2") {
+                    let mut bits = vec![0; 137];
+                    // SAFETY: the processor has the feature.
+                    unsafe { super::x86_64::places_insert(&mut bits, bit_count, &values, probe_count) };
+                    assert_eq!(bits, expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_beyond_the_near_cache_answer_alike() {
     let mut state = 7;
     let line_count = if IS_SLOW { 3 } else { 40_000 };

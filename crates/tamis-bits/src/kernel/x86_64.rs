@@ -167,10 +167,35 @@ pub(super) fn lines_contain(
 /// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
 #[target_feature(enable = "bmi2")]
 pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+    let patterns = digests.iter().map(|digest| line::pattern(*digest));
+    lines_insert_all(lines, line_count, digests, patterns, probe_count);
+}
+
+#[target_feature(enable = "bmi2")]
+pub(super) fn lines_insert_values(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    values: &[u64],
+    probe_count: u32,
+) {
+    let patterns = values.iter().map(|value| line::pattern(*value));
+    lines_insert_all(lines, line_count, digests, patterns, probe_count);
+}
+
+#[target_feature(enable = "bmi2")]
+#[inline]
+fn lines_insert_all(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    patterns: impl Iterator<Item = u32>,
+    probe_count: u32,
+) {
     macro_rules! insert_each {
         ($($count:literal)*) => {
             match probe_count {
-                $($count => lines_insert_each::<$count>(lines, line_count, digests),)*
+                $($count => lines_insert_each::<$count>(lines, line_count, digests, patterns),)*
                 _ => {}
             }
         };
@@ -180,27 +205,45 @@ pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], p
 
 /// A form for each number of bits: without a loop over them, and each factor a constant.
 #[target_feature(enable = "bmi2")]
-fn lines_insert_each<const PROBES: usize>(lines: &mut [u8], line_count: u64, digests: &[u64]) {
+fn lines_insert_each<const PROBES: usize>(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    patterns: impl Iterator<Item = u32>,
+) {
     let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
-    for (digest, next) in digests.iter().zip(ahead) {
+    let mut keys = digests.iter().zip(patterns);
+    for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
         line::prefetch_whole_line(lines, line_count, *next);
-        digest_insert::<PROBES>(lines, line_count, *digest);
+        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
     }
-    for digest in digests.iter().skip(ahead.len()) {
-        digest_insert::<PROBES>(lines, line_count, *digest);
+    for (digest, pattern) in keys {
+        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
     }
 }
 
 #[target_feature(enable = "bmi2")]
 #[inline]
-fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64) {
+fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64, pattern: u32) {
     let Some(line) = line::line_at_mut(lines, line_count, digest) else { return };
     let (words, _) = line.as_chunks_mut::<8>();
     for power in &ALL_POWERS[..PROBES] {
-        let pattern = line::pattern(digest).wrapping_mul(*power);
+        let pattern = pattern.wrapping_mul(*power);
         let word = &mut words[(pattern >> 29) as usize];
         *word = (u64::from_le_bytes(*word) | 1 << ((pattern >> 23) & 63)).to_le_bytes();
     }
+}
+
+/// The portable loop in better instructions.
+#[target_feature(enable = "bmi2")]
+pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
+    super::portable::remix_each(values, numbers);
+}
+
+/// The portable loop in better instructions.
+#[target_feature(enable = "bmi2")]
+pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+    super::portable::places_insert(bits, bit_count, values, probe_count);
 }
 
 #[target_feature(enable = "avx2")]

@@ -1,6 +1,6 @@
 //! A line holds what was put in, whatever the pattern.
 
-use super::{LINE_BYTES, LINE_PROBE_MAX, contains, insert, line_at, line_index};
+use super::{LINE_BYTES, LINE_PROBE_MAX, contains, holds, insert, line_at, line_index};
 
 #[test]
 fn what_was_inserted_is_contained() {
@@ -12,6 +12,18 @@ fn what_was_inserted_is_contained() {
             insert(&mut line, *pattern, probe_count);
         }
         assert!(patterns.iter().all(|pattern| contains(&line, *pattern, probe_count)));
+    }
+}
+
+#[test]
+fn both_ways_of_asking_a_line_agree() {
+    let mut line = [0; LINE_BYTES];
+    let patterns = || (0..4000_u32).map(|index| index.wrapping_mul(0x1234_567b));
+    patterns().take(90).for_each(|pattern| insert(&mut line, pattern, 3));
+    for pattern in patterns() {
+        assert_eq!(holds::<1>(&line, pattern), contains(&line, pattern, 1));
+        assert_eq!(holds::<3>(&line, pattern), contains(&line, pattern, 3));
+        assert_eq!(holds::<4>(&line, pattern), contains(&line, pattern, 4));
     }
 }
 

@@ -7,11 +7,8 @@ use tamis_bits::key_head;
 
 use super::keys::Keys;
 use super::layout::{FULL_DEPTH, Level};
-use super::level::sibling_bits;
+use super::level::{BATCH_NODES, sibling_bits};
 use crate::Digester;
-
-/// Nodes of a batch.
-const BATCH_NODES: usize = 512;
 
 /// Sets the bits of all keys; `payload` is that of the filter.
 pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &mut [u8]) {
@@ -21,7 +18,10 @@ pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &
     match keys.words() {
         Some(words) if level.depth == FULL_DEPTH => {
             for words in words.chunks(BATCH_NODES) {
-                words.iter().for_each(|word| batch.push(digester.digest(&word.to_be_bytes()), 0));
+                batch.digests.iter_mut().zip(words).for_each(|(slot, word)| {
+                    *slot = digester.digest(&word.to_be_bytes());
+                });
+                batch.count = words.len();
                 batch.set();
             }
         }
@@ -32,8 +32,9 @@ pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &
         None if level.depth <= 64 => {
             let mut prefixes = Prefixes::<0>::new(level.depth, digester);
             keys.for_each(|key| {
-                prefixes.add(key_head(key), &mut batch);
-                batch.set_if_full();
+                if let (true, digest, sibling) = prefixes.next(key_head(key)) {
+                    batch.push_or_set(digest, sibling);
+                }
             });
         }
         None => insert_long(keys, digester, &mut batch),
@@ -60,7 +61,16 @@ fn insert_words(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
 fn insert_words_of<const BYTES: usize>(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
     let mut prefixes = Prefixes::<BYTES>::new(batch.level.depth, digester);
     for words in words.chunks(BATCH_NODES) {
-        words.iter().for_each(|word| prefixes.add(*word, batch));
+        // Counted apart from the batch: what lies in memory would be written and read again for each word.
+        let mut count = 0;
+        for word in words {
+            let (is_new, digest, sibling) = prefixes.next(*word);
+            if let (Some(slot), Some(other)) = (batch.digests.get_mut(count), batch.siblings.get_mut(count)) {
+                (*slot, *other) = (digest, sibling);
+            }
+            count += usize::from(is_new);
+        }
+        batch.count = count;
         batch.set();
     }
 }
@@ -100,29 +110,18 @@ impl<'a> Batch<'a> {
     }
 
     /// Takes a node; one beyond the room of the batch would be lost.
-    #[inline(always)]
     fn push(&mut self, digest: u64, sibling: u64) {
-        self.push_if(true, digest, sibling);
-    }
-
-    /// Takes a node, or does not, without a branch.
-    #[inline(always)]
-    fn push_if(&mut self, is_taken: bool, digest: u64, sibling: u64) {
         debug_assert!(self.count < BATCH_NODES, "a full batch is set before it goes on");
         if let (Some(slot), Some(other)) =
             (self.digests.get_mut(self.count), self.siblings.get_mut(self.count))
         {
             (*slot, *other) = (digest, sibling);
-            self.count += usize::from(is_taken);
+            self.count += 1;
         }
     }
 
     fn push_or_set(&mut self, digest: u64, sibling: u64) {
         self.push(digest, sibling);
-        self.set_if_full();
-    }
-
-    fn set_if_full(&mut self) {
         if self.count == BATCH_NODES {
             self.set();
         }
@@ -149,10 +148,11 @@ impl<'a, const BYTES: usize> Prefixes<'a, BYTES> {
         Self { depth, digester, node: 0, is_first: true }
     }
 
-    /// Every word is digested, also those that bring no new prefix: whether one does can't be foreseen where keys lie about
-    /// as close as the nodes, and a mispredicted branch costs more than a digest.
+    /// Whether a word brings a new prefix, its digest, and which of the siblings it is. Every word is digested, also those that bring no
+    /// new prefix: whether one does can't be foreseen where keys lie about as close as the nodes, and a mispredicted branch costs
+    /// more than a digest.
     #[inline(always)]
-    fn add(&mut self, word: u64, batch: &mut Batch<'_>) {
+    fn next(&mut self, word: u64) -> (bool, u64, u64) {
         let node = word >> (64 - self.depth);
         let is_new = (node != self.node) | self.is_first;
         (self.node, self.is_first) = (node, false);
@@ -162,6 +162,6 @@ impl<'a, const BYTES: usize> Prefixes<'a, BYTES> {
             0 => self.digester.word_prefix_digest(word, bit_count),
             _ => self.digester.head_prefix_digest::<BYTES>(word, bit_count),
         };
-        batch.push_if(is_new, digest, node & ((1 << sibling_bits) - 1));
+        (is_new, digest, node & ((1 << sibling_bits) - 1))
     }
 }

@@ -1,12 +1,16 @@
-//! One level: where the bits of a node lie, setting them and asking for them.
+//! One level: where the bits of a node lie, setting them and asking for them: for one node, or for up to eight beside one another.
 
-use tamis_bits::{kernel, line};
+use tamis_bits::kernel::{self, place, step_of};
+use tamis_bits::line;
 
 use super::layout::{FULL_DEPTH, Level, Spread};
 use crate::remix;
 
 /// Bits of a prefix that tell siblings apart; the bits before them are digested.
 pub(super) const SIBLING_BITS: u32 = 3;
+
+/// Most nodes whose bits are set at once.
+pub(super) const BATCH_NODES: usize = 512;
 
 /// Patterns of up to so many bits are compared one by one.
 const SCALAR_PROBES: u32 = 2;
@@ -44,7 +48,7 @@ impl Level {
                     return has(value);
                 }
                 // Two at once: which of them fails is not worth a mispredicted branch.
-                let step = remix(value, 0) | 1;
+                let step = step_of(value);
                 if !(has(value) & has(value.wrapping_add(step))) {
                     return false;
                 }
@@ -54,45 +58,81 @@ impl Level {
         }
     }
 
-    /// Sets the bits of nodes, given by their digests and siblings; the digests are changed.
+    /// Which of eight siblings, given by the digest of all, bits of a level may hold; those not wanted are not asked for.
+    #[inline]
+    pub(super) fn held_siblings(&self, bits: &[u8], digest: u64, wanted: u8) -> u8 {
+        if self.spread == Spread::Line {
+            let Some(line) = line::line_at(bits, self.line_count(), digest) else { return wanted };
+            let holds = |sibling| {
+                let pattern = remix(digest, sibling) as u32;
+                match self.probe_count {
+                    1 => line::holds::<1>(line, pattern),
+                    2 => line::holds::<2>(line, pattern),
+                    3 => line::holds::<3>(line, pattern),
+                    4 => line::holds::<4>(line, pattern),
+                    count => kernel::line_contains(line, pattern, count),
+                }
+            };
+            return filtered(wanted, |number| holds(u64::from(number)));
+        }
+        self.held_values(bits, wanted, |number| remix(digest, u64::from(number)))
+    }
+
+    /// Which of eight whole keys, given by their digests, bits of the full level may hold.
+    #[inline]
+    pub(super) fn held_keys(&self, bits: &[u8], digests: &[u64; 8], wanted: u8) -> u8 {
+        match self.spread {
+            Spread::Line => filtered(wanted, |number| {
+                digests.get(number as usize).is_none_or(|digest| self.may_hold(bits, *digest, 0))
+            }),
+            Spread::Everywhere => {
+                self.held_values(bits, wanted, |number| digests.get(number as usize).copied().unwrap_or(0))
+            }
+        }
+    }
+
+    /// First two bits of each, without a branch on what they are: so no read waits for another. Then the further ones of
+    /// those that are left.
+    #[inline]
+    fn held_values(&self, bits: &[u8], wanted: u8, value: impl Fn(u32) -> u64) -> u8 {
+        let bit_count = self.byte_count * 8;
+        let has = |value| has_bit(bits, place(value, bit_count));
+        let held = filtered(wanted, |number| {
+            let value = value(number);
+            if self.probe_count == 1 {
+                return has(value);
+            }
+            let step = step_of(value);
+            has(value) & has(value.wrapping_add(step))
+        });
+        if self.probe_count <= 2 || held == 0 {
+            return held;
+        }
+        filtered(held, |number| {
+            let value = value(number);
+            let step = step_of(value);
+            (2..self.probe_count).all(|number| has(value.wrapping_add(step.wrapping_mul(u64::from(number)))))
+        })
+    }
+
+    /// Sets the bits of a batch of nodes, given by their digests and siblings; the digests are changed.
     pub(super) fn insert_all(&self, bits: &mut [u8], digests: &mut [u64], siblings: &[u64]) {
         match self.spread {
             Spread::Line if self.depth == FULL_DEPTH => {
                 kernel::lines_insert(bits, self.line_count(), digests, self.probe_count);
             }
             Spread::Line => {
-                let line_count = self.line_count();
-                for (digest, sibling) in digests.iter().zip(siblings) {
-                    if let Some(line) = line::line_at_mut(bits, line_count, *digest) {
-                        line::insert(line, remix(*digest, *sibling) as u32, self.probe_count);
-                    }
-                }
+                let mut room = [0; BATCH_NODES];
+                let values = room.get_mut(..digests.len()).unwrap_or_default();
+                values.copy_from_slice(digests);
+                kernel::remix_each(values, siblings);
+                kernel::lines_insert_values(bits, self.line_count(), digests, values, self.probe_count);
             }
             Spread::Everywhere => {
                 if self.depth != FULL_DEPTH {
-                    digests
-                        .iter_mut()
-                        .zip(siblings)
-                        .for_each(|(digest, sibling)| *digest = remix(*digest, *sibling));
+                    kernel::remix_each(digests, siblings);
                 }
-                self.insert_values(bits, digests);
-            }
-        }
-    }
-
-    /// Sets the bits of values in a standard level. The lines are not asked for beforehand: values hang on nothing, so that
-    /// the processor itself has as many of them on their way as it can.
-    fn insert_values(&self, bits: &mut [u8], values: &[u64]) {
-        let bit_count = self.byte_count * 8;
-        for value in values {
-            let step = remix(*value, 0) | 1;
-            let mut next = *value;
-            for _ in 0..self.probe_count {
-                let place = place(next, bit_count);
-                if let Some(byte) = bits.get_mut((place / 8) as usize) {
-                    *byte |= 1 << (place % 8);
-                }
-                next = next.wrapping_add(step);
+                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count);
             }
         }
     }
@@ -121,10 +161,16 @@ impl Level {
     }
 }
 
-/// The bit that a value means among `bit_count`: its high bits decide.
-#[inline]
-const fn place(value: u64, bit_count: u64) -> u64 {
-    ((value as u128 * bit_count as u128) >> 64) as u64
+/// The set bits of a byte whose number is kept.
+#[inline(always)]
+fn filtered(mut wanted: u8, is_kept: impl Fn(u32) -> bool) -> u8 {
+    let mut kept = 0;
+    while wanted != 0 {
+        let number = wanted.trailing_zeros();
+        wanted &= wanted - 1;
+        kept |= u8::from(is_kept(number)) << number;
+    }
+    kept
 }
 
 #[inline]

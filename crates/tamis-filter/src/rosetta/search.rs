@@ -37,8 +37,15 @@ const LONG_DEPTHS_MAX: u32 = 64;
 /// Prefixes that fill so much of their depth are no level: it would deny next to nothing.
 const FULL_SHARE: f64 = 0.9;
 
+/// Where probes cost nothing, or next to it, these parts of the cost are tried as the price of a line: so that of nearly equal
+/// rates the one is found that is asked for quickly.
+const EASING: [f64; 2] = [0.004, 0.012];
+
+/// Probes that are less than this share of the cost count as next to nothing.
+const EASY_SHARE: f64 = 0.005;
+
 /// What a design is searched for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Problem<'a> {
     /// The queries, thinned.
     pub(super) cases: Vec<Case<'a>>,
@@ -126,11 +133,32 @@ impl Problem<'_> {
         for found in &mut designs {
             self.choose_spreads(found);
         }
+        let eased = self.eased(&designs);
+        designs.extend(eased);
         let least = designs.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
         let near = designs.into_iter().filter(|found| found.cost <= least * NEAR);
         let with_effort = near.map(|found| (self.effort(&found.shares), found.shares));
         let easiest = with_effort.min_by(|(left, _), (right, _)| left.total_cmp(right));
         easiest.map(|(_, shares)| shares).unwrap_or_default()
+    }
+
+    /// Designs near the best that take fewer lines, where the prices say nothing of lines.
+    fn eased(&self, designs: &[Found]) -> Vec<Found> {
+        let best = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
+        let Some(best) = best.filter(|_| !self.is_small) else { return Vec::new() };
+        let lines = self.expected(&best.shares).lines;
+        if lines * self.prices.probe_ns > best.cost * EASY_SHARE {
+            return Vec::new();
+        }
+        let eased = |part: f64| {
+            let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * part, ..self.prices };
+            let easier = Self { prices, ..self.clone() };
+            easier.descend(easier.found(best.shares.clone())).into_iter().map(move |mut found| {
+                easier.choose_spreads(&mut found);
+                self.found(found.shares)
+            })
+        };
+        EASING.into_iter().flat_map(eased).collect()
     }
 
     /// The best single levels, ladders, and pairs of levels.

@@ -9,11 +9,11 @@ use super::level::{SIBLING_BITS, sibling_bits};
 use crate::probe::Run;
 use crate::{Digester, RangeProbe};
 
-/// Nodes that are asked at once.
-const BATCH_NODES: usize = 32;
+/// So few whole keys of up to eight bytes are digested anew for every table: that takes less than to remember them.
+const FEW_KEYS: u32 = 4;
 
-/// So few whole keys of up to eight bytes below a node are digested anew for every table: that takes less than to remember them.
-const FEW_KEYS: usize = 4;
+/// More nodes than a mask has bits are many: their digests are remembered side by side.
+const MASK_NODES: u64 = 64;
 
 /// Where a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +63,71 @@ impl Tree<'_> {
     }
 }
 
+/// Nodes that are asked together: bit `i` of the mask is node `base + i`. The base is the first of eight siblings, so that each
+/// byte of the mask is a group of them.
+#[derive(Debug, Clone, Copy)]
+struct Nodes {
+    base: u64,
+    mask: u64,
+}
+
+impl Nodes {
+    /// As many of the nodes from first to last as there is room for, from the end where a walk begins, and those left over.
+    #[inline]
+    fn begin<const IS_FORWARD: bool>((first, last): (u64, u64)) -> (Self, Option<(u64, u64)>) {
+        let (start, end, rest) = if IS_FORWARD {
+            let end = last.min((first & !7).saturating_add(MASK_NODES - 1));
+            (first, end, (end.wrapping_add(1), last))
+        } else {
+            let start = first.max((last | 7).saturating_sub(MASK_NODES - 1));
+            (start, last, (first, start.wrapping_sub(1)))
+        };
+        let base = start & !7;
+        let mask = u64::MAX << (start - base) & u64::MAX >> (MASK_NODES - 1 - (end - base));
+        let is_all = (start, end) == (first, last);
+        (Self { base, mask }, (!is_all).then_some(rest))
+    }
+
+    /// The node where a walk comes first.
+    #[inline]
+    fn foremost<const IS_FORWARD: bool>(self) -> u64 {
+        let bit = if IS_FORWARD { self.mask.trailing_zeros() } else { 63 - self.mask.leading_zeros() };
+        self.base.wrapping_add(u64::from(bit))
+    }
+
+    /// The children, `gap` (at most 6) bits deeper and within the span of the range there, of as many of these nodes as there is
+    /// room for, from the end where a walk begins; those nodes are taken out.
+    #[inline]
+    fn take_children<const IS_FORWARD: bool>(&mut self, gap: u32, span: (u64, u64)) -> Self {
+        let room = 64 >> gap;
+        // So many nodes have eight children: a base's children begin with a base.
+        let unit = (8 >> gap).max(1);
+        let low = if IS_FORWARD {
+            self.mask.trailing_zeros() & !(unit - 1)
+        } else {
+            (64 - self.mask.leading_zeros()).saturating_sub(room).next_multiple_of(unit)
+        };
+        let mut taken = self.mask >> low & u64::MAX >> (64 - room);
+        self.mask &= !(taken << low);
+        let base = self.base.wrapping_add(u64::from(low)) << gap;
+        let children = u64::MAX >> (64 - (1 << gap));
+        let mut mask = 0;
+        while taken != 0 {
+            mask |= children << (taken.trailing_zeros() << gap);
+            taken &= taken - 1;
+        }
+        mask &= u64::MAX << span.0.saturating_sub(base).min(63);
+        mask &= u64::MAX >> (63 - span.1.wrapping_sub(base).min(63));
+        Self { base, mask }
+    }
+}
+
 /// One walk; `IS_FORWARD` is its direction.
 pub(super) struct Walk<'a, 'p, const IS_FORWARD: bool> {
     tree: Tree<'a>,
     bounds: Bounds<'p>,
     probe: &'a RangeProbe<'p>,
     rest: u32,
-    /// The nodes asked for now are few, and none of those around them are.
-    is_few: bool,
     pub(super) tallies: [Tally; LEVELS_MAX],
     /// Of a foreign filter: made when first needed.
     foreign: Option<Box<Digester>>,
@@ -83,7 +140,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         let tallies = [Tally::default(); LEVELS_MAX];
         let foreign = (tree.seed != probe.seed()).then(|| Box::new(Digester::new(tree.seed)));
         let rest = tree.probe_cap;
-        Self { tree, bounds, probe, rest, is_few: false, tallies, foreign, front: Vec::new() }
+        Self { tree, bounds, probe, rest, tallies, foreign, front: Vec::new() }
     }
 
     /// Nodes that were asked.
@@ -103,40 +160,68 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
     /// Asks the nodes of a level from first to last, and doubts those that are not denied. `span` is what the whole range touches
     /// of that level.
     fn visit(&mut self, index: usize, span: (u64, u64), (first, last): (u64, u64)) -> Option<End> {
-        let level = *self.tree.levels.get(index)?;
-        let depth = self.tree.depth(&level);
+        let level = self.tree.levels.get(index)?;
         let count = last.wrapping_sub(first).saturating_add(1);
         if count > u64::from(self.rest) {
             let node = if IS_FORWARD { first } else { last };
-            return Some(End::Node { depth, node, is_cut: true });
+            return Some(End::Node { depth: self.tree.depth(level), node, is_cut: true });
         }
-        let count = count as usize;
-        let mut done = 0;
-        while done < count {
-            self.is_few = count <= FEW_KEYS;
-            let length = (count - done).min(BATCH_NODES);
-            let offset = if IS_FORWARD { done } else { count - done - length };
-            let start = first.wrapping_add(offset as u64);
-            let mut positive = self.ask(&level, depth, span.0, start, length);
-            self.tally(index, span, start, length, positive);
-            while positive != 0 {
-                let bit = if IS_FORWARD { positive.trailing_zeros() } else { 31 - positive.leading_zeros() };
-                positive &= !(1 << bit);
-                if let Some(end) = self.doubt(index, depth, span, start.wrapping_add(u64::from(bit))) {
-                    return Some(end);
-                }
+        let is_many = count > MASK_NODES;
+        let mut rest = Some((first, last));
+        while let Some(range) = rest {
+            let nodes;
+            (nodes, rest) = Nodes::begin::<IS_FORWARD>(range);
+            if let Some(end) = self.sweep(index, span, nodes, is_many) {
+                return Some(end);
             }
-            done += length;
         }
         None
     }
 
-    /// A node that was not denied: its children within the range.
-    #[inline]
-    fn doubt(&mut self, index: usize, depth: u32, (first, last): (u64, u64), node: u64) -> Option<End> {
+    /// Asks nodes of a level, then the children of all that were not denied: level by level, so that what is read for one of them
+    /// waits for none beside it.
+    fn sweep(&mut self, index: usize, span: (u64, u64), nodes: Nodes, is_many: bool) -> Option<End> {
+        let level = self.tree.levels.get(index)?;
+        let depth = self.tree.depth(level);
+        let asked = nodes.mask.count_ones();
+        if asked > self.rest {
+            return Some(End::Node { depth, node: nodes.foremost::<IS_FORWARD>(), is_cut: true });
+        }
+        self.rest -= asked;
+        let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes, is_many), ..nodes };
+        self.tally(index, span, nodes, passed.mask);
+        if passed.mask == 0 {
+            return None;
+        }
         let Some(below) = self.tree.levels.get(index + 1) else {
-            return Some(End::Node { depth, node, is_cut: false });
+            return Some(End::Node { depth, node: passed.foremost::<IS_FORWARD>(), is_cut: false });
         };
+        let gap = self.tree.depth(below) - depth;
+        match self.bounds.span(self.tree.depth(below)).filter(|_| gap <= 6) {
+            Some(span) => {
+                while passed.mask != 0 {
+                    let children = passed.take_children::<IS_FORWARD>(gap, span);
+                    if let Some(end) = self.sweep(index + 1, span, children, false) {
+                        return Some(end);
+                    }
+                }
+            }
+            None => {
+                while passed.mask != 0 {
+                    let node = passed.foremost::<IS_FORWARD>();
+                    passed.mask &= !(1 << node.wrapping_sub(passed.base));
+                    if let Some(end) = self.doubt(index, depth, span, node) {
+                        return Some(end);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A node that was not denied and has many children: those within the range.
+    fn doubt(&mut self, index: usize, depth: u32, (first, last): (u64, u64), node: u64) -> Option<End> {
+        let below = self.tree.levels.get(index + 1)?;
         let gap = self.tree.depth(below) - depth;
         let (is_first, is_last) = (node == first, node == last);
         let span = self.bounds.span(self.tree.depth(below));
@@ -151,104 +236,115 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
     }
 
     #[inline]
-    fn tally(&mut self, index: usize, span: (u64, u64), start: u64, length: usize, positive: u32) {
+    fn tally(&mut self, index: usize, span: (u64, u64), nodes: Nodes, passed: u64) {
         let Some(tally) = self.tallies.get_mut(index) else { return };
-        self.rest = self.rest.saturating_sub(length as u32);
-        tally.asked += length as u32;
-        tally.positive += positive.count_ones();
+        tally.asked += nodes.mask.count_ones();
+        tally.positive += passed.count_ones();
         let edges = [Some(span.0), (span.1 != span.0).then_some(span.1)];
         for edge in edges.into_iter().flatten() {
-            let bit = edge.wrapping_sub(start);
-            if bit < length as u64 {
-                tally.edge_asked += 1;
-                tally.edge_positive += positive >> bit & 1;
+            let bit = edge.wrapping_sub(nodes.base);
+            if bit < MASK_NODES {
+                tally.edge_asked += (nodes.mask >> bit & 1) as u32;
+                tally.edge_positive += (passed >> bit & 1) as u32;
             }
         }
     }
 
-    /// Bit `i` of the answer: whether node `start + i` may hold a key. `anchor` is the first node of the range at that depth.
+    /// Those of the nodes that may hold a key. `anchor` is the first node of the range at that depth.
     #[inline]
-    fn ask(&mut self, level: &Level, depth: u32, anchor: u64, start: u64, length: usize) -> u32 {
+    fn ask(&mut self, level: &Level, depth: u32, anchor: u64, nodes: Nodes, is_many: bool) -> u64 {
         let bits = level.bits(self.tree.payload);
-        let sibling_bits = if level.depth == FULL_DEPTH { 0 } else { sibling_bits(depth) };
-        let first_group = start >> sibling_bits;
-        let group_count =
-            ((start.wrapping_add(length as u64 - 1) >> sibling_bits) - first_group + 1) as usize;
-        let mut digests = [0_u64; BATCH_NODES];
-        let digests = digests.get_mut(..group_count).unwrap_or_default();
-        self.digest_groups(level, depth, (anchor >> sibling_bits, first_group), digests);
-        let mut positive = 0;
-        if length > 2 && sibling_bits == 0 {
-            for digest in digests.iter() {
-                level.prefetch(bits, *digest, 0);
-            }
+        let is_few = nodes.mask.count_ones() <= FEW_KEYS;
+        let (mut rest, mut offset, mut passed) = (nodes.mask, 0, 0);
+        while rest != 0 {
+            let skipped = rest.trailing_zeros() & !7;
+            rest >>= skipped;
+            offset += skipped;
+            let wanted = rest as u8;
+            let first = nodes.base.wrapping_add(u64::from(offset));
+            let held = if level.depth == FULL_DEPTH {
+                let mut digests = [0; 8];
+                let mut each = wanted;
+                while each != 0 {
+                    let number = each.trailing_zeros();
+                    each &= each - 1;
+                    if let Some(digest) = digests.get_mut(number as usize) {
+                        *digest =
+                            self.key_digest(depth, anchor, first.wrapping_add(u64::from(number)), is_few);
+                    }
+                }
+                level.held_keys(bits, &digests, wanted)
+            } else {
+                level.held_siblings(bits, self.group_digest(depth, anchor, first, is_many), wanted)
+            };
+            passed |= u64::from(held) << offset;
+            rest &= !0xff;
         }
-        for bit in 0..length {
-            let node = start.wrapping_add(bit as u64);
-            let group = ((node >> sibling_bits) - first_group) as usize;
-            let digest = digests.get(group).copied().unwrap_or(0);
-            positive |= u32::from(level.may_hold(bits, digest, level.sibling(node))) << bit;
-        }
-        positive
+        passed
     }
 
-    /// The digests of consecutive groups of siblings (or of whole keys), those remembered from other tables included.
+    /// The digest that a node shares with its siblings.
     #[inline]
-    fn digest_groups(&mut self, level: &Level, depth: u32, (anchor, first): (u64, u64), digests: &mut [u64]) {
-        let is_full = level.depth == FULL_DEPTH;
-        let group_bits = depth - if is_full { 0 } else { sibling_bits(depth) };
+    fn group_digest(&mut self, depth: u32, anchor: u64, node: u64, is_many: bool) -> u64 {
         if depth > 64 {
-            return self.digest_long(depth, is_full, (anchor, first), digests);
+            return self.long_digest(depth, false, anchor >> SIBLING_BITS, node >> SIBLING_BITS);
         }
-        let word = |number: u64| {
-            let group = first.wrapping_add(number);
-            if group_bits == 0 { 0 } else { group << (64 - group_bits) }
-        };
-        if digests.len() <= 2 && !is_full {
-            for (number, digest) in (0..).zip(digests) {
-                *digest = self.probe.word_prefix_digest(self.tree.seed, word(number), group_bits);
-            }
-            return;
+        let sibling_bits = sibling_bits(depth);
+        let group_bits = depth - sibling_bits;
+        let group = node >> sibling_bits;
+        let word = if group_bits == 0 { 0 } else { group << (64 - group_bits) };
+        if let Some(foreign) = &self.foreign {
+            self.probe.add_digests(1);
+            return foreign.word_prefix_digest(word, group_bits);
         }
-        let run = Run { bit_count: group_bits, is_key: is_full, anchor };
-        let key_bytes = (self.tree.key_bytes as usize).min(8);
-        let digest = |digester: &Digester, number: u64| {
-            if !is_full {
-                return digester.word_prefix_digest(word(number), group_bits);
-            }
-            let key = word(number).to_be_bytes();
-            match key.get(..key_bytes) {
-                Some(short) if key_bytes < 8 => digester.digest(short),
-                _ => digester.digest(&key),
-            }
-        };
-        // No place in a run: not remembered.
-        let offset = if is_full && self.is_few { u64::MAX } else { first.wrapping_sub(anchor) };
-        self.probe.run_digests(self.foreign.as_deref(), run, offset, digests, digest);
+        if !is_many {
+            return self.probe.word_prefix_digest(self.tree.seed, word, group_bits);
+        }
+        let anchor = anchor >> sibling_bits;
+        let run = Run { bit_count: group_bits, is_key: false, anchor };
+        let digest = |digester: &Digester| digester.word_prefix_digest(word, group_bits);
+        self.probe.run_digest(None, run, group.wrapping_sub(anchor), digest)
     }
 
-    /// Groups deeper than 64 bits: the bytes before the window are those of the lower bound.
+    /// The digest of a whole key.
+    #[inline]
+    fn key_digest(&mut self, depth: u32, anchor: u64, node: u64, is_few: bool) -> u64 {
+        if depth > 64 {
+            return self.long_digest(depth, true, anchor, node);
+        }
+        let key = (node << (64 - depth)).to_be_bytes();
+        let digest = |digester: &Digester| match key.get(..depth as usize / 8) {
+            Some(short) if depth < 64 => digester.digest(short),
+            _ => digester.digest(&key),
+        };
+        let run = Run { bit_count: depth, is_key: true, anchor };
+        // No place in a run: not remembered.
+        let offset = if is_few { u64::MAX } else { node.wrapping_sub(anchor) };
+        self.probe.run_digest(self.foreign.as_deref(), run, offset, digest)
+    }
+
+    /// Those deeper than 64 bits: the bytes before the window are those of the lower bound.
     #[cold]
-    fn digest_long(&mut self, depth: u32, is_full: bool, (anchor, first): (u64, u64), digests: &mut [u64]) {
+    fn long_digest(&mut self, depth: u32, is_full: bool, anchor: u64, number: u64) -> u64 {
         let mut bytes = std::mem::take(&mut self.front);
         let front = depth as usize / 8 - 8;
         self.bounds.copy_front(front, &mut bytes);
         bytes.resize(front + 8, 0);
         let sibling_bits = if is_full { 0 } else { SIBLING_BITS };
         let run = Run { bit_count: depth - sibling_bits, is_key: is_full, anchor };
-        let digest = |digester: &Digester, number: u64| {
-            let window = first.wrapping_add(number) << sibling_bits;
-            if let Some(tail) = bytes.last_chunk_mut::<8>() {
-                *tail = window.to_be_bytes();
-            }
+        if let Some(tail) = bytes.last_chunk_mut::<8>() {
+            *tail = (number << sibling_bits).to_be_bytes();
+        }
+        let digest = |digester: &Digester| {
             if is_full {
                 digester.digest(&bytes)
             } else {
                 digester.masked_prefix_digest(&mut bytes, depth - sibling_bits)
             }
         };
-        self.probe.run_digests(self.foreign.as_deref(), run, first.wrapping_sub(anchor), digests, digest);
+        let digest = self.probe.run_digest(self.foreign.as_deref(), run, number.wrapping_sub(anchor), digest);
         self.front = bytes;
+        digest
     }
 }
 
@@ -260,3 +356,6 @@ pub(super) fn node_of_key(key: &[u8], depth: u32) -> u64 {
     let end = depth as usize / 8;
     (end - 8..end).fold(0, |window, index| window << 8 | u64::from(key.get(index).copied().unwrap_or(0)))
 }
+
+#[cfg(test)]
+mod tests;

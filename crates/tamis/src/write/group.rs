@@ -8,19 +8,12 @@
 //!    the members of the last wake up.
 //! 5. Items of one group keep their order of arrival; groups do not overlap.
 //!
-//! A follower spins shortly before it sleeps: a buffered write takes less time than waking a thread. It looks at a flag and takes no lock
-//! meanwhile: the leader would have to wait for it, asleep in the worst case.
+//! A follower spins shortly before it sleeps: a buffered write takes less time than waking a thread.
 
 use std::{collections::VecDeque, hint, mem, sync::Arc};
 
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicBool, Ordering};
-
 #[cfg(loom)]
-use loom::sync::{
-    Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
-};
+use loom::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -57,8 +50,6 @@ enum State<T, R> {
 
 struct Waiter<T, R> {
     is_quick: bool,
-    /// Set once there is an outcome: looked at without the lock, which the leader needs to give it.
-    has_outcome: AtomicBool,
     state: Mutex<State<T, R>>,
     changed: Condvar,
 }
@@ -97,7 +88,6 @@ fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, 
 impl<T, R> Waiter<T, R> {
     fn set(&self, state: State<T, R>) {
         *lock(&self.state) = state;
-        self.has_outcome.store(true, Ordering::Release);
         self.changed.notify_one();
     }
 
@@ -122,12 +112,7 @@ impl<T, R> Waiter<T, R> {
 
     /// Waits until a leader is done with the item (`Ok`), or it is this thread's turn to lead (`Err`).
     fn outcome(&self) -> Result<R, T> {
-        for _ in 0..SPIN_COUNT {
-            if self.has_outcome.load(Ordering::Acquire) {
-                break;
-            }
-            hint::spin_loop();
-        }
+        let mut spins = SPIN_COUNT;
         let mut state = lock(&self.state);
         loop {
             match mem::replace(&mut *state, State::Taken) {
@@ -135,7 +120,14 @@ impl<T, R> Waiter<T, R> {
                 State::Leading(item) => return Err(item),
                 other => *state = other,
             }
-            state = wait(&self.changed, state);
+            if spins > 0 {
+                spins -= 1;
+                drop(state);
+                hint::spin_loop();
+                state = lock(&self.state);
+            } else {
+                state = wait(&self.changed, state);
+            }
         }
     }
 }
@@ -170,12 +162,7 @@ impl<T: Item, R> GroupQueue<T, R> {
         let item = if queue.has_leader {
             let is_quick = item.is_quick();
             let state = Mutex::new(State::Waiting(item));
-            let waiter = Arc::new(Waiter {
-                is_quick,
-                has_outcome: AtomicBool::new(false),
-                state,
-                changed: Condvar::new(),
-            });
+            let waiter = Arc::new(Waiter { is_quick, state, changed: Condvar::new() });
             queue.waiting.push_back(Arc::clone(&waiter));
             drop(queue);
             let item = match waiter.outcome() {
