@@ -177,3 +177,6 @@ fn filtered(mut wanted: u8, is_kept: impl Fn(u32) -> bool) -> u8 {
 fn has_bit(bits: &[u8], place: u64) -> bool {
     bits.get((place / 8) as usize).is_none_or(|byte| byte >> (place % 8) & 1 == 1)
 }
+
+#[cfg(test)]
+mod tests;
