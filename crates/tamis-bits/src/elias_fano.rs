@@ -8,6 +8,7 @@
 //! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
 
 use crate::bits::{BitBuilder, low_mask};
+use crate::kernel::Steps;
 use crate::packed::{self, PackedInts};
 use crate::rank::{self, RankBits, RankShape, Select};
 
@@ -15,6 +16,24 @@ use crate::rank::{self, RankBits, RankShape, Select};
 const LINEAR_GROUP: u64 = 8;
 /// So many of them always.
 const STEADY_GROUP: u64 = 4;
+
+/// Low parts up to this are read four at a time.
+const STEADY_WIDTH: u32 = 14;
+
+/// Four lanes of so many bits (at least 1) at the low end of a word: a one in each, and all bits of each but the top one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lanes {
+    ones: u64,
+    below_tops: u64,
+}
+
+impl Lanes {
+    const fn new(width: u32) -> Self {
+        let pair = 1 | 1_u64 << width;
+        let ones = pair | pair << (2 * width);
+        Self { ones, below_tops: (ones << (width - 1)) - ones }
+    }
+}
 
 /// Borrowed ascending integers.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +52,8 @@ pub struct EliasFanoShape {
     count: u64,
     low_length: usize,
     high: RankShape,
+    /// Where low parts are read four at a time.
+    lanes: Option<Lanes>,
 }
 
 impl EliasFanoShape {
@@ -41,7 +62,45 @@ impl EliasFanoShape {
         let width = low_width(count, last);
         let low_length = usize::try_from(packed::encoded_bytes(width, count)?).ok()?;
         let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
-        Some(Self { width, count, low_length, high: RankShape::new(bit_count, count, Select::Both)? })
+        let high = RankShape::new(bit_count, count, Select::Both)?;
+        let lanes = (1..=STEADY_WIDTH).contains(&width).then(|| Lanes::new(width));
+        Some(Self { width, count, low_length, high, lanes })
+    }
+
+    /// Whether a value is among the integers at the front of `bytes`, for a walk that is compiled for the processor; `true` where
+    /// the bytes are too few. Looks at no integer but those that share its high part.
+    #[inline(always)]
+    pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> bool {
+        self.near_contains_in(steps, bytes, value).unwrap_or_else(|| self.far_contains(bytes, value))
+    }
+
+    #[inline(never)]
+    fn far_contains(&self, bytes: &[u8], value: u64) -> bool {
+        self.view(bytes)
+            .is_none_or(|integers| integers.successor(value).is_some_and(|(_, found)| found == value))
+    }
+
+    /// The same in a few steps; `None` where it takes more: wide or no low parts, many of one high part, and high parts that lie unevenly.
+    #[inline(always)]
+    fn near_contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
+        let Lanes { ones, below_tops } = self.lanes?;
+        let high = value >> self.width;
+        let rest = bytes.get(self.low_length..)?;
+        // The integers with this high part lie behind the zero before: as many as there are ones.
+        let start = self.high.near_zero_in(steps, rest, high.checked_sub(1)?)? + 1;
+        let bits = rank::word_at(rest, (start / 8) as usize)? >> (start % 8);
+        let group = bits.trailing_ones();
+        if group > STEADY_GROUP as u32 {
+            return None;
+        }
+        let place = start.wrapping_sub(high).wrapping_mul(u64::from(self.width));
+        let lows = rank::word_at(bytes, (place / 8) as usize)? >> (place % 8);
+        // In which of their lanes do the low parts differ? Which of them it is cannot be foreseen.
+        let low = value & !(u64::MAX << self.width);
+        let lanes = lows ^ low.wrapping_mul(ones);
+        let differs = ((lanes & below_tops) + below_tops) | lanes;
+        let tops = (below_tops + ones) & !(u64::MAX << (group * self.width));
+        Some(!differs & tops != 0)
     }
 
     /// The integers at the front of `bytes`; `None` where the bytes are too few. See [`RankShape::view`] for what is not checked.

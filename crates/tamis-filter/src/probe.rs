@@ -10,6 +10,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 
 use tamis_bits::key_head;
 
+use crate::hash::length_mark;
 use crate::{Digester, KeyRange};
 
 /// A key to be looked up, and its digest.
@@ -157,7 +158,7 @@ fn remembered_prefix(
 }
 
 /// Digests of prefixes that are remembered without an allocation: more than a Bloom filter of prefixes asks for.
-const FRONT_SLOTS: usize = 4;
+pub(crate) const FRONT_SLOTS: usize = 4;
 /// Bits of the number of a slot in the table that takes more of them.
 const TABLE_BITS: u32 = 6;
 
@@ -283,10 +284,54 @@ impl<'a> RangeProbe<'a> {
     /// [`Digester::word_prefix_digest`]); remembered for the next filter of the database.
     #[inline]
     pub fn word_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
+        let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
+        self.masked_word_digest(seed, word, bit_count, |digester| {
+            digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count)
+        })
+    }
+
+    /// The same, of a word whose bits behind the prefix are zero, and with the way to its digest. Most queries ask for one prefix:
+    /// the first slot is looked at where the question stands.
+    #[inline(always)]
+    pub(crate) fn masked_word_digest(
+        &self,
+        seed: u64,
+        word: u64,
+        bit_count: u32,
+        digest: impl FnOnce(&Digester) -> u64,
+    ) -> u64 {
+        let [first, ..] = &self.front;
+        let known = first.get();
+        if known.length != 0 || seed != self.digester.seed() {
+            return self.other_word_digest(seed, word, bit_count);
+        }
+        self.add_digests(1);
+        let digest = digest(self.digester);
+        first.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
+        digest
+    }
+
+    /// Whether no digest of a prefix is remembered, and those of a filter of this seed would be.
+    #[inline(always)]
+    pub(crate) fn is_fresh(&self, seed: u64) -> bool {
+        let [first, ..] = &self.front;
+        first.get().length == 0 && seed == self.digester.seed()
+    }
+
+    /// Remembers the digest of the `number`-th prefix that a fresh probe is asked for, below [`FRONT_SLOTS`].
+    #[inline(always)]
+    pub(crate) fn remember(&self, number: usize, word: u64, bit_count: u32, digest: u64) {
+        self.add_digests(1);
+        if let Some(slot) = self.front.get(number) {
+            slot.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
+        }
+    }
+
+    #[inline(never)]
+    fn other_word_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
         if seed != self.digester.seed() {
             return self.foreign_word_digest(seed, word, bit_count);
         }
-        let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
         let length = bit_count.saturating_add(1);
         for slot in &self.front {
             let known = slot.get();

@@ -1,8 +1,21 @@
 //! Integers by number and by value against a sorted vector.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{EliasFano, encode, encoded_bytes};
+use super::{EliasFano, EliasFanoShape, encode, encoded_bytes};
+use crate::kernel;
 use proptest::prelude::*;
+
+/// The question as part of a walk.
+struct Contains<'a>(EliasFanoShape, &'a [u8], u64);
+
+impl kernel::Task for Contains<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> bool {
+        self.0.contains_in(steps, self.1, self.2)
+    }
+}
 
 fn check(integers: &[u64]) {
     let mut bytes = Vec::new();
@@ -12,6 +25,7 @@ fn check(integers: &[u64]) {
     assert_eq!(encoded_bytes(count, last), Some(bytes.len() as u64));
     let (encoded, length) = EliasFano::open(&bytes, count, last).expect("whole");
     assert_eq!(length, bytes.len());
+    let shape = EliasFanoShape::new(count, last).expect("possible");
     for (index, integer) in integers.iter().enumerate() {
         assert_eq!(encoded.get(index as u64), Some(*integer));
     }
@@ -23,6 +37,9 @@ fn check(integers: &[u64]) {
         let expected = integers.get(index).map(|integer| (index as u64, *integer));
         assert_eq!(encoded.successor(value), expected, "{value} in {integers:?}");
         assert_eq!(encoded.rank(value), index as u64);
+        let is_there = integers.binary_search(&value).is_ok();
+        assert_eq!(kernel::run(Contains(shape, &bytes, value)), is_there, "{value} in {integers:?}");
+        assert_eq!(shape.contains_in(kernel::Portable, &bytes, value), is_there);
     }
 }
 
@@ -45,6 +62,16 @@ fn edges() {
     check(&[u64::MAX; 3]);
     check(&(0..5000).collect::<Vec<_>>());
     check(&(0..5000).map(|index| index * index * 1_000_000_007).collect::<Vec<_>>());
+    // Evenly spread, as those that the quick way is for.
+    let mut state = 7_u64;
+    let mut even: Vec<u64> = (0..20_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 40
+        })
+        .collect();
+    even.sort_unstable();
+    check(&even);
 }
 
 #[test]

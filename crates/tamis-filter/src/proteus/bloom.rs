@@ -182,44 +182,40 @@ impl BloomView<'_> {
         }
     }
 
-    /// The first bit of all, then the second of those that are left, both without a jump that depends on what is found; few are left
-    /// for the others.
+    /// The first three bits of all, without a jump that depends on what is found; one in eight is left for the others.
     #[inline(always)]
     fn first_of_spread(&self, digests: &[u64]) -> Option<usize> {
-        let mut alive = [(0_u64, 0_usize); BATCH];
-        let mut count = 0;
-        for (index, digest) in digests.iter().take(BATCH).enumerate() {
-            if let Some(slot) = alive.get_mut(count) {
-                *slot = (*digest, index);
-            }
-            count += usize::from(self.is_set(*digest));
+        let mut alive = 0_u32;
+        let (second, third) = (u64::from(self.probe_count > 1), u64::from(self.probe_count > 2));
+        for (number, digest) in digests.iter().take(BATCH).enumerate() {
+            let (value, step) = Scheme::Double.start_and_step(*digest);
+            // A bit that is not asked for is the first one again.
+            let (next, last) = (step.wrapping_mul(second), step.wrapping_mul(2 * third));
+            let is_left = self.is_set(value)
+                & self.is_set(value.wrapping_add(next))
+                & self.is_set(value.wrapping_add(last));
+            alive |= u32::from(is_left) << number;
         }
-        let mut kept = count;
-        if self.probe_count > 1 {
-            kept = 0;
-            for place in 0..count {
-                let Some(pair) = alive.get(place).copied() else { break };
-                let (value, step) = Scheme::Double.start_and_step(pair.0);
-                if let Some(slot) = alive.get_mut(kept) {
-                    *slot = pair;
-                }
-                kept += usize::from(self.is_set(value.wrapping_add(step)));
+        while alive != 0 {
+            let index = alive.trailing_zeros() as usize;
+            if digests.get(index).is_none_or(|digest| self.has_rest(*digest)) {
+                return Some(index);
             }
+            alive &= alive - 1;
         }
-        let left = alive.get(..kept).unwrap_or_default();
-        left.iter().find(|(digest, _)| self.has_rest(*digest)).map(|(_, index)| *index)
+        None
     }
 
-    /// Whether the bits behind the second are set.
+    /// Whether the bits behind the third are set.
     #[inline(always)]
     fn has_rest(&self, digest: u64) -> bool {
         let (value, step) = Scheme::Double.start_and_step(digest);
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
         let all = |from: u64| (from..u64::from(self.probe_count)).all(|number| self.is_set(nth(number)));
-        if self.probe_count < 5 {
-            return all(2);
+        if self.probe_count < 6 {
+            return all(3);
         }
-        (self.is_set(nth(2)) & self.is_set(nth(3)) & self.is_set(nth(4))) && all(5)
+        (self.is_set(nth(3)) & self.is_set(nth(4)) & self.is_set(nth(5))) && all(6)
     }
 
     /// Brings the first bytes that a digest needs into the cache.

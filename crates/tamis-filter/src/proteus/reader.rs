@@ -8,7 +8,6 @@ use super::design::{Design, Stage, WHOLE_KEYS};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::quick::Quick;
 use super::walk::{PointWalk, RangeWalk, View};
-use super::words::WordView;
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
 
@@ -64,27 +63,15 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     #[inline(never)]
     fn walk_point(&self, probe: &Probe<'_>) -> bool {
         let Some(view) = self.view() else { return false };
-        if let Some(fixed) = view.parts.fixed
-            && let Some(word) = fixed.point(probe.key())
-            && (WordView { view, fixed }).is_beside_set(word, word)
-        {
-            probe.add_probes(1);
-            return false;
-        }
         kernel::run(PointWalk(view, probe))
     }
 
     #[inline(never)]
     fn walk_range(&self, probe: &RangeProbe<'_>) -> bool {
         let Some(view) = self.view() else { return false };
-        if let Some(fixed) = view.parts.fixed {
-            if let Some((lower, upper)) = fixed.bounds(probe.range())
-                && (WordView { view, fixed }).is_beside_set(lower, upper)
-            {
-                probe.add_probes(1);
-                return false;
-            }
-        } else if let Some(point) = probe.point() {
+        if view.parts.fixed.is_none()
+            && let Some(point) = probe.point()
+        {
             return kernel::run(PointWalk(view, point));
         }
         kernel::run(RangeWalk(view, probe))
@@ -100,8 +87,15 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        if let Some(quick) = &self.quick {
-            return quick.may_contain(envelope::payload(self.bytes.as_ref()), self.envelope.seed, probe);
+        if let Some(quick) = &self.quick
+            && let Some(answer) = quick.may_contain(
+                self.parts.as_ref(),
+                envelope::payload(self.bytes.as_ref()),
+                self.envelope.seed,
+                probe,
+            )
+        {
+            return answer;
         }
         self.walk_point(probe)
     }
@@ -109,8 +103,12 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         if let Some(quick) = &self.quick
-            && let Some(answer) =
-                quick.may_contain_range(envelope::payload(self.bytes.as_ref()), self.envelope.seed, probe)
+            && let Some(answer) = quick.may_contain_range(
+                self.parts.as_ref(),
+                envelope::payload(self.bytes.as_ref()),
+                self.envelope.seed,
+                probe,
+            )
         {
             return answer;
         }

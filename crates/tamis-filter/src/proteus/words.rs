@@ -95,18 +95,6 @@ impl<'a> WordView<'a> {
         }
     }
 
-    /// Whether two words, which may be equal, lie both below the least prefix of the set or both above its greatest. A few steps, for
-    /// a reader to ask before the rest.
-    #[inline]
-    pub(super) fn is_beside_set(&self, lower: u64, upper: u64) -> bool {
-        let FirstPart::Set(part) = &self.view.parts.first else { return false };
-        if part.form == SetForm::Trie {
-            return false;
-        }
-        let shift = 64 - part.depth;
-        upper >> shift < part.least || (lower >> shift).saturating_sub(part.least) > part.last
-    }
-
     #[inline(always)]
     fn set_ends(&self, part: &SetPart, lower: u64, upper: u64) -> Ends {
         let view = SetView::new(part, self.view.payload);
