@@ -54,8 +54,9 @@ fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct RunCursor<S: RunSource> {
     source: S,
-    /// The open table and where it stands in the run.
-    open: Option<(usize, S::Cursor)>,
+    /// The open table and where it stands in the run. In memory of its own: a list of cursors that hold theirs in place takes more
+    /// than what allocators keep for each thread, and threads that scan at once would wait for each other.
+    open: Option<(usize, Box<S::Cursor>)>,
 }
 
 impl<S: RunSource> RunCursor<S> {
@@ -74,9 +75,9 @@ impl<S: RunSource> RunCursor<S> {
                 }
                 *open_index = table_index;
             }
-            none => *none = Some((table_index, self.source.open_cursor(table_index)?)),
+            none => *none = Some((table_index, Box::new(self.source.open_cursor(table_index)?))),
         }
-        Ok(self.open.as_mut().map(|(_, cursor)| cursor).expect("opened above"))
+        Ok(self.open.as_mut().map(|(_, cursor)| &mut **cursor).expect("opened above"))
     }
 
     /// Opens a table, unless it is open, and seeks in it.
