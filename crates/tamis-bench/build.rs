@@ -1,6 +1,10 @@
 //! Puts the commit and the compiler into the crate, so that every result can say what was measured.
 
-use std::{path::Path, process::Command};
+use std::{
+    hash::{DefaultHasher, Hasher as _},
+    path::Path,
+    process::Command,
+};
 
 /// What a command prints, without the line feed; nothing where it fails.
 fn printed(program: &str, words: &[&str]) -> Option<String> {
@@ -8,12 +12,39 @@ fn printed(program: &str, words: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Takes names and bytes of all files below a folder, in order.
+fn add_folder(folder: &Path, hasher: &mut DefaultHasher) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            // What was built, not what it was built from.
+            if !path.ends_with("target") {
+                add_folder(&path, hasher);
+            }
+        } else {
+            hasher.write(path.as_os_str().as_encoded_bytes());
+            hasher.write(&std::fs::read(&path).unwrap_or_default());
+        }
+    }
+}
+
+/// `+changes-` and a digest of the sources: two programs that differ from the same commit are told apart.
+fn mark_of_changes() -> String {
+    let mut hasher = DefaultHasher::new();
+    add_folder(Path::new("../../crates"), &mut hasher);
+    hasher.write(&std::fs::read("../../Cargo.lock").unwrap_or_default());
+    format!("+changes-{:08x}", hasher.finish() as u32)
+}
+
 fn main() {
-    let commit = printed("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    let commit = printed("git", &["rev-parse", "--short=12", "HEAD"]);
     // Sources that differ from the commit are another program.
     let is_changed = printed("git", &["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"])
-        .is_some_and(|changes| !changes.is_empty());
-    let mark = if is_changed { "+changes" } else { "" };
+        .is_none_or(|changes| !changes.is_empty());
+    let mark = if is_changed || commit.is_none() { mark_of_changes() } else { String::new() };
+    let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=TAMIS_COMMIT={commit}{mark}");
 
     let compiler = std::env::var("RUSTC").ok().and_then(|rustc| printed(&rustc, &["--version"]));
@@ -32,4 +63,5 @@ fn main() {
         }
     }
     println!("cargo::rerun-if-changed=../../crates");
+    println!("cargo::rerun-if-changed=../../Cargo.lock");
 }

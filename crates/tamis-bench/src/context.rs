@@ -1,7 +1,11 @@
 //! What the runner lends to a measurement: the seed, a clock, a folder of its own, inputs that several points share, progress,
 //! and the wish to end.
 
-use std::{any::Any, path::Path, sync::Arc};
+use std::{
+    any::Any,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tamis::SystemClock;
 
@@ -9,6 +13,27 @@ use crate::{BenchError, Observer, Point, Size};
 
 /// Built inputs that are kept between points. More would hold the memory of points long done.
 const INPUT_COUNT_MAX: usize = 6;
+
+/// How the names of scratch folders begin; the process's number follows.
+const SCRATCH: &str = "tamis-bench-";
+
+/// Scratch folders of processes that are there no more: they were killed before they could delete them.
+pub fn leftovers(scratch: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(scratch) else { return Vec::new() };
+    let is_left = |name: &str| {
+        let process =
+            name.strip_prefix(SCRATCH).and_then(|rest| rest.split_once('-')).map(|(number, _)| number);
+        // Where the system does not tell of processes, nobody is known to be gone.
+        let tells = Path::new("/proc/self").exists();
+        process.is_some_and(|number| {
+            tells && number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists()
+        })
+    };
+    let left = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    let mut paths: Vec<PathBuf> = left.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    paths.sort();
+    paths
+}
 
 /// A built input and the name that it is asked for by.
 type NamedInput = (String, Arc<dyn Any + Send + Sync>);
@@ -55,7 +80,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// The system's.
     pub fn scratch(&self) -> Result<tempfile::TempDir, BenchError> {
-        let folder = tempfile::Builder::new().prefix("tamis-bench-").tempdir_in(self.scratch);
+        let prefix = format!("{SCRATCH}{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(self.scratch);
         folder.map_err(BenchError::io(self.scratch))
     }
 

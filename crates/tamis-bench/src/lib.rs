@@ -35,7 +35,7 @@ mod report;
 mod runner;
 mod value;
 
-pub use context::Context;
+pub use context::{Context, leftovers};
 pub use definition::{Axis, Definition, Given, PaperFigure, Plot, Size};
 pub use digest::OperationDigest;
 pub use error::BenchError;

@@ -199,6 +199,8 @@ impl<'de> Deserialize<'de> for Fields {
 
 /// Bytes of memory for each key of a filter's measurement: the key, its queries, their answers, and the filter while it is built.
 const KEY_BYTES: u64 = 128;
+/// Bytes of memory of a query where a point counts them apart.
+const QUERY_BYTES: u64 = 32;
 
 /// The parameters of one measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -229,13 +231,21 @@ impl Point {
         self
     }
 
-    /// What the point needs of the machine: what was told by [`Point::needing`], and memory for the `keys` it names.
+    /// What the point needs of the machine: what was told by [`Point::needing`], and memory for the keys and queries that it counts,
+    /// by the length of keys where it has one.
     pub fn needs(&self) -> Needs {
-        let memory_bytes = match self.fields.get("keys") {
-            Some(Value::Integer(keys)) => keys.saturating_mul(KEY_BYTES),
-            _ => 0,
+        let largest = |names: &[&str]| {
+            let counts = names.iter().filter_map(|name| match self.fields.get(name) {
+                Some(Value::Integer(count)) => Some(*count),
+                _ => None,
+            });
+            counts.max().unwrap_or(0)
         };
-        self.needs.max(Needs { memory_bytes, ..Needs::default() })
+        let bytes = largest(&["bytes", "key_bytes"]);
+        let keys =
+            largest(&["keys", "count", "keys_per_table"]).saturating_mul(KEY_BYTES.saturating_add(bytes));
+        let queries = largest(&["queries", "lookups"]).saturating_mul(QUERY_BYTES.saturating_add(bytes));
+        self.needs.max(Needs { memory_bytes: keys.saturating_add(queries), ..Needs::default() })
     }
 
     /// All parameters.

@@ -69,8 +69,16 @@ pub struct Measured {
     pub seconds: f64,
     /// Reads that found their key, and entries that scans and ranges read.
     pub found: u64,
+    /// Bytes of the entries that were found.
+    pub user_bytes_read: u64,
     /// Bytes of the keys and values that were written, and of the keys that were deleted.
     pub user_bytes: u64,
+    /// Digest of the operations that were done, the warm-up included.
+    pub digest: u64,
+    /// Whether the time was over before all operations were done.
+    pub is_cut: bool,
+    /// Operations of each part within the time.
+    done: Vec<u64>,
     /// Nanoseconds by kind of operation; kinds that did not occur are left out.
     pub latencies: Vec<(OperationKind, Histogram<u64>)>,
     /// Operations in each second.
@@ -173,7 +181,8 @@ pub fn drive(
             tallies.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         outcome?;
-        Ok(Measured { counters_before: before, ..collect(tallies, start, counters, process) })
+        let measured = collect(tallies, start, counters, process);
+        Ok(Measured { counters_before: before, ..measured.of(drive) })
     })
 }
 
@@ -183,7 +192,11 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
         beside_count: 0,
         seconds: 0.0,
         found: 0,
+        user_bytes_read: 0,
         user_bytes: 0,
+        digest: 0,
+        is_cut: false,
+        done: Vec::new(),
         latencies: Vec::new(),
         by_second: Vec::new(),
         counters,
@@ -192,6 +205,7 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
     };
     for tally in tallies {
         measured.user_bytes += tally.user_bytes;
+        measured.done.push(tally.operation_count);
         add_latencies(&mut measured, tally.latencies);
         if tally.is_beside {
             measured.beside_count += tally.operation_count;
@@ -448,6 +462,17 @@ const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("p99_99", 0.9999)];
 
 impl Measured {
+    /// With what follows from the operations that were to be done.
+    fn of(mut self, drive: &Drive<'_>) -> Self {
+        let entry_bytes = drive.script.key_bytes() + drive.values.value_bytes();
+        self.user_bytes_read = self.found * entry_bytes as u64;
+        let done: Vec<u64> = self.done.iter().map(|done| done + drive.warm_up).collect();
+        let parts = drive.script.parts().iter().zip(&done);
+        self.is_cut = parts.into_iter().any(|(part, &done)| !part.is_beside && done < part.len() as u64);
+        self.digest = if self.is_cut { drive.script.digest_of(&done) } else { drive.script.digest() };
+        self
+    }
+
     /// Operations in a second.
     pub fn rate(&self) -> f64 {
         self.operation_count as f64 / self.seconds.max(1e-9)
@@ -457,8 +482,8 @@ impl Measured {
     pub fn row(&self) -> Row {
         let operations = (self.operation_count as f64).max(1.0);
         let per_operation = |count: Option<u64>| count.map(|count| count as f64 / operations);
-        let times = |bytes: Option<u64>| {
-            bytes.filter(|_| self.user_bytes > 0).map(|bytes| bytes as f64 / self.user_bytes as f64)
+        let times = |bytes: Option<u64>, user_bytes: u64| {
+            bytes.filter(|_| user_bytes > 0).map(|bytes| bytes as f64 / user_bytes as f64)
         };
         let mut row = Row::new()
             .with("operations", self.operation_count)
@@ -476,9 +501,15 @@ impl Measured {
             .with("blocks_read_per_operation", per_operation(self.counters.blocks_read))
             .with("bytes_read_per_operation", per_operation(self.counters.bytes_read))
             .with("user_bytes_written", self.user_bytes)
-            .with("write_amplification", times(self.counters.bytes_written))
-            .with("disk_write_amplification", times(self.process.disk_bytes_written))
+            .with("write_amplification", times(self.counters.bytes_written, self.user_bytes))
+            .with("disk_write_amplification", times(self.process.disk_bytes_written, self.user_bytes))
+            .with("read_amplification", times(self.counters.bytes_read, self.user_bytes_read))
+            .with("compaction_bytes_read", self.counters.compaction_bytes_read)
+            .with("stall_seconds", self.counters.stall_ns.map(|ns| ns as f64 * 1e-9))
             .with("resident_bytes", self.process.resident_bytes);
+        if self.is_cut {
+            row.fields.set("is_cut", true);
+        }
         if self.beside_count > 0 {
             row.fields.set("operations_beside", self.beside_count);
             row.fields.set("operations_beside_per_second", self.beside_count as f64 / self.seconds.max(1e-9));
@@ -490,6 +521,6 @@ impl Measured {
             row.fields.set(&format!("{}_max_ns", kind.name()), histogram.max());
         }
         let seconds: Vec<String> = self.by_second.iter().map(u64::to_string).collect();
-        row.with("operations_by_second", seconds.join(" "))
+        row.with("operations_by_second", seconds.join(" ")).with_digest(self.digest)
     }
 }

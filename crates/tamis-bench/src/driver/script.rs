@@ -120,16 +120,8 @@ impl Script {
     }
 
     fn of(parts: Vec<Part>) -> Self {
-        let mut digest = OperationDigest::default();
-        for part in &parts {
-            digest.add(part.len() as u64);
-            for ready in part.iter() {
-                digest.add(ready.kind as u64 | u64::from(ready.limit) << 8);
-                digest.add_bytes(ready.key);
-                digest.add_bytes(ready.upper);
-            }
-        }
-        Self { parts, digest: digest.finish() }
+        let digest = digest(parts.iter().map(|part| (part, part.len())));
+        Self { parts, digest }
     }
 
     /// One part for each thread.
@@ -146,6 +138,34 @@ impl Script {
     pub fn digest(&self) -> u64 {
         self.digest
     }
+
+    /// The same of the first `done` operations of each part, where not all were done. What works beside others is taken whole.
+    pub(super) fn digest_of(&self, done: &[u64]) -> u64 {
+        let counts = self.parts.iter().zip(done).map(|(part, &done)| match part.is_beside {
+            true => (part, part.len()),
+            false => (part, part.len().min(done as usize)),
+        });
+        digest(counts)
+    }
+
+    /// Bytes of a key; all are of one form.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.parts.iter().find_map(|part| part.iter().next()).map_or(0, |ready| ready.key.len())
+    }
+}
+
+/// Digest of the first operations of each part.
+fn digest<'a>(parts: impl Iterator<Item = (&'a Part, usize)>) -> u64 {
+    let mut digest = OperationDigest::default();
+    for (part, count) in parts {
+        digest.add(count as u64);
+        for ready in part.iter().take(count) {
+            digest.add(ready.kind as u64 | u64::from(ready.limit) << 8);
+            digest.add_bytes(ready.key);
+            digest.add_bytes(ready.upper);
+        }
+    }
+    digest.finish()
 }
 
 /// Bytes from which values are cut: half of each does not compress, the other half does.

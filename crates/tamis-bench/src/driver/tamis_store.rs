@@ -115,7 +115,7 @@ impl Store for TamisStore {
                     + statistics.compaction_bytes_written,
             ),
             compaction_bytes_read: Some(statistics.compaction_bytes_read),
-            stall_ns: None,
+            stall_ns: Some(statistics.slowed_microseconds * 1000),
         }
     }
 

@@ -37,6 +37,16 @@ fn definitions_are_whole_in_every_size() {
     }
 }
 
+/// What a full point needs is told before it starts.
+#[test]
+fn every_full_point_tells_its_needs() {
+    for definition in all() {
+        for point in (definition.points)(Size::Full) {
+            assert_ne!(point.needs(), crate::Needs::default(), "{}: {point}", definition.name);
+        }
+    }
+}
+
 #[test]
 fn a_run_does_the_same_operations_again() {
     let definition = find("bloom-rate-by-bits").unwrap();
@@ -54,7 +64,9 @@ fn a_run_does_the_same_operations_again() {
 fn stores_are_loaded_driven_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
     for (name, workload) in [
+        ("store-ycsb", "ycsb-d"),
         ("store-ycsb", "ycsb-e"),
+        ("store-micro", "deleterandom"),
         ("store-micro", "fillseq"),
         ("store-micro", "readwhilewriting"),
         ("store-empty-ranges", "empty-near"),
@@ -70,6 +82,17 @@ fn stores_are_loaded_driven_and_deleted() {
         assert!(number("operations_per_second") > 0.0 && number("cpu_seconds") > 0.0, "{row:?}");
         if name != "store-harness" {
             assert!((0.9..3.0).contains(&number("space_amplification")), "{row:?}");
+            assert!(number("stall_seconds") >= 0.0 && number("compaction_bytes_read") >= 0.0, "{row:?}");
+            let left = number("entries_left") - number("entries");
+            match workload {
+                "ycsb-d" | "ycsb-e" => {
+                    assert!((400.0..600.0).contains(&left), "a twentieth of 10,000: {row:?}")
+                }
+                "deleterandom" => assert!(left < -5000.0, "{row:?}"),
+                _ => assert_eq!(left, 0.0, "{row:?}"),
+            }
+            let share = number("space_amplification") * number("entries_left") * 116.0 / number("disk_bytes");
+            assert!((share - 1.0).abs() < 1e-9, "{row:?}");
             assert!(row.get("configuration").unwrap().to_string().contains("memtable_bytes="), "{row:?}");
         }
         if workload == "fillseq" {

@@ -19,4 +19,9 @@ fn the_machine_tells_what_it_is() {
     assert!(free_disk_bytes(Path::new("here/and/not/there")).is_none_or(|bytes| bytes > 0));
     let configuration = Configuration::here();
     assert!(!configuration.commit.is_empty() && configuration.profile.len() > 4);
+    // Two programs with changes of their own are told apart.
+    let (commit, mark) =
+        configuration.commit.split_once('+').unwrap_or((configuration.commit.as_str(), "changes-00000000"));
+    assert!(commit != "unknown" || configuration.commit.contains('+'), "{configuration:?}");
+    assert!(mark.strip_prefix("changes-").is_some_and(|digest| digest.len() == 8), "{configuration:?}");
 }

@@ -44,4 +44,8 @@ fn many_keys_need_much_memory_and_a_greater_need_stays() {
     let told = Needs { disk_bytes: 7, memory_bytes: 2_000_000_000 };
     assert_eq!(keys.needing(told).needs(), told);
     assert_eq!(Point::new().with("keys", u64::MAX).needs().memory_bytes, u64::MAX);
+    let kinds = Point::new().with("keys", "emails").with("count", 1000_u64);
+    assert_eq!(kinds.needs().memory_bytes, 128_000, "where keys are a kind, another name counts them");
+    let long = kinds.with("queries", 10_u64).with("key_bytes", 512_u64);
+    assert_eq!(long.needs().memory_bytes, 1000 * (128 + 512) + 10 * (32 + 512));
 }

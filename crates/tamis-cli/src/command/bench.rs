@@ -18,7 +18,8 @@ Examples:
 
 A run writes NAME-SIZE-sSEED.json and a plot as .svg for each drawing, after every point: an interrupted
 run keeps what it has, and the same command goes on. Stores lie in --scratch while they are
-measured and are deleted before the next one is loaded. Use a release build on an idle machine.";
+measured and are deleted before the next one is loaded; what a killed run leaves (tamis-bench-*) is
+named by the next. Use a release build on an idle machine.";
 
 /// Steps of the bar for each point, so that long points move it.
 const POINT_STEPS: u64 = 1000;
@@ -147,6 +148,9 @@ impl RunArgs {
         };
         if cfg!(debug_assertions) && self.size != Size::Small {
             eprintln!("tamis: this is a debug build: its times mean nothing; build with --release");
+        }
+        for left in tamis_bench::leftovers(&options.scratch) {
+            eprintln!("tamis: {}: a store that a killed run left; remove it", left.display());
         }
         for definition in &definitions {
             tamis_bench::check(definition, &options)?;

@@ -34,6 +34,28 @@ fn results_are_files_and_a_second_run_measures_nothing() {
     assert_eq!(json, results);
 }
 
+/// Folders whose process is gone are named, and those of others are left in peace.
+#[test]
+fn stores_that_a_killed_run_left_are_named() {
+    let folder = Folder::new();
+    let mut child = folder.command(&["completions", "bash"]).spawn().unwrap();
+    child.wait().unwrap();
+    let (gone, living) = (
+        format!("out/tamis-bench-{}-abc", child.id()),
+        format!("out/tamis-bench-{}-abc", std::process::id()),
+    );
+    for name in [&gone, &living, "out/tamis-bench-notes"] {
+        std::fs::create_dir_all(folder.path(name)).unwrap();
+    }
+    let run =
+        folder.tamis(&["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--only", "family=bloom"]);
+    assert_eq!(
+        (run.code, run.stderr),
+        (0, format!("tamis: {gone}: a store that a killed run left; remove it\n"))
+    );
+    assert!(folder.path(&gone).exists(), "nothing is removed that somebody may want");
+}
+
 #[test]
 fn wrong_names_list_what_there_is() {
     let folder = Folder::new();

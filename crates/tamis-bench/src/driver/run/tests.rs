@@ -128,6 +128,7 @@ fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
         assert!(expected.contains(&recorded), "{recorded}");
         assert_eq!(mixed.by_second.iter().sum::<u64>(), 3000);
         assert!(mixed.latencies.len() == 2 && mixed.seconds > 0.0);
+        assert_eq!(mixed.user_bytes_read, 3000 * 36);
         go("deleterandom", 0);
         assert!(store.entries.read().unwrap().len() < 2300);
         let row = mixed.row();
@@ -166,6 +167,28 @@ fn a_writer_beside_readers_works_until_they_are_done_and_counts_apart() {
         assert_eq!(measured.by_second.iter().sum::<u64>(), measured.operation_count);
         assert!(measured.beside_count > 10, "{}", measured.beside_count);
         assert_eq!(measured.user_bytes, 36 * measured.beside_count);
+    }
+}
+
+/// A run that ends by the clock has the digest of what it came to, not of all that was drawn.
+#[test]
+fn the_digest_is_that_of_the_operations_done() {
+    let store = Model::default();
+    let workload: Workload = "readrandom".parse().unwrap();
+    let operations = |count: u64| workload.operations(1000, 500_000, 7).take(count as usize);
+    let deal = |count: u64| Script::deal(operations(count), KeyForm::Hex, 1);
+    let (script, values) = (deal(u64::MAX), Values::new(20, 7));
+    for (time_max, warm_up) in [(Some(Duration::ZERO), 0), (Some(Duration::ZERO), 5000), (None, 5000)] {
+        let latencies = Latencies::Every;
+        let what = Drive { script: &script, values: &values, warm_up, latencies, time_max, round: 0 };
+        let mut silent = Silent;
+        let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
+        let measured = drive(&store, &what, &mut context).unwrap();
+        let done = measured.operation_count + warm_up;
+        assert_eq!(measured.is_cut, done < 500_000);
+        assert!(time_max.is_some() || !measured.is_cut);
+        assert_eq!(measured.digest, deal(done).digest(), "{done} operations");
+        assert_eq!(measured.row().fields.get("is_cut").is_some(), measured.is_cut);
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn fill(
     entries: u64,
     threads: usize,
     context: &mut Context<'_>,
-) -> Result<(Measured, u64), BenchError> {
+) -> Result<Measured, BenchError> {
     let operations = workload.operations(entries, entries, context.seed());
     let script = if workload.is_sorted {
         Script::deal_sorted(operations, FORM, threads)
@@ -76,8 +76,7 @@ pub(super) fn fill(
     let values = Values::new(VALUE_BYTES, context.seed());
     let latencies = Latencies::Every;
     let what = Drive { script: &script, values: &values, warm_up: 0, latencies, time_max: None, round: 0 };
-    let measured = drive(store, &what, context)?;
-    Ok((measured, script.digest()))
+    drive(store, &what, context)
 }
 
 /// A store with `entries` entries, loaded in random order and brought to rest.
@@ -93,8 +92,8 @@ pub(super) fn loaded(
     Ok(store)
 }
 
-/// Adds what is left behind: bytes on disk for each byte of the user's, and the store's settings.
-pub(super) fn with_space(row: Row, store: &dyn Store, entries: u64) -> Result<Row, BenchError> {
+/// Adds what is left behind: bytes on disk for each byte of the entries that are there now, and the store's settings.
+pub(super) fn with_space(row: Row, store: &dyn Store) -> Result<Row, BenchError> {
     let mut bytes = 0;
     if let Some(folder) = store.folder() {
         for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
@@ -102,10 +101,13 @@ pub(super) fn with_space(row: Row, store: &dyn Store, entries: u64) -> Result<Ro
             bytes += entry.and_then(|entry| entry.metadata()).map_or(0, |metadata| metadata.len());
         }
     }
+    // Operations may have inserted and deleted.
+    let entries = store.session()?.scan(b"", u64::MAX)?;
     let user_bytes = entries * (KEY_BYTES + VALUE_BYTES as u64);
     let configuration = store.configuration();
     let settings = configuration.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     Ok(row
+        .with("entries_left", entries)
         .with("disk_bytes", bytes)
         .with("space_amplification", bytes as f64 / user_bytes.max(1) as f64)
         .with("configuration", settings.join(" ")))

@@ -125,15 +125,15 @@ fn filled(
 ) -> Result<Row, BenchError> {
     let store = TamisStore::open(folder, &load::options(entries))?;
     let (before, process_before) = (store.counters(), Process::now());
-    let (mut measured, digest) = load::fill(&store, workload, entries, threads, context)?;
+    let mut measured = load::fill(&store, workload, entries, threads, context)?;
     let start = context.clock().now();
     measured.counters = load::settled(&store, before)?;
     let settling = context.clock().now() - start;
     measured.process = Process::now().since(process_before);
     let fill_seconds = measured.seconds;
     measured.seconds += settling.as_secs_f64();
-    let row = measured.row().with("fill_seconds", fill_seconds).with_digest(digest);
-    load::with_space(row, &store, entries)
+    let row = measured.row().with("fill_seconds", fill_seconds);
+    load::with_space(row, &store)
 }
 
 /// A run on a loaded store.
@@ -166,12 +166,12 @@ fn run(
     if measured.user_bytes > 0 {
         measured.counters.bytes_written = settled.bytes_written;
     }
-    let row = measured.row().with_digest(script.digest());
+    let row = measured.row();
     let absent = ["readmissing", "empty-near", "empty-far", "empty-correlated"].contains(&workload.name);
     if absent && measured.found > 0 {
         return Err(BenchError::Other(format!("{} entries found where none is", measured.found)));
     }
-    load::with_space(row, &store, entries)
+    load::with_space(row, &store)
 }
 
 /// The longest run at full size.
