@@ -63,7 +63,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Bytes on disk are not what was written.
-    #[error("{}: damaged {} at offset {}: expected {}, got {}; restore the file from a copy, or run `tamis verify` to see all damage",
+    #[error("{}: damaged {} at offset {}: expected {}, got {}; restore the file from a copy, or run `tamis verify` to see all damage and `tamis repair` to keep what can be read",
         .0.file.display(), .0.what, .0.offset, .0.expected, .0.got)]
     Corruption(Box<Corruption>),
     /// A table holds an entry of a kind that this program does not know.

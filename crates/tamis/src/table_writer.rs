@@ -10,10 +10,12 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tamis_vfs::{OsVfs, Vfs};
 
 use crate::{
     error::{Error, Result},
+    events::{Event, EventListener},
     key::Kind,
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
@@ -40,6 +42,20 @@ pub struct TableFile {
     pub smallest_key: Vec<u8>,
     /// The last key.
     pub largest_key: Vec<u8>,
+    /// Filters of the options that can't be built for these keys, and why: the table goes without them.
+    pub refused_filters: Vec<String>,
+}
+
+/// Keeps what is told of filters.
+#[derive(Debug, Default)]
+struct Refusals(Mutex<Vec<String>>);
+
+impl EventListener for Refusals {
+    fn on_event(&self, event: &Event) {
+        if let Event::FilterRefused { reason, .. } = event {
+            self.0.lock().push(reason.clone());
+        }
+    }
 }
 
 /// Builds a table outside of a store, key by key in ascending order, on any machine and thread. Any store can take it in
@@ -69,6 +85,7 @@ pub struct TableWriter {
     vfs: Arc<dyn Vfs>,
     /// `None` once the table is finished.
     writer: Option<Writer>,
+    refusals: Arc<Refusals>,
 }
 
 impl fmt::Debug for TableWriter {
@@ -104,6 +121,7 @@ impl TableWriter {
     ) -> Result<Self> {
         options.check()?;
         refuse_existing(&*vfs, path)?;
+        let refusals = Arc::new(Refusals::default());
         let options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression.last().copied().unwrap_or(Compression::None),
@@ -115,10 +133,10 @@ impl TableWriter {
             key_column: options.key_column,
             origin: TableOrigin::default(),
             is_direct: false,
-            listener: None,
+            listener: Some(Arc::<Refusals>::clone(&refusals)),
         };
         let writer = Writer::create_outside(&vfs, path, options)?;
-        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer) })
+        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer), refusals })
     }
 
     /// Adds a key with its value.
@@ -173,6 +191,7 @@ impl TableWriter {
             tombstone_count: summary.tombstone_count,
             smallest_key: summary.smallest_key,
             largest_key: summary.largest_key,
+            refused_filters: std::mem::take(&mut *self.refusals.0.lock()),
         })
     }
 }

@@ -5,7 +5,7 @@
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
 //! A store that can't be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]); with none,
-//! all tables that are there are read. There the tables are named, too, that the manifest does not name and that are not proven
+//! all tables and log segments that are there are read. There the tables are named, too, that the manifest does not name and that are not proven
 //! to be unneeded (`orphans.rs`).
 //!
 //! Cost: every file is read once.
@@ -27,7 +27,10 @@ use crate::{
     state::Engine,
     table::reader::TableReader,
     version::{folder, handle::Table, prefix::read_longest, state::State},
-    wal::reader::{LogFiles, salvage},
+    wal::{
+        format::database_id_of,
+        reader::{LogFiles, salvage},
+    },
 };
 
 /// One damaged place.
@@ -87,8 +90,26 @@ impl VerifyReport {
         Ok(())
     }
 
-    /// Reads a table that nothing names, where the manifest is lost.
-    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, number: u64) {
+    /// Reads all tables and log segments that are there, where the manifest is lost.
+    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, vfs: &dyn Vfs) -> Result<()> {
+        let mut id = None;
+        for entry in folder::list(vfs, folder)?.iter().filter(|entry| !entry.is_dir) {
+            match FileName::parse(&entry.name) {
+                Some(FileName::Table(number)) => self.add_nameless_table(folder, tables, number),
+                // Segments of another store would be faults.
+                Some(name @ FileName::Log(_)) => {
+                    let bytes = vfs.read(&name.path(folder)).unwrap_or_default();
+                    id = database_id_of(&bytes).or(id);
+                }
+                _ => {}
+            }
+        }
+        let log = LogFiles::find_all(vfs, folder, id.unwrap_or_default())?;
+        self.add_log(folder, &log);
+        Ok(())
+    }
+
+    fn add_nameless_table(&mut self, folder: &Path, tables: &TableCache, number: u64) {
         let path = FileName::Table(number).path(folder);
         self.file_count += 1;
         match TableReader::open_at(tables.environment(), number, None, 0, &Arc::default()) {
@@ -212,11 +233,7 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
         let span = report.add_log(folder, &log);
         report.add_orphans(folder, &tables, &prefix.state, span, &**vfs)?;
     } else {
-        for entry in folder::list(&**vfs, folder)? {
-            if let Some(FileName::Table(number)) = FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
-                report.add_nameless(folder, &tables, number);
-            }
-        }
+        report.add_nameless(folder, &tables, &**vfs)?;
     }
     Ok(report)
 }

@@ -70,6 +70,9 @@ impl BuildArgs {
         }
         let built = table.finish()?;
         bar.finish_and_clear();
+        for reason in &built.refused_filters {
+            eprintln!("tamis: {}: without a filter: {reason}", self.table.display());
+        }
         if self.json {
             return Ok(writeln!(
                 output,

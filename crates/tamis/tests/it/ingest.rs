@@ -33,6 +33,24 @@ fn table_count(vfs: &MemVfs) -> usize {
     entries.iter().filter(|entry| entry.name.ends_with(".table")).count()
 }
 
+/// There is no listener to tell.
+#[test]
+fn filters_that_can_not_be_built_are_told_with_the_table() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    for (filters, count) in [(["cache-local@10", "surf@2"], 1), (["cache-local@10", "surf@20"], 0)] {
+        let filters = tamis::Filters::per_level([filters.map(|filter| filter.parse().unwrap()).to_vec()]);
+        let path = format!("/{count}.table");
+        let options = KeyspaceOptions { filters, ..small_keyspace() };
+        let mut table = TableWriter::create_on(Arc::clone(&vfs), &path, &options).unwrap();
+        for number in 0..1000_u32 {
+            table.put(number.to_be_bytes(), "value").unwrap();
+        }
+        let refused = table.finish().unwrap().refused_filters;
+        assert_eq!(refused.len(), count, "{refused:?}");
+        assert!(refused.iter().all(|reason| reason.contains("surf@2")), "{refused:?}");
+    }
+}
+
 #[test]
 fn tables_of_every_kind_are_read_alike() {
     for access in [Access::Mapped, Access::Buffered, Access::Direct] {
