@@ -9,6 +9,7 @@ mod command;
 mod failure;
 mod input;
 mod interrupt;
+mod output_file;
 mod progress;
 mod range;
 mod store;

@@ -41,6 +41,12 @@ impl RangeArgs {
         };
         let lower = bound("lower", &self.lower, &self.lower_exclusive)?;
         let upper = bound("upper", &self.upper, &self.upper_exclusive)?;
+        if let (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) =
+            (&lower, &upper)
+            && from > to
+        {
+            eprintln!("tamis: the lower bound lies above the upper one: no key lies between them");
+        }
         Ok(Range::Bounds(lower, upper))
     }
 }

@@ -49,16 +49,21 @@ impl StoreArgs {
     fn existing(&self, db: &Db) -> Result<Keyspace, Failure> {
         match &self.keyspace {
             None => Ok(db.default_keyspace()),
-            Some(name) => db.keyspace(name).map_err(|error| match error {
-                tamis::Error::KeyspaceNotFound { name } => Failure::Damage(format!(
-                    "no keyspace named {name:?} in {}; there are: {}",
-                    self.dir.display(),
-                    db.keyspace_names().join(", ")
-                )),
-                other => Failure::Store(other),
-            }),
+            Some(name) => keyspace(db, name),
         }
     }
+}
+
+/// A keyspace that is there; the message of a failure lists all.
+pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
+    db.keyspace(name).map_err(|error| match error {
+        tamis::Error::KeyspaceNotFound { name } => Failure::Damage(format!(
+            "no keyspace named {name:?} in {}; there are: {}",
+            db.path().display(),
+            db.keyspace_names().join(", ")
+        )),
+        other => Failure::Store(other),
+    })
 }
 
 /// Opens a store for reading only.

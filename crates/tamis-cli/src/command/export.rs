@@ -1,9 +1,9 @@
 //! `tamis export`: entries into a CSV or JSON lines file, which `tamis load` reads back exactly.
 //!
-//! A file is written under its name with `.part` behind it, synced, and renamed at the end: a file of the right name is whole.
+//! A file of the right name is whole (`output_file.rs`); what could be written of one that is not stays, under its name with
+//! `.part` behind it.
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -15,7 +15,9 @@ use tamis::{Scan, Slice};
 use crate::{
     bytes::{Format, Formats},
     failure::Failure,
-    interrupt, progress,
+    interrupt,
+    output_file::OutputFile,
+    progress,
     range::RangeArgs,
     store::StoreArgs,
     terminal,
@@ -29,7 +31,8 @@ Examples:
   tamis export store numbers.csv --key-format u64 --lower 1000 --upper 2000
 
 The file is what `tamis load` reads back exactly, with the same formats. It appears under its name
-when it is whole; until then it has `.part` behind it. An existing file is left alone.";
+when it is whole; until then it has `.part` behind it, also where the export was interrupted or met
+damage. Existing files, such as the `.part` of an earlier export, are left alone: remove them first.";
 
 /// Every how many entries Ctrl-C is looked for and the progress is shown.
 const STEP_ENTRY_COUNT: u64 = 1 << 10;
@@ -70,13 +73,22 @@ impl ExportArgs {
         if self.file.as_os_str() == "-" {
             return self.write_all(format, scan, output).map(drop);
         }
-        let target = Target::create(&self.file)?;
-        let mut writer = BufWriter::with_capacity(1 << 16, &target.file);
+        let target = OutputFile::create(&self.file, false, "name another file, or remove it")?;
+        let mut writer = BufWriter::with_capacity(1 << 16, &target);
         let written = self.write_all(format, scan, &mut writer);
         let written = written.and_then(|count| Ok(writer.flush().map(|()| count)?));
         drop(writer);
-        let count = written.map_err(|failure| target.named(failure))?;
-        target.finish()?;
+        let part = target.part().to_path_buf();
+        let finished = match written {
+            Ok(count) => target.finish().map(|()| count).map_err(Failure::Output),
+            // Another format is needed: nothing of this file is of use.
+            Err(failure @ Failure::Usage(_)) => {
+                target.discard();
+                Err(failure)
+            }
+            Err(failure) => Err(failure),
+        };
+        let count = finished.map_err(|failure| named(failure, &part))?;
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         writeln!(output, "{} entries ({}) exported", terminal::count(count), terminal::bytes(bytes))?;
         Ok(())
@@ -109,16 +121,27 @@ impl ExportArgs {
                 bar.set_position(count);
                 if interrupt::is_interrupted() {
                     bar.finish_and_clear();
-                    let text = format!(
-                        "interrupted after {} entries; the file is not whole",
-                        terminal::count(count)
-                    );
-                    return Err(Failure::Interrupted(text));
+                    let count = terminal::count(count);
+                    return Err(Failure::Interrupted(format!("interrupted after {count} entries")));
                 }
             }
         }
         bar.finish_and_clear();
         Ok(count)
+    }
+}
+
+/// Names the file that is not whole in what ended it.
+fn named(failure: Failure, part: &Path) -> Failure {
+    let part = part.display();
+    match failure {
+        Failure::Output(error) => {
+            let what = "the export is not whole; free space and export again";
+            Failure::Input(format!("writing {part}: {error}; {what}"))
+        }
+        Failure::Store(error) => Failure::Damage(format!("{error}; the entries before it are in {part}")),
+        Failure::Interrupted(text) => Failure::Interrupted(format!("{text}, which are in {part}")),
+        other => other,
     }
 }
 
@@ -169,54 +192,5 @@ fn field(format: Format, what: &str, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
             bytes.len()
         ))),
         _ => Ok(format.show(bytes).into_bytes()),
-    }
-}
-
-/// The file while it is written.
-struct Target {
-    part: PathBuf,
-    path: PathBuf,
-    file: File,
-}
-
-#[expect(clippy::disallowed_methods, reason = "the user's own output, no file of a store")]
-impl Target {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let fail = |path: &Path, error: &dyn std::fmt::Display| {
-            Failure::Input(format!("{}: {error}", path.display()))
-        };
-        // A device is written as it is: nothing can be renamed over it.
-        let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
-        if is_device {
-            let file = File::options().write(true).open(path).map_err(|error| fail(path, &error))?;
-            return Ok(Self { part: path.to_path_buf(), path: path.to_path_buf(), file });
-        }
-        if path.exists() {
-            return Err(fail(path, &"it is there already; name another file, or remove it"));
-        }
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(|error| fail(&part, &error))?;
-        Ok(Self { part, path: path.to_path_buf(), file })
-    }
-
-    /// Names the file in a failure to write it.
-    fn named(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Output(error) => {
-                let what = "the export is not whole; free space and export again";
-                Failure::Input(format!("writing {}: {error}; {what}", self.part.display()))
-            }
-            other => other,
-        }
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        if self.part == self.path {
-            return Ok(());
-        }
-        let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));
-        done.map_err(|error| self.named(Failure::Output(error)))
     }
 }

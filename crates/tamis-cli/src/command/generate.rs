@@ -3,7 +3,6 @@
 mod content;
 
 use std::{
-    fs::{File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -13,7 +12,7 @@ use serde_json::json;
 use tamis_workload::{PUBLIC_KEY_SEED, Workload};
 
 use self::content::{Content, KeyKind, Plan};
-use crate::{failure::Failure, interrupt, progress};
+use crate::{failure::Failure, interrupt, output_file::OutputFile, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,15 +26,34 @@ Key sets of 64-bit values: uniform, normal, gaps, zipf. Their query sets: unifor
 uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50 (50 in a
 hundred are empty), non_empty, or all. Key sets of text, one key a line: domains, emails, composite; events
 (sensor events, in hexadecimal digits). Query sets of text: points, ranges, prefix_bN (N a multiple of 8),
-or all. Operations: a workload of `tamis gen --operations help`; a line holds kind, key and bound or limit.
-Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q (queries),
+or all. Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q (queries),
 uniform_n1m_s42.split_s44.s (samples), emails_n1m_s42.txt, ycsb-a_n1m_o1m_s42.ops.";
+
+/// The examples, and the workloads that there are.
+fn after_help() -> String {
+    let mut text = format!("{EXAMPLES}\n\nOperations (a line holds kind, key, and bound or limit) of:");
+    let mut length = LINE_LENGTH_MAX;
+    for workload in Workload::all() {
+        let name = workload.to_string();
+        if length + 1 + name.len() > LINE_LENGTH_MAX {
+            text.push_str("\n ");
+            length = 1;
+        }
+        text.push(' ');
+        text.push_str(&name);
+        length += 1 + name.len();
+    }
+    text
+}
+
+/// Columns of a line of help.
+const LINE_LENGTH_MAX: usize = 100;
 
 /// Write files of keys, queries and operations for experiments
 ///
 /// The same arguments give the same bytes on every machine.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct GenArgs {
     /// The folder for the files; it is made if it is not there
     #[arg(value_name = "DIR")]
@@ -84,10 +102,7 @@ impl GenArgs {
         let bar = progress::items(Some(plan.step_count()));
         bar.set_message("generating");
         let mut names = Vec::new();
-        plan.write(&mut |name: String, content: &Content<'_>| {
-            if interrupt::is_interrupted() {
-                return Err(Failure::Interrupted(format!("interrupted before {name} was begun")));
-            }
+        plan.write(&mut |name: String, content: &mut Content<'_>| {
             write_file(&self.dir.join(&name), self.force, content)?;
             bar.inc(1);
             names.push(name);
@@ -105,22 +120,38 @@ impl GenArgs {
     }
 }
 
-/// Writes a whole file, or leaves none.
-fn write_file(path: &Path, force: bool, content: &dyn Fn(File) -> io::Result<()>) -> Result<(), Failure> {
-    let fail = |error: io::Error| {
-        let advice =
-            if error.kind() == io::ErrorKind::AlreadyExists { "; add --force to replace it" } else { "" };
-        Failure::Input(format!("{}: {error}{advice}", path.display()))
-    };
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    if !force {
-        options.create_new(true);
+/// Writes a whole file, or leaves none. What the system ends in the middle leaves a file with `.part` behind its name.
+fn write_file(path: &Path, force: bool, content: &mut Content<'_>) -> Result<(), Failure> {
+    let fail = |error: io::Error| Failure::Input(format!("{}: {error}", path.display()));
+    let target = OutputFile::create(path, force, "add --force to replace it")?;
+    match content(Interruptible { target: &target }) {
+        Ok(()) => target.finish().map_err(fail),
+        Err(error) => {
+            target.discard();
+            if interrupt::is_interrupted() {
+                let name = path.display();
+                return Err(Failure::Interrupted(format!("interrupted; {name} was not written")));
+            }
+            Err(fail(error))
+        }
     }
-    let file = options.open(path).map_err(fail)?;
-    content(file).map_err(|error| {
-        #[expect(clippy::disallowed_methods, reason = "the user's own output, no file of a store")]
-        let _ = std::fs::remove_file(path);
-        fail(error)
-    })
+}
+
+/// A file whose writing ends when the program is interrupted.
+struct Interruptible<'a> {
+    target: &'a OutputFile,
+}
+
+impl Write for Interruptible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if interrupt::is_interrupted() {
+            // Not of the kind `Interrupted`: that is tried again.
+            return Err(io::Error::other("interrupted"));
+        }
+        self.target.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
 }

@@ -31,14 +31,19 @@ pub(crate) struct InspectArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// A table: properties, sections, blocks
+    #[command(after_help = EXAMPLES)]
     Table(FileArgs),
     /// The entries of one block of a table
+    #[command(after_help = EXAMPLES)]
     Block(BlockArgs),
     /// The filters of a table or of a filter file
+    #[command(after_help = EXAMPLES)]
     Filter(FileArgs),
     /// A segment of the log: header and entries
+    #[command(after_help = EXAMPLES)]
     Log(FileArgs),
     /// A manifest, or the one that CURRENT names: every change
+    #[command(after_help = EXAMPLES)]
     Manifest(FileArgs),
 }
 

@@ -1,7 +1,8 @@
 //! `tamis shell`: a store that stays open while commands are typed, one a line.
 //!
 //! Lines are words as a shell takes them (quotes, backslashes). On a terminal a failed line is told and the next one is
-//! asked for; lines that come from a file or a pipe end at the first that fails, which is named by its number.
+//! asked for; lines that come from a file or a pipe end at the first that fails, which is named by its number (except where
+//! the output can't be written: then the line is not what failed).
 
 use std::{
     ffi::OsString,
@@ -15,7 +16,7 @@ use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
 use super::stats::keyspaces_table;
-use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store::StoreArgs, terminal};
+use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store, store::StoreArgs, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +24,8 @@ Examples:
   tamis shell store --keyspace events --key-format u64
   printf 'put apple red\\nscan\\n' | tamis shell store
 
-Type `help` for the commands. Lines are kept in ~/.tamis_history, or the file that TAMIS_HISTORY names;
-with an empty TAMIS_HISTORY none are kept.";
+A store that is not there is made. Type `help` for the commands. Lines are kept in
+~/.tamis_history, or the file that TAMIS_HISTORY names; with an empty TAMIS_HISTORY none are kept.";
 
 /// Keep a store open and type commands
 #[derive(Debug, Args)]
@@ -151,9 +152,9 @@ impl Shell {
                     match self.line(&line, output) {
                         Ok(Next::End) => break,
                         Ok(Next::GoOn) => {}
-                        Err(Failure::NotFound) => writeln!(output, "not there")?,
                         Err(failure) => {
-                            writeln!(output, "{}", failure.message().unwrap_or_default())?;
+                            output.flush()?;
+                            eprintln!("{}", failure.message().unwrap_or_else(|| "not there".to_owned()));
                         }
                     }
                     output.flush()?;
@@ -234,7 +235,7 @@ impl Shell {
                 self.keyspace = self.db.get_or_create_keyspace(&name, KeyspaceOptions::default())?;
             }
             Command::Keyspace { name: Some(name), create: false } => {
-                self.keyspace = self.db.keyspace(&name)?;
+                self.keyspace = store::keyspace(&self.db, &name)?;
             }
             Command::Flush => self.db.flush()?,
             Command::Compact => {

@@ -63,3 +63,12 @@ fn a_folder_that_is_not_there_is_named() {
     assert!(folder.fails(4, &["demo", "--paths", "absent"]).contains("absent"));
     assert!(folder.is_empty());
 }
+
+#[test]
+fn too_little_disk_is_told_before_anything_is_loaded() {
+    let folder = tree();
+    let message =
+        folder.fails(4, &[&SMALL[..3], &["--events", "1000000000", "--value-bytes", "1048576"]].concat());
+    assert!(message.contains("disk") && message.contains("MiB"), "{message}");
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "only the tree is there");
+}

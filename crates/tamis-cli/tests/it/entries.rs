@@ -49,7 +49,11 @@ fn scans_go_both_ways_within_bounds() {
     assert_eq!(keys(&["--lower-exclusive", "apricot", "--upper-exclusive", "lime"]), "fig");
     assert_eq!(keys(&["--lower", "apricot", "--upper", "lime", "--reverse"]), "lime fig apricot");
     assert_eq!(keys(&["--lower", "b", "--upper", "c"]), "");
-    assert_eq!(keys(&["--lower", "z", "--upper", "a"]), "");
+    // Bounds in the wrong order are most often a mistake.
+    let run = folder.tamis(&["scan", "store", "--lower", "z", "--upper-exclusive", "a"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""));
+    assert!(run.stderr.contains("the lower bound lies above the upper one"), "{}", run.stderr);
+    assert_eq!(keys(&["--lower", "b", "--upper-exclusive", "b"]), "");
     assert_eq!(keys(&["--limit", "0"]), "");
     assert_eq!(folder.ok(&["scan", "store", "--limit", "2"]), "apple\tred\napricot\torange\n");
 }

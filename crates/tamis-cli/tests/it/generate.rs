@@ -1,6 +1,29 @@
-//! gen: the files it writes can be loaded, and are not overwritten.
+//! gen: the files it writes are the published ones, can be loaded, and are not overwritten.
+
+use sha2::{Digest as _, Sha256};
 
 use crate::Folder;
+
+/// Key and query sets get the seeds and the names that the list has.
+#[test]
+fn files_are_the_published_ones() {
+    let sums = include_str!("../../../tamis-workload/tests/it/SHA256SUMS");
+    let folder = Folder::new();
+    let sets = ["correlated_r32", "split", "non_empty"];
+    let words = [["gen", "out", "--keys", "gaps", "--queries"].as_slice(), &sets].concat();
+    let mut count = 0;
+    for path in folder.ok(&words).lines() {
+        let name = path.strip_prefix("out/").unwrap();
+        let Some(sum) = sums.lines().find_map(|line| line.strip_suffix(name)?.split_whitespace().next())
+        else {
+            continue;
+        };
+        let got = Sha256::digest(std::fs::read(folder.path(path)).unwrap());
+        assert_eq!(got.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), sum, "{name}");
+        count += 1;
+    }
+    assert_eq!(count, 6, "keys, two sets with their samples, and the ranges that are not empty");
+}
 
 #[test]
 fn files_carry_the_published_names_and_are_loaded_again() {
@@ -29,6 +52,15 @@ fn files_that_are_there_stay() {
     assert_eq!(std::fs::read(folder.path("uniform_n10_s42.keys")).unwrap(), b"mine");
     folder.ok(&["gen", ".", "--count", "10", "--force", "--json"]);
     assert_eq!(std::fs::metadata(folder.path("uniform_n10_s42.keys")).unwrap().len(), 88);
+    folder.write("uniform_n11_s42.keys.part", "mine");
+    let message = folder.fails(4, &["gen", ".", "--count", "11"]);
+    assert!(message.contains("uniform_n11_s42.keys.part"), "{message}");
+    assert_eq!(std::fs::read(folder.path("uniform_n11_s42.keys.part")).unwrap(), b"mine");
+    assert!(!folder.path("uniform_n11_s42.keys").exists());
+    // A link that leads nowhere is somebody's.
+    std::os::unix::fs::symlink("elsewhere", folder.path("uniform_n12_s42.keys")).unwrap();
+    folder.fails(4, &["gen", ".", "--count", "12"]);
+    assert!(folder.path("uniform_n12_s42.keys").is_symlink() && !folder.path("elsewhere").exists());
 }
 
 #[test]
@@ -43,13 +75,16 @@ fn ranges_that_can_not_be_are_refused() {
 #[test]
 fn text_keys_and_their_queries_are_measured_as_they_are() {
     let folder = Folder::new();
-    for set in ["domains", "emails", "composite"] {
+    for (set, prefix) in [("domains", "prefix_b64"), ("emails", "prefix_b64"), ("composite", "prefix_b128")] {
         let words = ["gen", ".", "--keys", set, "--count", "2000", "--query-count", "300", "--queries"];
-        let names = folder.ok(&[words.as_slice(), &["points", "ranges", "prefix_b64"]].concat());
-        assert_eq!(names.lines().count(), 4, "{names}");
+        let run = folder.tamis(&[words.as_slice(), &["points", "ranges", prefix]].concat());
+        assert_eq!((run.code, run.stdout.lines().count()), (0, 4), "{}{}", run.stdout, run.stderr);
+        for line in run.stderr.lines() {
+            assert!(line.contains("queries, not 300"), "{line}");
+        }
         let keys = format!("{set}_n2000_s42.txt");
         assert_eq!(std::fs::read_to_string(folder.path(&keys)).unwrap().lines().count(), 2000);
-        for queries in ["points", "ranges", "prefix_b64"] {
+        for queries in ["points", "ranges", prefix] {
             let queries = format!("{set}_n2000_s42.{queries}_s43.txt");
             let words = [
                 "filter",
@@ -71,6 +106,22 @@ fn text_keys_and_their_queries_are_measured_as_they_are() {
     let events = std::fs::read_to_string(folder.path("events_n500_s42.txt")).unwrap();
     let lines: Vec<&str> = events.lines().collect();
     assert!(lines.len() == 500 && lines.is_sorted() && lines.iter().all(|line| line.len() == 32));
+}
+
+/// Sets with fewer queries than were asked for say so; one with none is refused.
+#[test]
+fn query_sets_that_have_too_few_say_so() {
+    let folder = Folder::new();
+    let words = ["gen", ".", "--keys", "emails", "--count", "5000", "--query-count", "1000", "--queries"];
+    let run = folder.tamis(&[words.as_slice(), &["prefix_b64"]].concat());
+    let file = "emails_n5000_s42.prefix_b64_s43.txt";
+    let queries = std::fs::read(folder.path(file)).unwrap();
+    let count = queries.iter().filter(|byte| **byte == b'\n').count();
+    assert!(run.code == 0 && (1..1000).contains(&count), "{count}: {}", run.stderr);
+    assert!(run.stderr.contains(&format!("{file}: {count} queries, not 1000")), "{}", run.stderr);
+    let message = folder.fails(2, &[words.as_slice(), &["prefix_b8", "--force"]].concat());
+    assert!(message.contains("prefix_b8") && message.contains("longer prefix"), "{message}");
+    assert!(!folder.path("emails_n5000_s42.prefix_b8_s43.txt").exists());
 }
 
 #[test]

@@ -7,8 +7,10 @@ mod demo;
 mod entries;
 mod filter;
 mod generate;
+mod interrupts;
 mod load;
 mod readme;
+mod terminal;
 mod upkeep;
 mod whole_store;
 
@@ -130,6 +132,24 @@ fn help_has_examples_and_exit_codes() {
         assert!(help.contains(&format!("Examples:\n  tamis {command}")), "{help}");
         assert!(help.is_ascii() && help.lines().all(|line| line.len() <= 100), "{help}");
     }
+    for words in [
+        ["inspect", "table"],
+        ["inspect", "block"],
+        ["inspect", "filter"],
+        ["inspect", "log"],
+        ["inspect", "manifest"],
+        ["bench", "list"],
+        ["bench", "run"],
+        ["filter", "eval"],
+    ] {
+        let help = folder.ok(&[words.as_slice(), &["--help"]].concat());
+        assert!(
+            help.contains("Examples:") && help.contains(&format!("\n  tamis {}", words.join(" "))),
+            "{help}"
+        );
+    }
+    let help = folder.ok(&["gen", "--help"]);
+    assert!(help.contains(" ycsb-a ycsb-b ") && help.contains(" shift-hot-spot"), "{help}");
     assert!(folder.ok(&["--version"]).starts_with("tamis 0."));
 }
 

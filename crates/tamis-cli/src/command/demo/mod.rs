@@ -13,8 +13,14 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use tamis::{Access, Clock as _, Db, Keyspace, KeyspaceOptions, Options, Statistics, SystemClock};
+use tamis_bench::Needs;
 
 use crate::{failure::Failure, interrupt, store};
+
+/// Bytes of an event's key.
+const EVENT_KEY_BYTES: u64 = 16;
+/// Bytes of memory of a key that is kept for the reads, about.
+const SAMPLE_BYTES: u64 = 256;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,6 +108,15 @@ struct Demo {
 }
 
 impl DemoArgs {
+    /// Room for the events: in tables, in the log, and twice while tables are merged; and for the samples of the reads.
+    fn needs(&self) -> Needs {
+        let event_bytes = EVENT_KEY_BYTES + u64::from(self.value_bytes);
+        Needs {
+            disk_bytes: self.events.saturating_mul(event_bytes).saturating_mul(3),
+            memory_bytes: self.reads * SAMPLE_BYTES,
+        }
+    }
+
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         interrupt::watch()?;
         if !self.paths.is_dir() {
@@ -110,6 +125,8 @@ impl DemoArgs {
                 self.paths.display()
             )));
         }
+        // Too little room is told before anything is loaded.
+        self.needs().check(&std::env::temp_dir())?;
         let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir()?;
         let mut demo = Demo::open(folder.path(), self.access)?;
         let samples = demo.fill(&self)?;

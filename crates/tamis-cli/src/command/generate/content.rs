@@ -1,6 +1,6 @@
 //! What `tamis gen` puts into its files: kinds of keys, the queries that each of them has, and operations.
 
-use std::{fs::File, io, str::FromStr};
+use std::{io, str::FromStr};
 
 use tamis_bench::Needs;
 use tamis_workload::{
@@ -13,7 +13,8 @@ use tamis_workload::{
     non_empty_ranges,
 };
 
-use crate::failure::Failure;
+use super::Interruptible;
+use crate::{failure::Failure, interrupt};
 
 /// Samples in each `.s` file.
 const SAMPLE_COUNT: usize = 20_000;
@@ -23,10 +24,13 @@ const NON_EMPTY_COUNT: usize = 100_000;
 const TEXT_BYTES: u64 = 64;
 
 /// Writes the content of one file.
-pub(super) type Content<'a> = dyn Fn(File) -> io::Result<()> + 'a;
+pub(super) type Content<'a> = dyn FnMut(Interruptible<'_>) -> io::Result<()> + 'a;
+
+/// Ranges of text keys, both bounds included.
+type TextRanges = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Takes each file: its name and its content.
-type Sink<'a> = dyn FnMut(String, &Content<'_>) -> Result<(), Failure> + 'a;
+type Sink<'a> = dyn FnMut(String, &mut Content<'_>) -> Result<(), Failure> + 'a;
 
 /// Keys of any kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +151,10 @@ impl Plan {
     pub(super) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
         for workload in &self.workloads {
             let name = operations_name(workload, self.count, self.query_count, self.seed);
-            sink(format!("{name}.ops"), &|file| {
-                write_operations(file, workload.operations(self.count, self.query_count, self.seed))
-            })?;
+            // Some need the weights of all items first.
+            let operations =
+                interrupt::at_once(|| workload.operations(self.count, self.query_count, self.seed))?;
+            sink(format!("{name}.ops"), &mut |file| write_operations(file, operations.clone()))?;
         }
         if !self.workloads.is_empty() {
             return Ok(());
@@ -160,7 +165,7 @@ impl Plan {
             KeyKind::Events => {
                 let stem = key_set_name("events", self.count, self.seed);
                 let events = || Events::new(self.seed).take(self.count as usize);
-                sink(format!("{stem}.txt"), &|file| {
+                sink(format!("{stem}.txt"), &mut |file| {
                     write_lines(file, events().map(|event| crate::bytes::hex(&event.key())))
                 })
             }
@@ -169,11 +174,11 @@ impl Plan {
 
     fn write_integers(&self, set: KeySet, sink: &mut Sink<'_>) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
-        let keys = set.generate(self.count as usize, self.seed);
-        sink(format!("{stem}.keys"), &|file| write_keys(file, &keys))?;
+        let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
+        sink(format!("{stem}.keys"), &mut |file| write_keys(file, &keys))?;
         for queries in &self.queries {
             for (name, ranges) in self.ranges(set, *queries, &stem, &keys)? {
-                sink(name, &|file| write_ranges(file, &ranges))?;
+                sink(name, &mut |file| write_ranges(file, &ranges))?;
             }
         }
         Ok(())
@@ -188,13 +193,12 @@ impl Plan {
         keys: &[u64],
     ) -> Result<Vec<(String, Vec<Range>)>, Failure> {
         let Queries::Empty(set) = queries else {
-            let ranges = non_empty_ranges(keys, NON_EMPTY_COUNT, NON_EMPTY_SEED);
+            let ranges = interrupt::at_once(|| non_empty_ranges(keys, NON_EMPTY_COUNT, NON_EMPTY_SEED))?;
             return Ok(vec![(format!("{stem}.fn_s{NON_EMPTY_SEED}.q"), ranges)]);
         };
         let files = [("q", QUERY_SEED, self.query_count as usize), ("s", SAMPLE_SEED, SAMPLE_COUNT)];
         let ranges = files.into_iter().map(|(suffix, seed, count)| {
-            let ranges = set
-                .generate(key_set, keys, count, seed)
+            let ranges = interrupt::at_once(|| set.generate(key_set, keys, count, seed))?
                 .map_err(|error| Failure::Usage(format!("--queries: {error}")))?;
             Ok((format!("{stem}.{set}_s{seed}.{suffix}"), ranges))
         });
@@ -203,23 +207,40 @@ impl Plan {
 
     fn write_text(&self, set: TextSet, sink: &mut Sink<'_>) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
-        let keys = set.generate(self.count as usize, self.seed);
-        sink(format!("{stem}.txt"), &|file| write_lines(file, &keys))?;
+        let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
+        sink(format!("{stem}.txt"), &mut |file| write_lines(file, &keys))?;
         for queries in &self.queries {
-            let words = absent_texts(set, &keys, self.query_count as usize, QUERY_SEED);
-            let point = |word: Vec<u8>| (word.clone(), word);
-            let (name, ranges) = match queries {
-                Queries::TextPrefix(length) => {
-                    let prefixes = empty_prefixes(&keys, &words, *length).into_iter();
-                    // No key holds a byte of 255: nothing with the prefix lies above.
-                    let whole = |prefix: Vec<u8>| (prefix.clone(), [prefix.as_slice(), &[u8::MAX]].concat());
-                    (format!("prefix_b{}", length * 8), prefixes.map(whole).collect())
+            let (name, ranges) = interrupt::at_once(|| self.text_ranges(set, *queries, &keys))?;
+            let file = format!("{stem}.{name}_s{QUERY_SEED}.txt");
+            match ranges.len() as u64 {
+                0 => {
+                    return Err(Failure::Usage(format!(
+                        "--queries: no range of {name} is empty among these keys; take a longer prefix"
+                    )));
                 }
-                Queries::TextRanges => ("ranges".to_owned(), empty_text_ranges(&keys, &words)),
-                _ => ("points".to_owned(), words.into_iter().map(point).collect::<Vec<_>>()),
-            };
-            sink(format!("{stem}.{name}_s{QUERY_SEED}.txt"), &|file| write_line_ranges(file, &ranges))?;
+                count if count < self.query_count => eprintln!(
+                    "tamis: {file}: {count} queries, not {}: among these keys there are no more",
+                    self.query_count
+                ),
+                _ => {}
+            }
+            sink(file, &mut |file| write_line_ranges(file, &ranges))?;
         }
         Ok(())
+    }
+
+    /// A query set: its name, and its ranges of which none holds a key.
+    fn text_ranges(&self, set: TextSet, queries: Queries, keys: &[Vec<u8>]) -> (String, TextRanges) {
+        let words = absent_texts(set, keys, self.query_count as usize, QUERY_SEED);
+        match queries {
+            Queries::TextPrefix(length) => {
+                let prefixes = empty_prefixes(keys, &words, length).into_iter();
+                // No key holds a byte of 255: nothing with the prefix lies above.
+                let whole = |prefix: Vec<u8>| (prefix.clone(), [prefix.as_slice(), &[u8::MAX]].concat());
+                (format!("prefix_b{}", length * 8), prefixes.map(whole).collect())
+            }
+            Queries::TextRanges => ("ranges".to_owned(), empty_text_ranges(keys, &words)),
+            _ => ("points".to_owned(), words.into_iter().map(|word| (word.clone(), word)).collect()),
+        }
     }
 }
