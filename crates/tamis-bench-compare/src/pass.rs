@@ -52,7 +52,7 @@ pub struct Outcome {
     pub seconds: f64,
     /// Operations that found their key, or entries that scans gave.
     pub found: u64,
-    /// The index behind the greatest that was inserted; 0 where none was.
+    /// Below this index all is there that was to be inserted; 0 where nothing was.
     pub inserted_end: u64,
     /// Of the answers to the first operations.
     pub digest: u64,
@@ -64,7 +64,8 @@ impl Outcome {
             operations: self.operations + other.operations,
             seconds: self.seconds.max(other.seconds),
             found: self.found + other.found,
-            inserted_end: self.inserted_end.max(other.inserted_end),
+            // Where a pass ends with its time, one thread is behind: only below that are all items there.
+            inserted_end: self.inserted_end.min(other.inserted_end),
             digest: self.digest,
         }
     }
@@ -233,3 +234,6 @@ impl<'a> Runner<'a> {
         Ok(self.outcome)
     }
 }
+
+#[cfg(test)]
+mod tests;
