@@ -11,6 +11,7 @@ pub struct Bits<'a> {
 
 impl<'a> Bits<'a> {
     /// The first `bit_count` bits of `bytes`; `None` where there are fewer.
+    #[inline(always)]
     pub fn new(bytes: &'a [u8], bit_count: u64) -> Option<Self> {
         let byte_count = usize::try_from(bit_count.div_ceil(8)).ok()?;
         Some(Self { bytes: bytes.get(..byte_count)?, bit_count })
@@ -36,7 +37,7 @@ impl<'a> Bits<'a> {
     }
 
     /// `width` bits (at most 64) from `index` on, least first; zeros beyond the bytes.
-    #[inline]
+    #[inline(always)]
     pub fn get_bits(&self, index: u64, width: u32) -> u64 {
         get_bits(self.bytes, index, width)
     }
@@ -71,7 +72,7 @@ impl<'a> Bits<'a> {
 }
 
 /// `width` bits (at most 64) of bytes from bit `index` on, least first; zeros beyond the bytes.
-#[inline]
+#[inline(always)]
 pub(crate) fn get_bits(bytes: &[u8], index: u64, width: u32) -> u64 {
     let shift = (index % 8) as u32;
     let rest = bytes.get((index / 8) as usize..).unwrap_or_default();
@@ -83,12 +84,12 @@ pub(crate) fn get_bits(bytes: &[u8], index: u64, width: u32) -> u64 {
 }
 
 /// The lowest `width` bits set; all from 64 on.
-#[inline]
+#[inline(always)]
 pub(crate) fn low_mask(width: u32) -> u64 {
     u64::MAX.checked_shr(64_u32.saturating_sub(width)).unwrap_or(0)
 }
 
-#[inline]
+#[inline(always)]
 fn word_of(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk::<8>() {
         return u64::from_le_bytes(*word);

@@ -2,11 +2,13 @@
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
 //! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits. Where there
-//! is AVX-512, questions to lines have a third form, in `avx512.rs`.
+//! is AVX-512, questions to lines have a third form, in `avx512.rs`, and walks in `wide.rs`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -215,7 +217,7 @@ pub(crate) fn nth_zero_of_line<S: Steps>(steps: S, line: &[u8; LINE_BYTES], rank
     index * 64 + found.trailing_zeros().min(63)
 }
 
-/// Steps over lines and words that a walk is made of, in one of the two forms. A value of a form stands for what the processor
+/// Steps over lines and words that a walk is made of, in one of the three forms. A value of a form stands for what the processor
 /// has: a task that is given one does not ask again.
 pub trait Steps: Copy {
     /// Bit `i` of the answer: whether `bytes[i]` equals `byte`.
@@ -230,6 +232,8 @@ pub trait Steps: Copy {
 
 pub use portable::Portable;
 #[cfg(target_arch = "x86_64")]
+pub use wide::Wide;
+#[cfg(target_arch = "x86_64")]
 pub use x86_64::Vector;
 
 /// Work that is to be compiled for what the processor has: see [`run`].
@@ -241,16 +245,19 @@ pub trait Task {
     fn run<S: Steps>(self, steps: S) -> Self::Output;
 }
 
-/// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2 where the processor has them. One choice for a whole
+/// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2, or AVX-512, where the processor has them. One choice for a whole
 /// walk, where a choice for each step of it would cost as much as the steps; and one load for the choice, where asking for
 /// three features takes three. Everything that the task calls must be `#[inline(always)]` to profit.
 #[inline]
 pub fn run<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    if has_walk_features() {
-        // SAFETY: the functions of `x86_64` are safe but for the features that they are compiled for; the processor has
+    match walk_form() {
+        // SAFETY: the functions of `wide` are safe but for the features that they are compiled for; the processor has
         // been found to have them.
-        return unsafe { x86_64::run(task) };
+        WALK_WIDE => return unsafe { wide::run(task) },
+        // SAFETY: as above, for `x86_64`.
+        WALK_VECTOR => return unsafe { x86_64::run(task) },
+        _ => {}
     }
     run_portable(task)
 }
@@ -261,26 +268,45 @@ fn run_portable<T: Task>(task: T) -> T::Output {
     task.run(Portable)
 }
 
-/// Whether the processor has what [`run`] compiles for; asked once.
+/// What [`run`] knows of the processor: nothing yet, what [`Vector`] needs, or what [`Wide`] does; or [`WALK_PORTABLE`]. Whoever
+/// asks at the same time finds the same.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-fn has_walk_features() -> bool {
+static WALK_FORM: AtomicU8 = AtomicU8::new(0);
+#[cfg(target_arch = "x86_64")]
+const WALK_PORTABLE: u8 = 1;
+#[cfg(target_arch = "x86_64")]
+const WALK_VECTOR: u8 = 2;
+#[cfg(target_arch = "x86_64")]
+const WALK_WIDE: u8 = 3;
+
+/// The form that [`run`] chooses; asked once.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn walk_form() -> u8 {
+    match WALK_FORM.load(Ordering::Relaxed) {
+        0 => ask_for_walk_form(),
+        known => known,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn ask_for_walk_form() -> u8 {
     use std::arch::is_x86_feature_detected;
 
-    // 0: not asked yet, 1: no, 2: yes. Whoever asks at the same time finds the same.
-    static KNOWN: AtomicU8 = AtomicU8::new(0);
-    match KNOWN.load(Ordering::Relaxed) {
-        0 => {
-            let has = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("bmi1")
-                && is_x86_feature_detected!("bmi2")
-                && is_x86_feature_detected!("lzcnt")
-                && is_x86_feature_detected!("popcnt");
-            KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
-            has
-        }
-        known => known == 2,
-    }
+    let has_vector = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt");
+    let has_wide = is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
+    let form = match (has_vector, has_wide) {
+        (true, true) => WALK_WIDE,
+        (true, false) => WALK_VECTOR,
+        (false, _) => WALK_PORTABLE,
+    };
+    WALK_FORM.store(form, Ordering::Relaxed);
+    form
 }
 
 #[inline]

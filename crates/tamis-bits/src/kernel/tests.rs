@@ -242,7 +242,7 @@ fn ranks_and_positions_in_a_line_are_inverse() {
     }
 }
 
-/// Runs the same steps in both forms.
+/// Runs the same steps in all forms.
 struct AllSteps<'a> {
     bytes: &'a [u8; LINE_BYTES],
     byte: u8,
@@ -265,7 +265,7 @@ impl Task for AllSteps<'_> {
 }
 
 #[test]
-fn steps_agree_with_their_definition_in_both_forms() {
+fn steps_agree_with_their_definition_in_all_forms() {
     let mut state = 4;
     for round in 0..if IS_SLOW { 20 } else { 2000 } {
         let bytes: [u8; LINE_BYTES] = core::array::from_fn(|_| next(&mut state) as u8);
@@ -290,6 +290,11 @@ fn steps_agree_with_their_definition_in_both_forms() {
             let task = || AllSteps { bytes: &bytes, byte, word, rank };
             assert_eq!(run(task()), expected);
             assert_eq!(task().run(portable::Portable), expected);
+            #[cfg(target_arch = "x86_64")]
+            if super::walk_form() >= super::WALK_VECTOR {
+                // SAFETY: the processor has what the form needs: it has been asked. A wide one has it, too.
+                assert_eq!(unsafe { super::x86_64::run(task()) }, expected);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::{Bits, prefetch};
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
-use crate::trie::{Edge, Node, Trie, Walked, shared_bytes};
+use crate::trie::{Edge, Node, Parting, Trie, Walked, shared_bytes};
 use crate::{KeyRange, Probe, Upper};
 
 /// A filter at rest: its trie, and where the suffixes lie.
@@ -27,7 +27,7 @@ pub(super) struct View<'a, S = Portable> {
 impl<'a> View<'a> {
     /// The same view with steps in another form.
     #[inline(always)]
-    pub(super) const fn with<S: Steps>(self, steps: S) -> View<'a, S> {
+    pub(super) fn with<S: Steps>(self, steps: S) -> View<'a, S> {
         let Self { trie, suffixes, widths, compared, seed } = self;
         View { trie: trie.with(steps), suffixes, widths, compared, seed }
     }
@@ -90,75 +90,113 @@ impl<S: Steps> View<'_, S> {
     /// Whether the key of a leaf on the lower bound's path may meet it.
     #[inline(always)]
     pub(super) fn may_meet_lower(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
-        self.compared == 0
-            || self.suffix(edge).is_none_or(|(_, real)| real >= self.compared_of(word_behind(lower, depth)))
+        self.compared == 0 || self.may_have_real(edge, self.compared_of(word_behind(lower, depth)), u64::MAX)
+    }
+
+    /// Whether the real bits of a leaf lie between two others.
+    #[inline(always)]
+    fn may_have_real(&self, edge: &Edge, from: u64, up_to: u64) -> bool {
+        match self.suffix(edge) {
+            Some((_, real)) => from <= real && real <= up_to,
+            None => true,
+        }
+    }
+
+    /// The greatest real bits of a leaf on the upper bound's path whose key may meet it; `None` where no key below it does.
+    #[inline(always)]
+    fn upper_bits(&self, depth: usize, upper: Upper<'_>) -> Option<u64> {
+        let word = match upper {
+            Upper::Open => u64::MAX,
+            // All keys below the leaf begin with the bound.
+            Upper::Excluded(key) if key.len() <= depth => return None,
+            Upper::Included(key) | Upper::Excluded(key) => word_behind(key, depth),
+            Upper::Prefix(prefix) => prefix_word_behind(prefix, depth),
+        };
+        Some(self.compared_of(word))
     }
 
     /// Whether the key of a leaf on the upper bound's path may meet it.
     #[inline(always)]
     pub(super) fn may_meet_upper(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
-        let word = match upper {
-            Upper::Open => return true,
-            // All keys below the leaf begin with the bound.
-            Upper::Excluded(key) if key.len() <= depth => return false,
-            Upper::Included(key) | Upper::Excluded(key) => word_behind(key, depth),
-            Upper::Prefix(prefix) => prefix_word_behind(prefix, depth),
-        };
-        self.compared == 0 || self.suffix(edge).is_none_or(|(_, real)| real <= self.compared_of(word))
+        let Some(bits) = self.upper_bits(depth, upper) else { return false };
+        self.compared == 0 || self.may_have_real(edge, 0, bits)
     }
 
-    /// Whether some key may lie in a range. Walks along each bound are written once: the steps before say from where.
+    /// Whether the key of a leaf on the path of both bounds may lie between them: its suffix is looked up once.
+    #[inline(always)]
+    fn may_lie_between(&self, edge: &Edge, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
+        let Some(bits) = self.upper_bits(depth, upper) else { return false };
+        self.compared == 0 || self.may_have_real(edge, self.compared_of(word_behind(lower, depth)), bits)
+    }
+
+    /// Whether some key may lie in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
         let Some(root) = self.trie.root() else { return false };
         let lower = range.lower_bytes();
-        let (mut from, mut up_to) = (None, None);
-        if let Some(upper) = range.upper_bytes() {
-            let shared = shared_bytes(lower, upper);
-            match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
-                Walked::Nowhere => return false,
-                Walked::Leaf(edge, depth) => {
-                    return self.may_meet_lower(&edge, depth, lower)
-                        && self.may_meet_upper(&edge, depth, range.upper)
-                        && !range.is_empty();
+        let Some(upper) = range.upper_bytes() else { return self.has_from(root, 0, lower) };
+        let shared = shared_bytes(lower, upper);
+        let has = match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
+            Walked::Nowhere => false,
+            Walked::Leaf(edge, depth) => self.may_lie_between(&edge, depth, lower, range.upper),
+            Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
+                (Some(low), Some(high)) if low < high => {
+                    // A label between the bounds is cheaper to see than what lies below them.
+                    self.may_part(self.trie.parting(node, *low, *high), shared + 1, lower, range.upper)
                 }
-                Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
-                    (Some(low), Some(high)) if low < high => {
-                        // A label between the bounds is cheaper to see than what lies below them.
-                        if self.trie.has_between(node, *low, *high) {
-                            return true;
-                        }
-                        (from, up_to) = (Some((node, shared)), Some((node, shared, true)));
-                    }
-                    (Some(_), Some(_)) => return false,
-                    (None, _) => up_to = Some((node, shared, matches!(range.lower, Bound::Excluded(_)))),
-                    // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
-                    (Some(_), None) => from = Some((node, shared)),
-                },
-            }
-            let is_apart = from.is_some() && up_to.is_some();
-            let has = from.is_some_and(|(node, depth)| self.has_from(node, depth, lower, is_apart))
-                || up_to.is_some_and(|(node, depth, without_own)| {
-                    self.has_up_to(node, depth, range.upper, without_own, is_apart)
-                });
-            return has && !range.is_empty();
-        }
-        self.has_from(root, 0, lower, false)
+                (Some(_), Some(_)) => false,
+                (None, _) => {
+                    let without_own = matches!(range.lower, Bound::Excluded(_));
+                    self.has_up_to(node, shared, range.upper, without_own)
+                }
+                // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
+                (Some(_), None) => self.has_from(node, shared, lower),
+            },
+        };
+        has && !range.is_empty()
     }
 
-    /// Whether a key below a node on the lower bound's path may meet the bound; at the node where the bounds part, only what
-    /// begins with the bound's own byte counts.
+    /// Whether a key may lie between two bounds that part at a node, at the byte before `depth`.
     #[inline(always)]
-    fn has_from(&self, mut node: Node, mut depth: usize, lower: &[u8], mut is_apart: bool) -> bool {
+    fn may_part(&self, parting: Parting, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
+        if parting.has_between {
+            return true;
+        }
+        if let Some(edge) = parting.low
+            && self.has_behind(&edge, depth, lower)
+        {
+            return true;
+        }
+        match parting.high {
+            Some(edge) => self.has_before(&edge, depth, upper),
+            None => false,
+        }
+    }
+
+    /// Whether a key below a label on the lower bound's path may meet the bound.
+    #[inline(always)]
+    fn has_behind(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
+        // Below a node there is always a label, and its keys are longer than the bound.
+        if edge.has_child && depth >= lower.len() {
+            return true;
+        }
+        match self.trie.child(edge) {
+            Some(child) => self.has_from(child, depth, lower),
+            None => self.may_meet_lower(edge, depth, lower),
+        }
+    }
+
+    /// Whether a key below a node on the lower bound's path may meet the bound.
+    #[inline(always)]
+    fn has_from(&self, mut node: Node, mut depth: usize, lower: &[u8]) -> bool {
         loop {
-            // Below a node there is always a label, and its keys are longer than the bound.
             let Some(byte) = lower.get(depth) else { return true };
             let split = self.trie.split(node, *byte);
-            if split.has_greater && !is_apart {
+            if split.has_greater {
                 return true;
             }
             let Some(edge) = split.edge else { return false };
-            (depth, is_apart) = (depth + 1, false);
+            depth += 1;
             match self.trie.child(&edge) {
                 Some(child) => node = child,
                 None => return self.may_meet_lower(&edge, depth, lower),
@@ -166,17 +204,19 @@ impl<S: Steps> View<'_, S> {
         }
     }
 
-    /// Whether a key below a node on the upper bound's path may meet the bound; without the node's own key where the lower
-    /// bound excludes it; at the node where the bounds part, only what begins with the bound's own byte counts.
+    /// Whether a key below a label on the upper bound's path may meet the bound.
     #[inline(always)]
-    fn has_up_to(
-        &self,
-        mut node: Node,
-        mut depth: usize,
-        upper: Upper<'_>,
-        mut without_own: bool,
-        mut is_apart: bool,
-    ) -> bool {
+    fn has_before(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
+        match self.trie.child(edge) {
+            Some(child) => self.has_up_to(child, depth, upper, false),
+            None => self.may_meet_upper(edge, depth, upper),
+        }
+    }
+
+    /// Whether a key below a node on the upper bound's path may meet the bound; without the node's own key where the lower
+    /// bound excludes it.
+    #[inline(always)]
+    fn has_up_to(&self, mut node: Node, mut depth: usize, upper: Upper<'_>, mut without_own: bool) -> bool {
         let (Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes)) = upper else {
             return true;
         };
@@ -190,11 +230,11 @@ impl<S: Steps> View<'_, S> {
             };
             // Labels are cheaper to see than whether the node is a key.
             let split = self.trie.split(node, *byte);
-            if split.has_smaller && !is_apart || !without_own && self.trie.is_prefix_key(&node) {
+            if split.has_smaller || !without_own && self.trie.is_prefix_key(&node) {
                 return true;
             }
             let Some(edge) = split.edge else { return false };
-            (depth, without_own, is_apart) = (depth + 1, false, false);
+            (depth, without_own) = (depth + 1, false);
             match self.trie.child(&edge) {
                 Some(child) => node = child,
                 None => return self.may_meet_upper(&edge, depth, upper),

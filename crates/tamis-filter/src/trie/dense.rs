@@ -3,7 +3,7 @@
 use tamis_bits::kernel::Steps;
 
 use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES};
-use super::reader::{DenseStep, Edge, Node, Split, Trie, chunk};
+use super::reader::{DenseStep, Edge, Node, Parting, Split, Trie, chunk, item};
 
 const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
 
@@ -82,32 +82,32 @@ impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
     pub(super) fn dense_split(&self, node: Node, byte: u8) -> Split {
         let labels = self.bitmap(node.number, 0);
-        let all = labels.map(u64::count_ones).iter().sum();
-        let before = ones_before(labels, u32::from(byte));
+        let (all, before) = (ones_before(labels, 256), ones_before(labels, u32::from(byte)));
         let edge = self.dense_find(node, byte);
         let has_greater = before + u32::from(edge.is_some()) < all;
         Split { has_smaller: before > 0, edge, has_greater }
     }
 
     #[inline(always)]
-    pub(super) fn dense_has_between(&self, node: Node, low: u8, high: u8) -> bool {
+    pub(super) fn dense_parting(&self, node: Node, low: u8, high: u8) -> Parting {
         let labels = self.bitmap(node.number, 0);
-        ones_before(labels, u32::from(high)) > ones_before(labels, u32::from(low) + 1)
+        let has_between = ones_before(labels, u32::from(high)) > ones_before(labels, u32::from(low) + 1);
+        if has_between {
+            return Parting { has_between, ..Parting::default() };
+        }
+        Parting { low: self.dense_find(node, low), has_between, high: self.dense_find(node, high) }
     }
 
     /// What lies before the group of a node: labels with a child, and leaves.
     #[inline(always)]
     fn dense_group(&self, number: u32) -> (u32, u32) {
-        let group: [u8; 8] =
-            chunk(self.bytes, self.layout.dense_groups + (number / DENSE_GROUP) as usize * 8);
-        let group = u64::from_le_bytes(group);
+        let group = u64::from_le_bytes(item(self.bytes, self.layout.dense_groups, number / DENSE_GROUP));
         (group as u32, (group >> 32) as u32)
     }
 
     #[inline(always)]
     fn dense_rank(&self, number: u32) -> u64 {
-        let own = self.layout.dense_ranks + number as usize * DENSE_RANK_BYTES;
-        u64::from_le_bytes(chunk(self.bytes, own))
+        u64::from_le_bytes(item::<DENSE_RANK_BYTES>(self.bytes, self.layout.dense_ranks, number))
     }
 
     /// What lies before a node: labels with a child, and leaves.
@@ -121,7 +121,7 @@ impl<S: Steps> Trie<'_, S> {
     #[inline(always)]
     fn bitmap(&self, number: u32, first: u8) -> [u64; 4] {
         let line = self.dense.get(number as usize).unwrap_or(&NOTHING);
-        [0, 1, 2, 3].map(|index| word(line, first + index))
+        [word(line, first), word(line, first + 1), word(line, first + 2), word(line, first + 3)]
     }
 
     /// Labels with a child before label `at` (up to 256) of a node.

@@ -34,6 +34,8 @@ pub(super) const HINT_GROUP: u32 = 128;
 /// Labels that should lie between two hints.
 const LABELS_PER_HINT: u64 = 128;
 pub(super) const HINT_SHIFT_MAX: u32 = 6;
+/// Labels for each hint that make hints cheap: they add 1/84 to the blocks.
+const HINT_SHARE: u64 = 128;
 
 /// A place is a block and a label in it: 26 and 6 bits.
 pub(super) const LABEL_COUNT_MAX: u64 = BLOCK_LABELS as u64 * ((1 << 26) - 2);
@@ -166,13 +168,16 @@ pub(super) const fn sparse_bytes(label_count: u64) -> u64 {
     label_count.div_ceil(BLOCK_LABELS as u64) * BLOCK_BYTES as u64
 }
 
-/// Nodes from hint to hint, as a power of two.
-pub(super) fn hint_shift(label_count: u64, node_count: u64) -> u32 {
-    (node_count * LABELS_PER_HINT)
+/// Nodes from hint to hint, as a power of two: so many that few labels lie between, and fewer where hints are cheap anyway.
+/// Nodes that have hints are larger than others: a hint for each of them saves passing blocks.
+pub(super) fn hint_shift(label_count: u64, node_count: u64, hinted_count: u64) -> u32 {
+    let by_labels = (node_count * LABELS_PER_HINT)
         .checked_div(label_count)
         .and_then(u64::checked_ilog2)
         .unwrap_or(0)
-        .min(HINT_SHIFT_MAX)
+        .min(HINT_SHIFT_MAX);
+    let is_cheap = |shift: &u32| hinted_count.div_ceil(1 << shift) * HINT_SHARE <= label_count;
+    (0..by_labels).find(is_cheap).unwrap_or(by_labels)
 }
 
 /// Sparse nodes whose parent is dense.
@@ -186,7 +191,7 @@ pub(super) fn directory_bytes(label_count: u64, node_count: u64, hinted_count: u
     let ranks = if blocks == 0 { 0 } else { (blocks.div_ceil(u64::from(RANK_BLOCKS)) + 1) * 4 };
     let bases = blocks.div_ceil(u64::from(BASE_BLOCKS)) * 4;
     let hint_bases = hinted_count.div_ceil(u64::from(HINT_GROUP)) * 4;
-    let hints = hinted_count.div_ceil(1 << hint_shift(label_count, node_count)) * 2;
+    let hints = hinted_count.div_ceil(1 << hint_shift(label_count, node_count, hinted_count)) * 2;
     let all = ranks + bases + hint_bases + hints;
     [ranks, bases, hint_bases, hints + all.next_multiple_of(8) - all]
 }
@@ -252,7 +257,7 @@ impl Layout {
             capped,
             leaves,
         ] = offsets;
-        let hint_shift = hint_shift(labels, sparse_nodes);
+        let hint_shift = hint_shift(labels, sparse_nodes, counts.hinted_count());
         Some(Self {
             counts,
             hint_shift,

@@ -67,6 +67,14 @@ pub(crate) struct Split {
     pub(crate) has_greater: bool,
 }
 
+/// What a node has between two bytes, and at them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Parting {
+    pub(crate) low: Option<Edge>,
+    pub(crate) has_between: bool,
+    pub(crate) high: Option<Edge>,
+}
+
 /// Where a byte leads from a dense node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DenseStep {
@@ -127,6 +135,12 @@ pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     }
 }
 
+/// An item of a list of items of one size that begins at a multiple of that size; zeros beyond the end.
+#[inline(always)]
+pub(super) fn item<const N: usize>(bytes: &[u8], list: usize, index: u32) -> [u8; N] {
+    bytes.as_chunks::<N>().0.get(list / N + index as usize).copied().unwrap_or([0; N])
+}
+
 #[cold]
 fn padded<const N: usize>(rest: &[u8]) -> [u8; N] {
     let mut chunk = [0; N];
@@ -142,15 +156,15 @@ impl<'a> Trie<'a> {
         let blocks = bytes.get(layout.sparse..layout.dense_groups).unwrap_or_default().as_chunks().0;
         Self { bytes, dense, blocks, layout, steps: Portable }
     }
-
-    /// The same trie with steps in another form.
-    #[inline(always)]
-    pub(crate) const fn with<S: Steps>(self, steps: S) -> Trie<'a, S> {
-        Trie { bytes: self.bytes, dense: self.dense, blocks: self.blocks, layout: self.layout, steps }
-    }
 }
 
-impl<S: Steps> Trie<'_, S> {
+impl<'a, S: Steps> Trie<'a, S> {
+    /// The same trie with steps in another form.
+    #[inline(always)]
+    pub(crate) fn with<T: Steps>(self, steps: T) -> Trie<'a, T> {
+        Trie { bytes: self.bytes, dense: self.dense, blocks: self.blocks, layout: self.layout, steps }
+    }
+
     #[inline(always)]
     pub(super) const fn is_dense(&self, node: &Node) -> bool {
         node.number < self.layout.counts.dense_node_count
@@ -199,13 +213,14 @@ impl<S: Steps> Trie<'_, S> {
         if self.is_dense(&node) { self.dense_split(node, byte) } else { self.sparse_split(node, byte) }
     }
 
-    /// Whether the node has a label strictly between two bytes.
+    /// What the node has at two bytes, the first of them the smaller one, and strictly between them; not more than that there
+    /// is something between.
     #[inline(always)]
-    pub(crate) fn has_between(&self, node: Node, low: u8, high: u8) -> bool {
+    pub(crate) fn parting(&self, node: Node, low: u8, high: u8) -> Parting {
         if self.is_dense(&node) {
-            self.dense_has_between(node, low, high)
+            self.dense_parting(node, low, high)
         } else {
-            self.sparse_has_between(node, low, high)
+            self.sparse_parting(node, low, high)
         }
     }
 
@@ -449,8 +464,9 @@ impl<S: Steps> Trie<'_, S> {
         if self.may_be_capped(leaf_index) { self.keys_of_capped_leaf(leaf_index) } else { 1 }
     }
 
+    /// Takes the trie by value, so that those who never come here need not have it in memory.
     #[cold]
-    fn keys_of_capped_leaf(&self, leaf_index: u64) -> u64 {
+    fn keys_of_capped_leaf(self, leaf_index: u64) -> u64 {
         self.keys_before_leaf(leaf_index + 1).saturating_sub(self.keys_before_leaf(leaf_index)).max(1)
     }
 }

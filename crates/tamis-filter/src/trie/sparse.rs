@@ -9,10 +9,10 @@
 //! that a search is an `and` and nothing has to be looped over. Where the node of that number lies in another block (before or
 //! behind: the block of the child in the middle is named), blocks are passed one by one.
 
-use tamis_bits::kernel::Steps;
+use tamis_bits::kernel::{self, Portable, Steps, Task};
 
 use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, RANK_BLOCKS};
-use super::reader::{Ahead, Edge, Node, Split, Trie, Walked, chunk};
+use super::reader::{Ahead, Edge, Node, Parting, Split, Trie, Walked, chunk, item};
 
 /// A bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
@@ -75,6 +75,18 @@ const fn place(block: u32, bit: u64) -> u32 {
     block << 6 | bit.trailing_zeros()
 }
 
+/// How many nodes begin in a block.
+#[inline(always)]
+fn ones(block: &Block) -> i32 {
+    (first_word(block) << (64 - BLOCK_LABELS)).count_ones().cast_signed()
+}
+
+/// All bits of a signed integer, or none.
+#[inline(always)]
+const fn int_if(condition: bool) -> i32 {
+    -(condition as i32)
+}
+
 /// All bits, or none.
 #[inline(always)]
 const fn all_if(condition: bool) -> u64 {
@@ -90,6 +102,46 @@ struct Found {
     children: u64,
 }
 
+impl Found {
+    /// The number of the label's child among the nodes that begin in the block of children.
+    #[inline(always)]
+    const fn skipped(&self) -> u32 {
+        skipped(self.children, (self.children & self.bit.wrapping_sub(1)).count_ones())
+    }
+}
+
+/// A block, and the labels of a node in it.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    number: u32,
+    block: &'a Block,
+    range: u64,
+}
+
+/// A node whose number is unknown.
+#[derive(Debug, Clone, Copy)]
+struct Narrow<'a> {
+    line: &'a Block,
+    block: u32,
+    /// Its labels; bits beyond those of a block may be set.
+    range: u64,
+    /// The label that leads to it.
+    above: u32,
+    above_bit: u64,
+}
+
+impl Narrow<'_> {
+    #[inline(always)]
+    const fn node(&self) -> Node {
+        Node {
+            number: Node::UNKNOWN,
+            place: place(self.above, self.above_bit),
+            block: self.block,
+            range: self.range & LABEL_MASK,
+        }
+    }
+}
+
 /// Where a byte leads from a sparse node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SparseStep {
@@ -99,9 +151,40 @@ pub(super) enum SparseStep {
     Child(Ahead),
 }
 
-impl<S: Steps> Trie<'_, S> {
+struct FindBeyond<'a> {
+    trie: Trie<'a>,
+    block: u32,
+    range: u64,
+    byte: u8,
+}
+
+impl Task for FindBeyond<'_> {
+    type Output = Found;
+
     #[inline(always)]
-    fn block(&self, block: u32) -> Option<&Block> {
+    fn run<S: Steps>(self, steps: S) -> Found {
+        self.trie.with(steps).find_beyond(self.block, self.range, self.byte)
+    }
+}
+
+struct LocateBeyond<'a> {
+    trie: Trie<'a>,
+    block: u32,
+    index: u32,
+}
+
+impl Task for LocateBeyond<'_> {
+    type Output = (u32, u64);
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) -> (u32, u64) {
+        self.trie.with(steps).locate_beyond(self.block, self.index)
+    }
+}
+
+impl<'a, S: Steps> Trie<'a, S> {
+    #[inline(always)]
+    fn block(&self, block: u32) -> Option<&'a Block> {
         self.blocks.get(block as usize)
     }
 
@@ -176,33 +259,71 @@ impl<S: Steps> Trie<'_, S> {
         last
     }
 
+    /// The block where a node begins.
+    #[inline(always)]
+    fn first_part(&self, node: &Node) -> Option<Part<'a>> {
+        Some(Part { number: node.block, block: self.block(node.block)?, range: node.range })
+    }
+
+    /// The block behind, where the node continues there.
+    #[inline(always)]
+    fn part_behind(&self, part: &Part<'_>) -> Option<Part<'a>> {
+        if !reaches_end(part.range) {
+            return None;
+        }
+        let block = self.block(part.number + 1)?;
+        Some(Part { number: part.number + 1, block, range: continued(block) })
+    }
+
     /// What a node has on both sides of a byte, and at it.
     #[inline(always)]
     pub(super) fn sparse_split(&self, node: Node, byte: u8) -> Split {
         let mut split = Split::default();
-        let _: Option<()> = self.search(node, |number, block, range| {
-            let equal = self.equal(block, byte) & range;
-            let not_smaller = self.not_smaller(block, byte) & range;
-            split.has_smaller |= range != not_smaller;
+        let mut next = self.first_part(&node);
+        for _ in 0..=NODE_BLOCKS {
+            let Some(part) = next else { break };
+            let equal = self.equal(part.block, byte) & part.range;
+            let not_smaller = self.not_smaller(part.block, byte) & part.range;
+            split.has_smaller |= part.range != not_smaller;
             split.has_greater |= not_smaller != equal;
             if equal != 0 {
-                let bit = equal & equal.wrapping_neg();
-                split.edge = Some(self.sparse_edge(node, number, block, bit, byte));
+                split.edge = Some(self.sparse_edge(node, part.number, part.block, equal, byte));
             }
-            split.has_greater.then_some(())
-        });
+            if split.has_greater {
+                break;
+            }
+            next = self.part_behind(&part);
+        }
         split
     }
 
-    /// Whether a node has a label strictly between two bytes.
+    /// What a node has at two bytes, and whether there is something between.
     #[inline(always)]
-    pub(super) fn sparse_has_between(&self, node: Node, low: u8, high: u8) -> bool {
-        let found = self.search(node, |_, block, range| {
-            let greater = self.not_smaller(block, low.saturating_add(1)) & range;
-            let not_smaller = self.not_smaller(block, high) & range;
-            (greater & !not_smaller != 0).then_some(true).or((not_smaller != 0).then_some(false))
-        });
-        found.unwrap_or(false)
+    pub(super) fn sparse_parting(&self, node: Node, low: u8, high: u8) -> Parting {
+        let mut parting = Parting::default();
+        let mut next = self.first_part(&node);
+        for _ in 0..=NODE_BLOCKS {
+            let Some(part) = next else { break };
+            let from_low = self.not_smaller(part.block, low) & part.range;
+            let from_high = self.not_smaller(part.block, high) & part.range;
+            let at_low = self.equal(part.block, low) & from_low;
+            parting.has_between = from_low & !at_low & !from_high != 0;
+            if parting.has_between {
+                break;
+            }
+            if at_low != 0 {
+                parting.low = Some(self.sparse_edge(node, part.number, part.block, at_low, low));
+            }
+            if from_high != 0 {
+                let at_high = self.equal(part.block, high) & from_high;
+                if at_high != 0 {
+                    parting.high = Some(self.sparse_edge(node, part.number, part.block, at_high, high));
+                }
+                break;
+            }
+            next = self.part_behind(&part);
+        }
+        parting
     }
 
     #[inline(always)]
@@ -249,23 +370,56 @@ impl<S: Steps> Trie<'_, S> {
 
     /// Follows a key from a sparse node on.
     #[inline(always)]
-    pub(super) fn walk_sparse(&self, mut node: Node, key: &[u8], mut depth: usize) -> Walked {
+    pub(super) fn walk_sparse(&self, node: Node, key: &[u8], depth: usize) -> Walked {
         // The first node lies below dense ones, or is the root: it has many labels, those below it have few.
         let Some(byte) = key.get(depth) else { return Walked::Node(node) };
-        let mut found = self.find_wide(&node, *byte);
-        let mut label = *byte;
-        loop {
-            depth += 1;
-            match self.follow(&found) {
-                SparseStep::Nowhere => return Walked::Nowhere,
-                SparseStep::Leaf(at) => {
-                    return Walked::Leaf(Edge { node, at, label, has_child: false }, depth);
-                }
-                SparseStep::Child(ahead) => node = self.arrive(&ahead),
+        let found = self.find_wide(&node, *byte);
+        match self.follow(&found) {
+            SparseStep::Nowhere => Walked::Nowhere,
+            SparseStep::Leaf(at) => {
+                Walked::Leaf(Edge { node, at, label: *byte, has_child: false }, depth + 1)
             }
-            let Some(byte) = key.get(depth) else { return Walked::Node(node) };
-            found = self.find_narrow(&node, *byte);
-            label = *byte;
+            SparseStep::Child(ahead) => {
+                let (block, range) = self.locate_wide(ahead.block, ahead.index);
+                self.walk_narrow(block, range, ahead.place, key, depth + 1)
+            }
+        }
+    }
+
+    /// Follows a key through nodes with few labels. Most of the time of a walk through long keys goes here: a node is
+    /// what a step needs of it, and nothing is looked up twice.
+    #[inline(always)]
+    fn walk_narrow(&self, block: u32, range: u64, above: u32, key: &[u8], depth: usize) -> Walked {
+        let Some(line) = self.block(block) else { return Walked::Nowhere };
+        let mut at = Narrow { line, block, range, above: above >> 6, above_bit: 1 << (above & 63) };
+        let mut rest = key.get(depth..).unwrap_or_default();
+        loop {
+            let Some((byte, behind)) = rest.split_first() else { return Walked::Node(at.node()) };
+            rest = behind;
+            let mut found = Found {
+                block: at.block,
+                bit: self.equal(at.line, *byte) & at.range,
+                firsts: first_word(at.line),
+                children: child_word(at.line),
+            };
+            if found.bit == 0 {
+                if !reaches_end(at.range) {
+                    return Walked::Nowhere;
+                }
+                found = self.find_far(at.block, at.range & LABEL_MASK, *byte);
+                if found.bit == 0 {
+                    return Walked::Nowhere;
+                }
+            }
+            if found.bit & found.children == 0 {
+                let at_label = place(found.block, found.bit);
+                let edge = Edge { node: at.node(), at: at_label, label: *byte, has_child: false };
+                return Walked::Leaf(edge, key.len() - rest.len());
+            }
+            let (block, index) = (self.child_block(found.block, found.firsts), found.skipped());
+            let Some(located) = self.locate_line(block, index) else { return Walked::Nowhere };
+            let (line, block, range) = located;
+            at = Narrow { line, block, range, above: found.block, above_bit: found.bit };
         }
     }
 
@@ -287,10 +441,8 @@ impl<S: Steps> Trie<'_, S> {
         if found.bit & found.children & LABEL_MASK == 0 {
             return SparseStep::Leaf(at);
         }
-        let before = (found.children & found.bit.wrapping_sub(1)).count_ones();
-        let index = skipped(found.children, before);
         let block = self.child_block(found.block, found.firsts);
-        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index })
+        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index: found.skipped() })
     }
 
     /// A label of a node with few labels: nearly always they lie in one block.
@@ -303,7 +455,7 @@ impl<S: Steps> Trie<'_, S> {
                 return Found { block: node.block, bit, firsts, children };
             }
         }
-        self.find_far(node, byte)
+        self.find_far(node.block, node.range, byte)
     }
 
     /// A label of a node with many labels: whether they reach into the next block, nobody can foresee. So both are looked at,
@@ -326,18 +478,32 @@ impl<S: Steps> Trie<'_, S> {
                 };
             }
         }
-        self.find_far(node, byte)
+        self.find_far(node.block, node.range, byte)
     }
 
     /// A label of a node that may reach over several blocks.
-    #[inline(never)]
-    fn find_far(&self, node: &Node, byte: u8) -> Found {
-        let found = self.sparse_find(*node, byte).and_then(|edge| {
+    #[inline(always)]
+    fn find_beyond(&self, block: u32, range: u64, byte: u8) -> Found {
+        let node = Node { number: Node::UNKNOWN, place: 0, block, range };
+        let found = self.sparse_find(node, byte).and_then(|edge| {
             let (block, bit) = (edge.at >> 6, 1 << (edge.at & 63));
             let line = self.block(block)?;
             Some(Found { block, bit, firsts: first_word(line), children: child_word(line) })
         });
-        found.unwrap_or(Found { block: node.block, bit: 0, firsts: 0, children: 0 })
+        found.unwrap_or(Found { block, bit: 0, firsts: 0, children: 0 })
+    }
+
+    /// [`Trie::find_beyond`], which is needed seldom: apart, and with the trie by value, so that those who do not come here
+    /// need not have it in memory; and compiled for the processor all the same.
+    #[inline(never)]
+    fn find_far(self, block: u32, range: u64, byte: u8) -> Found {
+        kernel::run(FindBeyond { trie: self.with(Portable), block, range, byte })
+    }
+
+    /// [`Trie::locate_beyond`], apart as [`Trie::find_far`] is.
+    #[inline(never)]
+    fn locate_far(self, block: u32, index: u32) -> (u32, u64) {
+        kernel::run(LocateBeyond { trie: self.with(Portable), block, index })
     }
 
     /// The child behind a label that has one; for any other place that of the next label with a child.
@@ -364,17 +530,17 @@ impl<S: Steps> Trie<'_, S> {
     /// The block that a block names for its children.
     #[inline(always)]
     pub(super) fn child_block(&self, block: u32, first_word: u64) -> u32 {
-        let base = self.layout.block_bases + (block / BASE_BLOCKS) as usize * 4;
-        u32::from_le_bytes(chunk(self.bytes, base)).wrapping_add((first_word >> BLOCK_LABELS) as u32)
+        let base = item(self.bytes, self.layout.block_bases, block / BASE_BLOCKS);
+        u32::from_le_bytes(base).wrapping_add((first_word >> BLOCK_LABELS) as u32)
     }
 
     /// A node that has a hint.
     #[inline(always)]
     pub(super) fn hinted_ahead(&self, number: u32, relative: u32) -> Ahead {
-        let base = self.layout.hint_bases + (relative / HINT_GROUP) as usize * 4;
-        let hint = self.layout.hints + (relative >> self.layout.hint_shift) as usize * 2;
-        let base = u32::from_le_bytes(chunk(self.bytes, base));
-        let hint = u32::from(u16::from_le_bytes(chunk(self.bytes, hint)));
+        let base = u32::from_le_bytes(item(self.bytes, self.layout.hint_bases, relative / HINT_GROUP));
+        let hint =
+            u16::from_le_bytes(item(self.bytes, self.layout.hints, relative >> self.layout.hint_shift));
+        let hint = u32::from(hint);
         let skipped = relative & ((1 << self.layout.hint_shift) - 1);
         Ahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
     }
@@ -388,52 +554,110 @@ impl<S: Steps> Trie<'_, S> {
     }
 
     /// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one)
-    /// or beyond them counts on in the blocks before or behind. Which of the three nobody can foresee: no branch asks.
+    /// or beyond them counts on in the blocks before or behind.
     #[inline(always)]
     pub(super) fn locate(&self, block: u32, index: u32) -> (u32, u64) {
-        let first = (block as usize).wrapping_sub(1);
-        let lines = self.blocks.get(first..).and_then(|blocks| blocks.first_chunk::<3>());
-        if let Some([before, own, behind]) = lines.map(|lines| lines.each_ref().map(firsts)) {
-            let count = own.count_ones();
-            let is_before = all_if(index.cast_signed() < 0);
-            let is_behind = all_if(index.cast_signed() >= count.cast_signed());
-            let firsts = before & is_before | behind & is_behind | own & !(is_before | is_behind);
-            let rank = index
-                .wrapping_add(before.count_ones() & is_before as u32)
-                .wrapping_sub(count & is_behind as u32);
-            if rank < firsts.count_ones() {
-                let block = block.wrapping_add(is_before as u32).wrapping_sub(is_behind as u32);
-                return (block, self.labels_of(firsts, rank));
+        match self.locate_line(block, index) {
+            Some((_, block, range)) => (block, range & LABEL_MASK),
+            None => (self.blocks.len() as u32, 0),
+        }
+    }
+
+    /// [`Trie::locate`] with the block itself. Mostly it is the one that is named or, which of the two nobody can foresee and
+    /// no branch asks, a neighbour. Beyond the bits of a block the labels may have more.
+    #[inline(always)]
+    fn locate_line(&self, block: u32, index: u32) -> Option<(&'a Block, u32, u64)> {
+        let line = self.block(block)?;
+        let own = firsts(line);
+        let count = own.count_ones();
+        if index < count {
+            return Some((line, block, self.range_of(own, index)));
+        }
+        let is_before = index.cast_signed() < 0;
+        let other = if is_before { block.wrapping_sub(1) } else { block.wrapping_add(1) };
+        if let Some(line) = self.block(other) {
+            let firsts = firsts(line);
+            let other_count = firsts.count_ones();
+            let rank = index.wrapping_add(if is_before { other_count } else { count.wrapping_neg() });
+            if rank < other_count {
+                return Some((line, other, self.range_of(firsts, rank)));
+            }
+        }
+        let (block, range) = self.locate_far(block, index);
+        Some((self.block(block)?, block, range))
+    }
+
+    /// [`Trie::locate`] for a child of a node with many labels: those of one block reach over five.
+    #[inline(always)]
+    fn locate_wide(&self, block: u32, index: u32) -> (u32, u64) {
+        let first = block.wrapping_sub(2);
+        let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<5>());
+        if let Some(lines @ [a, b, c, d, e]) = lines {
+            let (a, b, c, d, e) = (ones(a), ones(b), ones(c), ones(d), ones(e));
+            // From the first of the five on.
+            let index = index.cast_signed() + a + b;
+            let (b, c, d, e) = (a + b, a + b + c, a + b + c + d, a + b + c + d + e);
+            let is_passed = [index >= a, index >= b, index >= c, index >= d];
+            let passed = is_passed.iter().map(|is_passed| u32::from(*is_passed)).sum();
+            let start = [a, b, c, d].iter().fold(0, |start, end| if index >= *end { *end } else { start });
+            if index >= 0 && index < e {
+                return self.located(lines, first, passed, (index - start) as u32);
             }
         }
         self.locate_far(block, index)
     }
 
-    /// [`Trie::locate`] for numbers that are hardly ever below 0.
+    /// [`Trie::locate`] for what a hint leads to: nodes with many labels, none of them before the block.
     #[inline(always)]
     fn locate_ahead(&self, block: u32, index: u32) -> (u32, u64) {
-        let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
-        if let Some([own, behind]) = lines.map(|lines| lines.each_ref().map(firsts)) {
-            let count = own.count_ones();
-            let is_behind = all_if(index >= count);
-            let firsts = behind & is_behind | own & !is_behind;
-            let rank = index.wrapping_sub(count & is_behind as u32);
-            if rank < firsts.count_ones() {
-                return (block.wrapping_sub(is_behind as u32), self.labels_of(firsts, rank));
+        if self.layout.hint_shift == 0 {
+            // The hint is of the node itself.
+            return self.locate(block, index);
+        }
+        let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<4>());
+        if let Some(lines @ [a, b, c, d]) = lines {
+            let (a, b, c, d) = (ones(a), ones(b), ones(c), ones(d));
+            let index = index.cast_signed();
+            let (b, c, d) = (a + b, a + b + c, a + b + c + d);
+            let passed = u32::from(index >= a) + u32::from(index >= b) + u32::from(index >= c);
+            let start = (a & int_if(index >= a)).max(b & int_if(index >= b)).max(c & int_if(index >= c));
+            if index >= 0 && index < d {
+                return self.located(lines, block, passed, (index - start) as u32);
             }
         }
         self.locate_far(block, index)
+    }
+
+    /// Block and labels of a node of some lines, by the line and its number there. The line is loaded again: that does not wait
+    /// for more than its labels do.
+    #[inline(always)]
+    fn located<const COUNT: usize>(
+        &self,
+        lines: &[Block; COUNT],
+        first: u32,
+        passed: u32,
+        rank: u32,
+    ) -> (u32, u64) {
+        let firsts = lines.get(passed as usize).map_or(0, firsts);
+        (first.wrapping_add(passed), self.labels_of(firsts, rank))
     }
 
     /// The labels of a node of a block, by its number there.
     #[inline(always)]
     fn labels_of(&self, firsts: u64, index: u32) -> u64 {
-        let (first, next) = (self.steps.nth_one(firsts, index), self.steps.nth_one(firsts, index + 1));
-        next.wrapping_sub(first) & LABEL_MASK
+        self.range_of(firsts, index) & LABEL_MASK
     }
 
-    #[inline(never)]
-    fn locate_far(&self, mut number: u32, index: u32) -> (u32, u64) {
+    /// The same with all bits beyond those of a block set where it is the last node that begins there.
+    #[inline(always)]
+    fn range_of(&self, firsts: u64, index: u32) -> u64 {
+        let (first, next) = (self.steps.nth_one(firsts, index), self.steps.nth_one(firsts, index + 1));
+        next.wrapping_sub(first)
+    }
+
+    /// [`Trie::locate`] however far away.
+    #[inline(always)]
+    fn locate_beyond(&self, mut number: u32, index: u32) -> (u32, u64) {
         let firsts_of = |number: u32| self.block(number).map(firsts);
         let mut rest = index;
         if index.cast_signed() < 0 {
@@ -471,18 +695,14 @@ impl<S: Steps> Trie<'_, S> {
         let group = number / RANK_BLOCKS;
         // From the nearer end of the group: half of its blocks are looked at, and no branch asks which of them count.
         let is_upper = number % RANK_BLOCKS > HALF;
-        let rank = self.layout.block_ranks + (group + u32::from(is_upper)) as usize * 4;
-        let rank = u32::from_le_bytes(chunk(self.bytes, rank));
+        let rank = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, group + u32::from(is_upper)));
         let start = group * RANK_BLOCKS + if is_upper { HALF } else { 0 };
-        let counts = |(index, block): (u32, &Block)| {
-            let is_between = (start + index < number) != is_upper;
-            (child_word(block) & LABEL_MASK & all_if(is_between)).count_ones()
-        };
         let blocks = self.blocks.get(start as usize..).unwrap_or_default();
-        let between: u32 = match blocks.first_chunk::<{ HALF as usize }>() {
-            Some(blocks) => (0..).zip(blocks).map(counts).sum(),
-            None => (0..).zip(blocks).map(counts).sum(),
-        };
+        let mut between = 0;
+        for (index, block) in (start..).zip(blocks.iter().take(HALF as usize)) {
+            let is_between = (index < number) != is_upper;
+            between += (child_word(block) & LABEL_MASK & all_if(is_between)).count_ones();
+        }
         let before = if is_upper { rank.wrapping_sub(between) } else { rank.wrapping_add(between) };
         before.wrapping_add(inside)
     }

@@ -114,6 +114,15 @@ fn hostile_maps() -> Vec<Map> {
         map_of((0..99 * 4).map(|number: u32| vec![(number / 99) as u8, (number % 99) as u8, 1])),
         map_of((0..128 * 33).map(|number: u32| vec![(number / 256) as u8, number as u8, 9])),
     ];
+    // Nodes of many sizes: the children of a block lie in its block of children, beside it, and far from it.
+    let mut wide = Vec::new();
+    for first in 0..6_u8 {
+        for second in 0..(next(&mut state) % 40) as u8 {
+            let count = (next(&mut state) % 30) as u8;
+            wide.extend((0..count).flat_map(|third| [1, 2].map(|last| vec![first, second, third * 3, last])));
+        }
+    }
+    maps.push(map_of(wide));
     for symbols in [2, 3, 5] {
         let mut word = || -> Vec<u8> {
             let length = next(&mut state) % 9;
