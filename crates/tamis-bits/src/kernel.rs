@@ -2,7 +2,8 @@
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
 //! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits. Where there
-//! is AVX-512, questions to lines have a third form, in `avx512.rs`, and walks in `wide.rs`.
+//! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, and walks
+//! through tries in `wide.rs`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;

@@ -42,7 +42,7 @@ const FULL_SHARE: f64 = 0.9;
 const EASING: [f64; 2] = [0.004, 0.012];
 
 /// Probes that are less than this share of the cost count as next to nothing.
-const EASY_SHARE: f64 = 0.005;
+const EASY_SHARE: f64 = 0.0005;
 
 /// What a design is searched for.
 #[derive(Debug, Clone)]
