@@ -20,7 +20,7 @@ const SEED: u64 = 3;
 
 pub(super) type Bounds = ([u8; 8], [u8; 8]);
 
-fn bytes(ranges: &[(u64, u64)]) -> Vec<Bounds> {
+pub(super) fn bytes(ranges: &[(u64, u64)]) -> Vec<Bounds> {
     ranges.iter().map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect()
 }
 

@@ -8,7 +8,7 @@ use tamis_workload::{KeySet, QuerySet, RangeMax};
 use super::{Problem, Spread};
 use crate::rosetta::keys::PrefixCounts;
 use crate::rosetta::model::Share;
-use crate::rosetta::tests::{builder, queries, ranges, rate_only};
+use crate::rosetta::tests::{builder, bytes, queries, ranges, rate_only};
 use crate::rosetta::{Prices, Strategy, builder as design, sample};
 
 /// Designs of the grid that are improved.
@@ -107,6 +107,24 @@ fn compare(key_count: usize, sample_count: usize, bits: f64, sets: &[QuerySet]) 
             assert!(found <= best * 1.001, "{set} {bits} {prices:?}: {found} {best}");
         }
     }
+}
+
+#[test]
+fn where_probes_are_free_few_lines_are_read_for_nearly_the_least_rate() {
+    let keys = KeySet::Gaps.generate(20_000, 1);
+    let sample = QuerySet::Correlated(RangeMax::R32).generate(KeySet::Gaps, &keys, 2000, 2);
+    let sample = bytes(&sample.expect("ranges without a key"));
+    let builder = builder(&keys, Strategy::LeastCost, rate_only());
+    let counts = PrefixCounts::new(&builder.keys);
+    let ranges = ranges(&sample);
+    let cases = sample::cases(&builder.keys, &ranges);
+    let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64);
+    let all = problem.starts().into_iter().flat_map(|start| problem.descend(start));
+    let least = all.min_by(|left, right| left.cost.total_cmp(&right.cost)).expect("some design");
+    let solved = problem.solve();
+    assert!(problem.cost(&solved) <= 1.03 * least.cost);
+    let lines = [problem.expected(&solved).lines, problem.expected(&least.shares).lines];
+    assert!(1.5 * lines[0] < lines[1], "{lines:?}");
 }
 
 /// Few keys; with `TAMIS_FULL_SIZE=1` a million, which takes a minute.
