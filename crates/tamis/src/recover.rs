@@ -7,7 +7,8 @@
 //! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
 //! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped.
 //! 5. Begin another manifest, put tables aside that a lost edit may have named (`orphans.rs`), sweep what interrupted work left,
-//!    and begin a new log segment behind what was replayed.
+//!    and begin a new log segment behind what was replayed. Segments that were left out go last, once the log
+//!    that goes on without them is synced.
 //!    Up to here nothing was written: a damaged store that is refused stays as it is.
 //!
 //! Replayed memtables are flushed by the workers later: the time to open grows with the log, not with the data.
@@ -32,7 +33,7 @@ use crate::{
     memtable::ChunkPool,
     metrics::Metrics,
     open_report::{LogCut, OpenReport},
-    options::{DEFAULT_KEYSPACE, KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
     read::snapshot::Snapshots,
     runtime::{Clock, Runtime},
@@ -241,7 +242,12 @@ impl Recovery<'_> {
             next_number: Box::new(move || versions.new_file_number()),
             clock: Arc::clone(self.clock),
         };
-        let log = Log::create(setup, &replayed.segments)?;
+        let mut log = Log::create(setup, &replayed.segments)?;
+        let first_needed = self.versions.state().counters.oldest_log;
+        if replayed.obsolete.iter().any(|&number| number >= first_needed) {
+            // If they went while the new header may be lost, one that stays could be left behind one that went.
+            log.persist(Durability::Synced)?;
+        }
         for &number in &replayed.obsolete {
             let path = FileName::Log(number).path(self.folder);
             match self.vfs.remove(&path) {

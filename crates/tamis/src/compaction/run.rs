@@ -97,12 +97,15 @@ impl Engine {
         let start = self.runtime.clock.now();
         let view = keyspace.view.load_full();
         let Some(oldest) = view.sealed.last() else { return Ok(()) };
+        let segment = self.log.lock().as_ref().map_or(0, |state| state.log.number());
         let memtable = &oldest.memtable;
         let is_direct = self.flushes_directly(keyspace, &view.version, memtable)?;
         let (edit, bytes) = self.with_context(&view.version, |context| {
             flush(&JobContext { is_direct, ..context.clone() }, memtable)
         })?;
         let written = edit.new_tables();
+        // Tables sync the folder, and with it the names of all segments that were there when they were begun.
+        let durable_segment = if written.is_empty() { 0 } else { segment };
         if let Err(error) = self.install_flush(keyspace, &view, edit) {
             if self.versions.refusal().is_none() {
                 self.versions.garbage().extend(written);
@@ -119,7 +122,7 @@ impl Engine {
         self.metrics.direct_flushes.add(u64::from(is_direct));
         self.metrics.flush_bytes_written.add(bytes);
         self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes });
-        self.drop_old_segments()
+        self.drop_old_segments(durable_segment)
     }
 
     /// Whether the tables of a memtable are written past the page cache ([`super::direct_flush`]).
@@ -179,17 +182,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes the log segments that no memtable needs: first the manifest says so, then they go.
-    fn drop_old_segments(&self) -> Result<()> {
+    /// Removes the log segments that no memtable needs: first the manifest says so, then they go. The names of segments up to
+    /// `durable_segment` are known to survive the machine.
+    fn drop_old_segments(&self, durable_segment: u64) -> Result<()> {
         let needed = {
             // Under the lock no memtable is between its log record and its note of the segment.
-            let log = self.log.lock();
-            let Some(state) = log.as_ref() else { return Ok(()) };
+            let mut log = self.log.lock();
+            let Some(state) = log.as_mut() else { return Ok(()) };
             let current = state.log.number();
             let oldest = self.oldest_needed_segment().unwrap_or(current).min(current);
             if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }
+            let kept = state.log.keep_names(oldest, durable_segment);
+            kept.inspect_err(|error| self.note_refusal(state, error))?;
             oldest
         };
         let mut edit = VersionEdit::default();

@@ -13,7 +13,9 @@
 //!    needed is durable before another one follows it: where the lowest segment that is there goes on from one that is needed and
 //!    gone, that is damage.
 //!
-//! Nothing is written here; the header of the next segment makes the cut binding ([`crate::wal`], rule 3).
+//! Nothing is written here; the header of the next segment makes the cut binding ([`crate::wal`], rule 3). Dropped segments go
+//! only once that header and what it goes on from are durable: before, a second crash could leave the end of the chain without its
+//! beginning.
 //!
 //! [`salvage`] takes the same steps and goes on after damage: it notes the fault and reads the next segment. So every fault is
 //! named, and all that can be read is given.
@@ -160,7 +162,8 @@ pub(crate) struct ReplayReport {
     pub(crate) segments: Vec<SegmentEnd>,
     /// The torn tail, then each later segment that was dropped with it.
     pub(crate) cuts: Vec<Cut>,
-    /// Segments that are no part of the log (not needed, abandoned, dropped). An open for writing may remove them at once.
+    /// Segments that are no part of the log (not needed, abandoned, dropped). An open for writing may remove those below
+    /// `first_needed` at once, the others once the log that goes on is synced.
     pub(crate) obsolete: Vec<u64>,
 }
 

@@ -13,6 +13,8 @@
 //!    may show the old segment's header and records: the reader knows both by their number.
 //! 5. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
 //!    the synced mark of later records raised.
+//! 6. The reader takes a log that lacks the first segment that is needed for a damaged one. So that one's name is durable before
+//!    another segment follows it (here), and before the manifest calls it the first ([`Log::keep_names`]).
 //!
 //! Cost: an append copies the payload once; `Buffered` is one write, `Synced` one write and one sync.
 
@@ -186,12 +188,15 @@ impl Log {
             refusal: None,
         };
         log.begin_segment()?;
-        if log.older.is_empty() {
-            // The reader takes a log that lacks its first segment for a damaged one: that one's name survives.
-            let folder = &log.setup.folder;
-            log.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
-        }
         Ok(log)
+    }
+
+    /// Makes the name of segment `number` survive the machine, where those up to `known` do so already.
+    ///
+    /// # Errors
+    /// The system's; final.
+    pub(crate) fn keep_names(&mut self, number: u64, known: u64) -> Result<()> {
+        if number <= known { Ok(()) } else { self.sync_names() }
     }
 
     /// Appends one record whose payload is the concatenation of `parts`, and makes it and all before it as durable as
@@ -359,10 +364,12 @@ impl Log {
         };
         let file = self.make_file(&path)?;
         self.is_folder_durable = false;
-        if let Err(error) = file.append(&header.encode()) {
+        let written = file.append(&header.encode()).map_err(|error| Error::io("append to", &path, error));
+        let begun = written.and_then(|()| if previous.is_none() { self.sync_names() } else { Ok(()) });
+        if let Err(error) = begun {
             // A file that stays in spite of this is passed over: no later segment names it as its previous one.
             let _ = self.setup.vfs.remove(&path);
-            return Err(Error::io("append to", &path, error));
+            return Err(error);
         }
         let seed = segment_seed(self.setup.database_id, number);
         if !self.waiting.is_empty() {
@@ -427,9 +434,27 @@ impl Log {
 
     /// Makes all that was written survive the machine, in the order of rule 4. A failure is final.
     fn sync(&mut self) -> Result<()> {
-        self.try_sync().inspect_err(|error| {
-            self.refusal = Some(Arc::from(error.to_string()));
-        })
+        let result = self.try_sync();
+        self.refuse_after(result)
+    }
+
+    /// Makes the names of all segments survive the machine. A failure is final.
+    fn sync_names(&mut self) -> Result<()> {
+        let result = self.try_sync_names();
+        self.refuse_after(result)
+    }
+
+    fn refuse_after(&mut self, sync: Result<()>) -> Result<()> {
+        sync.inspect_err(|error| self.refusal = Some(Arc::from(error.to_string())))
+    }
+
+    fn try_sync_names(&mut self) -> Result<()> {
+        if !self.is_folder_durable {
+            let folder = &self.setup.folder;
+            self.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+            self.is_folder_durable = true;
+        }
+        Ok(())
     }
 
     /// Opens the segments of an earlier process that a sync will be about. A failure is none of the sync, and comes before
@@ -455,11 +480,7 @@ impl Log {
         if let Some(segment) = self.current.as_ref().filter(|segment| segment.synced < segment.length) {
             segment.file.sync().map_err(|error| Error::io("sync", &segment.path, error))?;
         }
-        if !self.is_folder_durable {
-            let folder = &self.setup.folder;
-            self.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
-            self.is_folder_durable = true;
-        }
+        self.try_sync_names()?;
         for segment in &mut self.older {
             segment.end.synced = segment.end.bytes;
         }

@@ -5,13 +5,16 @@
 //! dropped keyspaces and deleted keys stay away; scans and point reads agree; every file is sound; the store takes writes, and keeps
 //! them through a second crash.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tamis::{Db, Durability, Options, Runtime, WriteBatch};
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
     scenario::{
@@ -372,6 +375,68 @@ fn writes_to_a_keyspace_made_behind_lost_writes_are_replayed() {
     db.close().unwrap();
     let db = open(crashed);
     assert_eq!(db.keyspace("made").unwrap().get("key").unwrap().as_deref(), Some(b"value".as_slice()));
+}
+
+/// What is found when power is lost before each operation of `work`, with each of these seeds.
+fn crashes_in(memory: &MemVfs, faults: &FaultVfs, seeds: u64, work: impl FnOnce()) -> Vec<MemVfs> {
+    let found: Arc<Mutex<Vec<MemVfs>>> = Arc::default();
+    let (all, memory) = (Arc::clone(&found), memory.clone());
+    let take =
+        move |_: &Operation| all.lock().unwrap().extend((0..seeds).map(|seed| memory.crash_clone(seed)));
+    let rule = faults.add_rule(Rule::slow(take).on(&CHANGING));
+    work();
+    faults.remove_rule(rule);
+    let found = std::mem::take(&mut *found.lock().unwrap());
+    assert!(!found.is_empty());
+    found
+}
+
+/// The log was left out from its first segment on, whose header had not reached the disk. The recovery removed both segments of
+/// it while its own was not on the disk yet: a second crash left the second one alone, behind a beginning that was missed.
+#[test]
+fn a_crash_within_recovery_leaves_no_end_of_a_log_without_its_beginning() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    let db = open(Arc::new(faults.clone()));
+    db.put("key", "value").unwrap();
+    let crashes = crashes_in(&memory, &faults, 64, || db.flush().unwrap());
+    let lengths = |crashed: &MemVfs| -> Vec<u64> {
+        let entries = crashed.list(Path::new(FOLDER)).unwrap().into_iter();
+        entries.filter(|entry| entry.name.ends_with(".log")).map(|entry| entry.length).collect()
+    };
+    let is_cut_at_its_front = |crashed: &&MemVfs| match lengths(crashed)[..] {
+        [first, second] => first < 64 && second >= 64,
+        _ => false,
+    };
+    let is_there = |memory: MemVfs| open(Arc::new(memory)).first().unwrap().is_some();
+    let mut count = 0;
+    for crashed in crashes.iter().filter(is_cut_at_its_front).take(20) {
+        // From its table, where the flush had come so far.
+        let expected = is_there(crashed.crash_clone(0));
+        let recovered = FaultVfs::new(Arc::new(crashed.clone()));
+        let second = crashes_in(crashed, &recovered, 16, || drop(open(Arc::new(recovered.clone()))));
+        for crashed in second {
+            assert_eq!(is_there(crashed), expected);
+            count += 1;
+        }
+    }
+    assert!(count > 1_000, "{count}");
+}
+
+/// A flush that writes no table does not sync the folder for one: the segment that is the first one from then on was lost, and the
+/// next one was there.
+#[test]
+fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    let db = open(Arc::new(faults.clone()));
+    db.delete("key").unwrap();
+    db.flush().unwrap();
+    assert!(memory.list(Path::new(FOLDER)).unwrap().iter().all(|entry| !entry.name.ends_with(".table")));
+    db.put("key", "value").unwrap();
+    for crashed in crashes_in(&memory, &faults, 16, || db.flush().unwrap()) {
+        open(Arc::new(crashed));
+    }
 }
 
 /// What threads were told, for the check of one crash.

@@ -12,7 +12,7 @@ use super::*;
 use crate::frame::frame_bytes;
 use crate::runtime::ManualClock;
 use crate::wal::testing::{
-    DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, log_files, new_vfs, open_log, payload,
+    DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, log_files, new_vfs, open_log, path, payload,
     remove_below, replayed,
 };
 
@@ -58,10 +58,12 @@ fn a_buffered_record_takes_the_deferred_ones_along_in_one_write() {
     assert_eq!(vfs.operations(), []);
     append(&mut log, 3, Durability::Buffered).unwrap();
     assert_eq!(vfs.operations().len(), 1);
+    log.rotate().unwrap();
     vfs.reset();
     append(&mut log, 4, Durability::Synced).unwrap();
     let kinds: Vec<_> = vfs.operations().iter().map(|operation| operation.kind).collect();
-    assert_eq!(kinds, [OperationKind::Append, OperationKind::Sync, OperationKind::SyncDir]);
+    let sync = OperationKind::Sync;
+    assert_eq!(kinds, [OperationKind::Append, sync, sync, OperationKind::SyncDir], "both segments");
     vfs.reset();
     append(&mut log, 5, Durability::Synced).unwrap();
     assert_eq!(vfs.operations().len(), 2, "the folder is synced once per segment");
@@ -281,6 +283,54 @@ fn a_segment_whose_first_append_fails_is_not_left() {
     assert_eq!((found(&inner), log_files(&inner).len()), (vec![5], 1));
 }
 
+/// The first segment may be left before anything stood in it; the reader misses the name of the one that is first then, too.
+#[test]
+fn the_name_of_the_first_segment_survives_though_an_earlier_one_failed() {
+    let (inner, vfs, mut log) = fault_log();
+    let rule = vfs.add_rule(Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Append]));
+    append(&mut log, 1, Durability::Buffered).unwrap_err();
+    vfs.remove_rule(rule);
+    append(&mut log, 2, Durability::Buffered).unwrap();
+    log.rotate().unwrap();
+    append(&mut log, 3, Durability::Buffered).unwrap();
+    for seed in 0..100 {
+        let found = found(&inner.crash_clone(seed));
+        assert!([2, 3].starts_with(&found), "{found:?}");
+    }
+}
+
+/// What a crash cut at its front: the second segment is there, the header of the first one is not. The first recovery is killed
+/// before it removed anything, so that the second one goes on from a segment that is in the page cache only.
+#[test]
+fn what_was_left_out_goes_after_the_log_that_goes_on_is_synced() {
+    let (inner, _, mut log) = fault_log();
+    append(&mut log, 1, Durability::Buffered).unwrap();
+    log.rotate().unwrap();
+    append(&mut log, 2, Durability::Buffered).unwrap();
+    let second = log_files(&inner)["000002.log"].clone();
+    let vfs = new_vfs();
+    for (number, bytes) in [(1, &[][..]), (2, &second)] {
+        let file = vfs.create(&path(number)).unwrap();
+        file.append(bytes).unwrap();
+        file.sync().unwrap();
+    }
+    vfs.sync_dir(&folder()).unwrap();
+    let numbers = Numbers::starting_at(3);
+    let cut = replayed(&vfs, 0).unwrap().1;
+    assert_eq!((&cut.segments[..], &cut.obsolete[..]), (&[][..], &[1, 2][..]));
+    drop(open_log(Arc::new(vfs.clone()), &numbers, &cut.segments).unwrap());
+    let report = replayed(&vfs, 0).unwrap().1;
+    assert_eq!((report.segments.len(), &report.obsolete[..]), (1, &[1, 2][..]));
+    let mut log = open_log(Arc::new(vfs.clone()), &numbers, &report.segments).unwrap();
+    log.persist(Durability::Synced).unwrap();
+    for number in report.obsolete {
+        vfs.remove(&path(number)).unwrap();
+        for seed in 0..100 {
+            assert!(found(&vfs.crash_clone(seed)).is_empty());
+        }
+    }
+}
+
 #[test]
 fn a_failed_rotation_changes_nothing() {
     let (inner, vfs, mut log) = fault_log();
@@ -298,6 +348,7 @@ fn a_failed_sync_is_final_and_names_its_cause() {
         for error in [ErrorKind::Other, ErrorKind::StorageFull] {
             let (inner, vfs, mut log) = fault_log();
             append(&mut log, 1, Durability::Buffered).unwrap();
+            log.rotate().unwrap();
             vfs.add_rule(Rule::error(error).on(&[kind]));
             append(&mut log, 2, Durability::Synced).unwrap_err();
             for durability in [Durability::Deferred, Durability::Buffered, Durability::Synced] {
