@@ -5,7 +5,8 @@
 //! 1. Look at the folder: a database, a vacant folder, or something else.
 //! 2. Take its lock, so that no second process or handle is there.
 //! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
-//! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped.
+//! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped. A memtable that is
+//!    full is sealed between two segments: each holds whole batches only.
 //! 5. Begin another manifest, put tables aside that a lost edit may have named (`orphans.rs`), sweep what interrupted work left,
 //!    and begin a new log segment behind what was replayed. Segments that were left out go last, once the log
 //!    that goes on without them is synced.
@@ -172,10 +173,15 @@ impl Recovery<'_> {
         let first_needed = self.versions.state().counters.oldest_log;
         let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
         let mut views: BTreeMap<u32, Arc<ReadView>> = BTreeMap::new();
-        let mut replayed = 0;
+        let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {
             // The records of a dropped keyspace are passed over: ids are never used twice.
             let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else { return Ok(()) };
+            // Between two segments lies no batch: a memtable that ended within one could be flushed, and the rest be lost.
+            if segment != last_segment {
+                last_segment = segment;
+                views.retain(|id, view| !self.seal_where_full(*id, view));
+            }
             let view = views.entry(entry.keyspace).or_insert_with(|| keyspace.view.load_full());
             let partition = view.version.partition_of(entry.key);
             if partition.is_some_and(|partition| entry.sequence <= partition.flushed_sequence) {
@@ -184,10 +190,6 @@ impl Recovery<'_> {
             replayed += 1;
             view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             view.memtable.note_segment(segment);
-            if view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes {
-                keyspace.seal();
-                views.remove(&entry.keyspace);
-            }
             Ok(())
         })?;
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
@@ -200,6 +202,14 @@ impl Recovery<'_> {
         };
         report.log_cuts = found.cuts.iter().map(cut).collect();
         Ok(found)
+    }
+
+    /// Seals a memtable that is full; says whether it was.
+    fn seal_where_full(&self, id: u32, view: &ReadView) -> bool {
+        let full = |keyspace: &&Arc<KeyspaceState>| {
+            view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
+        };
+        self.keyspaces.get(&id).filter(full).is_some_and(|keyspace| keyspace.seal())
     }
 
     /// Puts tables that nothing names, and that are not proven to be unneeded, where no sweep comes.

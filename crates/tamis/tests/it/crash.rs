@@ -439,6 +439,34 @@ fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
     }
 }
 
+/// A replay sealed a memtable in the midst of a batch. The flush of one half survived, and the log, which a killed process had
+/// not synced, did not.
+#[test]
+fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
+    let options = || Options { log_bytes_max: 1 << 30, ..inline_options() };
+    let open = |memory: &MemVfs| {
+        Db::open_on(Arc::new(memory.clone()), FOLDER, options(), Runtime::deterministic(7)).unwrap()
+    };
+    let memory = MemVfs::new();
+    let db = open(&memory);
+    let keyspace = db.keyspace("default").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&keyspace, "a", vec![1; keyspace.options().memtable_bytes as usize]).unwrap();
+    batch.put(&keyspace, "b", "the other half").unwrap();
+    db.write(batch).unwrap();
+    drop(keyspace);
+    std::mem::forget(db);
+    memory.release_locks();
+    let db = open(&memory);
+    db.put("c", "makes the full memtable go").unwrap();
+    assert_eq!(db.statistics().flushes, 1);
+    for seed in 0..8 {
+        let crashed = open(&memory.crash_clone(seed));
+        let is_there = |key: &str| crashed.get(key).unwrap().is_some();
+        assert_eq!(is_there("a"), is_there("b"), "seed {seed}");
+    }
+}
+
 /// What threads were told, for the check of one crash.
 type Picture = (u64, MemVfs, [u64; 3]);
 
