@@ -2,9 +2,11 @@
 //!
 //! # What a flush may promise
 //!
-//! A flushed entry survives the machine. If a batch touched two keyspaces, the other half must survive too: so where
-//! there is more than one keyspace, the log is synced before the flush is put in force. With one keyspace the log may
-//! lose its unsynced end, as ever: what is lost is newer than everything flushed.
+//! A flushed entry survives the machine. If a batch touched two keyspaces, the other half must survive too. It is in tables of the
+//! other keyspace, which survive, or in its memory: so where another keyspace holds entries in memory, the log is synced before
+//! the flush is put in force. Where none does, the log may lose its unsynced end, as ever: what is lost is newer than everything
+//! flushed. For a memtable is sealed between two batches (under the log's lock, and between two segments in a replay), so that all
+//! that comes into any memory later is newer; and entries leave memory only once the manifest durably names their tables.
 
 use std::{
     io::ErrorKind,
@@ -163,8 +165,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether a batch may have touched both what is flushed and what other keyspaces hold in memory.
+    fn may_share_batches(&self, flushed: &KeyspaceState) -> bool {
+        let holds_entries = |keyspace: &Arc<KeyspaceState>| {
+            keyspace.view.load().memtables().any(|memtable| !memtable.memtable.is_empty())
+        };
+        self.keyspaces.load().values().any(|keyspace| keyspace.id != flushed.id && holds_entries(keyspace))
+    }
+
     fn install_flush(&self, keyspace: &KeyspaceState, view: &ReadView, edit: VersionEdit) -> Result<()> {
-        if self.keyspaces.load().len() > 1 {
+        if self.may_share_batches(keyspace) {
             self.sync_log_aside()?;
             self.persist(Durability::Synced)?;
         }

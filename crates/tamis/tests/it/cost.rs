@@ -633,3 +633,22 @@ fn counting_about_reads_no_block() {
     assert_eq!(db.default_keyspace().approximate_count::<&[u8]>(..).unwrap(), 0);
     assert_eq!(db.statistics().blocks_read, before);
 }
+
+/// A batch may have touched both: its other half must survive with the flushed one.
+#[test]
+fn a_flush_syncs_the_log_only_where_another_keyspace_has_entries_in_it() {
+    let bench = Bench::new(Access::Buffered, KeyspaceOptions::default());
+    let (db, keyspace) = bench.open();
+    let flush = || {
+        bench.vfs.reset();
+        db.flush().unwrap();
+        bench.vfs.tally_of(OperationKind::Sync, ".log").count
+    };
+    keyspace.put("key", "value").unwrap();
+    assert_eq!(flush(), 0, "the other keyspace is empty");
+    keyspace.put("key", "value").unwrap();
+    db.put("key", "value").unwrap();
+    assert!(flush() > 0, "the other keyspace holds what may be of the same batch");
+    keyspace.put("key", "value").unwrap();
+    assert_eq!(flush(), 0, "the other keyspace has all in tables");
+}
