@@ -78,10 +78,16 @@ const PROMPT: &str = "default> ";
 fn a_person_talks_to_the_shell() {
     let folder = Folder::new();
     let mut terminal = Terminal::open(&folder, "history");
-    terminal.types("", PROMPT).types("put apple red\r", PROMPT).types("get apple\r", "red\r\n");
+    // A prompt is waited for before each line: keys that come before it may be lost as the terminal changes its mode.
+    terminal
+        .types("", PROMPT)
+        .types("put apple red\r", PROMPT)
+        .types("get apple\r", "red\r\n")
+        .types("", PROMPT);
     // Lines that fail are told, and the next one is asked for.
-    terminal.types("get nothing\r", "not there").types("frobnicate\r", "frobnicate");
-    terminal.types("", PROMPT).types("keyspace none\r", "there are: default").types("", PROMPT);
+    terminal.types("get nothing\r", "not there").types("", PROMPT);
+    terminal.types("frobnicate\r", "unrecognized subcommand").types("", PROMPT);
+    terminal.types("keyspace none\r", "there are: default").types("", PROMPT);
     // Ctrl-C leaves the line.
     terminal
         .types("delete apple", "apple")
