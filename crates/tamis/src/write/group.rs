@@ -1,33 +1,50 @@
-//! Group commit: of the threads that arrive together, one works for all.
+//! Group commit: one thread at a time works, for itself or for all that wait.
 //!
-//! 1. A thread that finds no leader leads at once, with what waits already.
-//! 2. A thread that finds a leader leaves its item in the queue and waits.
-//! 3. A leader that is done takes along what waits by then, [`TAKEN_COUNT_MAX`] items at most, as long as they are quick: to
-//!    hand over the lead takes longer than a buffered write.
-//! 4. Else it passes the lead to the first that waits, *before* it hands out results, so that the next group forms while
-//!    the members of the last wake up.
-//! 5. Items of one group keep their order of arrival; groups do not overlap.
-//!
-//! A follower spins shortly before it sleeps: a buffered write takes less time than waking a thread.
+//! 1. A thread that finds no leader leads at once. One that finds a leader leaves its item in the queue and waits.
+//! 2. To hand over the lead takes longer than a buffered write, and what one writer touches lies in the cache of its core. So
+//!    a leader with a quick item lets the lead go without a look at those who wait: writers that come meanwhile, mostly
+//!    itself with its next item, go first until the turn of those who wait has come ([`TURN_WEIGHT`]).
+//! 3. Then the lead goes to the first that waits, which was called shortly before, so that it does not sleep any more. It takes along
+//!    the items of all others that wait.
+//! 4. Where the lead is free for a while ([`PATIENCE`]), the first that waits steps in. Nobody has to wake it for that: it spins, then
+//!    sleeps for short times.
+//! 5. Where an item is not quick (it is synced), its leader passes the lead to the first that waits, *before* it hands out results,
+//!    so that the next group forms while the members of the last wake up; and nobody goes before it.
+//! 6. Items of one group keep their order of arrival; groups do not overlap.
 
-use std::{collections::VecDeque, hint, mem, sync::Arc};
+mod sync;
+mod waiter;
 
-#[cfg(loom)]
-use loom::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(loom))]
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-/// How often a follower looks before it sleeps.
-const SPIN_COUNT: usize = if cfg!(loom) { 0 } else { 200 };
+use sync::{AtomicI64, AtomicU32, Mutex, Ordering, lock, spin};
+use waiter::Waiter;
+
+/// How often a waiter looks before it sleeps.
+const SPIN_COUNT: usize = if cfg!(loom) { 1 } else { 200 };
+/// How often in a row a waiter finds the lead free before it steps in.
+const PATIENCE: usize = if cfg!(loom) { 1 } else { 16 };
+/// How long the first that waits sleeps at first, and at most.
+const NAP_MIN: Duration = Duration::from_micros(100);
+const NAP_MAX: Duration = Duration::from_millis(2);
 /// Members of a group at most, so that no leader works for others without end.
 const GROUP_COUNT_MAX: usize = 256;
-/// Items at most that a leader takes along after its own group.
-const TAKEN_COUNT_MAX: usize = 64;
+/// The weight of the items that go before one that waits.
+const TURN_WEIGHT: i64 = if cfg!(loom) { 2 } else { 32 << 10 };
+/// The first that waits is called when so much of the turn is left.
+const CALL_WEIGHT: i64 = if cfg!(loom) { 1 } else { TURN_WEIGHT / 4 };
+
+/// Flag of the lead: somebody has it.
+const LED: u32 = 1;
+/// Flag of the lead: somebody waits. Changed under the lock of the queue.
+const AWAITED: u32 = 2;
 
 /// What a thread brings.
 pub(crate) trait Item {
     /// Whether the work for it takes less time than to wake another thread.
     fn is_quick(&self) -> bool;
+    /// How much of a turn it takes: bytes, or more where it has few.
+    fn weight(&self) -> u32;
 }
 
 /// How groups are worked for.
@@ -38,159 +55,104 @@ pub(crate) trait Lead<T, R> {
     fn lead_group(&self, group: Vec<T>) -> Vec<R>;
 }
 
-enum State<T, R> {
-    /// In the queue.
-    Waiting(T),
-    /// Told to lead the next group.
-    Leading(T),
-    /// A leader has the item.
-    Taken,
-    Done(R),
-}
-
-struct Waiter<T, R> {
-    is_quick: bool,
-    state: Mutex<State<T, R>>,
-    changed: Condvar,
-}
-
-struct Queue<T, R> {
-    waiting: VecDeque<Arc<Waiter<T, R>>>,
-    has_leader: bool,
-}
+type Waiting<T, R> = VecDeque<Arc<Waiter<T, R>>>;
 
 /// See the head of this file. `T` is what each thread brings, `R` what it gets.
 pub(crate) struct GroupQueue<T, R> {
-    queue: Mutex<Queue<T, R>>,
-}
-
-#[cfg(not(loom))]
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
-#[cfg(loom)]
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread of the model panics while it holds the lock")
-}
-
-#[cfg(not(loom))]
-fn wait<'a, T>(condition: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(&mut guard);
-    guard
-}
-
-#[cfg(loom)]
-fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).expect("no thread of the model panics while it holds the lock")
-}
-
-impl<T, R> Waiter<T, R> {
-    fn set(&self, state: State<T, R>) {
-        *lock(&self.state) = state;
-        self.changed.notify_one();
-    }
-
-    /// Takes the item of a waiter that stands in the queue.
-    fn take(&self) -> Option<T> {
-        let mut state = lock(&self.state);
-        match mem::replace(&mut *state, State::Taken) {
-            State::Waiting(item) => Some(item),
-            other => {
-                *state = other;
-                None
-            }
-        }
-    }
-
-    /// From waiting to leading.
-    fn promote(&self) {
-        if let Some(item) = self.take() {
-            self.set(State::Leading(item));
-        }
-    }
-
-    /// Waits until a leader is done with the item (`Ok`), or it is this thread's turn to lead (`Err`).
-    fn outcome(&self) -> Result<R, T> {
-        let mut spins = SPIN_COUNT;
-        let mut state = lock(&self.state);
-        loop {
-            match mem::replace(&mut *state, State::Taken) {
-                State::Done(result) => return Ok(result),
-                State::Leading(item) => return Err(item),
-                other => *state = other,
-            }
-            if spins > 0 {
-                spins -= 1;
-                drop(state);
-                hint::spin_loop();
-                state = lock(&self.state);
-            } else {
-                state = wait(&self.changed, state);
-            }
-        }
-    }
+    /// [`LED`] and [`AWAITED`].
+    lead: AtomicU32,
+    /// The weight that may still go before those who wait.
+    turn_left: AtomicI64,
+    waiting: Mutex<Waiting<T, R>>,
 }
 
 /// Those whose items a leader has taken, and the items.
 struct Group<T, R> {
     waiters: Vec<Arc<Waiter<T, R>>>,
     items: Vec<T>,
+    is_quick: bool,
 }
 
-impl<T, R> Group<T, R> {
-    fn new(waiters: impl Iterator<Item = Arc<Waiter<T, R>>>) -> Self {
-        let (waiters, items) = waiters.filter_map(|waiter| waiter.take().map(|item| (waiter, item))).unzip();
-        Self { waiters, items }
+impl<T: Item, R> Group<T, R> {
+    fn new(own: T, waiters: impl Iterator<Item = Arc<Waiter<T, R>>>) -> Self {
+        let mut is_quick = own.is_quick();
+        let mut items = vec![own];
+        let waiters = waiters.filter(|waiter| {
+            let item = waiter.take();
+            is_quick &= waiter.is_quick;
+            item.map(|item| items.push(item)).is_some()
+        });
+        let waiters = waiters.collect();
+        Self { waiters, items, is_quick }
     }
 }
 
 fn hand_out<T, R>(waiters: &[Arc<Waiter<T, R>>], results: impl IntoIterator<Item = R>) {
     for (waiter, result) in waiters.iter().zip(results) {
-        waiter.set(State::Done(result));
+        waiter.give(result);
     }
 }
 
 impl<T: Item, R> GroupQueue<T, R> {
     pub(crate) fn new() -> Self {
-        Self { queue: Mutex::new(Queue { waiting: VecDeque::new(), has_leader: false }) }
+        Self { lead: AtomicU32::new(0), turn_left: AtomicI64::new(0), waiting: Mutex::new(VecDeque::new()) }
     }
 
     /// Gives `item` to a group and returns its result. Where this thread leads, `lead` does the work.
+    #[inline]
     pub(crate) fn submit(&self, item: T, lead: &impl Lead<T, R>) -> R {
-        let mut queue = lock(&self.queue);
-        let item = if queue.has_leader {
-            let is_quick = item.is_quick();
-            let state = Mutex::new(State::Waiting(item));
-            let waiter = Arc::new(Waiter { is_quick, state, changed: Condvar::new() });
-            queue.waiting.push_back(Arc::clone(&waiter));
-            drop(queue);
-            let item = match waiter.outcome() {
-                Ok(result) => return result,
-                Err(item) => item,
-            };
-            queue = lock(&self.queue);
-            item
-        } else {
-            queue.has_leader = true;
-            item
-        };
-        if queue.waiting.is_empty() {
-            drop(queue);
-            let own = lead.lead_alone(item);
-            self.take_along(lead);
-            return own;
+        let before = self.lead.fetch_or(LED, Ordering::Acquire);
+        if before != 0 {
+            return self.submit_beside_others(item, before, lead);
         }
-        let count = queue.waiting.len().min(GROUP_COUNT_MAX);
-        let is_quick = item.is_quick() && queue.waiting.iter().take(count).all(|waiter| waiter.is_quick);
-        let mut group = Group::new(queue.waiting.drain(..count));
-        drop(queue);
-        group.items.insert(0, item);
+        let is_quick = item.is_quick();
+        let weight = item.weight();
+        let result = lead.lead_alone(item);
+        if self.lead.compare_exchange(LED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.leave(is_quick, weight);
+        }
+        result
+    }
+
+    /// As [`GroupQueue::submit`], where somebody leads or waits.
+    fn submit_beside_others(&self, item: T, before: u32, lead: &impl Lead<T, R>) -> R {
+        if before & LED != 0 {
+            return match self.wait(item) {
+                Ok(result) => result,
+                Err(item) => self.lead_all(item, lead),
+            };
+        }
+        let weight = item.weight();
+        if item.is_quick() && self.turn_left.load(Ordering::Relaxed) > 0 {
+            let result = lead.lead_alone(item);
+            self.leave(true, weight);
+            return result;
+        }
+        self.lead_all(item, lead)
+    }
+
+    /// Leads, with the items of all that wait behind the own.
+    fn lead_all(&self, item: T, lead: &impl Lead<T, R>) -> R {
+        let mut waiting = lock(&self.waiting);
+        let count = waiting.len().min(GROUP_COUNT_MAX);
+        if count == 0 {
+            drop(waiting);
+            let (is_quick, weight) = (item.is_quick(), item.weight());
+            let result = lead.lead_alone(item);
+            self.leave(is_quick, weight);
+            return result;
+        }
+        let group = Group::new(item, waiting.drain(..count));
+        self.note_first(&waiting);
+        if let Some(first) = waiting.front() {
+            first.call();
+        }
+        drop(waiting);
         let mut results = lead.lead_group(group.items).into_iter();
         let own = results.next().expect("a leader gives a result for each item");
-        if is_quick {
+        if group.is_quick {
             hand_out(&group.waiters, results);
-            self.take_along(lead);
+            self.leave(true, 0);
         } else {
             self.pass_lead();
             hand_out(&group.waiters, results);
@@ -198,38 +160,122 @@ impl<T: Item, R> GroupQueue<T, R> {
         own
     }
 
-    /// Point 3, then point 4: the last that a leader does.
-    fn take_along(&self, lead: &impl Lead<T, R>) {
-        let mut left = TAKEN_COUNT_MAX;
-        loop {
-            let mut queue = lock(&self.queue);
-            if queue.waiting.is_empty() {
-                queue.has_leader = false;
+    /// The end of leading: lets the lead go or passes it.
+    fn leave(&self, is_quick: bool, weight: u32) {
+        if is_quick {
+            if self.lead.compare_exchange(LED, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return;
             }
-            let count = queue.waiting.iter().take(left).take_while(|waiter| waiter.is_quick).count();
-            if count == 0 {
-                drop(queue);
-                return self.pass_lead();
+            let weight = i64::from(weight);
+            let left = self.turn_left.fetch_sub(weight, Ordering::Relaxed) - weight;
+            if left > 0 {
+                self.lead.fetch_and(!LED, Ordering::Release);
+                if left <= CALL_WEIGHT && left + weight > CALL_WEIGHT {
+                    self.call_first();
+                }
+                return;
             }
-            left -= count;
-            let group = Group::new(queue.waiting.drain(..count));
-            drop(queue);
-            let results = lead.lead_group(group.items);
-            hand_out(&group.waiters, results);
         }
+        self.pass_lead();
     }
 
     fn pass_lead(&self) {
-        let mut queue = lock(&self.queue);
-        match queue.waiting.pop_front() {
-            Some(next) => {
-                drop(queue);
-                next.promote();
-            }
-            None => queue.has_leader = false,
+        let mut waiting = lock(&self.waiting);
+        let first = waiting.pop_front();
+        if first.is_none() {
+            self.lead.fetch_and(!LED, Ordering::Release);
+        }
+        self.note_first(&waiting);
+        drop(waiting);
+        if let Some(first) = first {
+            first.promote();
         }
     }
+
+    fn call_first(&self) {
+        if let Some(first) = lock(&self.waiting).front() {
+            first.call();
+        }
+    }
+
+    /// What follows for the lead from another first in the queue.
+    fn note_first(&self, waiting: &Waiting<T, R>) {
+        match waiting.front() {
+            Some(first) => self.turn_left.store(turn_before(first), Ordering::Relaxed),
+            None => {
+                self.lead.fetch_and(!AWAITED, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits until a leader is done with the item (`Ok`), or it is this thread's turn to lead (`Err`).
+    fn wait(&self, item: T) -> Result<R, T> {
+        let is_quick = item.is_quick();
+        let waiter = Arc::new(Waiter::new(item, is_quick));
+        let mut is_first = self.join(&waiter);
+        let mut nap = NAP_MIN;
+        loop {
+            let mut free_count = 0;
+            let mut spins = SPIN_COUNT;
+            while spins > 0 {
+                spins -= 1;
+                if let Some(outcome) = waiter.outcome() {
+                    return outcome;
+                }
+                if self.lead.load(Ordering::Relaxed) & LED != 0 {
+                    free_count = 0;
+                } else {
+                    free_count += 1;
+                    if free_count >= PATIENCE
+                        && let Some(item) = self.step_in(&waiter)
+                    {
+                        return Err(item);
+                    }
+                }
+                spin();
+            }
+            waiter.sleep(is_first.then_some(nap));
+            if waiter.answer_call() {
+                is_first = true;
+                nap = NAP_MIN;
+            } else {
+                nap = NAP_MAX.min(nap * 2);
+            }
+        }
+    }
+
+    /// Puts a waiter into the queue; says whether it is the first.
+    fn join(&self, waiter: &Arc<Waiter<T, R>>) -> bool {
+        let mut waiting = lock(&self.waiting);
+        let is_first = waiting.is_empty();
+        if is_first {
+            self.turn_left.store(turn_before(waiter), Ordering::Relaxed);
+            self.lead.fetch_or(AWAITED, Ordering::Relaxed);
+        } else if !waiter.is_quick {
+            self.turn_left.store(0, Ordering::Relaxed);
+        }
+        waiting.push_back(Arc::clone(waiter));
+        is_first
+    }
+
+    /// Takes a free lead for the first that waits, and gives its item back.
+    fn step_in(&self, waiter: &Arc<Waiter<T, R>>) -> Option<T> {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.front().is_some_and(|first| Arc::ptr_eq(first, waiter))
+            || self.lead.fetch_or(LED, Ordering::Acquire) & LED != 0
+        {
+            return None;
+        }
+        waiting.pop_front();
+        self.note_first(&waiting);
+        drop(waiting);
+        waiter.take()
+    }
+}
+
+/// The weight that may go before one that waits.
+fn turn_before<T, R>(first: &Waiter<T, R>) -> i64 {
+    if first.is_quick { TURN_WEIGHT } else { 0 }
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use super::group::Item;
 use crate::{batch::WriteBatch, options::Durability};
 
+/// What a write takes besides its bytes, in bytes that are written in the same time.
+const WRITE_WEIGHT: u32 = 128;
+
 /// A batch and what it has to survive.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -13,5 +16,9 @@ pub(crate) struct Request {
 impl Item for Request {
     fn is_quick(&self) -> bool {
         self.durability != Durability::Synced
+    }
+
+    fn weight(&self) -> u32 {
+        u32::try_from(self.batch.size_bytes()).unwrap_or(u32::MAX).saturating_add(WRITE_WEIGHT)
     }
 }

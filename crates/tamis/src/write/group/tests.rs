@@ -7,6 +7,10 @@ impl Item for u64 {
     fn is_quick(&self) -> bool {
         self.is_multiple_of(2)
     }
+
+    fn weight(&self) -> u32 {
+        1
+    }
 }
 
 /// Gives ten times each item.
@@ -56,7 +60,9 @@ mod threads {
         thread,
     };
 
-    use super::*;
+    use parking_lot::Mutex;
+
+    use super::{super::TURN_WEIGHT, *};
 
     /// Adds seven, and sees whether groups overlap and how many items they have in all.
     #[derive(Default)]
@@ -121,5 +127,80 @@ mod threads {
         let before = watching.alone.load(Ordering::SeqCst);
         queue.submit(1, &*watching);
         assert_eq!(watching.alone.load(Ordering::SeqCst), before + 1, "the lead was let go");
+    }
+
+    /// Holds the first item of the leader until somebody waits, and notes the order in which items are worked for.
+    struct Noting<'a> {
+        queue: &'a GroupQueue<u64, u64>,
+        order: Mutex<Vec<u64>>,
+    }
+
+    impl<'a> Noting<'a> {
+        fn new(queue: &'a GroupQueue<u64, u64>) -> Self {
+            Self { queue, order: Mutex::new(Vec::new()) }
+        }
+
+        fn wait_for_a_waiter(&self) {
+            while self.queue.waiting.lock().is_empty() {
+                thread::yield_now();
+            }
+        }
+    }
+
+    impl Lead<u64, u64> for Noting<'_> {
+        fn lead_alone(&self, own: u64) -> u64 {
+            if self.order.lock().is_empty() {
+                self.wait_for_a_waiter();
+            }
+            self.order.lock().push(own);
+            own
+        }
+
+        fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+            self.order.lock().extend(&group);
+            group
+        }
+    }
+
+    /// Quick or not, the waiter gets its result though the leader never comes back.
+    #[test]
+    fn who_waits_steps_in_where_the_leader_does_not_come_back() {
+        for (leader, waiter) in [(2, 4), (2, 3), (1, 4), (1, 3)] {
+            let queue = GroupQueue::new();
+            let noting = Noting::new(&queue);
+            thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(queue.submit(leader, &noting), leader));
+                while noting.queue.lead.load(Ordering::SeqCst) == 0 {
+                    thread::yield_now();
+                }
+                assert_eq!(queue.submit(waiter, &noting), waiter);
+            });
+            assert_eq!(*noting.order.lock(), [leader, waiter], "in order of arrival");
+            assert_eq!(queue.lead.load(Ordering::SeqCst), 0, "the lead was let go");
+        }
+    }
+
+    /// A thread that never stops goes first for a turn, not for ever; before one that is not quick not at all.
+    #[test]
+    fn no_more_than_a_turn_goes_before_those_who_wait() {
+        for (waiter, most) in [(4, TURN_WEIGHT), (3, 0)] {
+            let queue = GroupQueue::new();
+            let noting = Noting::new(&queue);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !noting.order.lock().contains(&waiter) {
+                        queue.submit(2, &noting);
+                    }
+                });
+                while noting.queue.lead.load(Ordering::SeqCst) == 0 {
+                    thread::yield_now();
+                }
+                queue.submit(waiter, &noting);
+            });
+            let order = noting.order.lock();
+            let before = order.iter().position(|&item| item == waiter).expect("it was worked for") as i64;
+            // The first one was begun before anybody waited.
+            assert!(before <= 1 + most, "{before} went before an item that waited");
+        }
     }
 }

@@ -1,0 +1,94 @@
+//! The atomics, the lock and the condition of group commit: the real ones, or loom's twins that try every interleaving
+//! (`RUSTFLAGS="--cfg loom" cargo test -p tamis --lib write::group`).
+
+#[cfg(not(loom))]
+mod real {
+    use std::time::Duration;
+
+    pub(in crate::write::group) use parking_lot::{Mutex, MutexGuard};
+    pub(in crate::write::group) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+
+    /// A condition of a waiter.
+    pub(in crate::write::group) struct Condition(parking_lot::Condvar);
+
+    impl Condition {
+        pub(in crate::write::group) const fn new() -> Self {
+            Self(parking_lot::Condvar::new())
+        }
+
+        pub(in crate::write::group) fn notify(&self) {
+            self.0.notify_one();
+        }
+
+        /// Waits for a notification, or (where there is a limit) until so much time is over.
+        pub(in crate::write::group) fn wait<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            limit: Option<Duration>,
+        ) -> MutexGuard<'a, T> {
+            match limit {
+                Some(limit) => {
+                    self.0.wait_for(&mut guard, limit);
+                }
+                None => self.0.wait(&mut guard),
+            }
+            guard
+        }
+    }
+
+    pub(in crate::write::group) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock()
+    }
+
+    pub(in crate::write::group) fn spin() {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(loom)]
+mod model {
+    use std::time::Duration;
+
+    pub(in crate::write::group) use loom::sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering},
+    };
+
+    pub(in crate::write::group) struct Condition(loom::sync::Condvar);
+
+    impl Condition {
+        pub(in crate::write::group) fn new() -> Self {
+            Self(loom::sync::Condvar::new())
+        }
+
+        pub(in crate::write::group) fn notify(&self) {
+            self.0.notify_one();
+        }
+
+        /// The model has no time: a limit may be over at any moment.
+        pub(in crate::write::group) fn wait<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            limit: Option<Duration>,
+        ) -> MutexGuard<'a, T> {
+            if limit.is_some() {
+                loom::thread::yield_now();
+                return guard;
+            }
+            self.0.wait(guard).expect("no thread of the model panics while it holds the lock")
+        }
+    }
+
+    pub(in crate::write::group) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().expect("no thread of the model panics while it holds the lock")
+    }
+
+    pub(in crate::write::group) fn spin() {
+        loom::thread::yield_now();
+    }
+}
+
+#[cfg(loom)]
+pub(super) use model::*;
+#[cfg(not(loom))]
+pub(super) use real::*;
