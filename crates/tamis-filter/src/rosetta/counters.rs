@@ -49,6 +49,8 @@ pub struct LevelUsage {
     pub edge_asked: u64,
     /// See `edge_asked`.
     pub edge_positive: u64,
+    /// Ranges that were asked of filters that have this level, whether or not they came down to it.
+    pub ranges: u64,
 }
 
 /// What a filter was asked.
@@ -78,7 +80,8 @@ impl Usage {
         self.ranges_denied + self.ranges_passed + self.ranges_cut
     }
 
-    /// Adds what another filter was asked, for a table that takes over the keys of both.
+    /// Adds what another filter was asked: for a table that takes over the keys of both, or where an earlier filter's levels told what this
+    /// one's did not.
     pub fn merge(&mut self, other: &Self) {
         self.points += other.points;
         self.points_passed += other.points_passed;
@@ -110,6 +113,7 @@ impl LevelUsage {
         self.positive += other.positive;
         self.edge_asked += other.edge_asked;
         self.edge_positive += other.edge_positive;
+        self.ranges += other.ranges;
     }
 
     /// How many nodes at edges may have held a key: those positive beyond the level's rate, and three standard deviations of
@@ -203,6 +207,7 @@ impl Counters {
                 positive: at(place + 1),
                 edge_asked: at(place + 2),
                 edge_positive: at(place + 3),
+                ranges: at(Outcome::Denied as usize) + at(Outcome::Passed as usize),
             }
         };
         Usage {
@@ -236,3 +241,6 @@ fn size_bucket(bounds: &Bounds<'_>) -> usize {
         None => SIZE_BUCKETS - 1,
     }
 }
+
+#[cfg(test)]
+mod tests;

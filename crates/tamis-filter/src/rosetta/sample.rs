@@ -44,6 +44,13 @@ impl<'a> Case<'a> {
         let is_point = range.as_point().is_some();
         Some(Self { bounds, present, is_point, weight: 1.0 })
     }
+
+    /// The same of integers, whose bounds borrow nothing.
+    const fn without_bytes(self) -> Option<Case<'static>> {
+        let Bounds::Words { lower, upper, bit_count } = self.bounds else { return None };
+        let bounds = Bounds::Words { lower, upper, bit_count };
+        Some(Case { bounds, present: self.present, is_point: self.is_point, weight: self.weight })
+    }
 }
 
 /// The cases of sampled queries.
@@ -201,12 +208,18 @@ pub(super) fn smooth(cases: &mut [Case<'_>]) {
 /// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
 const UNKNOWN_BITS: u32 = 4;
 
+/// Ranges of up to two to the power of this many nodes of a level are taken to have been asked there.
+const TOLD_BITS: u32 = 10;
+
 /// Cases that a usage stands for.
 const USAGE_CASES: usize = 512;
 
 /// Cases as a filter's counters tell them: ranges of the sizes that were counted, at random places, whose bounds share with
 /// keys as many bits as the nodes at edges that were found present say. Only for keys of one length up to eight bytes; the
 /// counts of others do not tell enough.
+///
+/// Ranges that the budget cut off are the widest. Where no level told anything of them they are taken to lie anywhere, so that the next filter
+/// has a level that they can be asked in, and its counters tell whether that was right.
 pub(super) fn cases_of_usage(keys: &Keys, usage: &Usage) -> Vec<Case<'static>> {
     let bit_count = keys.key_bytes() * 8;
     let asked = usage.points + usage.ranges();
@@ -215,23 +228,32 @@ pub(super) fn cases_of_usage(keys: &Keys, usage: &Usage) -> Vec<Case<'static>> {
     }
     let depths = PresentDepths::new(usage, bit_count);
     let point_count = (USAGE_CASES as u64 * usage.points).div_ceil(asked) as usize;
+    let told_share = 1.0 - usage.ranges_cut as f64 / (usage.ranges() as f64).max(1.0);
+    // A level told where such a range has not too many nodes there.
+    let depth_max = |size: u64| bit_count.saturating_sub(size.ilog2()) + TOLD_BITS;
+    let is_told =
+        |size| usage.levels.iter().any(|level| level.bit_count.is_some_and(|depth| depth <= depth_max(size)));
     let mut sizes = Quantiles::new(&usage.sizes);
-    (0..USAGE_CASES)
-        .map(|number| {
-            let random = crate::remix(number as u64, 1);
-            let is_point = number < point_count;
-            // Depths and sizes go through their distributions independently of each other.
-            let share = (number as f64 + 0.5) / USAGE_CASES as f64;
-            let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
-            let size = if is_point { 1 } else { sizes.at(other) };
-            let last = u64::MAX >> (64 - bit_count);
-            let lower = crate::remix(random, 2) % (last - (size - 1).min(last)).max(1);
-            let upper = lower.saturating_add(size - 1).min(last);
-            let depth = depths.at((share * 7919.0).fract()).min(bit_count - 1);
-            let bounds = Bounds::Words { lower, upper, bit_count };
-            Case { bounds, present: (depth, depth), is_point, weight: 1.0 }
-        })
-        .collect()
+    let case = |number: usize| {
+        let random = crate::remix(number as u64, 1);
+        let is_point = number < point_count;
+        // Depths and sizes go through their distributions independently of each other.
+        let share = (number as f64 + 0.5) / USAGE_CASES as f64;
+        let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
+        let size = if is_point { 1 } else { sizes.at(other) };
+        let last = u64::MAX >> (64 - bit_count);
+        let lower = crate::remix(random, 2) % (last - (size - 1).min(last)).max(1);
+        let upper = lower.saturating_add(size - 1).min(last);
+        if !is_point && other >= told_share && !is_told(size) {
+            let bytes = [lower, upper].map(|word| (word << (64 - bit_count)).to_be_bytes());
+            let [lower, upper] = bytes.each_ref().map(|bytes| bytes.get(..bit_count as usize / 8));
+            return Case::new(keys, &KeyRange::closed(lower?, upper?))?.without_bytes();
+        }
+        let depth = depths.at((share * 7919.0).fract()).min(bit_count - 1);
+        let bounds = Bounds::Words { lower, upper, bit_count };
+        Some(Case { bounds, present: (depth, depth), is_point, weight: 1.0 })
+    };
+    (0..USAGE_CASES).filter_map(case).collect()
 }
 
 /// Sizes of ranges by their share.
@@ -268,11 +290,11 @@ struct PresentDepths {
 
 impl PresentDepths {
     fn new(usage: &Usage, bit_count: u32) -> Self {
-        let ranges = (usage.ranges() as f64).max(1.0);
         let mut points = vec![(0.0, 1.0)];
         let levels = usage.levels.iter().filter_map(|level| Some((level.bit_count?, level)));
         for (depth, level) in levels {
             let above = points.last().map_or(1.0, |(_, share)| *share);
+            let ranges = (level.ranges as f64).max(1.0);
             points.push((f64::from(depth), (level.edge_present() / ranges).clamp(1e-9, above)));
         }
         // What no level told is taken for the worst: that nothing changes down to the nodes of a few keys.

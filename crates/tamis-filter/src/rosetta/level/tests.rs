@@ -34,6 +34,20 @@ fn siblings_asked_together_are_answered_as_one_by_one() {
 }
 
 #[test]
+fn eight_siblings_lie_in_one_line() {
+    for probe_count in [1, 2, 6] {
+        let level = level(40, Spread::Line, probe_count);
+        for group in 0..50 {
+            let mut bits = vec![0; 1024];
+            let mut digests = [remix(group, 1); 8];
+            level.insert_all(&mut bits, &mut digests, &[0, 1, 2, 3, 4, 5, 6, 7]);
+            let lines = bits.chunks(64).filter(|line| line.iter().any(|byte| *byte != 0)).count();
+            assert_eq!(lines, 1);
+        }
+    }
+}
+
+#[test]
 fn keys_asked_together_are_answered_as_one_by_one() {
     for (spread, probe_count) in [(Spread::Line, 6), (Spread::Everywhere, 1), (Spread::Everywhere, 7)] {
         let level = level(FULL_DEPTH, spread, probe_count);

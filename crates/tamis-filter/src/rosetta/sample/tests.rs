@@ -47,6 +47,7 @@ fn depths_are_drawn_around_those_that_were_counted() {
         positive: edge_positive,
         edge_asked: 1000,
         edge_positive,
+        ranges: 1000,
     };
     let usage =
         Usage { levels: vec![level(20, 1000), level(40, 10)], ranges_denied: 1000, ..Usage::default() };

@@ -8,7 +8,7 @@ use tamis_workload::{KeySet, QuerySet, RangeMax};
 use super::{Problem, Spread};
 use crate::rosetta::keys::PrefixCounts;
 use crate::rosetta::model::Share;
-use crate::rosetta::tests::{builder, bytes, queries, ranges, rate_only};
+use crate::rosetta::tests::{builder, bytes, ranges, rate_only};
 use crate::rosetta::{Prices, Strategy, builder as design, sample};
 
 /// Designs of the grid that are improved.
@@ -86,26 +86,46 @@ fn least_cost(problem: &Problem<'_>, all: &Problem<'_>) -> f64 {
     improved.fold(f64::INFINITY, f64::min)
 }
 
-/// Keys, budget and sampled queries of a comparison.
-fn compare(key_count: usize, sample_count: usize, bits: f64, sets: &[QuerySet]) {
-    let keys = KeySet::Uniform.generate(key_count, 1);
-    for set in sets {
-        let sample = queries(*set, &keys, sample_count, 2);
-        let samples = ranges(&sample);
-        for prices in [Prices::default(), rate_only()] {
-            let builder = builder(&keys, Strategy::LeastCost, prices);
-            let counts = PrefixCounts::new(&builder.keys);
-            let cases = sample::cases(&builder.keys, &samples);
-            let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
-            let mut all = builder.problem(&counts, &cases, bits * keys.len() as f64);
-            all.cases.clone_from(&cases);
-            let (found, least) = (all.cost(&problem.solve()), least_cost(&problem, &all));
-            println!("{key_count} keys, {bits} bits, {set}, {prices:?}: {:.4} of the least", found / least);
-            assert!(found <= least * 1.05, "{set} {bits} {prices:?}: {found} {least}");
-            let published = Strategy::ALL.map(|strategy| design::published(&problem, strategy, &cases));
-            let best = published.iter().map(|design| all.cost(design)).fold(f64::INFINITY, f64::min);
-            assert!(found <= best * 1.001, "{set} {bits} {prices:?}: {found} {best}");
+/// Keys, samples and budget of a comparison.
+struct Comparison {
+    key_set: KeySet,
+    key_count: usize,
+    seed: u64,
+    sample_count: usize,
+    bits: f64,
+}
+
+impl Comparison {
+    /// The greatest quotient of a cost that was found and the least, with default prices and with free probes.
+    fn run(&self, sets: &[QuerySet]) -> [f64; 2] {
+        let Self { key_set, key_count, seed, sample_count, bits } = *self;
+        let keys = key_set.generate(key_count, seed);
+        let mut worst = [0.0_f64; 2];
+        for set in sets {
+            let sample = set.generate(key_set, &keys, sample_count, seed + 2).expect("empty ranges");
+            let sample = bytes(&sample);
+            let samples = ranges(&sample);
+            for (prices, worst) in [Prices::default(), rate_only()].into_iter().zip(&mut worst) {
+                let builder = builder(&keys, Strategy::LeastCost, prices);
+                let counts = PrefixCounts::new(&builder.keys);
+                let cases = sample::cases(&builder.keys, &samples);
+                let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
+                let mut all = builder.problem(&counts, &cases, bits * keys.len() as f64);
+                all.cases.clone_from(&cases);
+                let (found, least) = (all.cost(&problem.solve()), least_cost(&problem, &all));
+                *worst = worst.max(found / least);
+                let what =
+                    format!("{key_set:?}, seed {seed}, {bits} bits, {set}, {} ns a probe", prices.probe_ns);
+                println!("{what}: {:.4} of the least", found / least);
+                assert!(found <= least * 1.05, "{what}: {found} {least}");
+                let published = Strategy::ALL.map(|strategy| design::published(&problem, strategy, &cases));
+                let best = published.iter().map(|design| all.cost(design)).fold(f64::INFINITY, f64::min);
+                // Where probes are free, a hundredth or two are given up for fewer lines.
+                let allowed = if prices.probe_ns == 0.0 { 1.02 } else { 1.001 };
+                assert!(found <= best * allowed, "{what}: {found} {best}");
+            }
         }
+        worst
     }
 }
 
@@ -127,15 +147,23 @@ fn where_probes_are_free_few_lines_are_read_for_nearly_the_least_rate() {
     assert!(1.5 * lines[0] < lines[1], "{lines:?}");
 }
 
-/// Few keys; with `TAMIS_FULL_SIZE=1` a million, which takes a minute.
+/// Few keys; with `TAMIS_FULL_SIZE=1` a million of each set with two seeds, which takes some minutes.
 #[test]
 fn designs_cost_no_more_than_the_best_of_a_grid() {
-    let sets = [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split];
-    compare(5000, 40, 14.0, &sets);
-    if std::env::var_os("TAMIS_FULL_SIZE").is_some() {
+    let close = [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split];
+    let few = Comparison { key_set: KeySet::Uniform, key_count: 5000, seed: 1, sample_count: 40, bits: 14.0 };
+    few.run(&close);
+    if std::env::var_os("TAMIS_FULL_SIZE").is_none() {
+        return;
+    }
+    for (key_set, seed) in
+        [KeySet::Uniform, KeySet::Normal, KeySet::Gaps].into_iter().flat_map(|set| [(set, 42), (set, 142)])
+    {
         for bits in [10.0, 12.0, 16.0, 20.0] {
-            compare(1_000_000, 20_000, bits, &[QuerySet::Uniform(RangeMax::R32)]);
-            compare(1_000_000, 20_000, bits, &sets);
+            let one = Comparison { key_set, key_count: 1_000_000, seed, sample_count: 20_000, bits };
+            one.run(&[QuerySet::Uniform(RangeMax::R32)]);
+            let worst = one.run(&close);
+            println!("{key_set:?} {seed} {bits}: {worst:.4?} at most");
         }
     }
 }
