@@ -22,6 +22,9 @@ const LEVEL_GAIN: f64 = 0.998;
 /// level takes a pass over the keys at the build, each line a read whatever it was priced.
 const NEAR: f64 = 1.02;
 
+/// Designs up to this multiple of the least cost are worth another look.
+const PROMISING: f64 = 1.15;
+
 /// Parts of the bits that the upper level of a pair gets.
 const PARTS: [f64; 3] = [0.15, 0.4, 0.7];
 
@@ -133,6 +136,7 @@ impl Problem<'_> {
         for found in &mut designs {
             self.choose_spreads(found);
         }
+        self.polish_lines(&mut designs);
         let eased = self.eased(&designs);
         designs.extend(eased);
         let least = designs.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
@@ -142,14 +146,31 @@ impl Problem<'_> {
         easiest.map(|(_, shares)| shares).unwrap_or_default()
     }
 
+    /// Moves bits and levels of designs that have levels in lines: those were placed before it was known how they would lie.
+    fn polish_lines(&self, designs: &mut [Found]) {
+        let Some(best) = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost)) else {
+            return;
+        };
+        if self.is_small || self.is_easy(best) {
+            return;
+        }
+        let least = best.cost;
+        let has_line = |found: &Found| found.shares.iter().any(|share| share.spread == Spread::Line);
+        for found in designs.iter_mut().filter(|found| found.cost <= least * PROMISING && has_line(found)) {
+            self.polish(found);
+            self.choose_spreads(found);
+        }
+    }
+
+    /// Whether the lines of a design are next to nothing in its cost.
+    fn is_easy(&self, found: &Found) -> bool {
+        self.expected(&found.shares).lines * self.prices.probe_ns <= found.cost * EASY_SHARE
+    }
+
     /// Designs near the best that take fewer lines, where the prices say nothing of lines.
     fn eased(&self, designs: &[Found]) -> Vec<Found> {
         let best = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
-        let Some(best) = best.filter(|_| !self.is_small) else { return Vec::new() };
-        let lines = self.expected(&best.shares).lines;
-        if lines * self.prices.probe_ns > best.cost * EASY_SHARE {
-            return Vec::new();
-        }
+        let Some(best) = best.filter(|best| !self.is_small && self.is_easy(best)) else { return Vec::new() };
         let eased = |part: f64| {
             let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * part, ..self.prices };
             let easier = Self { prices, ..self.clone() };
@@ -334,15 +355,19 @@ impl Problem<'_> {
         is_better
     }
 
-    /// Levels in lines where that costs less. One bit a node costs the same either way, and there siblings share a line.
+    /// Levels in lines where that costs less, and the other way round. One bit a node costs the same either way, and there siblings
+    /// share a line.
     fn choose_spreads(&self, found: &mut Found) {
         for index in 0..found.shares.len() {
             let mut shares = found.shares.clone();
             let Some(share) = shares.get_mut(index) else { continue };
-            share.spread = Spread::Line;
-            let is_one = share.filter(self.counts).probe_count == 1 && !share.is_full;
+            let is_line = share.spread != Spread::Line;
+            share.spread = if is_line { Spread::Line } else { Spread::Everywhere };
+            let is_one = is_line && share.filter(self.counts).probe_count == 1 && !share.is_full;
             let next = self.found(shares);
-            if next.cost < found.cost || is_one && next.cost <= found.cost * 1.001 {
+            if next.cost < found.cost * if is_line { 1.0 } else { GAIN }
+                || is_one && next.cost <= found.cost * 1.001
+            {
                 *found = next;
             }
         }

@@ -69,7 +69,7 @@ fn neighbours(problem: &Problem<'_>, design: &[Share]) -> Vec<Vec<Share>> {
 }
 
 /// The least cost that is found so, for all cases.
-fn least_cost(problem: &Problem<'_>, all: &Problem<'_>) -> f64 {
+fn least_cost(problem: &Problem<'_>, all: &Problem<'_>) -> (f64, Vec<Share>) {
     let mut designs: Vec<(f64, Vec<Share>)> =
         grid(problem).into_iter().map(|design| (problem.cost(&design), design)).collect();
     designs.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -79,11 +79,11 @@ fn least_cost(problem: &Problem<'_>, all: &Problem<'_>) -> f64 {
             let next = neighbours(problem, &design).into_iter().map(|next| (problem.cost(&next), next));
             match next.min_by(|left, right| left.0.total_cmp(&right.0)) {
                 Some((next_cost, next)) if next_cost < cost => (cost, design) = (next_cost, next),
-                _ => break all.cost(&design),
+                _ => break (all.cost(&design), design),
             }
         }
     });
-    improved.fold(f64::INFINITY, f64::min)
+    improved.min_by(|left, right| left.0.total_cmp(&right.0)).expect("a design")
 }
 
 /// Keys, samples and budget of a comparison.
@@ -96,36 +96,40 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The greatest quotient of a cost that was found and the least, with default prices and with free probes.
-    fn run(&self, sets: &[QuerySet]) -> [f64; 2] {
+    /// What costs more than it may, with default prices and with free probes.
+    fn run(&self, sets: &[QuerySet]) -> Vec<String> {
         let Self { key_set, key_count, seed, sample_count, bits } = *self;
         let keys = key_set.generate(key_count, seed);
-        let mut worst = [0.0_f64; 2];
+        let mut missed = Vec::new();
         for set in sets {
             let sample = set.generate(key_set, &keys, sample_count, seed + 2).expect("empty ranges");
             let sample = bytes(&sample);
             let samples = ranges(&sample);
-            for (prices, worst) in [Prices::default(), rate_only()].into_iter().zip(&mut worst) {
+            for prices in [Prices::default(), rate_only()] {
                 let builder = builder(&keys, Strategy::LeastCost, prices);
                 let counts = PrefixCounts::new(&builder.keys);
                 let cases = sample::cases(&builder.keys, &samples);
                 let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
                 let mut all = builder.problem(&counts, &cases, bits * keys.len() as f64);
                 all.cases.clone_from(&cases);
-                let (found, least) = (all.cost(&problem.solve()), least_cost(&problem, &all));
-                *worst = worst.max(found / least);
+                let design = problem.solve();
+                let (found, (least, other)) = (all.cost(&design), least_cost(&problem, &all));
                 let what =
                     format!("{key_set:?}, seed {seed}, {bits} bits, {set}, {} ns a probe", prices.probe_ns);
                 println!("{what}: {:.4} of the least", found / least);
-                assert!(found <= least * 1.05, "{what}: {found} {least}");
+                if found > least * 1.05 {
+                    missed.push(format!("{what}: {found} {design:?}, {least} {other:?}"));
+                }
                 let published = Strategy::ALL.map(|strategy| design::published(&problem, strategy, &cases));
                 let best = published.iter().map(|design| all.cost(design)).fold(f64::INFINITY, f64::min);
                 // Where probes are free, a hundredth or two are given up for fewer lines.
                 let allowed = if prices.probe_ns == 0.0 { 1.02 } else { 1.001 };
-                assert!(found <= best * allowed, "{what}: {found} {best}");
+                if found > best * allowed {
+                    missed.push(format!("{what}: {found}, a published strategy {best}"));
+                }
             }
         }
-        worst
+        missed
     }
 }
 
@@ -147,23 +151,21 @@ fn where_probes_are_free_few_lines_are_read_for_nearly_the_least_rate() {
     assert!(1.5 * lines[0] < lines[1], "{lines:?}");
 }
 
-/// Few keys; with `TAMIS_FULL_SIZE=1` a million of each set with two seeds, which takes some minutes.
+/// Few keys; with `TAMIS_FULL_SIZE=1` a million of each set (or of the set of that name) with two seeds, which takes minutes.
 #[test]
 fn designs_cost_no_more_than_the_best_of_a_grid() {
     let close = [QuerySet::Correlated(RangeMax::R32), QuerySet::Correlated(RangeMax::R1024), QuerySet::Split];
     let few = Comparison { key_set: KeySet::Uniform, key_count: 5000, seed: 1, sample_count: 40, bits: 14.0 };
-    few.run(&close);
-    if std::env::var_os("TAMIS_FULL_SIZE").is_none() {
-        return;
-    }
-    for (key_set, seed) in
-        [KeySet::Uniform, KeySet::Normal, KeySet::Gaps].into_iter().flat_map(|set| [(set, 42), (set, 142)])
-    {
+    let mut missed = few.run(&close);
+    let full = std::env::var("TAMIS_FULL_SIZE").unwrap_or_default();
+    let sets = [KeySet::Uniform, KeySet::Normal, KeySet::Gaps];
+    let is_wanted = |set: &KeySet| !full.is_empty() && (full == "1" || full == set.name());
+    for (key_set, seed) in sets.into_iter().filter(is_wanted).flat_map(|set| [(set, 42), (set, 142)]) {
         for bits in [10.0, 12.0, 16.0, 20.0] {
             let one = Comparison { key_set, key_count: 1_000_000, seed, sample_count: 20_000, bits };
-            one.run(&[QuerySet::Uniform(RangeMax::R32)]);
-            let worst = one.run(&close);
-            println!("{key_set:?} {seed} {bits}: {worst:.4?} at most");
+            missed.extend(one.run(&[QuerySet::Uniform(RangeMax::R32)]));
+            missed.extend(one.run(&close));
         }
     }
+    assert!(missed.is_empty(), "{missed:#?}");
 }
