@@ -13,9 +13,6 @@ use std::{
     time::Duration,
 };
 
-use super::plan::inclusive;
-use crate::{cursor::Cursor, error::Result, memtable::MemtableCursor, version::version::KeyspaceVersion};
-
 /// A memtable that takes longer to be filled waits for no flush.
 const FILL_TIME_MAX: Duration = Duration::from_secs(1);
 /// A flush that takes less than one in so many parts of the time in which the next memtable is filled keeps up.
@@ -37,7 +34,7 @@ pub(super) struct Flush {
     pub(super) memtable_bytes: usize,
     /// Bytes of blocks that were read since the last flush.
     pub(super) read_bytes: u64,
-    /// Whether no table overlaps the memtable.
+    /// Whether no table overlaps the memtable, but for its edges ([`super::edges`]).
     pub(super) is_apart: bool,
 }
 
@@ -72,22 +69,6 @@ impl CachedPace {
         let nanoseconds = Some(self.nanoseconds.load(Ordering::Relaxed)).filter(|&pace| pace > 0)?;
         Some(Duration::from_nanos(nanoseconds.saturating_mul(bytes as u64) / MIB))
     }
-}
-
-/// Whether no table of the keyspace may hold keys between the memtable's least and greatest.
-///
-/// # Errors
-/// None: the cursor of a memtable has none.
-pub(super) fn is_apart(version: &KeyspaceVersion, mut cursor: MemtableCursor) -> Result<bool> {
-    cursor.seek_first()?;
-    if !cursor.is_valid() {
-        return Ok(true);
-    }
-    let least = cursor.key().to_vec();
-    cursor.seek_last()?;
-    let bounds = inclusive(&least, cursor.key());
-    let mut runs = version.partitions.iter().flat_map(|partition| partition.runs());
-    Ok(runs.all(|(_, run)| run.tables_within(bounds).is_empty()))
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! A compaction: merges the tables of a plan into new tables of one run, and gives the edit that swaps them.
 //!
 //! Nothing older than an output may lie above it: a plan's inputs hold, of their key range, everything between the
-//! newest input and the output. What may lie below ([`Plan::older`]) decides which tombstones can go.
+//! newest input and the output. Tables of its runs with nothing beside them go along as they are, and outputs are cut where they
+//! lie ([`Plan::passing`]). What may lie below ([`Plan::older`]) decides which tombstones can go.
 
 use std::sync::Arc;
 
 use super::{
-    output::{JobContext, Outputs},
+    output::{Cut, JobContext, Outputs},
     plan::Plan,
 };
 use crate::{
     cache::table::TableCache,
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
     error::Result,
+    file_name::FileName,
     version::{
         edit::{Change, VersionEdit},
         handle::Table,
@@ -23,6 +25,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) edit: VersionEdit,
+    /// The files that were written.
+    pub(crate) written: Vec<FileName>,
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
 }
@@ -32,22 +36,25 @@ pub(crate) struct Merged {
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.
 pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &Plan) -> Result<Merged> {
-    let replaced: Vec<u64> = plan.table_numbers().collect();
+    let replaced: Vec<u64> = plan.merged().map(|table| table.number()).collect();
     let place = plan.output_place();
     let origin = context.origin(plan.partition, place, replaced);
     let run = |run: &[Arc<Table>]| RunCursor::new(TablesOfRun::read_once(run, tables));
     let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
     cursor.seek_first()?;
-    let key_count = plan.tables().map(|table| table.summary().entry_count).sum();
+    let key_count = plan.merged().map(|table| table.summary().entry_count).sum();
     let mut outputs = Outputs::new(context, &origin, (plan.depth, key_count), &plan.grandparents);
+    outputs.cut_at(plan.cuts.iter().map(|key| Cut { key: key.clone(), is_direct: context.is_direct }));
     outputs.take(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
-    let mut edit = plan.removals();
+    let mut edit = plan.moves();
+    let mut written = Vec::new();
     let mut bytes_written = 0;
     for summary in outputs.finish()? {
         bytes_written += summary.file_bytes;
+        written.push(FileName::Table(summary.number));
         edit.push(Change::AddTable { place, summary, filter_file: None });
     }
-    Ok(Merged { edit, bytes_read: plan.bytes_read, bytes_written })
+    Ok(Merged { edit, written, bytes_read: plan.bytes_read, bytes_written })
 }
 
 /// Whether a table of the run may hold the key.

@@ -2,6 +2,7 @@
 
 mod direct_flush;
 pub(crate) mod drop_rules;
+mod edges;
 pub(crate) mod flush;
 pub(crate) mod job;
 pub(crate) mod output;

@@ -1,11 +1,12 @@
 //! The output side of flushes and compactions: a sorted stream of entries becomes tables.
 //!
 //! 1. Entries that nothing needs are left out ([`super::drop_rules`]).
-//! 2. A table is cut when it has its size, or when it would overlap too much of the level below its own (so that its
-//!    own compaction later stays bounded); never within the versions of one key.
+//! 2. A table is cut when it has its size, when it would overlap too much of the level below its own (so that its
+//!    own compaction later stays bounded), and before given keys ([`Outputs::cut_at`]); never within the versions of one key.
 //! 3. On an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
 
 use std::{
+    collections::VecDeque,
     path::Path,
     sync::{
         Arc,
@@ -95,6 +96,13 @@ impl JobContext<'_> {
     }
 }
 
+/// Where a table ends: before the first key that is not below `key`.
+pub(crate) struct Cut {
+    pub(crate) key: Vec<u8>,
+    /// Whether the tables behind it are written past the page cache.
+    pub(crate) is_direct: bool,
+}
+
 /// The tables of a job while they are written.
 pub(crate) struct Outputs<'a> {
     context: &'a JobContext<'a>,
@@ -103,6 +111,8 @@ pub(crate) struct Outputs<'a> {
     grandparents: &'a [Arc<Table>],
     grandparent_index: usize,
     overlapped_bytes: u64,
+    /// In order of their keys.
+    cuts: VecDeque<Cut>,
     rules: DropRules,
     last_key: Vec<u8>,
     current: Option<TableWriter>,
@@ -124,11 +134,17 @@ impl<'a> Outputs<'a> {
             grandparents,
             grandparent_index: 0,
             overlapped_bytes: 0,
+            cuts: VecDeque::new(),
             rules,
             last_key: Vec::new(),
             current: None,
             finished: Vec::new(),
         }
+    }
+
+    /// Cuts here too; the keys are in order, and behind those given before.
+    pub(crate) fn cut_at(&mut self, cuts: impl IntoIterator<Item = Cut>) {
+        self.cuts.extend(cuts);
     }
 
     /// Takes all entries of `cursor` below `upper` (all when `None`) from where it stands. `is_lowest` says whether nothing
@@ -157,8 +173,12 @@ impl<'a> Outputs<'a> {
         if self.last_key != key {
             self.note_overlap(key);
             let is_full = self.current.as_ref().is_some_and(|table| self.is_full(table));
-            if is_full {
+            let passed = self.cuts.partition_point(|cut| cut.key.as_slice() <= key);
+            if passed > 0 || is_full {
                 self.cut()?;
+            }
+            if let Some(last) = self.cuts.drain(..passed).next_back() {
+                self.options.is_direct = last.is_direct;
             }
             self.last_key.clear();
             self.last_key.extend_from_slice(key);

@@ -7,7 +7,8 @@
 //! 3. From a deeper level goes the table that drags the fewest bytes of the next level along, tables with many
 //!    tombstones before others; then as many neighbours as cost no further bytes of the next level.
 //! 4. Tables with nothing beside them in the output level are moved, not rewritten, where both levels are written
-//!    alike and the table would not overlap too much of the level below.
+//!    alike and the table would not overlap too much of the level below. Beside a merge of L0 tables are moved that lie apart from all
+//!    that is merged; only the others drag tables of the base level along.
 //! 5. Two jobs never share a table, and never write to overlapping ranges of one level.
 //!
 //! Cost: O(tables x log tables) per call.
@@ -26,6 +27,9 @@ use crate::{
         version::{KeyspaceVersion, Partition},
     },
 };
+
+/// A table that is smaller than one of so many parts of a whole one is merged though it lies apart.
+const PASSING_SHARE: u64 = 8;
 
 /// The most urgent compaction that can begin now.
 pub(crate) fn pick(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
@@ -150,7 +154,7 @@ impl<'a> Picker<'a> {
 
     fn draft(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> Draft {
         let depth = self.targets.depth(output_level);
-        Draft { action, reason, inputs: Vec::new(), output_level, depth, score }
+        Draft { action, reason, inputs: Vec::new(), passing: Vec::new(), output_level, depth, score }
     }
 
     /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
@@ -180,11 +184,35 @@ impl<'a> Picker<'a> {
         let overlap = self.free_overlap(output_level, &lower, &upper)?;
         let mut draft = self.draft(action, reason, score, output_level);
         taken.reverse();
-        draft.inputs = taken.into_iter().map(|run| input(0, run.age(), run.tables())).collect();
-        if action == Action::Merge && !overlap.is_empty() {
-            draft.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
+        if action == Action::Move {
+            draft.inputs = taken.iter().map(|run| input(0, run.age(), run.tables())).collect();
+            return self.plan(draft);
         }
+        let passes = |run: &Run, table: &Table| self.may_pass(run, table, &taken, output_level);
+        for run in &taken {
+            let (passing, merged): (Vec<_>, Vec<_>) =
+                run.tables().iter().cloned().partition(|table| passes(run, table));
+            draft.passing.extend(input_of(0, run.age(), passing));
+            draft.inputs.extend(input_of(0, run.age(), merged));
+        }
+        // Nothing that passes overlaps any of them.
+        let is_dragged = |table: &&Arc<Table>| {
+            let bounds = inclusive(table.smallest_key(), table.largest_key());
+            taken.iter().any(|run| !run.tables_within(bounds).is_empty())
+        };
+        let dragged = overlap.iter().filter(is_dragged).cloned().collect();
+        draft.inputs.extend(input_of(output_level, LEVELED_RUN_AGE, dragged));
         self.plan(draft)
+    }
+
+    /// Whether a table of a run goes to the output level as it is while the runs of a job are merged. Small ones had better grow.
+    fn may_pass(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
+        let bounds = inclusive(table.smallest_key(), table.largest_key());
+        let others = runs.iter().filter(|other| other.age() != run.age());
+        table.file_bytes() >= self.config.table_bytes / PASSING_SHARE
+            && self.may_move(table, 0, output_level)
+            && self.within(output_level, bounds).is_empty()
+            && others.map(|other| other.tables_within(bounds)).all(<[_]>::is_empty)
     }
 
     /// The oldest runs, as many as a job should take; at least one.
@@ -336,6 +364,11 @@ impl<'a> Picker<'a> {
         }
         if is_blocked { RangePick::Blocked } else { RangePick::Done }
     }
+}
+
+/// `None` for no tables.
+fn input_of(level: usize, run_age: u64, tables: Vec<Arc<Table>>) -> Option<PlanInput> {
+    (!tables.is_empty()).then_some(PlanInput { level, run_age, tables })
 }
 
 fn input(level: usize, run_age: u64, tables: &[Arc<Table>]) -> PlanInput {

@@ -48,6 +48,10 @@ pub(crate) struct Plan {
     pub(crate) reason: Reason,
     /// Newest first, as reads would ask them.
     pub(crate) inputs: Vec<PlanInput>,
+    /// Of a merge: tables of the same runs with nothing beside them, which go to the output level as they are.
+    pub(crate) passing: Vec<PlanInput>,
+    /// Of a merge: first keys, in order, of the tables that will lie between its outputs in the same run.
+    pub(crate) cuts: Vec<Vec<u8>>,
     pub(crate) output_level: usize,
     pub(crate) output_run_age: u64,
     /// Position of the output level in per-level options.
@@ -75,6 +79,7 @@ pub(super) struct Draft {
     pub(super) action: Action,
     pub(super) reason: Reason,
     pub(super) inputs: Vec<PlanInput>,
+    pub(super) passing: Vec<PlanInput>,
     pub(super) output_level: usize,
     pub(super) depth: usize,
     pub(super) score: f64,
@@ -83,16 +88,25 @@ pub(super) struct Draft {
 impl Plan {
     /// `None` for a draft without tables.
     pub(super) fn new(keyspace: u64, partition: &Partition, draft: Draft) -> Option<Self> {
-        let Draft { action, reason, inputs, output_level, depth, score } = draft;
-        let (lower, upper) = key_range(inputs.iter().flat_map(|input| &input.tables))?;
+        let Draft { action, reason, inputs, passing, output_level, depth, score } = draft;
+        let all = inputs.iter().chain(&passing).flat_map(|input| &input.tables);
+        let (lower, upper) = key_range(all.clone())?;
         let bounds = inclusive(&lower, &upper);
+        let numbers: BTreeSet<u64> = all.map(|table| table.number()).collect();
         let grandparents = partition
             .level(output_level + 1)
             .into_iter()
             .flat_map(|level| level.runs())
             .flat_map(|run| run.tables_within(bounds).iter().map(Arc::clone));
         let grandparents = grandparents.collect();
-        let older = older_tables(partition, &inputs, bounds);
+        let older = older_tables(partition, &inputs, &numbers, bounds);
+        let beside = partition.level(output_level).into_iter().flat_map(|level| level.runs());
+        let beside = beside.flat_map(|run| run.tables_within(bounds));
+        let beside = beside.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
+        let passing_tables = passing.iter().flat_map(|input| &input.tables);
+        let mut cuts: Vec<_> =
+            beside.chain(passing_tables).map(|table| table.smallest_key().to_vec()).collect();
+        cuts.sort_unstable();
         let bytes_read = match action {
             Action::Merge => {
                 inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
@@ -105,6 +119,8 @@ impl Plan {
             action,
             reason,
             inputs,
+            passing,
+            cuts,
             output_level,
             output_run_age: crate::version::level::LEVELED_RUN_AGE,
             depth,
@@ -118,12 +134,31 @@ impl Plan {
         })
     }
 
+    /// All tables that leave their places.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.inputs.iter().flat_map(|input| &input.tables)
+        self.inputs().flat_map(|input| &input.tables)
     }
 
-    pub(crate) fn table_numbers(&self) -> impl Iterator<Item = u64> {
-        self.tables().map(|table| table.number())
+    fn inputs(&self) -> impl Iterator<Item = &PlanInput> {
+        self.inputs.iter().chain(&self.passing)
+    }
+
+    /// The tables that go to the output level as they are.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let inputs = match self.action {
+            Action::Merge => &self.passing,
+            Action::Move => &self.inputs,
+        };
+        inputs.iter().flat_map(|input| &input.tables)
+    }
+
+    /// The tables that are merged.
+    pub(crate) fn merged(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let inputs = match self.action {
+            Action::Merge => self.inputs.as_slice(),
+            Action::Move => &[],
+        };
+        inputs.iter().flat_map(|input| &input.tables)
     }
 
     /// Level of the newest input.
@@ -133,7 +168,7 @@ impl Plan {
 
     /// Bytes of the inputs of a level.
     pub(crate) fn bytes_of(&self, level: usize) -> u64 {
-        let inputs = self.inputs.iter().filter(|input| input.level == level);
+        let inputs = self.inputs().filter(|input| input.level == level);
         inputs.flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
     }
 
@@ -146,24 +181,18 @@ impl Plan {
         self.place(self.output_level, self.output_run_age)
     }
 
-    /// Takes the inputs out.
-    pub(crate) fn removals(&self) -> VersionEdit {
-        let changes = self.inputs.iter().flat_map(|input| {
+    /// Takes all tables out of their places, and puts those that stay as they are into the output level. Of a move it is all.
+    pub(crate) fn moves(&self) -> VersionEdit {
+        let removals = self.inputs().flat_map(|input| {
             let place = self.place(input.level, input.run_age);
             input.tables.iter().map(move |table| Change::RemoveTable { place, number: table.number() })
         });
-        VersionEdit { changes: changes.collect() }
-    }
-
-    /// The whole edit of a move: needs no job.
-    pub(crate) fn move_edit(&self) -> VersionEdit {
-        let mut edit = self.removals();
-        edit.changes.extend(self.tables().map(|table| Change::AddTable {
+        let additions = self.moved().map(|table| Change::AddTable {
             place: self.output_place(),
             summary: table.summary().clone(),
             filter_file: table.filter_file(),
-        }));
-        edit
+        });
+        VersionEdit { changes: removals.chain(additions).collect() }
     }
 }
 
@@ -180,10 +209,13 @@ pub(super) const fn inclusive<'a>(lower: &'a [u8], upper: &'a [u8]) -> KeyBounds
     (Bound::Included(lower), Bound::Included(upper))
 }
 
-/// Tables within the bounds that reads would ask after the newest input, and that are no inputs themselves.
-fn older_tables(partition: &Partition, inputs: &[PlanInput], bounds: KeyBounds<'_>) -> Vec<Vec<Arc<Table>>> {
-    let numbers: BTreeSet<u64> =
-        inputs.iter().flat_map(|input| &input.tables).map(|table| table.number()).collect();
+/// Tables within the bounds that reads would ask after the newest input, and that are not of the job (`numbers`) themselves.
+fn older_tables(
+    partition: &Partition,
+    inputs: &[PlanInput],
+    numbers: &BTreeSet<u64>,
+    bounds: KeyBounds<'_>,
+) -> Vec<Vec<Arc<Table>>> {
     let Some(newest) = inputs.first() else {
         return Vec::new();
     };

@@ -17,8 +17,9 @@ use std::{
 use tamis_vfs::Access;
 
 use super::{
-    direct_flush::{Flush, is_apart},
-    flush::flush,
+    direct_flush::Flush,
+    edges::Front,
+    flush::{Layout, flush},
     job::{Merged, merge},
     output::JobContext,
     picker::{RangePick, RangeRequest},
@@ -101,10 +102,15 @@ impl Engine {
         let Some(oldest) = view.sealed.last() else { return Ok(()) };
         let segment = self.log.lock().as_ref().map_or(0, |state| state.log.number());
         let memtable = &oldest.memtable;
-        let is_direct = self.flushes_directly(keyspace, &view.version, memtable)?;
-        let (edit, bytes) = self.with_context(&view.version, |context| {
-            flush(&JobContext { is_direct, ..context.clone() }, memtable)
-        })?;
+        let front = Front::of(&view.version, memtable)?;
+        let is_direct = self.flushes_directly(keyspace, memtable, front.is_nearly_apart());
+        let newer = || {
+            let view = keyspace.view.load();
+            let others = view.memtables().map(|other| &other.memtable);
+            others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
+        };
+        let layout = Layout { front, is_direct, newer: &newer };
+        let (edit, bytes) = self.with_context(&view.version, |context| flush(context, memtable, &layout))?;
         let written = edit.new_tables();
         // Tables sync the folder, and with it the names of all segments that were there when they were begun.
         let durable_segment = if written.is_empty() { 0 } else { segment };
@@ -128,12 +134,7 @@ impl Engine {
     }
 
     /// Whether the tables of a memtable are written past the page cache ([`super::direct_flush`]).
-    fn flushes_directly(
-        &self,
-        keyspace: &KeyspaceState,
-        version: &KeyspaceVersion,
-        memtable: &Arc<Memtable>,
-    ) -> Result<bool> {
+    fn flushes_directly(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_apart: bool) -> bool {
         let blocks = self.metrics.blocks_read.get() + self.metrics.cache_hits.get();
         let blocks_before = self.scheduler.blocks_at_flush.swap(blocks, Ordering::Relaxed);
         let flush = Flush {
@@ -141,9 +142,9 @@ impl Engine {
             cached_flush_time: self.scheduler.cached_pace.time_of(memtable.bytes()),
             memtable_bytes: memtable.bytes(),
             read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
-            is_apart: is_apart(version, memtable.cursor())?,
+            is_apart,
         };
-        Ok(self.options.table_access == Access::Direct || flush.goes_past_the_page_cache())
+        self.options.table_access == Access::Direct || flush.goes_past_the_page_cache()
     }
 
     /// Syncs the log without holding it, so that the sync under its lock, which alone counts, finds little to do and
@@ -225,8 +226,8 @@ impl Engine {
     pub(super) fn compact(&self, keyspace: &KeyspaceState, plan: &Plan) -> Result<()> {
         let start = self.runtime.clock.now();
         if plan.action == Action::Move {
-            self.apply_job(plan.move_edit(), &[])?;
-            self.metrics.trivial_moves.add(plan.tables().count() as u64);
+            self.apply_job(plan.moves(), &[])?;
+            self.metrics.trivial_moves.add(plan.moved().count() as u64);
             return Ok(());
         }
         let view = keyspace.view.load_full();
@@ -234,13 +235,13 @@ impl Engine {
             let context = JobContext { between_tables: &|| self.flush_between_tables(), ..context.clone() };
             merge(&context, &self.tables, plan)
         })?;
-        let Merged { edit, bytes_read, bytes_written } = merged;
-        let written = edit.new_tables();
+        let Merged { edit, written, bytes_read, bytes_written } = merged;
         self.apply_job(edit, &written)?;
         if plan.level() == 0 {
             self.back_pressure.note_merge(plan.bytes_of(0), self.runtime.clock.now().saturating_sub(start));
         }
         self.metrics.compactions.add(1);
+        self.metrics.trivial_moves.add(plan.moved().count() as u64);
         self.metrics.compaction_bytes_read.add(bytes_read);
         self.metrics.compaction_bytes_written.add(bytes_written);
         self.tell(&Event::Compacted {

@@ -84,6 +84,18 @@ impl Memtable {
         (node.key() == key).then(|| (node.kind(), node.sequence(), node.value()))
     }
 
+    /// About how many entries have keys below `key`: to within some hundreds of them.
+    ///
+    /// Cost: looks at one of 64 entries.
+    pub(crate) fn count_before(&self, key: &[u8]) -> u64 {
+        self.list.count_before(&Place::before_key(key))
+    }
+
+    /// A key with about as many entries before as behind it; `None` where there are few.
+    pub(crate) fn middle_key(&self) -> Option<Vec<u8>> {
+        self.list.nth_of_counted(self.entry_count() / 2).map(|node| node.key().to_vec())
+    }
+
     /// A cursor over all versions. It sees what was inserted before its last seek, and may see later entries.
     pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
         MemtableCursor::new(Arc::clone(self))

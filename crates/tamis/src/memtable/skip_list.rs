@@ -42,6 +42,9 @@ use crate::key::{Kind, Sequence};
 /// Levels in which an insert looks for its place next to the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
 
+/// Entries are counted in this level, in which one of 2^6 stands.
+const COUNT_LEVEL: usize = 6;
+
 /// Steps from a sampled node after which a search begins at the top instead.
 const SAMPLE_STEP_COUNT_MAX: usize = 8;
 
@@ -168,6 +171,27 @@ impl SkipList {
         }
     }
 
+    /// The nodes of a level, in order.
+    fn nodes(&self, level: usize) -> impl Iterator<Item = NodeRef<'_>> {
+        let mut node = self.root();
+        std::iter::from_fn(move || {
+            // SAFETY: the root has all levels, and a node reached in a level has it.
+            node = unsafe { node.next(level) }?;
+            Some(node)
+        })
+    }
+
+    /// About how many entries stand before a place.
+    pub(super) fn count_before(&self, place: &Place<'_>) -> u64 {
+        let before = self.nodes(COUNT_LEVEL).take_while(|&node| place.is_behind(node)).count();
+        (before as u64) << COUNT_LEVEL
+    }
+
+    /// A node with about so many entries before it; `None` where there is none that is counted.
+    pub(super) fn nth_of_counted(&self, count: u64) -> Option<NodeRef<'_>> {
+        self.nodes(COUNT_LEVEL).nth((count >> COUNT_LEVEL) as usize)
+    }
+
     fn unless_root<'a>(&'a self, node: NodeRef<'a>) -> Option<NodeRef<'a>> {
         (node != self.root()).then_some(node)
     }
@@ -208,13 +232,7 @@ impl SkipList {
     /// Takes the sample that is due once the list has so many entries.
     #[cold]
     pub(super) fn take_sample(&self, entry_count: u64) {
-        let mut node = self.root();
-        let nodes = std::iter::from_fn(|| {
-            // SAFETY: the root has all levels, and a node reached in a level has it.
-            node = unsafe { node.next(SAMPLE_LEVEL) }?;
-            Some(node)
-        });
-        self.samples.keep(entry_count, nodes);
+        self.samples.keep(entry_count, self.nodes(SAMPLE_LEVEL));
     }
 
     /// Walks a level above 0 from a node before the place to one that the heads beside the links say is the last.

@@ -4,8 +4,8 @@
 //! 2. To hand over the lead takes longer than a buffered write, and what one writer touches lies in the cache of its core. So
 //!    a leader with a quick item lets the lead go without a look at those who wait: writers that come meanwhile, mostly
 //!    itself with its next item, go first until the turn of those who wait has come ([`TURN_WEIGHT`]).
-//! 3. Then the lead goes to the first that waits, which was called shortly before, so that it does not sleep any more. It takes along
-//!    the items of all others that wait.
+//! 3. Then the lead goes to the first that waits. It was called shortly before, and as long as it still sleeps the turn goes on
+//!    ([`OVERTIME_WEIGHT`]). It takes along the items of all others that wait.
 //! 4. Where the lead is free for a while ([`PATIENCE`]), the first that waits steps in. Nobody has to wake it for that: it spins, then
 //!    sleeps for short times.
 //! 5. Where an item is not quick (it is synced), its leader passes the lead to the first that waits, *before* it hands out results,
@@ -21,18 +21,21 @@ use sync::{AtomicI64, AtomicU32, Mutex, Ordering, lock, spin};
 use waiter::Waiter;
 
 /// How often a waiter looks before it sleeps.
-const SPIN_COUNT: usize = if cfg!(loom) { 1 } else { 200 };
-/// How often in a row a waiter finds the lead free before it steps in.
-const PATIENCE: usize = if cfg!(loom) { 1 } else { 16 };
+const SPIN_COUNT: usize = if cfg!(loom) { 1 } else { 100 };
+/// How often in a row a waiter finds the lead free before it steps in: more often where somebody only draws its next key.
+const PATIENCE: usize = if cfg!(loom) { 1 } else { 6 };
 /// How long the first that waits sleeps at first, and at most.
 const NAP_MIN: Duration = Duration::from_micros(100);
 const NAP_MAX: Duration = Duration::from_millis(2);
 /// Members of a group at most, so that no leader works for others without end.
 const GROUP_COUNT_MAX: usize = 256;
 /// The weight of the items that go before one that waits.
-const TURN_WEIGHT: i64 = if cfg!(loom) { 2 } else { 32 << 10 };
+const TURN_WEIGHT: i64 = if cfg!(loom) { 2 } else { 128 << 10 };
 /// The first that waits is called when so much of the turn is left.
-const CALL_WEIGHT: i64 = if cfg!(loom) { 1 } else { TURN_WEIGHT / 4 };
+const CALL_WEIGHT: i64 = if cfg!(loom) { 1 } else { TURN_WEIGHT / 8 };
+
+/// What may go before one that waits after that, as long as it sleeps: the lead is of no use to it then.
+const OVERTIME_WEIGHT: i64 = TURN_WEIGHT;
 
 /// Flag of the lead: somebody has it.
 const LED: u32 = 1;
@@ -61,7 +64,7 @@ type Waiting<T, R> = VecDeque<Arc<Waiter<T, R>>>;
 pub(crate) struct GroupQueue<T, R> {
     /// [`LED`] and [`AWAITED`].
     lead: AtomicU32,
-    /// The weight that may still go before those who wait.
+    /// The weight that may still go before those who wait; negative in overtime.
     turn_left: AtomicI64,
     waiting: Mutex<Waiting<T, R>>,
 }
@@ -123,7 +126,7 @@ impl<T: Item, R> GroupQueue<T, R> {
             };
         }
         let weight = item.weight();
-        if item.is_quick() && self.turn_left.load(Ordering::Relaxed) > 0 {
+        if item.is_quick() && self.turn_left.load(Ordering::Relaxed) > -OVERTIME_WEIGHT {
             let result = lead.lead_alone(item);
             self.leave(true, weight);
             return result;
@@ -168,7 +171,7 @@ impl<T: Item, R> GroupQueue<T, R> {
             }
             let weight = i64::from(weight);
             let left = self.turn_left.fetch_sub(weight, Ordering::Relaxed) - weight;
-            if left > 0 {
+            if left > 0 || left > -OVERTIME_WEIGHT && !self.first_is_awake() {
                 self.lead.fetch_and(!LED, Ordering::Release);
                 if left <= CALL_WEIGHT && left + weight > CALL_WEIGHT {
                     self.call_first();
@@ -190,6 +193,10 @@ impl<T: Item, R> GroupQueue<T, R> {
         if let Some(first) = first {
             first.promote();
         }
+    }
+
+    fn first_is_awake(&self) -> bool {
+        lock(&self.waiting).front().is_some_and(|first| first.is_awake.load(Ordering::Relaxed))
     }
 
     fn call_first(&self) {
@@ -252,7 +259,7 @@ impl<T: Item, R> GroupQueue<T, R> {
             self.turn_left.store(turn_before(waiter), Ordering::Relaxed);
             self.lead.fetch_or(AWAITED, Ordering::Relaxed);
         } else if !waiter.is_quick {
-            self.turn_left.store(0, Ordering::Relaxed);
+            self.turn_left.store(-OVERTIME_WEIGHT, Ordering::Relaxed);
         }
         waiting.push_back(Arc::clone(waiter));
         is_first
@@ -275,7 +282,7 @@ impl<T: Item, R> GroupQueue<T, R> {
 
 /// The weight that may go before one that waits.
 fn turn_before<T, R>(first: &Waiter<T, R>) -> i64 {
-    if first.is_quick { TURN_WEIGHT } else { 0 }
+    if first.is_quick { TURN_WEIGHT } else { -OVERTIME_WEIGHT }
 }
 
 #[cfg(test)]

@@ -23,7 +23,9 @@ fn plan_of(state: &State, action: Action) -> Plan {
     let run = |age| partition.level(0).unwrap().run(age).unwrap();
     let input = |age| PlanInput { level: 0, run_age: age, tables: run(age).tables().to_vec() };
     let inputs = if action == Action::Move { vec![input(8)] } else { vec![input(9), input(8)] };
-    let draft = Draft { action, reason: Reason::Level0, inputs, output_level: 14, depth: 1, score: 1.0 };
+    let passing = Vec::new();
+    let draft =
+        Draft { action, reason: Reason::Level0, inputs, passing, output_level: 14, depth: 1, score: 1.0 };
     Plan::new(1, partition, draft).unwrap()
 }
 
@@ -61,7 +63,7 @@ fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
 fn a_move_keeps_the_handle_and_leaves_no_file_behind() {
     let (state, garbage) = state();
     let plan = plan_of(&state, Action::Move);
-    let applied = state.apply(&plan.move_edit(), &garbage).unwrap();
+    let applied = state.apply(&plan.moves(), &garbage).unwrap();
     assert!(applied.obsolete.is_empty());
     let partition = applied.state.keyspaces.get(&1).unwrap().partitions.first().unwrap();
     let moved = partition.level(14).unwrap().tables().find(|table| table.number() == 3).unwrap();

@@ -62,7 +62,10 @@ mod threads {
 
     use parking_lot::Mutex;
 
-    use super::{super::TURN_WEIGHT, *};
+    use super::{
+        super::{OVERTIME_WEIGHT, TURN_WEIGHT},
+        *,
+    };
 
     /// Adds seven, and sees whether groups overlap and how many items they have in all.
     #[derive(Default)]
@@ -183,7 +186,7 @@ mod threads {
     /// A thread that never stops goes first for a turn, not for ever; before one that is not quick not at all.
     #[test]
     fn no_more_than_a_turn_goes_before_those_who_wait() {
-        for (waiter, most) in [(4, TURN_WEIGHT), (3, 0)] {
+        for (waiter, most) in [(4, TURN_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
             let queue = GroupQueue::new();
             let noting = Noting::new(&queue);
             thread::scope(|scope| {

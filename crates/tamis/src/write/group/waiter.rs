@@ -19,6 +19,8 @@ pub(super) struct Waiter<T, R> {
     state: Mutex<State<T, R>>,
     /// Whether the state says how it ends; may be looked at without the lock.
     has_ended: AtomicBool,
+    /// Whether the thread runs and looks.
+    pub(super) is_awake: AtomicBool,
     /// Whether the waiter is to look for itself from now on.
     is_called: AtomicBool,
     changed: Condition,
@@ -30,6 +32,7 @@ impl<T, R> Waiter<T, R> {
             is_quick,
             state: Mutex::new(State::Waiting(item)),
             has_ended: AtomicBool::new(false),
+            is_awake: AtomicBool::new(true),
             is_called: AtomicBool::new(false),
             changed: Condition::new(),
         }
@@ -96,7 +99,9 @@ impl<T, R> Waiter<T, R> {
     pub(super) fn sleep(&self, limit: Option<Duration>) {
         let guard = lock(&self.state);
         if !self.has_ended.load(Ordering::Acquire) && !self.is_called.load(Ordering::Acquire) {
+            self.is_awake.store(false, Ordering::Relaxed);
             drop(self.changed.wait(guard, limit));
+            self.is_awake.store(true, Ordering::Relaxed);
         }
     }
 }

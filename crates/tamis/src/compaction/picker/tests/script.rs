@@ -195,13 +195,19 @@ fn show(plan: &Plan) -> String {
         plan.output_level,
         plan.depth
     );
-    for input in &plan.inputs {
+    let inputs = plan.inputs.iter().map(|input| (input, ""));
+    for (input, how) in inputs.chain(plan.passing.iter().map(|input| (input, " passing"))) {
         let age = if input.level == 0 { format!("@{}", input.run_age) } else { String::new() };
         write!(printed, "  L{}{age}", input.level).expect("memory");
         for table in &input.tables {
             write!(printed, " {table:?}").expect("memory");
         }
+        printed.push_str(how);
         printed.push('\n');
+    }
+    if !plan.cuts.is_empty() {
+        let cuts = plan.cuts.iter().map(|cut| String::from_utf8_lossy(cut)).collect::<Vec<_>>();
+        writeln!(printed, "  cut before {cuts:?}").expect("memory");
     }
     if !plan.grandparents.is_empty() {
         writeln!(printed, "  grandparents {:?}", plan.grandparents).expect("memory");
