@@ -16,7 +16,7 @@ use std::{
 /// A memtable that takes longer to be filled waits for no flush.
 const FILL_TIME_MAX: Duration = Duration::from_secs(1);
 /// A flush that takes less than one in so many parts of the time in which the next memtable is filled keeps up.
-const FILL_TIME_SHARE: u32 = 2;
+const FILL_TIME_SHARE: u32 = 4;
 /// Below this many bytes there is little to save.
 const MEMTABLE_BYTES_MIN: usize = 8 << 20;
 /// A store is hardly read if fewer bytes of blocks are than one for so many that are flushed.

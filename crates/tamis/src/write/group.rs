@@ -30,9 +30,9 @@ const NAP_MAX: Duration = Duration::from_millis(2);
 /// Members of a group at most, so that no leader works for others without end.
 const GROUP_COUNT_MAX: usize = 256;
 /// The weight of the items that go before one that waits.
-const TURN_WEIGHT: i64 = if cfg!(loom) { 2 } else { 128 << 10 };
+const TURN_WEIGHT: i64 = if cfg!(loom) { 2 } else { 256 << 10 };
 /// The first that waits is called when so much of the turn is left.
-const CALL_WEIGHT: i64 = if cfg!(loom) { 1 } else { TURN_WEIGHT / 8 };
+const CALL_WEIGHT: i64 = if cfg!(loom) { 1 } else { TURN_WEIGHT / 16 };
 
 /// What may go before one that waits after that, as long as it sleeps: the lead is of no use to it then.
 const OVERTIME_WEIGHT: i64 = TURN_WEIGHT;

@@ -17,7 +17,7 @@ fn only_a_flush_that_holds_up_a_fill_in_order_goes_past_the_page_cache() {
         ("it is small", Flush { memtable_bytes: 4 << 20, ..FAST }),
         ("nothing is known of the writers", Flush { fill_time: None, ..FAST }),
         ("nothing is known of the page cache", Flush { cached_flush_time: None, ..FAST }),
-        ("flushes keep up", Flush { cached_flush_time: Some(Duration::from_millis(90)), ..FAST }),
+        ("flushes keep up", Flush { cached_flush_time: Some(Duration::from_millis(45)), ..FAST }),
         (
             "writers are slow",
             Flush {
