@@ -283,7 +283,14 @@ impl Model {
         }
         let Some((top, first, last)) = below else { return Expected { rate: 1.0, lines: 0.0 } };
         let part = self.between(top, (lower, upper, both), first, last);
-        Expected { rate: part.yes, lines: part.cost }
+        Expected { rate: part.yes + (1.0 - part.yes) * self.cut_share(part), lines: part.cost }
+    }
+
+    /// How likely the budget of probes ends within the walk of a query that would be denied. Such a query is asked to its end: it
+    /// takes more than the mean. Numbers of probes spread about a quarter around theirs.
+    fn cut_share(&self, part: Part) -> f64 {
+        let probes = part.cost / (1.0 - 0.5 * part.yes.min(1.0));
+        ((probes / self.probe_cap - 0.6) / 0.8).clamp(0.0, 1.0)
     }
 
     /// What is below the edge nodes of a level, from the parts of the edge nodes one level deeper.

@@ -90,6 +90,19 @@ fn predicted_rates_are_those_measured() {
 }
 
 #[test]
+fn ranges_that_use_up_the_budget_within_the_walk_are_foreseen() {
+    let keys = KeySet::Uniform.generate(15_000, 1);
+    let set = QuerySet::Correlated(RangeMax::R1m);
+    let (sample, asked) = (queries(set, &keys, 3000, 2), queries(set, &keys, 10_000, 3));
+    for (bits, probe_cap) in [(20.0, 2048), (20.0, 300), (14.0, 100)] {
+        let filter = build(&keys, Strategy::LeastCost, Prices { probe_cap, ..rate_only() }, bits, &sample);
+        let (predicted, measured) = (filter.predicted_fpr().unwrap(), rate(&filter, &asked));
+        println!("{bits} {probe_cap}: {predicted} {measured}");
+        assert!((predicted - measured).abs() < 0.1 * measured, "{probe_cap}: {predicted} {measured}");
+    }
+}
+
+#[test]
 fn points_have_the_rate_of_a_standard_bloom_filter() {
     let keys = KeySet::Uniform.generate(30_000, 1);
     let set = QuerySet::Uniform(RangeMax::Point);
