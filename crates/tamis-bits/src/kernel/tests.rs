@@ -143,7 +143,7 @@ fn places_are_set_alike_in_all_forms() {
 #[test]
 fn lines_beyond_the_near_cache_answer_alike() {
     let mut state = 7;
-    let line_count = if IS_SLOW { 3 } else { 40_000 };
+    let line_count = if IS_SLOW { 3 } else { 300_000 };
     let digests: Vec<u64> = (0..if IS_SLOW { 100 } else { 2_000 }).map(|_| next(&mut state)).collect();
     let mut lines = vec![0; line_count * LINE_BYTES];
     super::lines_insert(&mut lines, line_count as u64, &digests[..50], 3);
@@ -163,6 +163,22 @@ fn digests_beyond_the_lines_cannot_be_denied() {
     assert!(super::may_contain(&[0; 64], 1 << 50, u64::MAX, 8) && super::may_contain(&[], 1, 1, 8));
     let mut none: [bool; 0] = [];
     super::lines_contain(&[], 0, &[], 8, &mut none);
+}
+
+#[test]
+fn of_two_digests_asked_together_each_may_lie_outside() {
+    let mut state = 9;
+    let digests: Vec<u64> = (0..if IS_SLOW { 40 } else { 2_000 }).map(|_| next(&mut state)).collect();
+    for probe_count in [1, 8, 9, 16] {
+        let mut lines = vec![0; 3 * LINE_BYTES];
+        super::lines_insert(&mut lines, 5, &digests[..7], probe_count);
+        let mut answers = vec![false; digests.len()];
+        super::lines_contain(&lines, 5, &digests, probe_count, &mut answers);
+        let mut expected = vec![false; digests.len()];
+        portable::lines_contain(&lines, 5, &digests, probe_count, &mut expected);
+        assert_eq!(answers, expected);
+        assert!(answers.contains(&true) && answers.contains(&false));
+    }
 }
 
 #[test]
