@@ -54,10 +54,27 @@ impl Ranges {
         self.iter().map(closed).collect()
     }
 
+    /// The keys, where every range is one key and all have one length.
+    pub(super) fn points(&self) -> Option<Points> {
+        let (key_bytes, _) = *self.lengths.first()?;
+        let is_alike = self.lengths.iter().all(|length| *length == (key_bytes, key_bytes));
+        if key_bytes == 0 || !is_alike || !self.are_points() {
+            return None;
+        }
+        let bytes = self.iter().flat_map(|(key, _)| key.iter().copied()).collect();
+        Some(Points { bytes, key_bytes: key_bytes as usize })
+    }
+
     /// Whether every range is one key.
     pub fn are_points(&self) -> bool {
         self.iter().all(|(lower, upper)| lower == upper)
     }
+}
+
+/// Keys of one length, one behind the other.
+pub(super) struct Points {
+    pub(super) bytes: Vec<u8>,
+    pub(super) key_bytes: usize,
 }
 
 impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Ranges {
