@@ -5,6 +5,64 @@
 //! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, and walks
 //! through tries in `wide.rs`.
 
+/// The setting of the bits of many digests, for a module whose `digest_insert` sets those of one: a form for each number of bits,
+/// without a loop over them and each factor a constant; lines are asked for some digests ahead.
+#[cfg(target_arch = "x86_64")]
+macro_rules! insert_forms {
+    ($features:literal, $($count:literal)*) => {
+        #[target_feature(enable = $features)]
+        pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
+            let patterns = digests.iter().map(|digest| line::pattern(*digest));
+            lines_insert_all(lines, line_count, digests, patterns, probe_count);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(super) fn lines_insert_values(
+            lines: &mut [u8],
+            line_count: u64,
+            digests: &[u64],
+            values: &[u64],
+            probe_count: u32,
+        ) {
+            let patterns = values.iter().map(|value| line::pattern(*value));
+            lines_insert_all(lines, line_count, digests, patterns, probe_count);
+        }
+
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn lines_insert_all(
+            lines: &mut [u8],
+            line_count: u64,
+            digests: &[u64],
+            patterns: impl Iterator<Item = u32>,
+            probe_count: u32,
+        ) {
+            match probe_count {
+                $($count => lines_insert_each::<$count>(lines, line_count, digests, patterns),)*
+                _ => {}
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn lines_insert_each<const PROBES: usize>(
+            lines: &mut [u8],
+            line_count: u64,
+            digests: &[u64],
+            patterns: impl Iterator<Item = u32>,
+        ) {
+            let ahead = digests.get(super::INSERT_AHEAD..).unwrap_or_default();
+            let mut keys = digests.iter().zip(patterns);
+            for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
+                line::prefetch_whole_line(lines, line_count, *next);
+                digest_insert::<PROBES>(lines, line_count, *digest, pattern);
+            }
+            for (digest, pattern) in keys {
+                digest_insert::<PROBES>(lines, line_count, *digest, pattern);
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
@@ -17,6 +75,10 @@ mod x86_64;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
+
+/// How many digests ahead lines are asked for whose bits will be set.
+#[cfg(target_arch = "x86_64")]
+const INSERT_AHEAD: usize = 16;
 
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
 macro_rules! dispatch {
@@ -44,27 +106,32 @@ macro_rules! dispatch_wide {
     }};
 }
 
+/// Calls the form of a question to one line that the processor has. Asked once for each filter of a lookup: callers get one load and a
+/// jump. The question to the processor, which would have them save registers for a call, stands apart, in `$asking`.
+macro_rules! dispatch_line {
+    ($asking:ident, $function:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        match LINE_FORM.load(Ordering::Relaxed) {
+            // SAFETY: this form is known only after the processor was found to have what it is compiled for.
+            FORM_AVX512 => return unsafe { avx512::$function($($argument),*) },
+            // SAFETY: as above.
+            FORM_AVX2 => return unsafe { x86_64::$function($($argument),*) },
+            _ => {}
+        }
+        $asking($($argument),*)
+    }};
+}
+
 /// Whether all bits of a pattern are set in a line; see [`crate::line`]. Any `probe_count` up to [`LINE_PROBE_MAX`].
 #[inline]
 pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    dispatch_wide!("avx2" => line_contains(line, pattern, probe_count))
+    dispatch_line!(line_contains_asking, line_contains(line, pattern, probe_count))
 }
 
 /// Whether the line of a digest holds its bits. `true` where that line lies outside `lines`.
-///
-/// Asked once for each filter of a lookup: callers get one load and a jump. The question to the processor, which would have them
-/// save registers for a call, stands apart.
 #[inline]
 pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    match LINE_FORM.load(Ordering::Relaxed) {
-        // SAFETY: this form is known only after the processor was found to have what it is compiled for.
-        FORM_AVX512 => return unsafe { avx512::may_contain(lines, line_count, digest, probe_count) },
-        // SAFETY: as above.
-        FORM_AVX2 => return unsafe { x86_64::may_contain(lines, line_count, digest, probe_count) },
-        _ => {}
-    }
-    may_contain_asking(lines, line_count, digest, probe_count)
+    dispatch_line!(may_contain_asking, may_contain(lines, line_count, digest, probe_count))
 }
 
 /// The form in which lines are asked one by one: 0 where it is not known yet. Whoever asks at the same time finds the same.
@@ -75,15 +142,27 @@ const FORM_AVX2: u8 = 1;
 #[cfg(target_arch = "x86_64")]
 const FORM_AVX512: u8 = 2;
 
-/// [`may_contain`] where the form is not known yet, or the portable one.
-#[inline(never)]
-fn may_contain_asking(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+/// Remembers the form of the processor.
+fn ask_for_line_form() {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512vl") {
         LINE_FORM.store(FORM_AVX512, Ordering::Relaxed);
     } else if std::arch::is_x86_feature_detected!("avx2") {
         LINE_FORM.store(FORM_AVX2, Ordering::Relaxed);
     }
+}
+
+/// [`line_contains`] where the form is not known yet, or the portable one.
+#[inline(never)]
+fn line_contains_asking(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
+    ask_for_line_form();
+    dispatch_wide!("avx2" => line_contains(line, pattern, probe_count))
+}
+
+/// [`may_contain`] where the form is not known yet, or the portable one.
+#[inline(never)]
+fn may_contain_asking(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
+    ask_for_line_form();
     dispatch_wide!("avx2" => may_contain(lines, line_count, digest, probe_count))
 }
 
@@ -99,7 +178,7 @@ pub fn lines_contain(lines: &[u8], line_count: u64, digests: &[u64], probe_count
 #[inline]
 pub fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
     let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch!("bmi2" => lines_insert(lines, line_count, digests, probe_count));
+    dispatch_wide!("bmi2" => lines_insert(lines, line_count, digests, probe_count));
 }
 
 /// [`lines_insert`] with patterns of their own, the low halves of `values`: a digest says which line alone.
@@ -112,7 +191,7 @@ pub fn lines_insert_values(
     probe_count: u32,
 ) {
     let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch!("bmi2" => lines_insert_values(lines, line_count, digests, values, probe_count));
+    dispatch_wide!("bmi2" => lines_insert_values(lines, line_count, digests, values, probe_count));
 }
 
 /// Calls the form with AVX-512 where the processor has what its loops over words need.

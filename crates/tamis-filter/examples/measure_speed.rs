@@ -94,7 +94,7 @@ fn small() {
                 probes.clear();
                 probes.extend(part.iter().map(|query| Probe::new(query, &digester)));
                 filter.may_contain_many(&probes, &mut answers[..part.len()]);
-                black_box(answers);
+                black_box(&answers);
             }
         });
         let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was built") };
@@ -102,7 +102,7 @@ fn small() {
             for part in known.chunks(BATCH_KEYS) {
                 let mut answers = [true; BATCH_KEYS];
                 filter.may_contain_digests(part, &mut answers[..part.len()]);
-                black_box(answers);
+                black_box(&answers);
             }
         });
         println!(

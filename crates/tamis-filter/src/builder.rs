@@ -109,6 +109,19 @@ impl KeyOrder {
         self.accept_any(key, head)
     }
 
+    /// [`KeyOrder::accept`] of a key of eight bytes that follows one of at most as many and is greater. Nothing happens to others.
+    #[inline(always)]
+    pub(crate) fn accept_next_word(&mut self, key: &[u8; 8]) -> bool {
+        let head = u64::from_be_bytes(*key);
+        let is_next = head > self.head && self.tail.is_empty();
+        if is_next {
+            self.head = head;
+            self.length = key.len();
+            self.count += 1;
+        }
+        is_next
+    }
+
     #[inline(never)]
     fn accept_any(&mut self, key: &[u8], head: u64) -> Result<bool, BuildError> {
         let tail = key.get(8..).unwrap_or_default();

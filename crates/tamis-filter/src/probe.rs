@@ -21,11 +21,23 @@ pub struct Probe<'a> {
     // From here on all is zero in a new probe: made in two stores, which many probes of one batch notice.
     digest: Cell<u64>,
     prefixes: [Cell<PrefixMemo>; 2],
-    digest_count: Cell<u32>,
+    /// Digests computed beside the one that is shared.
+    other_digest_count: Cell<u32>,
     probe_count: Cell<u32>,
-    has_digest: Cell<bool>,
-    is_unshared: bool,
+    state: Cell<u8>,
 }
+
+/// A probe whose digest is not computed yet.
+const NEW: u8 = 0;
+/// `digest` is that of the key under the database's seed, for all filters.
+const SHARED: u8 = 1;
+/// Each filter computes its own.
+const UNSHARED: u8 = 2;
+/// The next filter takes over the digest that was computed before it was asked, and no other does.
+const UNSHARED_AHEAD: u8 = 3;
+
+/// Bytes of keys whose digest is a few steps.
+const QUICK_BYTES: usize = 16;
 
 impl<'a> Probe<'a> {
     /// A key, not hashed yet.
@@ -36,17 +48,16 @@ impl<'a> Probe<'a> {
             digester,
             digest: Cell::new(0),
             prefixes: [const { Cell::new(PrefixMemo::NONE) }; 2],
-            digest_count: Cell::new(0),
+            other_digest_count: Cell::new(0),
             probe_count: Cell::new(0),
-            has_digest: Cell::new(false),
-            is_unshared: false,
+            state: Cell::new(NEW),
         }
     }
 
     /// A key that is hashed anew for every filter that is asked: for measuring what sharing saves, and for nothing else.
     pub const fn unshared(key: &'a [u8], digester: &'a Digester) -> Self {
         let mut probe = Self::new(key, digester);
-        probe.is_unshared = true;
+        probe.state = Cell::new(UNSHARED);
         probe
     }
 
@@ -60,26 +71,49 @@ impl<'a> Probe<'a> {
     #[inline]
     pub fn digest(&self, seed: u64) -> u64 {
         let digest = self.digest_ahead(seed);
-        if self.is_unshared {
-            self.has_digest.set(false);
+        if self.state.get() == UNSHARED_AHEAD {
+            self.state.set(UNSHARED);
         }
         digest
     }
 
-    /// The same, before filters are asked: to bring near what they will read. Without sharing the first of them takes it over, so that
+    /// [`Probe::digest`] where it is known or a few steps away.
+    #[inline(always)]
+    pub(crate) fn quick_digest(&self, seed: u64) -> Option<u64> {
+        if seed != self.digester.seed() {
+            return None;
+        }
+        match self.state.get() {
+            SHARED => Some(self.digest.get()),
+            NEW if self.key.len() <= QUICK_BYTES => {
+                let digest = self.digester.digest(self.key);
+                self.digest.set(digest);
+                self.state.set(SHARED);
+                Some(digest)
+            }
+            _ => None,
+        }
+    }
+
+    /// [`Probe::digest`] before filters are asked: to bring near what they will read. Without sharing the first of them takes it over, so that
     /// as many digests are computed as filters are asked.
     #[inline]
     pub fn digest_ahead(&self, seed: u64) -> u64 {
         if seed != self.digester.seed() {
             return self.foreign_digest(seed);
         }
-        if self.has_digest.get() {
+        let state = self.state.get();
+        if state == SHARED || state == UNSHARED_AHEAD {
             return self.digest.get();
         }
-        self.add_digests(1);
         let digest = self.digester.digest(self.key);
         self.digest.set(digest);
-        self.has_digest.set(true);
+        if state == NEW {
+            self.state.set(SHARED);
+        } else {
+            self.add_digests(1);
+            self.state.set(UNSHARED_AHEAD);
+        }
         digest
     }
 
@@ -92,13 +126,14 @@ impl<'a> Probe<'a> {
     /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last two lengths asked for are remembered, as
     /// many as a filter has.
     pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
-        let memos: &[_] = if self.is_unshared { &[] } else { &self.prefixes };
+        let is_unshared = matches!(self.state.get(), UNSHARED | UNSHARED_AHEAD);
+        let memos: &[_] = if is_unshared { &[] } else { &self.prefixes };
         remembered_prefix(memos, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
     /// How many digests were computed for this query.
     pub const fn digest_count(&self) -> u32 {
-        self.digest_count.get()
+        self.other_digest_count.get() + (self.state.get() == SHARED) as u32
     }
 
     /// How many steps filters took for this query: a Bloom filter asked for one digest is one step.
@@ -115,7 +150,7 @@ impl<'a> Probe<'a> {
     /// Called by readers that hash the key themselves.
     #[inline]
     pub fn add_digests(&self, count: u32) {
-        self.digest_count.set(self.digest_count.get().wrapping_add(count));
+        self.other_digest_count.set(self.other_digest_count.get().wrapping_add(count));
     }
 }
 

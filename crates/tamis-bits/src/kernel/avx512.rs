@@ -12,11 +12,11 @@ use std::arch::x86_64::{
     _mm512_castsi256_si512, _mm512_cvtepi64_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mul_epu32,
     _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi32,
     _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srli_epi32, _mm512_srli_epi64,
-    _mm512_testn_epi32_mask,
+    _mm512_storeu_si512, _mm512_testn_epi32_mask,
 };
 
 use super::step_of;
-use super::x86_64::{POWERS, ROUND, ROUND_PROBES};
+use super::x86_64::{ALL_POWERS, POWERS, ROUND, ROUND_PROBES};
 use crate::line::{self, LINE_BYTES};
 
 /// Lines in fewer bytes than this are not fetched ahead: more reads are on their way than a cache of a core lets wait.
@@ -93,6 +93,7 @@ fn rounds_contain(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bo
     true
 }
 
+#[inline(always)]
 fn is_one_round(probe_count: u32) -> bool {
     (1..=ROUND_PROBES).contains(&probe_count)
 }
@@ -272,6 +273,41 @@ impl Pair {
     }
 }
 
+insert_forms!("avx512vl,bmi2", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+
+/// A key's bits are put together in a register from lines that hold one bit each, and the line is read and written once: bits set
+/// one by one in memory wait for each other where they lie in the same word.
+#[target_feature(enable = "avx512vl,bmi2")]
+#[inline]
+fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64, pattern: u32) {
+    let Some(line) = line::line_at_mut(lines, line_count, digest) else { return };
+    let mut bits = load_line(line);
+    for power in ALL_POWERS.iter().take(PROBES) {
+        let address = pattern.wrapping_mul(*power) >> 23;
+        if let Some(line) = BIT_LINES.0.get(address as usize) {
+            bits = _mm512_or_si512(bits, load_line(line));
+        }
+    }
+    store_line(line, bits);
+}
+
+/// For each bit of a line the line that holds this bit alone.
+#[repr(C, align(64))]
+struct BitLines([[u8; LINE_BYTES]; LINE_BYTES * 8]);
+
+static BIT_LINES: BitLines = BitLines(bit_lines());
+
+#[expect(clippy::indexing_slicing, reason = "constant evaluation, indexes below the lengths")]
+const fn bit_lines() -> [[u8; LINE_BYTES]; LINE_BYTES * 8] {
+    let mut lines = [[0; LINE_BYTES]; LINE_BYTES * 8];
+    let mut bit = 0;
+    while bit < lines.len() {
+        lines[bit][bit / 8] = 1 << (bit % 8);
+        bit += 1;
+    }
+    lines
+}
+
 /// Values whose places are computed at once.
 const LANES: usize = 8;
 
@@ -327,6 +363,13 @@ fn high_halves(numbers: __m512i, factor: __m512i) -> __m512i {
 fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
     // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
     unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn store_line(line: &mut [u8; LINE_BYTES], value: __m512i) {
+    // SAFETY: the reference covers the 64 bytes that are written; the store needs no alignment.
+    unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), value) };
 }
 
 #[target_feature(enable = "avx512f")]

@@ -83,6 +83,13 @@ fn lines_are_filled_by_values_of_their_own() {
         let mut lines = vec![0; 3 * LINE_BYTES];
         portable::lines_insert_values(&mut lines, 3, &digests, &values, probe_count);
         assert_eq!(lines, expected);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("bmi2") {
+            let mut lines = vec![0; 3 * LINE_BYTES];
+            // SAFETY: the processor has the feature.
+            unsafe { super::x86_64::lines_insert_values(&mut lines, 3, &digests, &values, probe_count) };
+            assert_eq!(lines, expected);
+        }
     }
 }
 

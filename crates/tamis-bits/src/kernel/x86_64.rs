@@ -24,7 +24,7 @@ pub(super) const ROUND_PROBES: u32 = 8;
 
 /// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
 pub(super) const POWERS: [u32; ROUND_PROBES as usize] = powers();
-const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+pub(super) const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
 /// The step to the power 8: from one round of eight bits to the next.
 pub(super) const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
 
@@ -164,64 +164,9 @@ pub(super) fn lines_contain(
     }
 }
 
+insert_forms!("bmi2", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+
 /// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
-#[target_feature(enable = "bmi2")]
-pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let patterns = digests.iter().map(|digest| line::pattern(*digest));
-    lines_insert_all(lines, line_count, digests, patterns, probe_count);
-}
-
-#[target_feature(enable = "bmi2")]
-pub(super) fn lines_insert_values(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    values: &[u64],
-    probe_count: u32,
-) {
-    let patterns = values.iter().map(|value| line::pattern(*value));
-    lines_insert_all(lines, line_count, digests, patterns, probe_count);
-}
-
-#[target_feature(enable = "bmi2")]
-#[inline]
-fn lines_insert_all(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    patterns: impl Iterator<Item = u32>,
-    probe_count: u32,
-) {
-    macro_rules! insert_each {
-        ($($count:literal)*) => {
-            match probe_count {
-                $($count => lines_insert_each::<$count>(lines, line_count, digests, patterns),)*
-                _ => {}
-            }
-        };
-    }
-    insert_each!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-}
-
-/// A form for each number of bits: without a loop over them, and each factor a constant.
-#[target_feature(enable = "bmi2")]
-fn lines_insert_each<const PROBES: usize>(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    patterns: impl Iterator<Item = u32>,
-) {
-    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
-    let mut keys = digests.iter().zip(patterns);
-    for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
-        line::prefetch_whole_line(lines, line_count, *next);
-        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
-    }
-    for (digest, pattern) in keys {
-        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
-    }
-}
-
 #[target_feature(enable = "bmi2")]
 #[inline]
 fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64, pattern: u32) {

@@ -69,6 +69,19 @@ impl DigestKeeper {
 
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        // Integers, mostly: what few steps do needs none of the room on the stack that other keys may need.
+        if let Ok(key) = <&[u8; 8]>::try_from(key)
+            && self.last.len() < self.last.capacity().min(PART_DIGESTS)
+            && self.order.accept_next_word(key)
+        {
+            self.last.push(self.digester.digest(key));
+            return Ok(());
+        }
+        self.add_any(key)
+    }
+
+    #[inline(never)]
+    fn add_any(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.order.accept(key)? {
             self.push(self.digester.digest(key));
         }

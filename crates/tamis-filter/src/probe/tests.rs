@@ -15,6 +15,24 @@ fn a_point_is_hashed_once_and_only_when_asked() {
 }
 
 #[test]
+fn a_quick_digest_is_that_of_all_filters_and_counts_once() {
+    let digester = Digester::new(1);
+    let keys: [&[u8]; 4] = [b"", b"key", b"sixteen bytes...", b"seventeen bytes.."];
+    for key in keys {
+        let probe = Probe::new(key, &digester);
+        assert_eq!(probe.quick_digest(2), None, "of another seed");
+        assert_eq!(probe.quick_digest(1), (key.len() <= 16).then(|| digester.digest(key)));
+        assert_eq!(probe.digest_count(), u32::from(key.len() <= 16));
+        assert_eq!(probe.digest(1), digester.digest(key));
+        assert_eq!(probe.quick_digest(1), Some(digester.digest(key)));
+        assert_eq!(probe.digest_count(), 1);
+        let probe = Probe::unshared(key, &digester);
+        assert_eq!(probe.quick_digest(1), None);
+        assert_eq!(probe.digest_count(), 0);
+    }
+}
+
+#[test]
 fn another_seed_costs_a_digest_of_its_own() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"key", &digester);

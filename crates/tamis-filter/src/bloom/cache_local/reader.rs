@@ -6,11 +6,15 @@ use tamis_bits::{kernel, line};
 
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
-use crate::envelope::{self, Envelope};
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::{DecodeError, Filter, Probe};
 
 /// Keys that are hashed before the first of them is asked for.
 const BATCH_KEYS: usize = 64;
+
+/// Lines before the first of the payload.
+const ENVELOPE_LINES: usize = ENVELOPE_BYTES / line::LINE_BYTES;
+const _: () = assert!(ENVELOPE_LINES * line::LINE_BYTES == ENVELOPE_BYTES);
 
 /// A filter of [`crate::Family::CacheLocal`].
 #[derive(Debug, Clone)]
@@ -40,7 +44,24 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     #[inline]
     fn digest(&self, probe: &Probe<'_>) -> u64 {
         probe.add_probes(1);
-        probe.digest(self.envelope.seed)
+        let seed = self.envelope.seed;
+        probe.quick_digest(seed).unwrap_or_else(|| probe.digest(seed))
+    }
+
+    /// Whether the line of a digest holds its bits; `true` where the line lies outside the bytes.
+    #[inline]
+    fn holds(&self, digest: u64) -> bool {
+        let (lines, _) = self.bytes.as_ref().as_chunks::<{ line::LINE_BYTES }>();
+        let index = line::line_index(digest, self.line_count) as usize + ENVELOPE_LINES;
+        lines
+            .get(index)
+            .is_none_or(|line| kernel::line_contains(line, line::pattern(digest), self.probe_count))
+    }
+
+    /// [`Filter::may_contain`] where the digest takes more than a few steps.
+    #[inline(never)]
+    fn may_contain_any(&self, probe: &Probe<'_>) -> bool {
+        self.holds(probe.digest(self.envelope.seed))
     }
 
     /// [`Filter::may_contain_many`] for keys whose digests are known, made with the seed of the filter: `answers[i]` becomes
@@ -65,7 +86,11 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
         if self.line_count == 0 {
             return false;
         }
-        kernel::may_contain(self.lines(), self.line_count, self.digest(probe), self.probe_count)
+        probe.add_probes(1);
+        match probe.quick_digest(self.envelope.seed) {
+            Some(digest) => self.holds(digest),
+            None => self.may_contain_any(probe),
+        }
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
