@@ -16,6 +16,8 @@
 //! | 256 | 8.2 | 20.8 |
 //! | 512 | 14.3 | 26.7 |
 //! | 1,024 | 23 | 39 |
+//!
+//! On a shared Intel Xeon XXH3 is ahead by 0.5 ns at 32 bytes and 0.3 ns at 128, and behind elsewhere: by half at 256 to 1,024.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use tamis_bits::key_head;
