@@ -6,6 +6,9 @@
 //! Times are nanoseconds a query (the least of seven passes over 300,000 queries, digest included) and multiples of the
 //! calibration unit: a binary search of the left bounds of `uniform_r32` in the uniform keys. Of the lines of the words, the
 //! even ones are keys and the odd ones queries; a range goes from a word to the word with its last byte raised by one.
+//!
+//! `measure_surf count KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES` asks 100,000 queries so often and takes no time: for tools
+//! that count instructions and misses. What a query costs is the difference between one pass and two.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of words")]
 
@@ -32,17 +35,25 @@ const SPECS: [&str; 6] = [
 ];
 const TIMED_COUNT: usize = 300_000;
 const BATCH: usize = 64;
+/// Queries of a pass without a clock.
+const COUNTED: usize = 100_000;
+/// Passes of a time: the least of them counts.
+const PASSES: usize = 7;
 
 type Bounds = (Vec<u8>, Vec<u8>);
 
 /// The least of seven passes in nanoseconds an item: whatever else runs on the machine only adds.
-fn time(item_count: usize, mut pass: impl FnMut()) -> f64 {
+fn time(item_count: usize, pass: impl FnMut()) -> f64 {
+    least_of(PASSES, item_count, pass)
+}
+
+fn least_of(passes: usize, item_count: usize, mut pass: impl FnMut()) -> f64 {
     let mut timed = || {
         let start = Instant::now();
         pass();
         start.elapsed().as_secs_f64() * 1e9 / item_count as f64
     };
-    (0..7).map(|_| timed()).fold(f64::INFINITY, f64::min)
+    (0..passes).map(|_| timed()).fold(f64::INFINITY, f64::min)
 }
 
 struct Subject {
@@ -51,7 +62,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn build(spec: &str, keys: &[Vec<u8>]) -> (Self, f64) {
+    fn build(spec: &str, keys: &[Vec<u8>], passes: usize) -> (Self, f64) {
         let mut key_set = FilterKeys::new();
         keys.iter().for_each(|key| key_set.push(key).expect("sorted keys"));
         let build = || {
@@ -59,23 +70,37 @@ impl Subject {
             builder.add_all(&key_set).expect("sorted keys");
             builder.finish(Budget::BY_PARAMETERS, Samples::NONE).expect("a filter")
         };
-        let build_ns = time(keys.len(), || drop(black_box(build())));
+        let build_ns = least_of(passes, keys.len(), || drop(black_box(build())));
         let filter = AnyFilter::open(AlignedBytes::from(build().as_slice())).expect("what was built opens");
         (Self { filter, digester: Digester::new(42) }, build_ns)
     }
 
-    fn ask(&self, (lower, upper): &Bounds) -> bool {
-        if lower == upper {
-            return self.filter.may_contain(&Probe::new(lower, &self.digester));
-        }
+    fn ask(&self, bounds: &Bounds) -> bool {
+        if bounds.0 == bounds.1 { self.ask_point(bounds) } else { self.ask_range(bounds) }
+    }
+
+    fn ask_point(&self, (key, _): &Bounds) -> bool {
+        self.filter.may_contain(&Probe::new(key, &self.digester))
+    }
+
+    fn ask_range(&self, (lower, upper): &Bounds) -> bool {
         self.filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), &self.digester))
     }
 
+    /// How many of some queries are positive. All of them are points or none is: which of the two does not belong to the time.
+    fn positives(&self, queries: &[Bounds]) -> usize {
+        if queries.iter().next().is_some_and(|(lower, upper)| lower == upper) {
+            queries.iter().filter(|query| self.ask_point(query)).count()
+        } else {
+            queries.iter().filter(|query| self.ask_range(query)).count()
+        }
+    }
+
     fn report(&self, name: &str, queries: &[Bounds], unit: f64) {
-        let positives = queries.iter().filter(|query| self.ask(query)).count();
+        let positives = self.positives(queries);
         let timed = queries.get(..TIMED_COUNT).unwrap_or(queries);
         let single = time(timed.len(), || {
-            black_box(timed.iter().filter(|query| self.ask(query)).count());
+            black_box(self.positives(timed));
         });
         let mut batch = None;
         if queries.iter().all(|(lower, upper)| lower == upper) {
@@ -103,7 +128,7 @@ impl Subject {
 fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds], unit: f64) {
     measure_index(keys);
     for spec in SPECS {
-        let (subject, build_ns) = Subject::build(spec, keys);
+        let (subject, build_ns) = Subject::build(spec, keys, PASSES);
         let missed = present.iter().filter(|query| !subject.ask(query)).count();
         let mut design = String::new();
         subject.filter.design(&mut design).expect("a string takes everything");
@@ -117,13 +142,17 @@ fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds],
     }
 }
 
-/// The trie as an index with values of 8 bytes beside a `BTreeMap`: sizes, and times of searches for all keys in random order.
+/// The trie as an index with values of 8 bytes beside a `BTreeMap`: sizes, and times of searches for all keys in random order. Nodes
+/// are those of the complete trie as the paper counts them: a label each, and one for the end of each key that is a prefix of another.
 fn measure_index(keys: &[Vec<u8>]) {
     let shared =
         |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    let nodes_of_pair = |(left, right): (&Vec<u8>, &Vec<u8>)| {
+        let shared = shared(left, right);
+        right.len() - shared + usize::from(shared == left.len())
+    };
     let pairs = keys.iter().zip(keys.iter().skip(1));
-    let label_count = keys.first().map_or(0, Vec::len)
-        + pairs.map(|(left, right)| right.len() - shared(left, right)).sum::<usize>();
+    let node_count = keys.first().map_or(0, Vec::len) + pairs.map(nodes_of_pair).sum::<usize>();
     let mut builder = TrieIndexBuilder::new(8);
     for (number, key) in (0_u64..).zip(keys) {
         builder.add(key, &number.to_le_bytes()).expect("sorted keys");
@@ -151,8 +180,8 @@ fn measure_index(keys: &[Vec<u8>]) {
     });
     let trie_bits = (bytes.len() - keys.len() * 8) as f64 * 8.0;
     println!(
-        "  index: {label_count} labels, {:.2} bits/label, {:.2} bits/key; search {in_index:.1} ns, BTreeMap {in_map:.1} ns; scan {scan:.1} ns/key",
-        trie_bits / label_count as f64,
+        "  index: {node_count} nodes, {:.2} bits/node, {:.2} bits/key; search {in_index:.1} ns, BTreeMap {in_map:.1} ns; scan {scan:.1} ns/key",
+        trie_bits / node_count as f64,
         trie_bits / keys.len() as f64
     );
 }
@@ -171,7 +200,15 @@ fn calibrate(key_count: usize) -> f64 {
     })
 }
 
-fn words(path: &str, unit: f64) {
+/// Keys, points and empty ranges of the words, and what is present.
+struct Words {
+    keys: Vec<Vec<u8>>,
+    points: Vec<Bounds>,
+    empty: Vec<Bounds>,
+    present: Vec<Bounds>,
+}
+
+fn words(path: &str) -> Words {
     let text = std::fs::read(path).expect("the words can be read");
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let keys: Vec<Vec<u8>> = lines.iter().step_by(2).map(|line| line.to_vec()).collect();
@@ -186,12 +223,40 @@ fn words(path: &str, unit: f64) {
     };
     let (full, empty): (Vec<Bounds>, Vec<Bounds>) = raised.into_iter().partition(holds);
     let present: Vec<Bounds> = keys.iter().map(|key| (key.clone(), key.clone())).chain(full).collect();
-    println!("{} words", keys.len());
-    measure(&keys, &[("points".to_owned(), points), ("ranges".to_owned(), empty)], &present, unit);
+    Words { keys, points, empty, present }
+}
+
+fn integers(key_set: KeySet, key_count: usize, name: &str, query_count: usize) -> (Vec<u64>, Vec<Bounds>) {
+    let keys = key_set.generate(key_count, PUBLIC_KEY_SEED);
+    let set: QuerySet = name.parse().expect("a query set");
+    let queries = set.generate(key_set, &keys, query_count, QUERY_SEED).expect("room between the keys");
+    (keys, bounds(&queries))
+}
+
+/// Queries without a clock: for tools that count.
+fn count(mut arguments: impl Iterator<Item = String>) {
+    let mut next = || arguments.next().expect("KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES");
+    let (key_count, path, key_set, spec, queries, passes) = (next(), next(), next(), next(), next(), next());
+    let (keys, mut queries) = if key_set == "words" {
+        let words = words(&path);
+        (words.keys, if queries == "points" { words.points } else { words.empty })
+    } else {
+        let key_set = key_set.parse().expect("a key set");
+        let (keys, queries) = integers(key_set, key_count.parse().expect("a number"), &queries, COUNTED);
+        (keys.iter().map(|key| key.to_be_bytes().to_vec()).collect(), queries)
+    };
+    queries.truncate(COUNTED);
+    let subject = Subject::build(&spec, &keys, 1).0;
+    for _ in 0..passes.parse().expect("a number") {
+        black_box(subject.positives(&queries));
+    }
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|argument| argument == "count").is_some() {
+        return count(arguments);
+    }
     let key_count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
     let unit = calibrate(key_count);
     println!("calibration unit: {unit:.0} ns");
@@ -199,20 +264,17 @@ fn main() {
     let only = arguments.next();
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
     for key_set in KeySet::ALL.into_iter().filter(|key_set| is_wanted(&key_set.to_string())) {
+        let sets = ["uniform_r0", "uniform_r32", "correlated_r0", "correlated_r32"]
+            .map(|name| (name.to_owned(), integers(key_set, key_count, name, 1_000_000).1));
         let keys = key_set.generate(key_count, PUBLIC_KEY_SEED);
-        let sets = ["uniform_r0", "uniform_r32", "correlated_r0", "correlated_r32"].map(|name| {
-            let set: QuerySet = name.parse().expect("a query set");
-            (
-                name.to_owned(),
-                bounds(&set.generate(key_set, &keys, 1_000_000, QUERY_SEED).expect("room between the keys")),
-            )
-        });
         let present = bounds(&non_empty_ranges(&keys, 100_000, NON_EMPTY_SEED));
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_be_bytes().to_vec()).collect();
         println!("{key_set}, {key_count} keys");
         measure(&keys, &sets, &present, unit);
     }
     if let Some(path) = words_path.filter(|_| is_wanted("words")) {
-        words(&path, unit);
+        let Words { keys, points, empty, present } = words(&path);
+        println!("{} words", keys.len());
+        measure(&keys, &[("points".to_owned(), points), ("ranges".to_owned(), empty)], &present, unit);
     }
 }

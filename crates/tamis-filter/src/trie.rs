@@ -31,6 +31,7 @@ mod plan;
 mod rank;
 mod reader;
 mod sparse;
+mod tails;
 
 pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};

@@ -16,7 +16,8 @@ pub(crate) enum Stop {
     PrefixKey(Node),
 }
 
-/// A path from the root: the labels taken and, at its end, what it leads to.
+/// A path from the root: the labels taken and, at its end, what it leads to. The path may go on behind them with what the caller
+/// knows of the key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cursor {
     edges: Vec<Edge>,
@@ -35,6 +36,12 @@ impl Cursor {
     #[inline]
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// Goes on behind the labels, until the next move.
+    #[inline(always)]
+    pub(crate) fn extend_path(&mut self, tail: &[u8]) {
+        self.path.extend_from_slice(tail);
     }
 
     #[inline(always)]
@@ -128,6 +135,7 @@ impl Cursor {
     /// To the next key.
     #[inline(always)]
     pub(crate) fn next(&mut self, trie: &Trie<'_, impl Steps>) {
+        self.path.truncate(self.edges.len());
         match self.stop.take() {
             None => {}
             Some(Stop::Leaf(_)) => self.climb(trie),
@@ -141,6 +149,7 @@ impl Cursor {
     /// To the key before.
     #[inline(always)]
     pub(crate) fn previous(&mut self, trie: &Trie<'_, impl Steps>) {
+        self.path.truncate(self.edges.len());
         if self.stop.take().is_some() {
             self.climb_back(trie);
         }

@@ -1,7 +1,7 @@
 //! The trie as an index: complete keys, each with a value of a fixed number of bytes.
 //!
-//! Built from sorted keys in one pass, used in place over any bytes. A search costs a step for each byte of the key, at most;
-//! cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
+//! Built from sorted keys in one pass, used in place over any bytes. The trie has of each key the bytes up to the first that no other
+//! key shares; what is left of it lies behind its leaf (`tails.rs`). A search costs a step for each byte of the trie; cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
 //!
 //! ```
 //! use std::ops::Bound;
@@ -27,6 +27,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 
 use super::rank::{Frontier, Side, count_between};
+use super::tails::{TailBuilder, TailLayout, Tails};
 use super::{
     Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked, encode,
     plan,
@@ -41,29 +42,34 @@ const INDEX_NUMBER: u16 = 256;
 #[derive(Debug)]
 pub struct TrieIndexBuilder {
     levels: Levels,
+    tails: TailBuilder,
     values: Vec<u8>,
     value_bytes: u32,
 }
 
-/// A leaf keeps the number of its key.
-struct Ordinal(u64);
+/// A leaf keeps the number of its key; what is left of the key is kept beside it.
+struct Leaf<'a> {
+    ordinal: u64,
+    tails: &'a mut TailBuilder,
+}
 
-impl LeafWords for Ordinal {
+impl LeafWords for Leaf<'_> {
     #[inline(always)]
     fn count(&self) -> usize {
         1
     }
 
     #[inline(always)]
-    fn words(&mut self, _key: &[u8], _depth: usize) -> [u64; 2] {
-        [self.0, 0]
+    fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2] {
+        self.tails.push(key.get(depth..).unwrap_or_default());
+        [self.ordinal, 0]
     }
 }
 
 impl TrieIndexBuilder {
     /// A builder for values of so many bytes each.
     pub const fn new(value_bytes: u32) -> Self {
-        Self { levels: Levels::new(Depth::Complete), values: Vec::new(), value_bytes }
+        Self { levels: Levels::new(Depth::Lone), tails: TailBuilder::new(), values: Vec::new(), value_bytes }
     }
 
     /// Takes the next key and its value. A key equal to the one before it keeps its first value.
@@ -76,8 +82,8 @@ impl TrieIndexBuilder {
             return Err(BuildError::ValueLength { expected, got });
         }
         // The key that is written now is the one before.
-        let mut ordinal = Ordinal(self.levels.key_count().saturating_sub(1));
-        if self.levels.add(key, &mut ordinal)? {
+        let ordinal = self.levels.key_count().saturating_sub(1);
+        if self.levels.add(key, &mut Leaf { ordinal, tails: &mut self.tails })? {
             self.values.extend_from_slice(value);
         }
         Ok(())
@@ -90,7 +96,7 @@ impl TrieIndexBuilder {
 
     /// Bytes held.
     pub fn memory_bytes(&self) -> usize {
-        self.levels.memory_bytes() + self.values.capacity()
+        self.levels.memory_bytes() + self.tails.memory_bytes() + self.values.capacity()
     }
 
     /// The encoded index.
@@ -107,7 +113,7 @@ impl TrieIndexBuilder {
         plan: impl FnOnce(&Levels, usize) -> Option<Plan>,
     ) -> Result<Vec<u8>, BuildError> {
         let key_count = self.levels.key_count();
-        self.levels.seal(&mut Ordinal(key_count.saturating_sub(1)));
+        self.levels.seal(&mut Leaf { ordinal: key_count.saturating_sub(1), tails: &mut self.tails });
         let height = self.levels.levels().len();
         let too_large =
             || BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 };
@@ -117,9 +123,12 @@ impl TrieIndexBuilder {
         bytes.reserve_exact(trie.bytes.len() + self.values.len() + TRAILER_BYTES);
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
+        let (short_bytes, long_bytes) = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 4, short_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 8, long_bytes.to_le_bytes());
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -132,15 +141,19 @@ impl TrieIndexBuilder {
         Ok(bytes)
     }
 
-    /// Values of leaves in the order of their labels, then those of prefix keys in the order of their nodes.
-    fn encode_values(&self, target: &mut Vec<u8>) {
-        let leaves = self.levels.levels().iter().flat_map(|level| {
+    /// The numbers of the keys of leaves, in the order of their labels.
+    fn leaves(&self) -> impl Iterator<Item = u64> + '_ {
+        self.levels.levels().iter().flat_map(|level| {
             let words = level.words.first().map_or(&[][..], Vec::as_slice);
             let leaves = level.labels.iter().zip(words);
             leaves.filter(|(label, _)| *label & super::levels::HAS_CHILD == 0).map(|(_, word)| *word)
-        });
+        })
+    }
+
+    /// Values of leaves in the order of their labels, then those of prefix keys in the order of their nodes.
+    fn encode_values(&self, target: &mut Vec<u8>) {
         let prefix_keys = self.levels.levels().iter().flat_map(|level| level.prefix_words.iter().copied());
-        for ordinal in leaves.chain(prefix_keys) {
+        for ordinal in self.leaves().chain(prefix_keys) {
             let start = ordinal as usize * self.value_bytes as usize;
             let value = self.values.get(start..start + self.value_bytes as usize);
             target.extend_from_slice(value.unwrap_or_default());
@@ -156,6 +169,9 @@ pub struct TrieIndex<D> {
     envelope: Envelope,
     layout: Layout,
     value_bytes: usize,
+    /// Where the tails begin in the payload.
+    tails: usize,
+    tail_layout: TailLayout,
 }
 
 /// An exact search, compiled for the processor.
@@ -171,7 +187,10 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
         let trie = self.index.trie().with(steps);
         match trie.walk(self.key) {
-            Walked::Leaf(edge, depth) if depth == self.key.len() => Some(trie.leaf_index(&edge)),
+            Walked::Leaf(edge, depth) => {
+                let leaf = trie.leaf_index(&edge);
+                (self.key.get(depth..) == Some(self.index.tails().get(leaf))).then_some(leaf)
+            }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
         }
@@ -194,7 +213,6 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         if envelope.family != INDEX_NUMBER {
             return Err(DecodeError::Family { got: envelope.family });
         }
-        envelope::check_reserved(&envelope.parameters, 4)?;
         let value_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 0));
         let payload = envelope::payload(slice);
         let refuse = |(field, got)| DecodeError::Field { field, got };
@@ -202,19 +220,36 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let key_count = layout.counts.key_count();
         let values =
             key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
-        let expected = values.and_then(|values| values.checked_add((layout.leaves + TRAILER_BYTES) as u64));
-        if expected != Some(envelope.payload_bytes) || layout.counts.capped_leaf_count != 0 {
-            return Err(refuse(("payload_bytes", envelope.payload_bytes)));
+        let wrong_length = || refuse(("payload_bytes", envelope.payload_bytes));
+        let short_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+        let long_bytes = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
+        let tail_layout =
+            TailLayout::new(layout.counts.leaf_count(), short_bytes, long_bytes).ok_or_else(wrong_length)?;
+        let tails = values
+            .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
+            .ok_or_else(wrong_length)?;
+        let expected =
+            tail_layout.bytes().and_then(|bytes| bytes.checked_add(tails)?.checked_add(TRAILER_BYTES));
+        if expected.map(|expected| expected as u64) != Some(envelope.payload_bytes)
+            || layout.counts.capped_leaf_count != 0
+        {
+            return Err(wrong_length());
         }
         if key_count != envelope.key_count {
             return Err(refuse(("key_count", envelope.key_count)));
         }
-        Ok(Self { bytes, envelope, layout, value_bytes: value_bytes as usize })
+        Ok(Self { bytes, envelope, layout, value_bytes: value_bytes as usize, tails, tail_layout })
     }
 
     #[inline(always)]
     fn trie(&self) -> Trie<'_> {
         Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
+    }
+
+    #[inline(always)]
+    fn tails(&self) -> Tails<'_> {
+        let payload = envelope::payload(self.bytes.as_ref());
+        Tails::new(payload.get(self.tails..).unwrap_or_default(), &self.tail_layout)
     }
 
     /// How many keys there are.
@@ -276,14 +311,18 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let Some((count, lower_frontier, upper_frontier)) = count_between(&self.trie(), lower, upper) else {
             return 0;
         };
-        let before_lower = u64::from(is_tie_before(&lower_frontier, lower));
-        (count + u64::from(is_tie_before(&upper_frontier, upper))).saturating_sub(before_lower)
+        let before_lower = u64::from(self.is_tie_before(&lower_frontier, lower));
+        (count + u64::from(self.is_tie_before(&upper_frontier, upper))).saturating_sub(before_lower)
     }
-}
 
-/// Whether the leaf that ends on a bound's path lies before the bound. Its path is its key, which is a prefix of the bound's.
-fn is_tie_before(frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
-    frontier.tie.is_some_and(|(_, length): (Edge, usize)| length < key.len() || side == Side::After)
+    /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.
+    fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
+        frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
+            let tail = self.tails().get(self.trie().leaf_index(&edge));
+            let rest = key.get(length..).unwrap_or_default();
+            tail < rest || side == Side::After && tail == rest
+        })
+    }
 }
 
 /// A move of a cursor.
@@ -314,15 +353,28 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
         match to {
             Move::First => cursor.move_to_first(&trie),
             Move::Last => cursor.move_to_last(&trie),
-            Move::Seek(key) => {
-                cursor.seek(&trie, key);
-                if cursor.stop().is_some() && cursor.path() < key {
-                    cursor.next(&trie);
-                }
-            }
+            Move::Seek(key) => cursor.seek(&trie, key),
             Move::SeekBack(key) => cursor.seek_back(&trie, key, false),
             Move::Next => cursor.next(&trie),
             Move::Previous => cursor.previous(&trie),
+        }
+        index.complete(&trie, cursor);
+        // A leaf on the path of the bound: whether its key lies on the right side of it, the tail tells.
+        match to {
+            Move::Seek(key) if cursor.stop().is_some() && cursor.path() < key => cursor.next(&trie),
+            Move::SeekBack(key) if cursor.stop().is_some() && cursor.path() > key => cursor.previous(&trie),
+            _ => return,
+        }
+        index.complete(&trie, cursor);
+    }
+}
+
+impl<D: AsRef<[u8]>> TrieIndex<D> {
+    /// Puts the tail behind the path of a leaf.
+    #[inline(always)]
+    fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
+        if let Some(Stop::Leaf(edge)) = cursor.stop() {
+            cursor.extend_path(self.tails().get(trie.leaf_index(&edge)));
         }
     }
 }

@@ -26,8 +26,6 @@ pub(crate) enum Depth {
     Unique,
     /// To the first byte that no other key shares, whatever that takes: what is left of a key is the caller's.
     Lone,
-    /// To their last byte.
-    Complete,
 }
 
 /// The labels of one level, from left to right.
@@ -185,12 +183,7 @@ impl Levels {
     #[inline(always)]
     fn write_key<W: LeafWords>(&mut self, key: &[u8], shared_after: usize, leaf: &mut W) {
         let shared = self.shared_before;
-        let leaf_level = match self.depth {
-            Depth::Unique | Depth::Lone => shared.max(shared_after),
-            // A key that is no prefix of the next one ends with a leaf at its last byte.
-            Depth::Complete if key.len() > shared_after => key.len() - 1,
-            Depth::Complete => key.len(),
-        };
+        let leaf_level = shared.max(shared_after);
         if self.capped_counts.is_some() {
             self.write_capped(key, leaf_level, leaf);
         } else {
