@@ -230,7 +230,7 @@ fn direct_flushes(
     for number in 0..6 * 128 {
         keyspace.put(order(number).to_be_bytes(), vec![number as u8; 64 << 10]).unwrap();
         beside(&keyspace, number);
-        clock.advance(Duration::from_micros(100));
+        clock.advance(Duration::from_micros(300));
     }
     for number in 0..6 * 128 {
         let value = keyspace.get(order(number).to_be_bytes()).unwrap().unwrap();
