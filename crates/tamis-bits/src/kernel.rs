@@ -5,6 +5,32 @@
 //! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, and walks
 //! through tries in `wide.rs`.
 
+/// The steps of walks in terms of a module's `equal_mask` and `not_smaller_mask`, for a type that its `run` alone makes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! steps_form {
+    ($form:ident) => {
+        impl super::Steps for $form {
+            #[inline(always)]
+            fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+                // SAFETY: the processor has what `run` is compiled for, or there were no value of this type.
+                unsafe { equal_mask(bytes, byte) }
+            }
+
+            #[inline(always)]
+            fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+                // SAFETY: as above.
+                unsafe { not_smaller_mask(bytes, byte) }
+            }
+
+            #[inline(always)]
+            fn nth_one(self, word: u64, rank: u32) -> u64 {
+                // SAFETY: as above; BMI2 is part of it.
+                unsafe { _pdep_u64(1 << (rank & 63), word) }
+            }
+        }
+    };
+}
+
 /// The setting of the bits of many digests, for a module whose `digest_insert` sets those of one: a form for each number of bits,
 /// without a loop over them and each factor a constant; lines are asked for some digests ahead.
 #[cfg(target_arch = "x86_64")]

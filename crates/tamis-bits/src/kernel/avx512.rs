@@ -360,7 +360,7 @@ fn high_halves(numbers: __m512i, factor: __m512i) -> __m512i {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
+pub(super) fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
     // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
     unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
 }

@@ -1,12 +1,10 @@
 //! The steps of walks with AVX-512: a line is one register, and the answer of its comparison is a mask.
 //!
 //! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
-//! The only unsafe operation inside is a load from an array.
 
-use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _pdep_u64,
-};
+use std::arch::x86_64::{_mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask, _mm512_set1_epi8, _pdep_u64};
 
+use super::avx512::load_line;
 use crate::line::LINE_BYTES;
 
 #[target_feature(enable = "avx512vl,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -19,32 +17,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
 #[derive(Debug, Clone, Copy)]
 pub struct Wide(());
 
-impl super::Steps for Wide {
-    #[inline(always)]
-    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-        // SAFETY: the processor has AVX-512BW, or there were no value of this type.
-        unsafe { equal_mask(bytes, byte) }
-    }
-
-    #[inline(always)]
-    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-        // SAFETY: the processor has AVX-512BW, or there were no value of this type.
-        unsafe { not_smaller_mask(bytes, byte) }
-    }
-
-    #[inline(always)]
-    fn nth_one(self, word: u64, rank: u32) -> u64 {
-        // SAFETY: the processor has BMI2, or there were no value of this type.
-        unsafe { _pdep_u64(1 << (rank & 63), word) }
-    }
-}
-
-#[target_feature(enable = "avx512bw")]
-#[inline]
-fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
-}
+steps_form!(Wide);
 
 #[target_feature(enable = "avx512bw")]
 #[inline]

@@ -314,25 +314,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
 #[derive(Debug, Clone, Copy)]
 pub struct Vector(());
 
-impl super::Steps for Vector {
-    #[inline(always)]
-    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-        // SAFETY: the processor has AVX2, or there were no value of this type.
-        unsafe { equal_mask(bytes, byte) }
-    }
-
-    #[inline(always)]
-    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-        // SAFETY: the processor has AVX2, or there were no value of this type.
-        unsafe { not_smaller_mask(bytes, byte) }
-    }
-
-    #[inline(always)]
-    fn nth_one(self, word: u64, rank: u32) -> u64 {
-        // SAFETY: the processor has BMI2, or there were no value of this type.
-        unsafe { _pdep_u64(1 << (rank & 63), word) }
-    }
-}
+steps_form!(Vector);
 
 #[target_feature(enable = "avx2")]
 #[inline]

@@ -42,13 +42,12 @@ impl Front {
             return Ok(Self::Apart);
         };
         let behind = [greatest, &[0]].concat();
-        let edge_count = memtable.count_before(&behind);
-        let is_small = is_cut(version, memtable) && is_small_edge(edge_count, memtable);
+        let is_small = is_cut(version, memtable) && is_small_edge(memtable.count_before(&behind), memtable);
         Ok(if is_small { Self::Edge(behind) } else { Self::Overlapping })
     }
 
-    /// Whether nearly all entries lie apart.
-    pub(super) fn is_nearly_apart(&self) -> bool {
+    /// Whether most entries lie apart.
+    pub(super) fn is_mostly_apart(&self) -> bool {
         *self != Self::Overlapping
     }
 }

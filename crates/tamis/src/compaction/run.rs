@@ -103,7 +103,7 @@ impl Engine {
         let segment = self.log.lock().as_ref().map_or(0, |state| state.log.number());
         let memtable = &oldest.memtable;
         let front = Front::of(&view.version, memtable)?;
-        let is_direct = self.flushes_directly(keyspace, memtable, front.is_nearly_apart());
+        let is_direct = self.flushes_directly(keyspace, memtable, front.is_mostly_apart());
         let newer = || {
             let view = keyspace.view.load();
             let others = view.memtables().map(|other| &other.memtable);

@@ -108,12 +108,15 @@ impl<T: Item, R> GroupQueue<T, R> {
         if before != 0 {
             return self.submit_beside_others(item, before, lead);
         }
-        let is_quick = item.is_quick();
-        let weight = item.weight();
+        self.lead_own(item, lead)
+    }
+
+    /// Leads for the own item alone.
+    #[inline]
+    fn lead_own(&self, item: T, lead: &impl Lead<T, R>) -> R {
+        let (is_quick, weight) = (item.is_quick(), item.weight());
         let result = lead.lead_alone(item);
-        if self.lead.compare_exchange(LED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
-            self.leave(is_quick, weight);
-        }
+        self.leave(is_quick, weight);
         result
     }
 
@@ -125,11 +128,8 @@ impl<T: Item, R> GroupQueue<T, R> {
                 Err(item) => self.lead_all(item, lead),
             };
         }
-        let weight = item.weight();
         if item.is_quick() && self.turn_left.load(Ordering::Relaxed) > -OVERTIME_WEIGHT {
-            let result = lead.lead_alone(item);
-            self.leave(true, weight);
-            return result;
+            return self.lead_own(item, lead);
         }
         self.lead_all(item, lead)
     }
@@ -140,10 +140,7 @@ impl<T: Item, R> GroupQueue<T, R> {
         let count = waiting.len().min(GROUP_COUNT_MAX);
         if count == 0 {
             drop(waiting);
-            let (is_quick, weight) = (item.is_quick(), item.weight());
-            let result = lead.lead_alone(item);
-            self.leave(is_quick, weight);
-            return result;
+            return self.lead_own(item, lead);
         }
         let group = Group::new(item, waiting.drain(..count));
         self.note_first(&waiting);
@@ -164,11 +161,16 @@ impl<T: Item, R> GroupQueue<T, R> {
     }
 
     /// The end of leading: lets the lead go or passes it.
+    #[inline]
     fn leave(&self, is_quick: bool, weight: u32) {
+        if self.lead.compare_exchange(LED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.leave_to_others(is_quick, weight);
+        }
+    }
+
+    /// As [`GroupQueue::leave`], where somebody waits.
+    fn leave_to_others(&self, is_quick: bool, weight: u32) {
         if is_quick {
-            if self.lead.compare_exchange(LED, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
-                return;
-            }
             let weight = i64::from(weight);
             let left = self.turn_left.fetch_sub(weight, Ordering::Relaxed) - weight;
             if left > 0 || left > -OVERTIME_WEIGHT && !self.first_is_awake() {
