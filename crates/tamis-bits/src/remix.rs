@@ -1,12 +1,18 @@
 //! Another number from a number, all of whose bits depend on all bits of the first.
 
+/// What the number of a structure is multiplied by.
+pub(crate) const NUMBER_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The factors of the finaliser.
+pub(crate) const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+
 /// Another digest from a digest, for a structure that must not fail together with its sibling: the finaliser of
 /// SplitMix64 over the digest and a number of the structure. Part of the filter format.
 #[inline(always)]
 pub const fn remix(digest: u64, number: u64) -> u64 {
-    let mut mixed = digest ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mut mixed = digest ^ number.wrapping_add(1).wrapping_mul(NUMBER_FACTOR);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(FACTORS[0]);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(FACTORS[1]);
     mixed ^ (mixed >> 31)
 }
 

@@ -10,14 +10,14 @@ use std::arch::x86_64::{
     __m256i, __m512i, _mm256_loadu_si256, _mm256_mullo_epi32, _mm256_permutex2var_epi32, _mm256_rolv_epi32,
     _mm256_set1_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_testc_si256, _mm512_add_epi64,
     _mm512_castsi256_si512, _mm512_cvtepi64_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mul_epu32,
-    _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi32,
-    _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srli_epi32, _mm512_srli_epi64,
-    _mm512_storeu_si512, _mm512_testn_epi32_mask,
+    _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_or_si512, _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srli_epi32,
+    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_testn_epi32_mask, _mm512_xor_si512,
 };
 
-use super::step_of;
 use super::x86_64::{ALL_POWERS, POWERS, ROUND, ROUND_PROBES};
 use crate::line::{self, LINE_BYTES};
+use crate::remix::{FACTORS, NUMBER_FACTOR};
 
 /// Lines in fewer bytes than this are not fetched ahead: more reads are on their way than a cache of a core lets wait.
 const NEAR_BYTES: usize = 16 << 20;
@@ -328,7 +328,7 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
     let factor = _mm512_set1_epi64(bit_count.cast_signed());
     let mut places = [[0; LANES]; PLACES_MAX];
     for values in groups {
-        let (mut numbers, steps) = (load_wide(values), load_wide(&values.map(step_of)));
+        let (mut numbers, steps) = (load_wide(values), steps_of(load_wide(values)));
         let mut left = probe_count as usize;
         while left > 0 {
             let round = places.len().min(left);
@@ -339,13 +339,25 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
             }
             for place in places.as_flattened() {
                 if let Some(byte) = bits.get_mut((place / 8) as usize) {
-                    *byte |= 1 << (place % 8);
+                    *byte |= (1_u32 << (place % 8)) as u8;
                 }
             }
             left -= round;
         }
     }
     super::portable::places_insert(bits, bit_count, rest, probe_count);
+}
+
+/// [`step_of`](super::step_of) of eight values.
+#[target_feature(enable = "avx512dq")]
+#[inline]
+fn steps_of(values: __m512i) -> __m512i {
+    let [first, second] = FACTORS.map(|factor| _mm512_set1_epi64(factor.cast_signed()));
+    let mut mixed = _mm512_xor_si512(values, _mm512_set1_epi64(NUMBER_FACTOR.cast_signed()));
+    mixed = _mm512_mullo_epi64(_mm512_xor_si512(mixed, _mm512_srli_epi64::<30>(mixed)), first);
+    mixed = _mm512_mullo_epi64(_mm512_xor_si512(mixed, _mm512_srli_epi64::<27>(mixed)), second);
+    mixed = _mm512_xor_si512(mixed, _mm512_srli_epi64::<31>(mixed));
+    _mm512_or_si512(mixed, _mm512_set1_epi64(1))
 }
 
 /// The high halves of the products of numbers of 64 bits and a factor of at most 32: the halves of a number times the factor,

@@ -22,8 +22,8 @@ const LEVEL_GAIN: f64 = 0.998;
 /// level takes a pass over the keys at the build, each line a read whatever it was priced.
 const NEAR: f64 = 1.02;
 
-/// Designs up to this multiple of the least cost are worth another look.
-const PROMISING: f64 = 1.15;
+/// So many of the best designs are polished once more when it is known how their levels lie.
+const PROMISING: usize = 2;
 
 /// Parts of the bits that the upper level of a pair gets.
 const PARTS: [f64; 3] = [0.15, 0.4, 0.7];
@@ -146,17 +146,12 @@ impl Problem<'_> {
         easiest.map(|(_, shares)| shares).unwrap_or_default()
     }
 
-    /// Moves bits and levels of designs that have levels in lines: those were placed before it was known how they would lie.
+    /// Moves bits and levels of the best designs that have levels in lines: those were placed before it was known how they would lie.
     fn polish_lines(&self, designs: &mut [Found]) {
-        let Some(best) = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost)) else {
-            return;
-        };
-        if self.is_small || self.is_easy(best) {
-            return;
-        }
-        let least = best.cost;
-        let has_line = |found: &Found| found.shares.iter().any(|share| share.spread == Spread::Line);
-        for found in designs.iter_mut().filter(|found| found.cost <= least * PROMISING && has_line(found)) {
+        sort(designs);
+        let is_wanted = !self.is_small && designs.first().is_some_and(|best| !self.is_easy(best));
+        let has_line = |found: &&mut Found| found.shares.iter().any(|share| share.spread == Spread::Line);
+        for found in designs.iter_mut().filter(has_line).take(if is_wanted { PROMISING } else { 0 }) {
             self.polish(found);
             self.choose_spreads(found);
         }
