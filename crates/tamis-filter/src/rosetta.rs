@@ -65,10 +65,11 @@ mod reader;
 mod sample;
 mod search;
 mod strategy;
+mod told;
 mod walk;
 
 pub use builder::RosettaBuilder;
-pub use counters::{LevelUsage, SIZE_BUCKETS, Usage};
+pub use counters::{LevelUsage, SHARED_BUCKETS, SIZE_BUCKETS, SPAN_BUCKETS, Usage};
 pub use reader::RosettaFilter;
 pub use strategy::{Prices, Strategy};
 

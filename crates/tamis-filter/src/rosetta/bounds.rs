@@ -137,6 +137,15 @@ impl<'a> Bounds<'a> {
         }
     }
 
+    /// In how many leading bytes both bounds agree, and how many values of the next byte lie between them. Of integers nothing is told.
+    #[inline]
+    pub(super) fn first_difference(&self) -> (usize, u32) {
+        let Self::Bytes(ends) = self else { return (0, 1) };
+        let index = ends.shared_bytes.min(ends.lower.bytes.len().max(ends.upper.bytes.len()));
+        let values = u32::from(ends.upper.byte(index).saturating_sub(ends.lower.byte(index))) + 1;
+        (index, values)
+    }
+
     /// The bytes of a node deeper than 64 bits before its window: those of the lower bound.
     pub(super) fn copy_front(&self, byte_count: usize, target: &mut Vec<u8>) {
         target.clear();

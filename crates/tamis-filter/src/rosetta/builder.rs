@@ -11,6 +11,7 @@ use super::reader::NO_PREDICTION;
 use super::sample::{self, Case, Invented};
 use super::search::{Problem, possible_depths};
 use super::strategy::{Options, Prices, Strategy};
+use super::told::Told;
 use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
@@ -77,8 +78,9 @@ impl RosettaBuilder {
     pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
         let counts = PrefixCounts::new(&self.keys);
         let mut cases = sample::cases(&self.keys, samples.queries);
-        let from_usage = self.usage.as_ref().filter(|_| cases.is_empty());
-        cases.extend(from_usage.iter().flat_map(|usage| sample::cases_of_usage(&self.keys, usage)));
+        let usage = self.usage.as_ref().filter(|_| cases.is_empty());
+        let told = usage.map(|usage| Told::new(&self.keys, &counts, usage)).unwrap_or_default();
+        cases.extend(told.cases(&self.keys));
         let has_samples = !cases.is_empty();
         let invented =
             if sample::is_enough(cases.len()) { Invented::default() } else { Invented::new(&self.keys) };

@@ -4,6 +4,7 @@
 //! its probe, which lies on its thread's stack, happens to mean. The stripes are made at the first question. A range adds a
 //! handful of counts at its end, none on the way. They are exact for one thread; threads that share a stripe may lose a few.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,16 @@ const STRIPES: usize = 4;
 /// Buckets of range sizes: bucket `i` counts ranges of `2^i` to `2^(i+1) - 1` nodes at the depth of 64 bits, or of whole keys
 /// where those are shorter. The last one counts those that the filter cannot tell.
 pub const SIZE_BUCKETS: usize = 65;
+
+/// Buckets of byte strings' ranges within one node of 64 bits: bucket `i` counts those whose bounds begin with [`SHARED_BYTES_MIN`]` + i`
+/// equal bytes. The last one counts those with more, too.
+pub const SHARED_BUCKETS: usize = 64;
+
+/// Buckets of the same ranges: bucket `i` counts those that span `2^i` to `2^(i+1) - 1` values of the first byte in which their bounds differ.
+pub const SPAN_BUCKETS: usize = 9;
+
+/// Bounds that share fewer bytes differ within 64 bits.
+pub(super) const SHARED_BYTES_MIN: usize = 8;
 
 /// Counts before those of sizes and levels.
 const FIXED: usize = 6;
@@ -72,6 +83,10 @@ pub struct Usage {
     pub probes: u64,
     /// Ranges by size; see [`SIZE_BUCKETS`].
     pub sizes: Vec<u64>,
+    /// Those of byte strings within one node of 64 bits, by how many bytes their bounds share; see [`SHARED_BUCKETS`]. Empty for integers.
+    pub shared_bytes: Vec<u64>,
+    /// The same ranges by the values of the first byte in which their bounds differ; see [`SPAN_BUCKETS`].
+    pub spans: Vec<u64>,
 }
 
 impl Usage {
@@ -89,8 +104,9 @@ impl Usage {
         self.ranges_passed += other.ranges_passed;
         self.ranges_cut += other.ranges_cut;
         self.probes += other.probes;
-        self.sizes.resize(SIZE_BUCKETS, 0);
-        self.sizes.iter_mut().zip(&other.sizes).for_each(|(sum, count)| *sum += count);
+        merge_buckets(&mut self.sizes, &other.sizes);
+        merge_buckets(&mut self.shared_bytes, &other.shared_bytes);
+        merge_buckets(&mut self.spans, &other.spans);
         for level in &other.levels {
             match self.levels.iter_mut().find(|known| known.bit_count == level.bit_count) {
                 Some(known) => known.merge(level),
@@ -100,6 +116,11 @@ impl Usage {
         // `None`, whole keys, comes last.
         self.levels.sort_by_key(|level| level.bit_count.unwrap_or(FULL_DEPTH));
     }
+}
+
+fn merge_buckets(sums: &mut Vec<u64>, counts: &[u64]) {
+    sums.resize(sums.len().max(counts.len()), 0);
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
 }
 
 impl LevelUsage {
@@ -129,24 +150,32 @@ impl LevelUsage {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     level_count: usize,
+    /// Counts of sizes, with those of shared bytes and spans where keys are byte strings.
+    bucket_count: usize,
     stripes: OnceLock<Box<[AtomicU64]>>,
 }
 
 /// A copy of a filter counts for itself, from zero.
 impl Clone for Counters {
     fn clone(&self) -> Self {
-        Self::new(self.level_count)
+        Self { stripes: OnceLock::new(), ..*self }
     }
 }
 
 impl Counters {
-    pub(super) const fn new(level_count: usize) -> Self {
-        Self { level_count, stripes: OnceLock::new() }
+    pub(super) const fn new(level_count: usize, has_words: bool) -> Self {
+        let bucket_count = SIZE_BUCKETS + if has_words { 0 } else { SHARED_BUCKETS + SPAN_BUCKETS };
+        Self { level_count, bucket_count, stripes: OnceLock::new() }
     }
 
     /// Counts of a stripe, filled up to whole cache lines.
     const fn stride(&self) -> usize {
-        (FIXED + SIZE_BUCKETS + 4 * self.level_count).next_multiple_of(8)
+        self.level_place(self.level_count).next_multiple_of(8)
+    }
+
+    /// Where the counts of a level begin.
+    const fn level_place(&self, level: usize) -> usize {
+        FIXED + self.bucket_count + 4 * level
     }
 
     #[inline]
@@ -178,12 +207,19 @@ impl Counters {
         let stripe = self.stripe(std::ptr::from_ref(tallies).addr());
         add(stripe, outcome as usize, 1);
         add(stripe, PROBES, u64::from(probe_count));
-        add(stripe, FIXED + size_bucket(bounds), 1);
+        let bucket = size_bucket(bounds);
+        add(stripe, FIXED + bucket, 1);
+        if bucket == 0 && self.bucket_count > SIZE_BUCKETS {
+            let (shared, span) = bounds.first_difference();
+            let shared = shared.saturating_sub(SHARED_BYTES_MIN).min(SHARED_BUCKETS - 1);
+            add(stripe, FIXED + SIZE_BUCKETS + shared, 1);
+            add(stripe, FIXED + SIZE_BUCKETS + SHARED_BUCKETS + span.ilog2() as usize, 1);
+        }
         for (level, tally) in tallies.iter().take(self.level_count).enumerate() {
             if tally.asked == 0 {
                 break;
             }
-            let place = FIXED + SIZE_BUCKETS + 4 * level;
+            let place = self.level_place(level);
             add(stripe, place, u64::from(tally.asked));
             add(stripe, place + 1, u64::from(tally.positive));
             add(stripe, place + 2, u64::from(tally.edge_asked));
@@ -199,7 +235,7 @@ impl Counters {
         }
         let at = |place: usize| sums.get(place).copied().unwrap_or(0);
         let level_usage = |(index, level): (usize, &Level)| {
-            let place = FIXED + SIZE_BUCKETS + 4 * index;
+            let place = self.level_place(index);
             LevelUsage {
                 bit_count: (level.depth != FULL_DEPTH).then_some(level.depth),
                 rate: rate(level),
@@ -210,6 +246,10 @@ impl Counters {
                 ranges: at(Outcome::Denied as usize) + at(Outcome::Passed as usize),
             }
         };
+        let text_counts = |buckets: Range<usize>| match self.bucket_count {
+            SIZE_BUCKETS => Vec::new(),
+            _ => buckets.map(|bucket| at(FIXED + SIZE_BUCKETS + bucket)).collect(),
+        };
         Usage {
             levels: levels.iter().enumerate().map(level_usage).collect(),
             points: at(POINTS),
@@ -219,6 +259,8 @@ impl Counters {
             ranges_cut: at(Outcome::Cut as usize),
             probes: at(PROBES),
             sizes: (0..SIZE_BUCKETS).map(|bucket| at(FIXED + bucket)).collect(),
+            shared_bytes: text_counts(0..SHARED_BUCKETS),
+            spans: text_counts(SHARED_BUCKETS..SHARED_BUCKETS + SPAN_BUCKETS),
         }
     }
 }

@@ -100,6 +100,17 @@ impl Keys {
         Some(buffer)
     }
 
+    /// How many bits a key, the one of a random number, shares with the next one.
+    pub(super) fn shared_bits(&self, random: u64) -> u32 {
+        let index = random.checked_rem((self.len() as u64).saturating_sub(1)).unwrap_or(0) as usize;
+        let mut buffers = [[0; 8]; 2];
+        let [first, second] = &mut buffers;
+        let (Some(key), Some(next)) = (self.get(index, first), self.get(index + 1, second)) else { return 0 };
+        let same = key.iter().zip(next).take_while(|(left, right)| left == right).count();
+        let byte = |key: &[u8]| key.get(same).copied().unwrap_or(0);
+        same as u32 * 8 + (byte(key) ^ byte(next)).leading_zeros()
+    }
+
     /// The number of the first key that meets the lower bound of a range, and whether it lies in the range.
     pub(super) fn find(&self, range: &KeyRange<'_>) -> (usize, bool) {
         let above = KeyRange { lower: range.lower, upper: crate::Upper::Open };

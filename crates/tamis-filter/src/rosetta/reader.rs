@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::bounds::Bounds;
+use super::bounds::{Bounds, WORD_BYTES};
 use super::counters::{Counters, Outcome, Usage};
 use super::layout::{FULL_DEPTH, Level, Spread, parse_directory};
 use super::level::sibling_bits;
@@ -65,7 +65,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
                 return refuse("prefix_count", level.prefix_count);
             }
         }
-        let counters = Counters::new(levels.len());
+        let counters = Counters::new(levels.len(), (1..=WORD_BYTES).contains(&key_bytes));
         Ok(Self { bytes, envelope, strategy, key_bytes, predicted, probe_cap, levels, counters })
     }
 

@@ -1,7 +1,6 @@
 //! The queries that a filter is designed for: where each lies in the tree, and how deep it shares bits with keys.
 
 use super::bounds::Bounds;
-use super::counters::Usage;
 use super::keys::Keys;
 use super::layout::DEPTH_MAX;
 use crate::KeyRange;
@@ -30,7 +29,7 @@ pub(super) struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// `None` for a range that holds a key, or that no key of the table's length could lie in.
-    fn new(keys: &Keys, range: &KeyRange<'a>) -> Option<Self> {
+    pub(super) fn new(keys: &Keys, range: &KeyRange<'a>) -> Option<Self> {
         let bounds = Bounds::new(range, keys.key_bytes())?;
         let (index, is_held) = keys.find(range);
         if is_held {
@@ -45,11 +44,10 @@ impl<'a> Case<'a> {
         Some(Self { bounds, present, is_point, weight: 1.0 })
     }
 
-    /// The same of integers, whose bounds borrow nothing.
-    const fn without_bytes(self) -> Option<Case<'static>> {
-        let Bounds::Words { lower, upper, bit_count } = self.bounds else { return None };
-        let bounds = Bounds::Words { lower, upper, bit_count };
-        Some(Case { bounds, present: self.present, is_point: self.is_point, weight: self.weight })
+    /// A query that shares so many bits with keys, wherever its bounds lie. `None` where no key of the table's length could lie in it.
+    pub(super) fn at_depth(keys: &Keys, range: &KeyRange<'a>, depth: u32) -> Option<Self> {
+        let bounds = Bounds::new(range, keys.key_bytes())?;
+        Some(Self { bounds, present: (depth, depth), is_point: range.as_point().is_some(), weight: 1.0 })
     }
 }
 
@@ -202,121 +200,6 @@ pub(super) fn smooth(cases: &mut [Case<'_>]) {
         let lower_own = lower >= upper;
         let other = |own: u32| if own < from { own.max(shared) } else { shared };
         case.present = if lower_own { (drawn, other(upper)) } else { (other(lower), drawn) };
-    }
-}
-
-/// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
-const UNKNOWN_BITS: u32 = 4;
-
-/// Ranges of up to two to the power of this many nodes of a level are taken to have been asked there.
-const TOLD_BITS: u32 = 10;
-
-/// Cases that a usage stands for.
-const USAGE_CASES: usize = 512;
-
-/// Cases as a filter's counters tell them: ranges of the sizes that were counted, at random places, whose bounds share with
-/// keys as many bits as the nodes at edges that were found present say. Only for keys of one length up to eight bytes; the
-/// counts of others do not tell enough.
-///
-/// Ranges that the budget cut off are the widest. Where no level told anything of them they are taken to lie anywhere, so that the next filter
-/// has a level that they can be asked in, and its counters tell whether that was right.
-pub(super) fn cases_of_usage(keys: &Keys, usage: &Usage) -> Vec<Case<'static>> {
-    let bit_count = keys.key_bytes() * 8;
-    let asked = usage.points + usage.ranges();
-    if !(8..=64).contains(&bit_count) || asked == 0 {
-        return Vec::new();
-    }
-    let depths = PresentDepths::new(usage, bit_count);
-    let point_count = (USAGE_CASES as u64 * usage.points).div_ceil(asked) as usize;
-    let told_share = 1.0 - usage.ranges_cut as f64 / (usage.ranges() as f64).max(1.0);
-    // A level told where such a range has not too many nodes there.
-    let depth_max = |size: u64| bit_count.saturating_sub(size.ilog2()) + TOLD_BITS;
-    let is_told =
-        |size| usage.levels.iter().any(|level| level.bit_count.is_some_and(|depth| depth <= depth_max(size)));
-    let mut sizes = Quantiles::new(&usage.sizes);
-    let case = |number: usize| {
-        let random = crate::remix(number as u64, 1);
-        let is_point = number < point_count;
-        // Depths and sizes go through their distributions independently of each other.
-        let share = (number as f64 + 0.5) / USAGE_CASES as f64;
-        let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
-        let size = if is_point { 1 } else { sizes.at(other) };
-        let last = u64::MAX >> (64 - bit_count);
-        let lower = crate::remix(random, 2) % (last - (size - 1).min(last)).max(1);
-        let upper = lower.saturating_add(size - 1).min(last);
-        if !is_point && other >= told_share && !is_told(size) {
-            let bytes = [lower, upper].map(|word| (word << (64 - bit_count)).to_be_bytes());
-            let [lower, upper] = bytes.each_ref().map(|bytes| bytes.get(..bit_count as usize / 8));
-            return Case::new(keys, &KeyRange::closed(lower?, upper?))?.without_bytes();
-        }
-        let depth = depths.at((share * 7919.0).fract()).min(bit_count - 1);
-        let bounds = Bounds::Words { lower, upper, bit_count };
-        Some(Case { bounds, present: (depth, depth), is_point, weight: 1.0 })
-    };
-    (0..USAGE_CASES).filter_map(case).collect()
-}
-
-/// Sizes of ranges by their share.
-struct Quantiles<'a> {
-    buckets: &'a [u64],
-    total: u64,
-}
-
-impl<'a> Quantiles<'a> {
-    fn new(buckets: &'a [u64]) -> Self {
-        Self { buckets, total: buckets.iter().sum() }
-    }
-
-    /// The size below which a share of all lie; evenly spread within a bucket.
-    fn at(&mut self, share: f64) -> u64 {
-        let mut rest = share * self.total as f64;
-        for (bucket, count) in self.buckets.iter().enumerate() {
-            let count = *count as f64;
-            if rest < count {
-                let size = 2.0_f64.powi(bucket as i32) * (1.0 + rest / count);
-                return (size as u64).max(1);
-            }
-            rest -= count;
-        }
-        1
-    }
-}
-
-/// How deep bounds share bits with keys, as far as counters tell.
-struct PresentDepths {
-    /// Depth, and the share of queries that are present there; falling.
-    points: Vec<(f64, f64)>,
-}
-
-impl PresentDepths {
-    fn new(usage: &Usage, bit_count: u32) -> Self {
-        let mut points = vec![(0.0, 1.0)];
-        let levels = usage.levels.iter().filter_map(|level| Some((level.bit_count?, level)));
-        for (depth, level) in levels {
-            let above = points.last().map_or(1.0, |(_, share)| *share);
-            let ranges = (level.ranges as f64).max(1.0);
-            points.push((f64::from(depth), (level.edge_present() / ranges).clamp(1e-9, above)));
-        }
-        // What no level told is taken for the worst: that nothing changes down to the nodes of a few keys.
-        let (deepest, share) = points.last().copied().unwrap_or((0.0, 1.0));
-        let unknown = f64::from(bit_count.saturating_sub(UNKNOWN_BITS));
-        if unknown > deepest {
-            points.push((unknown, share));
-        }
-        Self { points }
-    }
-
-    /// The depth that a share of all queries reaches: above and below a level that told, each bit halves it.
-    fn at(&self, share: f64) -> u32 {
-        let share = share.max(1e-9);
-        let mut before = (0.0, 1.0);
-        for (depth, present) in &self.points {
-            if *present < share {
-                return (depth - (share / present).log2()).max(before.0) as u32;
-            }
-            before = (*depth, *present);
-        }
-        (before.0 + (before.1 / share).log2()) as u32
     }
 }
 

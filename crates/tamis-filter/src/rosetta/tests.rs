@@ -51,9 +51,14 @@ pub(super) fn build(
 }
 
 pub(super) fn rate(filter: &RosettaFilter<Vec<u8>>, queries: &[Bounds]) -> f64 {
+    rate_of(filter, &ranges(queries))
+}
+
+/// The part of ranges that are not denied.
+pub(super) fn rate_of(filter: &RosettaFilter<Vec<u8>>, ranges: &[KeyRange<'_>]) -> f64 {
     let digester = Digester::new(SEED);
     let positive = |range: &&KeyRange<'_>| filter.may_contain_range(&RangeProbe::new(**range, &digester));
-    ranges(queries).iter().filter(positive).count() as f64 / queries.len() as f64
+    ranges.iter().filter(positive).count() as f64 / ranges.len() as f64
 }
 
 /// Prices under which only the rate counts.

@@ -1,10 +1,9 @@
-//! What samples, and counters in their place, tell the model.
+//! What samples tell the model.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Case, PresentDepths, cases, thinned};
+use super::{Case, cases, thinned};
 use crate::KeyRange;
-use crate::rosetta::counters::{LevelUsage, Usage};
 use crate::rosetta::keys::Keys;
 
 #[test]
@@ -36,23 +35,4 @@ fn thinning_keeps_the_weight() {
     assert!(few.len() < all.len() && few.len() >= 100);
     let weight: f64 = few.iter().map(|case: &Case<'_>| case.weight).sum();
     assert!((weight - all.len() as f64).abs() < 1e-6);
-}
-
-#[test]
-fn depths_are_drawn_around_those_that_were_counted() {
-    let level = |bit_count, edge_positive| LevelUsage {
-        bit_count: Some(bit_count),
-        rate: 0.0,
-        asked: 1000,
-        positive: edge_positive,
-        edge_asked: 1000,
-        edge_positive,
-        ranges: 1000,
-    };
-    let usage =
-        Usage { levels: vec![level(20, 1000), level(40, 10)], ranges_denied: 1000, ..Usage::default() };
-    let depths = PresentDepths::new(&usage, 44);
-    assert_eq!(depths.at(0.1), 36);
-    assert_eq!(depths.at(0.005), 41);
-    assert!(depths.at(0.999) >= 20);
 }

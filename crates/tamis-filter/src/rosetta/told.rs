@@ -1,0 +1,189 @@
+//! The queries that a filter's counters tell of, where no sample was kept.
+
+use super::counters::{SHARED_BYTES_MIN, Usage};
+use super::keys::{Keys, PrefixCounts};
+use super::sample::Case;
+use crate::{KeyRange, remix};
+
+/// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
+const UNKNOWN_BITS: u32 = 4;
+
+/// Ranges of up to two to the power of this many nodes of a level are taken to have been asked there.
+const TOLD_BITS: u32 = 10;
+
+/// Queries that a usage stands for.
+const QUERIES: usize = 512;
+
+/// Queries as a filter's counters tell them: ranges of the sizes that were counted, at random places, whose bounds share with
+/// keys as many bits as the nodes at edges that were found present say.
+///
+/// Ranges that the budget cut off are the widest. Where no level told anything of them they are taken to lie anywhere, among byte strings to share
+/// with keys what these share with each other, so that the next filter has a level that they can be asked in, and its counters tell
+/// whether that was right.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    queries: Vec<Query>,
+}
+
+/// Bounds, both included.
+#[derive(Debug)]
+struct Query {
+    lower: Vec<u8>,
+    upper: Vec<u8>,
+    /// How many bits they share with keys; `None` where they are to be looked for among the keys.
+    depth: Option<u32>,
+}
+
+impl Told {
+    pub(super) fn new(keys: &Keys, counts: &PrefixCounts, usage: &Usage) -> Self {
+        let key_bits = keys.key_bytes() * 8;
+        // Beyond the depth where all keys differ no more is shared.
+        let deepest = if (1..=64).contains(&key_bits) { key_bits } else { counts.depth_max() + 1 };
+        let is_text = key_bits == 0 || key_bits > 64;
+        let asked = usage.points + usage.ranges();
+        if deepest < 8 || asked == 0 {
+            return Self::default();
+        }
+        let depths = PresentDepths::new(usage, deepest, is_text);
+        let point_count = (QUERIES as u64 * usage.points).div_ceil(asked) as usize;
+        let told_share = 1.0 - usage.ranges_cut as f64 / (usage.ranges() as f64).max(1.0);
+        let sizes = Sizes { usage, word_bits: if key_bits == 0 { 64 } else { key_bits.min(64) } };
+        let query = |number: usize| {
+            let random = remix(number as u64, 1);
+            // Depths and sizes go through their distributions independently of each other.
+            let share = (number as f64 + 0.5) / QUERIES as f64;
+            let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
+            let is_point = number < point_count;
+            let (lower, upper, unit_depth) = sizes.bounds((!is_point).then_some(other), random);
+            let depth = if is_point || other < told_share || is_told(usage, unit_depth) {
+                Some(depths.at((share * 7919.0).fract()).min(deepest - 1))
+            } else {
+                is_text.then(|| keys.shared_bits(remix(random, 3)).min(unit_depth.saturating_sub(1)))
+            };
+            Query { lower, upper, depth }
+        };
+        Self { queries: (0..QUERIES).map(query).collect() }
+    }
+
+    pub(super) fn cases<'a>(&'a self, keys: &Keys) -> Vec<Case<'a>> {
+        let case = |query: &'a Query| {
+            let range = KeyRange::closed(&query.lower, &query.upper);
+            match query.depth {
+                Some(depth) => Case::at_depth(keys, &range, depth),
+                None => Case::new(keys, &range),
+            }
+        };
+        self.queries.iter().filter_map(case).collect()
+    }
+}
+
+/// Whether a level told of ranges that are about one node at a depth: where they have not too many nodes there, and where it is not so much
+/// shallower that nearly all of them lie in nodes with keys.
+fn is_told(usage: &Usage, unit_depth: u32) -> bool {
+    let depths = unit_depth.saturating_sub(TOLD_BITS)..=unit_depth + TOLD_BITS;
+    usage.levels.iter().any(|level| level.bit_count.is_some_and(|depth| depths.contains(&depth)))
+}
+
+/// Sizes of ranges by their share.
+struct Sizes<'a> {
+    usage: &'a Usage,
+    /// Bits of the nodes that sizes are counted in.
+    word_bits: u32,
+}
+
+impl Sizes<'_> {
+    /// Bounds at a random place; the distance between them is that below which a share of all lie, or none for a point. Beside them the
+    /// depth at which the range is about one node.
+    fn bounds(&self, share: Option<f64>, random: u64) -> (Vec<u8>, Vec<u8>, u32) {
+        let size = share.map_or(1, |share| size_at(&self.usage.sizes, share));
+        if let Some(share) = share.filter(|_| size == 1 && self.usage.spans.iter().any(|count| *count > 0)) {
+            let (bucket, _) = bucket_at(&self.usage.shared_bytes, (share * 7919.0).fract());
+            let values = size_at(&self.usage.spans, (share * 104_729.0).fract());
+            return bounds_alike(SHARED_BYTES_MIN + bucket, values, random);
+        }
+        let last = u64::MAX >> (64 - self.word_bits);
+        let lower = remix(random, 2) % (last - (size - 1).min(last)).max(1);
+        let upper = lower.saturating_add(size - 1).min(last);
+        let bytes = |word: u64| {
+            let all = (word << (64 - self.word_bits)).to_be_bytes();
+            all.iter().copied().take(self.word_bits as usize / 8).collect()
+        };
+        (bytes(lower), bytes(upper), self.word_bits.saturating_sub(size.ilog2()))
+    }
+}
+
+/// Bounds that begin with so many equal bytes, and have so many values of the next one between them.
+fn bounds_alike(byte_count: usize, values: u64, random: u64) -> (Vec<u8>, Vec<u8>, u32) {
+    let front = (0..byte_count).map(|index| remix(random, index as u64) as u8);
+    let further = (values - 1).min(u64::from(u8::MAX)) as u8;
+    let first = (remix(random, byte_count as u64) % (256 - u64::from(further))) as u8;
+    let with = |last: u8| front.clone().chain([last]).collect();
+    (with(first), with(first + further), byte_count as u32 * 8 + 8 - values.ilog2().min(8))
+}
+
+/// The bucket that a share of all counts reaches, and how far into it.
+fn bucket_at(buckets: &[u64], share: f64) -> (usize, f64) {
+    let mut rest = share * buckets.iter().sum::<u64>() as f64;
+    for (bucket, count) in buckets.iter().enumerate() {
+        let count = *count as f64;
+        if rest < count {
+            return (bucket, rest / count);
+        }
+        rest -= count;
+    }
+    (0, 0.0)
+}
+
+/// The size below which a share of all lie; evenly spread within a bucket.
+fn size_at(buckets: &[u64], share: f64) -> u64 {
+    let (bucket, rest) = bucket_at(buckets, share);
+    ((2.0_f64.powi(bucket as i32) * (1.0 + rest)) as u64).max(1)
+}
+
+/// How deep bounds share bits with keys, as far as counters tell.
+struct PresentDepths {
+    /// Whether each bit between two levels takes the same part, as in text, whose bits say little each; otherwise each bit halves the share
+    /// right above a level that told, as among numbers that are spread evenly.
+    is_even: bool,
+    /// Depth, and the share of queries that are present there; falling.
+    points: Vec<(f64, f64)>,
+}
+
+impl PresentDepths {
+    fn new(usage: &Usage, bit_count: u32, is_even: bool) -> Self {
+        let mut points = vec![(0.0, 1.0)];
+        let levels = usage.levels.iter().filter_map(|level| Some((level.bit_count?, level)));
+        for (depth, level) in levels {
+            let above = points.last().map_or(1.0, |(_, share)| *share);
+            let ranges = (level.ranges as f64).max(1.0);
+            points.push((f64::from(depth), (level.edge_present() / ranges).clamp(1e-9, above)));
+        }
+        // What no level told is taken for the worst: that nothing changes down to the nodes of a few keys.
+        let (deepest, share) = points.last().copied().unwrap_or((0.0, 1.0));
+        let unknown = f64::from(bit_count.saturating_sub(UNKNOWN_BITS));
+        if unknown > deepest {
+            points.push((unknown, share));
+        }
+        Self { is_even, points }
+    }
+
+    /// The depth that a share of all queries reaches.
+    fn at(&self, share: f64) -> u32 {
+        let share = share.max(1e-9);
+        let mut before = (0.0, 1.0);
+        for (depth, present) in &self.points {
+            if *present < share && self.is_even {
+                let part = (share / before.1).ln() / (present / before.1).ln();
+                return (before.0 + (depth - before.0) * part) as u32;
+            }
+            if *present < share {
+                return (depth - (share / present).log2()).max(before.0) as u32;
+            }
+            before = (*depth, *present);
+        }
+        (before.0 + (before.1 / share).log2()) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests;
