@@ -81,6 +81,11 @@ impl BlockCache {
         self.cache.get_or_insert_with(&(file_number, offset), load)
     }
 
+    /// Keeps a block that its reader has loaded by itself.
+    pub(crate) fn put(&self, file_number: u64, offset: u64, block: CachedBlock) {
+        self.cache.insert((file_number, offset), block);
+    }
+
     /// Bytes that are kept now.
     pub(crate) fn bytes(&self) -> u64 {
         self.cache.weight()

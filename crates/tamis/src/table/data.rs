@@ -19,7 +19,7 @@ use super::{
         CONTENT_LENGTH_MAX,
     },
     index::Index,
-    read_ahead::{RawBlock, ReadAhead},
+    read_ahead::{RawBlock, ReadAhead, SharedReads},
     section::Source,
 };
 use crate::{
@@ -63,13 +63,14 @@ pub(super) struct DataBlocks {
     pub(super) file_number: u64,
     /// One bit per block of a mapped table: its checksum was found right.
     verified: Box<[AtomicU64]>,
+    shared_reads: SharedReads,
 }
 
 impl DataBlocks {
     pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
         let words = if source.file.mapping().is_some() { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { source, file_number, verified }
+        Self { source, file_number, verified, shared_reads: SharedReads::default() }
     }
 
     /// Whether blocks are used where they lie in the file.
@@ -116,10 +117,17 @@ impl DataBlocks {
         (ahead, cost): (&mut ReadAhead, &mut ReadCost),
     ) -> Result<BlockRef<'_>> {
         if let Some(found) = self.find(environment, block, extent, cost)? {
+            ahead.pass(block, extent);
             return Ok(found);
         }
         if ahead.is_job() {
             return self.read_ahead(index, block, extent, (ahead, cost)).map(BlockRef::Memory);
+        }
+        if ahead.is_long_scan() {
+            // Others that want the block must not wait for all of a long read: they can make the next one meanwhile.
+            let loaded = self.read_ahead(index, block, extent, (ahead, cost))?;
+            environment.cache.put(self.file_number, extent.0, loaded.clone());
+            return Ok(BlockRef::Memory(loaded));
         }
         let load = || self.read_ahead(index, block, extent, (ahead, cost));
         environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
@@ -212,7 +220,7 @@ impl DataBlocks {
             return self.read_alone(extent, cost);
         }
         let is_job = ahead.is_job();
-        match ahead.block(&self.source, index, block, extent, cost) {
+        match ahead.block((&self.source, index, &self.shared_reads), block, extent, cost) {
             Some(raw) if is_job => self.decode_shared(extent.0, raw),
             Some(RawBlock { bytes, start, length }) => {
                 let raw = bytes.get(start..start + length).unwrap_or_default();

@@ -5,20 +5,28 @@
 //! 1. A **job** (compaction, refilter, verify, salvage) reads the whole table and knows it: it reads [`JOB_BYTES`] at once from
 //!    the first block on, into memory that it keeps from table to table. Uncompressed blocks are used where they lie in it.
 //! 2. A **scan** may end after any step. Its first two blocks are read alone, as a point read does it; from the third
-//!    neighbour on a read is twice as long as what the scan used of the read before, at most [`SCAN_BYTES`]: 1, 1, 2, 4, ... blocks.
-//!    So a scan that stops early has read at most about as much in vain as it used, and blocks that are in the cache anyway
-//!    make the reads shorter again. The same backward.
+//!    neighbour on a read is as long as what the scan used of all reads before, at most [`SCAN_BYTES`]: 1, 1, 2, 4, ... blocks.
+//!    So a scan that stops early has read at most as much in vain as it used. Blocks between that are in the cache anyway make the
+//!    reads shorter again. The same backward.
 //!
 //! A scan that has bounds reads nothing ahead that lies behind them.
+//!
+//! Scans of a table that are at about the same place share what they read ([`SharedReads`]): one that wants a block of another's long read
+//! takes it from there. Where that read is still under way, it makes the next one meanwhile, so that scans side by side
+//! take turns in reading, and each byte is read once.
 //!
 //! Invariants: only whole data blocks are read ahead; each block is verified by itself when it is used, so damage is found where it
 //! is and never earlier; a long read that fails is passed over, and each of its blocks is then read alone, so that the error names the
 //! right one and all others stay readable.
 //!
-//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, and none before a scan's third
-//! neighbour; larger blocks are read alone. A compaction has as many cursors as it has runs for input.
+//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, twice that for scans side by side, and none
+//! before a scan's third neighbour; larger blocks are read alone. A compaction has as many cursors as it has runs for input.
 
-use std::{fmt::Debug, ops::Range, sync::Arc};
+use std::{
+    fmt::Debug,
+    ops::Range,
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+};
 
 use super::{environment::ReadCost, format::FILE_ALIGNMENT, index::Index, section::Source};
 use crate::key::Sequence;
@@ -28,12 +36,58 @@ pub(super) const JOB_BYTES: u64 = 512 << 10;
 /// The most bytes that a scan reads at once.
 pub(super) const SCAN_BYTES: u64 = 256 << 10;
 
+/// Long reads of a table that scans find again.
+const SHARED_READS: usize = 4;
+
 /// The keys between which a scan goes.
 pub(crate) trait Limits: Debug + Send + Sync {
     /// The least key, if there is a bound.
     fn lower(&self) -> Option<&[u8]>;
     /// The greatest key, if there is a bound.
     fn upper(&self) -> Option<&[u8]>;
+}
+
+/// A read of neighbouring blocks: planned, under way, or done.
+#[derive(Debug)]
+struct LongRead {
+    blocks: Range<usize>,
+    /// Their bytes in the file.
+    bytes: Range<u64>,
+    /// What was read and where in it the blocks begin; `None` where the read failed. Whoever comes while it is under way waits.
+    content: OnceLock<Option<(Arc<[u8]>, usize)>>,
+}
+
+impl LongRead {
+    const fn covers(&self, extent: (u64, u64)) -> bool {
+        self.bytes.start <= extent.0 && extent.1 <= self.bytes.end
+    }
+}
+
+/// The last long reads of scans over a table, as long as a scan has them.
+#[derive(Debug, Default)]
+pub(super) struct SharedReads(Mutex<[Weak<LongRead>; SHARED_READS]>);
+
+impl SharedReads {
+    fn find(&self, extent: (u64, u64)) -> Option<Arc<LongRead>> {
+        let reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.iter().filter_map(Weak::upgrade).find(|read| read.covers(extent))
+    }
+
+    /// The known read of these blocks, or this one, which is known from now on.
+    fn find_or_add(&self, read: LongRead) -> Arc<LongRead> {
+        let mut reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &Arc<LongRead>| known.bytes == read.bytes;
+        if let Some(known) = reads.iter().filter_map(Weak::upgrade).find(is_same) {
+            return known;
+        }
+        let read = Arc::new(read);
+        let unused = reads.iter().position(|known| known.strong_count() == 0);
+        reads.rotate_right(unused.is_none().into());
+        if let Some(slot) = reads.get_mut(unused.unwrap_or(0)) {
+            *slot = Arc::downgrade(&read);
+        }
+        read
+    }
 }
 
 /// See the head of this file. It belongs to one table at a time.
@@ -43,16 +97,16 @@ pub(super) struct ReadAhead {
     limits: Option<Arc<dyn Limits>>,
     /// The blocks of the table within the limits, once they were looked for.
     within: Option<Range<usize>>,
-    /// Memory of the last long read, with room to begin at an aligned address; none before the first.
-    buffer: Option<Arc<[u8]>>,
-    /// The blocks that were read last, alone or together, and how many bytes of them were used.
+    /// The last long read, and the one behind it that was made while another scan made the last.
+    long: Option<Arc<LongRead>>,
+    next: Option<Arc<LongRead>>,
+    /// Memory for the next long read.
+    spare: Option<Arc<[u8]>>,
+    /// The blocks that were read last, alone or together.
     blocks: Range<usize>,
-    used_bytes: u64,
-    /// How those lay to the ones before.
+    /// How those lay to the ones before, and how many bytes were used of all reads in that order.
     order: Order,
-    /// Of those blocks, the bytes of the file that lie in `buffer`, and where they begin in it.
-    held: Range<u64>,
-    held_start: usize,
+    used_bytes: u64,
     /// Blocks of a read that failed: they are read alone.
     failed: Range<usize>,
 }
@@ -89,12 +143,12 @@ impl ReadAhead {
             is_job,
             limits,
             within: None,
-            buffer: None,
+            long: None,
+            next: None,
+            spare: None,
             blocks: 0..0,
-            used_bytes: 0,
             order: Order::None,
-            held: 0..0,
-            held_start: 0,
+            used_bytes: 0,
             failed: 0..0,
         }
     }
@@ -105,7 +159,8 @@ impl ReadAhead {
 
     /// Another table follows. The memory is kept.
     pub(super) fn forget(&mut self) {
-        (self.blocks, self.held, self.failed) = (0..0, 0..0, 0..0);
+        self.leave_read();
+        (self.blocks, self.failed, self.next) = (0..0, 0..0, None);
         (self.used_bytes, self.order, self.within) = (0, Order::None, None);
     }
 
@@ -113,41 +168,109 @@ impl ReadAhead {
     /// that of the reads made here.
     pub(super) fn block(
         &mut self,
-        source: &Source,
-        index: &Index,
+        table: (&Source, &Index, &SharedReads),
         block: usize,
         extent: (u64, u64),
         cost: &mut ReadCost,
     ) -> Option<RawBlock<'_>> {
         let length = extent.1 - extent.0;
-        if !(self.held.start <= extent.0 && extent.1 <= self.held.end) {
-            self.blocks = self.plan(index, block, extent);
-            self.used_bytes = 0;
-            self.held = 0..0;
-            if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
-                self.read(source, index, cost);
+        if !self.long.as_ref().is_some_and(|read| read.covers(extent)) {
+            self.leave_read();
+            let next = self.next.take().filter(|read| read.covers(extent));
+            if let Some(read) = next.or_else(|| table.2.find(extent).filter(|_| !self.is_job)) {
+                self.take_over(read, table, block, cost);
+            } else {
+                self.blocks = self.plan(table.1, block, extent);
+                if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
+                    self.long = self.read(self.blocks.clone(), table, cost);
+                }
             }
         }
-        self.used_bytes += length;
-        let is_held = self.held.start <= extent.0 && extent.1 <= self.held.end;
-        let bytes = self.buffer.as_ref().filter(|_| is_held)?;
-        let start = self.held_start + (extent.0 - self.held.start) as usize;
+        self.use_bytes(length);
+        let read = self.long.as_ref().filter(|read| read.covers(extent))?;
+        let (bytes, start) = read.content.get()?.as_ref()?;
+        let start = start + (extent.0 - read.bytes.start) as usize;
         Some(RawBlock { bytes, start, length: length as usize })
     }
 
-    /// Which blocks to read with `block`.
-    fn plan(&mut self, index: &Index, block: usize, extent: (u64, u64)) -> Range<usize> {
-        let order = match &self.blocks {
+    /// Whether what was used so far makes the longest reads.
+    pub(super) const fn is_long_scan(&self) -> bool {
+        !self.is_job && self.used_bytes >= SCAN_BYTES
+    }
+
+    /// A block was found in the cache.
+    pub(super) fn pass(&mut self, block: usize, extent: (u64, u64)) {
+        let length = extent.1 - extent.0;
+        if self.long.as_ref().is_some_and(|read| read.covers(extent)) {
+            self.use_bytes(length);
+            return;
+        }
+        let order = self.order_of(block);
+        if order != Order::None {
+            self.used_bytes = if order == self.order { self.used_bytes.saturating_sub(length) } else { 0 };
+            (self.order, self.blocks) = (order, block..block + 1);
+        }
+    }
+
+    /// More than makes the longest read for a while is not remembered.
+    fn use_bytes(&mut self, length: u64) {
+        self.used_bytes = (self.used_bytes + length).min(2 * SCAN_BYTES);
+    }
+
+    /// The last read is done with; where nobody else has it, its memory serves the next.
+    fn leave_read(&mut self) {
+        let content = self.long.take().and_then(Arc::into_inner).and_then(|read| read.content.into_inner());
+        if let Some((bytes, _)) = content.flatten() {
+            self.spare = Some(bytes);
+        }
+    }
+
+    /// Goes on in a read of another scan. While that is under way, the one behind it is made.
+    fn take_over(
+        &mut self,
+        read: Arc<LongRead>,
+        table: (&Source, &Index, &SharedReads),
+        block: usize,
+        cost: &mut ReadCost,
+    ) {
+        if self.order_of(block) == Order::None {
+            self.used_bytes = 0;
+        }
+        self.order = if self.order_of(block) == Order::Backward { Order::Backward } else { Order::Forward };
+        self.blocks = read.blocks.clone();
+        let is_long = self.order == Order::Forward && self.is_long_scan();
+        if is_long && read.content.get().is_none() && self.next.is_none() {
+            let end = self.within(table.1).end;
+            let behind = blocks_from(table.1, read.blocks.end, end, SCAN_BYTES);
+            self.next = if behind.is_empty() { None } else { self.read(behind, table, cost) };
+        }
+        self.finish(&read, table.0, cost);
+        self.long = Some(read);
+    }
+
+    /// How a block lies to those that were read last.
+    fn order_of(&self, block: usize) -> Order {
+        match &self.blocks {
             blocks if blocks.is_empty() || self.failed.contains(&block) => Order::None,
             blocks if blocks.end == block => Order::Forward,
             blocks if blocks.start == block + 1 => Order::Backward,
             _ => Order::None,
-        };
-        let is_third = std::mem::replace(&mut self.order, order) == order && order != Order::None;
+        }
+    }
+
+    /// Which blocks to read with `block`.
+    fn plan(&mut self, index: &Index, block: usize, extent: (u64, u64)) -> Range<usize> {
+        let order = self.order_of(block);
+        let before = std::mem::replace(&mut self.order, order);
+        // A first step in some order follows on a single block.
+        if order != before && (before != Order::None || order == Order::None) {
+            self.used_bytes = 0;
+        }
+        let is_third = order == before && order != Order::None;
         let bytes = match self.is_job {
             _ if self.failed.contains(&block) => 0,
             true => JOB_BYTES,
-            false if is_third => (2 * self.used_bytes).min(SCAN_BYTES),
+            false if is_third => self.used_bytes.min(SCAN_BYTES),
             false => 0,
         };
         if bytes == 0 {
@@ -159,8 +282,8 @@ impl ReadAhead {
                 |other| index.extent(other).is_none_or(|(start, _)| start.saturating_add(bytes) < extent.1);
             return partition_point(within.start.min(block)..block, is_before)..block + 1;
         }
-        let fits = |other| index.extent(other).is_some_and(|(_, end)| end <= extent.0.saturating_add(bytes));
-        block..partition_point(block + 1..within.end.max(block + 1), fits)
+        let fitting = blocks_from(index, block, within.end, bytes);
+        block..fitting.end.max(block + 1)
     }
 
     /// The blocks that can hold keys within the limits.
@@ -175,33 +298,56 @@ impl ReadAhead {
         self.within.insert(first..end).clone()
     }
 
-    /// Reads `self.blocks` into the buffer.
-    fn read(&mut self, source: &Source, index: &Index, cost: &mut ReadCost) {
-        let ends = index.extent(self.blocks.start).zip(index.extent(self.blocks.end - 1));
-        let Some(((start, _), (_, end))) = ends.filter(|((start, _), (_, end))| start < end) else { return };
+    /// A long read of these blocks, done.
+    fn read(
+        &mut self,
+        blocks: Range<usize>,
+        (source, index, shared): (&Source, &Index, &SharedReads),
+        cost: &mut ReadCost,
+    ) -> Option<Arc<LongRead>> {
+        let ends = index.extent(blocks.start).zip(index.extent(blocks.end - 1));
+        let ((start, _), (_, end)) = ends.filter(|((start, _), (_, end))| start < end)?;
         if end > source.length {
-            return;
+            return None;
         }
-        let Ok(length) = usize::try_from(end - start) else { return };
-        let needed = length + 3 * FILE_ALIGNMENT;
-        let may_keep = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
-        if !self.buffer.as_mut().is_some_and(may_keep) {
+        let read = LongRead { blocks, bytes: start..end, content: OnceLock::new() };
+        let read = if self.is_job { Arc::new(read) } else { shared.find_or_add(read) };
+        self.finish(&read, source, cost);
+        Some(read)
+    }
+
+    /// Makes a read, or waits for the one who is at it.
+    fn finish(&mut self, read: &LongRead, source: &Source, cost: &mut ReadCost) {
+        let is_job = self.is_job;
+        let spare = &mut self.spare;
+        let content = read.content.get_or_init(|| {
+            let length = usize::try_from(read.bytes.end - read.bytes.start).ok()?;
+            let needed = length + 3 * FILE_ALIGNMENT;
             // Too short, or somebody holds a part of it.
-            let whole = if self.is_job { JOB_BYTES as usize + 3 * FILE_ALIGNMENT } else { needed };
-            self.buffer = Some(std::iter::repeat_n(0, whole).collect());
-        }
-        let Some(bytes) = self.buffer.as_mut().and_then(Arc::get_mut) else { return };
-        let aligned = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
-        let Some(target) = bytes.get_mut(aligned..) else { return };
-        match source.read_aligned(start, length, target) {
-            Ok((skipped, read)) => {
-                cost.bytes_read += read as u64;
-                self.held = start..end;
-                self.held_start = aligned + skipped;
-            }
-            Err(_) => self.failed = self.blocks.clone(),
+            let may_keep = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
+            let kept = spare.take().and_then(|mut buffer| may_keep(&mut buffer).then_some(buffer));
+            let mut buffer = kept.unwrap_or_else(|| {
+                let whole = if is_job { JOB_BYTES as usize + 3 * FILE_ALIGNMENT } else { needed };
+                std::iter::repeat_n(0, whole).collect()
+            });
+            let bytes = Arc::get_mut(&mut buffer)?;
+            let aligned = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
+            let target = bytes.get_mut(aligned..)?;
+            let (skipped, bytes_read) = source.read_aligned(read.bytes.start, length, target).ok()?;
+            cost.bytes_read += bytes_read as u64;
+            Some((buffer, aligned + skipped))
+        });
+        if content.is_none() {
+            self.failed = read.blocks.clone();
         }
     }
+}
+
+/// As many blocks from one on, before `end`, as lie in so many bytes; perhaps none.
+fn blocks_from(index: &Index, block: usize, end: usize, bytes: u64) -> Range<usize> {
+    let Some((start, _)) = index.extent(block).filter(|_| block < end) else { return block..block };
+    let fits = |other| index.extent(other).is_some_and(|(_, end)| end <= start.saturating_add(bytes));
+    block..partition_point(block..end, fits)
 }
 
 /// The first number of the range that the predicate does not hold for; its end where it holds for all.
