@@ -270,7 +270,7 @@ fn main() {
             let name = format!("{} {query_set}", key_set.name());
             wanted == "all" || wanted.split(',').any(|part| name.contains(part))
         };
-        let query_sets: Vec<QuerySet> = QuerySet::all().filter(is_wanted).collect();
+        let query_sets: Vec<QuerySet> = QuerySet::published(key_set).filter(is_wanted).collect();
         if query_sets.is_empty() {
             continue;
         }

@@ -103,6 +103,13 @@ impl QuerySet {
         uniform.chain(correlated).chain([Self::Split])
     }
 
+    /// The published sets of a kind of keys. Among `gaps` next to none of the longest ranges is empty, and to look for one takes minutes.
+    pub fn published(key_set: KeySet) -> impl Iterator<Item = Self> {
+        let is_long =
+            |set: &Self| matches!(set, Self::Uniform(RangeMax::R1m) | Self::Correlated(RangeMax::R1m));
+        Self::all().filter(move |set| key_set != KeySet::Gaps || !is_long(set))
+    }
+
     /// `count` ranges that hold none of `keys` (ascending, of kind `key_set`; but for [`QuerySet::Mixed`]), in the order of their
     /// drawing.
     ///

@@ -87,7 +87,7 @@ fn integer_sets(keys: KeySet, name: &str) -> Result<Vec<Queries>, String> {
     let fits = |set: QuerySet| keys != KeySet::Gaps || !set.to_string().contains("_r1m");
     match name {
         "all" => {
-            let empty = QuerySet::all().filter(|&set| fits(set)).map(Queries::Empty);
+            let empty = QuerySet::published(keys).map(Queries::Empty);
             Ok(empty.chain([Queries::NonEmpty]).collect())
         }
         "non_empty" => Ok(vec![Queries::NonEmpty]),
