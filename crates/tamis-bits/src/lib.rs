@@ -15,6 +15,7 @@ pub mod packed;
 mod prefetch;
 pub mod rank;
 mod remix;
+pub mod spread;
 
 pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};

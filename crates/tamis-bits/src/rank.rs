@@ -15,9 +15,9 @@ use crate::bits::Bits;
 use crate::kernel;
 
 const SUPERBLOCK_BITS: u64 = 65_536;
-const BLOCK_BITS: u64 = 512;
+pub(crate) const BLOCK_BITS: u64 = 512;
 const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
-const SAMPLE_RATE: u64 = 2_048;
+pub(crate) const SAMPLE_RATE: u64 = 2_048;
 
 /// Four lanes of 16 bits in a word: one in each, the top bit of each, and where four blocks begin.
 const LANE_ONES: u64 = 0x0001_0001_0001_0001;
@@ -129,6 +129,11 @@ pub(crate) fn word_at(bytes: &[u8], place: usize) -> Option<u64> {
 }
 
 impl RankShape {
+    /// Where the list of the blocks of unset bits begins.
+    pub(crate) const fn zeros_start(&self) -> usize {
+        self.ends[3]
+    }
+
     /// [`RankBits::select_zero`] for a walk that is compiled for the processor, in the few steps that it takes where the block is one
     /// of three around the place that two samples tell; `None` where it is not, and near the ends of the parts. `bytes` are those
     /// from the structure on.

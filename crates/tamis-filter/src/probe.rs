@@ -131,6 +131,42 @@ impl<'a> Probe<'a> {
         remembered_prefix(memos, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
+    /// [`Probe::digest`] of a key of eight bytes where it is known or shared; counted as a step of a filter.
+    #[inline(always)]
+    pub(crate) fn first_digest(&self, seed: u64, key: &[u8; 8]) -> Option<u64> {
+        if seed != self.digester.seed() || self.state.get() >= UNSHARED {
+            return None;
+        }
+        if self.state.get() == NEW {
+            self.digest.set(self.digester.digest(key));
+            self.state.set(SHARED);
+        }
+        self.add_probes(1);
+        Some(self.digest.get())
+    }
+
+    /// Whether no digest of a prefix is remembered, and those of a filter of this seed would be.
+    #[inline(always)]
+    pub(crate) fn is_first_prefix(&self, seed: u64) -> bool {
+        let [first, _] = &self.prefixes;
+        first.get().length == 0 && seed == self.digester.seed() && self.state.get() < UNSHARED
+    }
+
+    /// Remembers the first digest of a prefix; counted as a step of a filter.
+    #[inline(always)]
+    pub(crate) fn remember_first_prefix(&self, bit_count: u32, digest: u64) {
+        let [first, _] = &self.prefixes;
+        first.set(PrefixMemo { digest, length: u64::from(bit_count) + 1 });
+        self.add_digests(1);
+        self.add_probes(1);
+    }
+
+    /// The digest function of the query.
+    #[inline]
+    pub(crate) const fn digester(&self) -> &'a Digester {
+        self.digester
+    }
+
     /// How many digests were computed for this query.
     pub const fn digest_count(&self) -> u32 {
         self.other_digest_count.get() + (self.state.get() == SHARED) as u32
@@ -240,6 +276,25 @@ struct More {
     runs: RefCell<RunMemos>,
 }
 
+/// [`More`], where it is needed. Most queries drop none, and find that out without a call.
+#[derive(Debug)]
+struct Later(OnceCell<Box<More>>);
+
+impl Drop for Later {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(more) = self.0.take() {
+            drop_more(more);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_more(more: Box<More>) {
+    drop(more);
+}
+
 /// The first run, which most queries have no other beside, needs no list.
 #[derive(Debug, Default)]
 struct RunMemos {
@@ -277,7 +332,7 @@ pub struct RangeProbe<'a> {
     point: OnceCell<Option<Probe<'a>>>,
     lower: Cell<PrefixMemo>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
-    more: OnceCell<Box<More>>,
+    more: Later,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
@@ -292,7 +347,7 @@ impl<'a> RangeProbe<'a> {
             point: OnceCell::new(),
             lower: Cell::new(PrefixMemo::NONE),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
-            more: OnceCell::new(),
+            more: Later(OnceCell::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -346,6 +401,15 @@ impl<'a> RangeProbe<'a> {
         digest
     }
 
+    /// Remembers the digest of the first prefix that a fresh probe is asked for; counted as a step of a filter.
+    #[inline(always)]
+    pub(crate) fn remember_first(&self, word: u64, bit_count: u32, digest: u64) {
+        let [first, ..] = &self.front;
+        first.set(WordMemo { word, digest, length: bit_count + 1 });
+        self.digest_count.set(self.digest_count.get().wrapping_add(1));
+        self.probe_count.set(self.probe_count.get().wrapping_add(1));
+    }
+
     /// Whether no digest of a prefix is remembered, and those of a filter of this seed would be.
     #[inline(always)]
     pub(crate) fn is_fresh(&self, seed: u64) -> bool {
@@ -384,7 +448,7 @@ impl<'a> RangeProbe<'a> {
     }
 
     fn more(&self) -> &More {
-        self.more.get_or_init(Box::default)
+        self.more.0.get_or_init(Box::default)
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! Bloom filters of digests in one of two layouts, and the rate that each has.
 
-use tamis_bits::kernel;
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
+use tamis_bits::{kernel, spread};
 
 use super::design::BloomLayout;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
@@ -122,6 +122,30 @@ impl kernel::Task for Insert<'_> {
     }
 }
 
+/// So many bits are looked at together. Six of them, which a question would go beyond less often, take more time.
+pub(super) const LEAST_TOGETHER: u32 = 4;
+
+/// Whether all bits of a digest are set, [`LEAST_TOGETHER`] or more of them: the first ones without a jump between them.
+#[inline(always)]
+pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
+    let (value, step) = Scheme::Double.start_and_step(digest);
+    let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
+    spread::are_set(bytes, [value, nth(1), nth(2), nth(3)])
+        && has_spread_from(bytes, probe_count - LEAST_TOGETHER, nth(4), step)
+}
+
+/// Whether the bits behind the first ones are set: for few, so that the others save no registers for it.
+#[inline(never)]
+fn has_spread_from(bytes: &[u8], count: u32, mut value: u64, step: u64) -> bool {
+    for _ in 0..count {
+        if !spread::is_set(bytes, value) {
+            return false;
+        }
+        value = value.wrapping_add(step);
+    }
+    true
+}
+
 /// A filter at rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BloomView<'a> {
@@ -159,10 +183,7 @@ impl BloomView<'_> {
             2 | 3 => {
                 self.is_set(value) & self.is_set(nth(1)) && (self.probe_count == 2 || self.is_set(nth(2)))
             }
-            _ => {
-                (self.is_set(value) & self.is_set(nth(1)) & self.is_set(nth(2)) & self.is_set(nth(3)))
-                    && (4..u64::from(self.probe_count)).all(|number| self.is_set(nth(number)))
-            }
+            _ => has_many_spread(self.bytes, self.probe_count, digest),
         }
     }
 

@@ -7,7 +7,7 @@ use super::bloom::{BloomPlan, Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
-use super::model::{Model, whole_set};
+use super::model::{Model, is_surely_best, whole_set};
 use super::prefix_set::{TrieSetBuilder, encode_integers};
 use super::sizes::integer_size;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
@@ -159,7 +159,9 @@ impl ProteusBuilder {
             return Ok((self.given_design(), None));
         }
         let budget_bytes = (self.keys.len() as f64 * bits / 8.0) as u64;
-        if let Some((design, prediction)) = whole_set(self.family, &self.keys, budget_bytes, &self.prices) {
+        if let Some((design, prediction)) = whole_set(self.family, &self.keys, budget_bytes, &self.prices)
+            && (samples.queries.is_empty() || is_surely_best(&prediction, &self.prices))
+        {
             return Ok((design, Some(prediction.fpr)));
         }
         let model = Model::of(&self.keys, samples);

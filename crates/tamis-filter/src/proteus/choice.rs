@@ -284,7 +284,9 @@ impl<'m, 'a> Search<'m, 'a> {
         self.keeps_all || least < *best
     }
 
+    /// `rank`: the cost with what is to be expected beyond the sample.
     fn keep(&mut self, rank: f64, design: Design, prediction: Prediction) {
+        let prediction = Prediction { cost: rank, ..prediction };
         if self.keeps_all {
             self.all.push((design, prediction));
         }

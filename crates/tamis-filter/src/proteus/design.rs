@@ -48,6 +48,8 @@ pub enum SetForm {
     EliasFano = 2,
     /// One bit for each prefix from the least to the greatest (integers only).
     Bitmap = 3,
+    /// Elias-Fano numbers with marks, which are asked in half the time.
+    MarkedEliasFano = 5,
 }
 
 impl SetForm {
@@ -56,6 +58,7 @@ impl SetForm {
             1 => Some(Self::Trie),
             2 => Some(Self::EliasFano),
             3 => Some(Self::Bitmap),
+            5 => Some(Self::MarkedEliasFano),
             _ => None,
         }
     }
@@ -63,7 +66,8 @@ impl SetForm {
     const fn name(self) -> &'static str {
         match self {
             Self::Trie => "trie",
-            Self::EliasFano => "Elias-Fano",
+            Self::EliasFano => "plain Elias-Fano",
+            Self::MarkedEliasFano => "Elias-Fano",
             Self::Bitmap => "bitmap",
         }
     }
@@ -138,7 +142,8 @@ pub struct Prediction {
     pub fpr: f64,
     /// Questions to its parts for an empty query: one to a set, one to a Bloom filter for each prefix.
     pub probes: f64,
-    /// What a query costs at the model's prices: reads that it does not save, and cache lines that it touches.
+    /// What a query is expected to cost at the model's prices: reads that it does not save, and cache lines that it touches. Counts in what a
+    /// larger sample would show: queries that come closer to a key than those of the sample.
     pub cost: f64,
     /// Bytes of the first stage.
     pub first_bytes: u64,

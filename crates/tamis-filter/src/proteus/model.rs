@@ -98,7 +98,9 @@ impl<'a> Model<'a> {
         prices: &Prices,
     ) -> Result<(Design, Prediction), BuildError> {
         let budget_bytes = self.budget_bytes(family, budget)?;
-        if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices) {
+        if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices)
+            && (self.counts.queries.is_empty() || is_surely_best(&whole.1, prices))
+        {
             return Ok(whole);
         }
         let mut search = Search::best(self, family, budget_bytes, prices);
@@ -127,7 +129,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The set of whole integers, where it fits: it answers everything, and no pass over the keys is needed to know.
+/// The set of whole integers, where it fits: it answers everything, and no pass over the keys is needed to know. Without queries it is what
+/// is built; with them where nothing can be cheaper, otherwise it is one design of many.
 pub(super) fn whole_set(
     family: Family,
     keys: &Keys,
@@ -146,11 +149,16 @@ pub(super) fn whole_set(
     Some((design, Prediction { fpr: 0.0, probes: 1.0, cost, first_bytes: size.bytes, bloom_bytes: 0 }))
 }
 
+/// Whether nothing that errs can be cheaper: a question touches one line at least.
+pub(super) fn is_surely_best(whole: &Prediction, prices: &Prices) -> bool {
+    whole.cost <= prices.probe
+}
+
 /// Cache lines that a question to a set touches.
 pub(super) fn set_lines(form: SetForm, depth: u32) -> f64 {
     match form {
         SetForm::Bitmap => 1.0,
-        SetForm::EliasFano => 3.0,
+        SetForm::EliasFano | SetForm::MarkedEliasFano => 3.0,
         SetForm::Trie => f64::from(depth.div_ceil(8).min(8)),
     }
 }

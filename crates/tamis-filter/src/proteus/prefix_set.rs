@@ -38,12 +38,16 @@ pub(super) fn encode_integers(
 ) -> (u64, u64, u64) {
     let least = prefixes.clone().next().unwrap_or(0);
     let (mut count, mut last) = (0, 0);
-    if form == SetForm::EliasFano {
+    if matches!(form, SetForm::EliasFano | SetForm::MarkedEliasFano) {
         let counted = prefixes.map(|prefix| prefix - least);
         for integer in counted.clone() {
             (count, last) = (count + 1, integer);
         }
-        elias_fano::encode(target, counted);
+        if form == SetForm::EliasFano {
+            elias_fano::encode(target, counted);
+        } else {
+            elias_fano::encode_marked(target, counted);
+        }
         return (count, least, last);
     }
     let mut bits = BitBuilder::new();

@@ -3,92 +3,38 @@
 //!
 //! A few dozen steps with one call at most. All else goes the way of `words.rs`, which gives the same answers.
 
-use tamis_bits::{EliasFanoShape, kernel};
+use std::ops::Bound;
 
-use super::bloom::BloomView;
+use tamis_bits::{EliasFanoShape, kernel, key_head};
+
+use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
 use super::design::BloomLayout;
 use super::fixed::FixedKeys;
-use super::layout::{FirstPart, Parts, SetPart, SetShape};
+use super::layout::{FirstPart, Parts, SetShape};
+use crate::envelope::ENVELOPE_BYTES;
 use crate::hash::length_mark;
 use crate::probe::FRONT_SLOTS;
-use crate::{Probe, RangeProbe};
+use crate::{Digester, Probe, RangeProbe, Upper};
 
-/// What the questions need, put together when the filter is opened.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Quick {
-    /// One Bloom filter and nothing else.
-    Bloom(QuickBloom),
-    /// A set of integers in one of their forms, whatever stands behind it.
-    Set(FixedKeys),
-}
-
-impl Quick {
-    /// `None` for filters of other parts.
-    pub(super) fn new(parts: &Parts) -> Option<Self> {
-        let fixed = parts.fixed?;
-        match (&parts.first, &parts.bloom) {
-            (FirstPart::None, Some(bloom)) if bloom.layout == BloomLayout::Spread && parts.cap > 0 => {
-                Some(Self::Bloom(QuickBloom {
-                    fixed,
-                    prefix: bloom.prefix,
-                    mask: u64::MAX.checked_shl(64 - bloom.prefix).unwrap_or(0),
-                    byte_count: bloom.prefix.div_ceil(8),
-                    mark: length_mark(bloom.prefix),
-                    holds_keys: bloom.prefix == fixed.bit_count(),
-                    probe_count: bloom.probe_count,
-                    few: parts.cap.min(FRONT_SLOTS as u64),
-                    start: bloom.start,
-                    end: bloom.start + bloom.length,
-                }))
-            }
-            (FirstPart::Set(SetPart { shape: SetShape::Trie(_), .. }), _) => None,
-            (FirstPart::Set(_), _) => Some(Self::Set(fixed)),
-            _ => None,
+/// A Bloom filter and nothing else; `None` for filters of other parts.
+pub(super) fn bloom_alone(parts: &Parts) -> Option<QuickBloom> {
+    let fixed = parts.fixed?;
+    match (&parts.first, &parts.bloom) {
+        (FirstPart::None, Some(bloom)) if bloom.layout == BloomLayout::Spread && parts.cap > 0 => {
+            Some(QuickBloom {
+                fixed,
+                prefix: bloom.prefix,
+                mask: u64::MAX.checked_shl(64 - bloom.prefix).unwrap_or(0),
+                byte_count: bloom.prefix.div_ceil(8),
+                mark: length_mark(bloom.prefix),
+                holds_keys: bloom.prefix == fixed.bit_count(),
+                probe_count: bloom.probe_count,
+                few: parts.cap.min(FRONT_SLOTS as u64),
+                start: bloom.start,
+                end: bloom.start + bloom.length,
+            })
         }
-    }
-
-    /// Whether the key may be there; `None` where more is to be asked.
-    #[inline(always)]
-    pub(super) fn may_contain(
-        &self,
-        parts: Option<&Parts>,
-        payload: &[u8],
-        seed: u64,
-        probe: &Probe<'_>,
-    ) -> Option<bool> {
-        match self {
-            Self::Bloom(bloom) => Some(bloom.may_contain(payload, seed, probe)),
-            Self::Set(fixed) => {
-                let word = fixed.point(probe.key())?;
-                if QuickSet::new(parts)?.may_contain(payload, word, word)? {
-                    return None;
-                }
-                probe.add_probes(1);
-                Some(false)
-            }
-        }
-    }
-
-    /// Whether some key may lie in a range; `None` where that is another question.
-    #[inline(always)]
-    pub(super) fn may_contain_range(
-        &self,
-        parts: Option<&Parts>,
-        payload: &[u8],
-        seed: u64,
-        probe: &RangeProbe<'_>,
-    ) -> Option<bool> {
-        match self {
-            Self::Bloom(bloom) => bloom.may_contain_range(payload, seed, probe),
-            Self::Set(fixed) => {
-                let (lower, upper) = fixed.closed(probe.range())?;
-                if lower > upper || QuickSet::new(parts)?.may_contain(payload, lower, upper)? {
-                    return None;
-                }
-                probe.add_probes(1);
-                Some(false)
-            }
-        }
+        _ => None,
     }
 }
 
@@ -117,8 +63,9 @@ impl QuickBloom {
         BloomView { bytes, layout: BloomLayout::Spread, probe_count: self.probe_count }.has_spread(digest)
     }
 
+    /// Whether the key may be there.
     #[inline(always)]
-    fn may_contain(&self, payload: &[u8], seed: u64, probe: &Probe<'_>) -> bool {
+    pub(super) fn may_contain(&self, payload: &[u8], seed: u64, probe: &Probe<'_>) -> bool {
         if self.fixed.point(probe.key()).is_none() {
             return false;
         }
@@ -128,15 +75,21 @@ impl QuickBloom {
         self.has(payload, digest)
     }
 
+    /// Whether some key may lie in a range; `None` where that is another question.
     #[inline(always)]
-    fn may_contain_range(&self, payload: &[u8], seed: u64, probe: &RangeProbe<'_>) -> Option<bool> {
+    pub(super) fn may_contain_range(
+        &self,
+        payload: &[u8],
+        seed: u64,
+        probe: &RangeProbe<'_>,
+    ) -> Option<bool> {
         let (lower, upper) = self.fixed.closed(probe.range())?;
         if lower > upper || self.holds_keys {
             return None;
         }
         let word = lower & self.mask;
         if (lower ^ upper) & self.mask != 0 {
-            return self.has_few(payload, seed, probe, (word, upper));
+            return None;
         }
         probe.add_probes(1);
         let digest = probe.masked_word_digest(seed, word, self.prefix, |digester| {
@@ -144,25 +97,111 @@ impl QuickBloom {
         });
         Some(self.has(payload, digest))
     }
+}
 
-    /// A few prefixes for a query that no filter was asked for before.
+/// What is asked without a step that could be left out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum First {
+    Bloom(FirstBloom),
+    Set(FirstSet),
+    /// Nothing.
+    None,
+}
+
+impl First {
+    pub(super) fn new(parts: Option<&Parts>) -> Self {
+        let Some(parts) = parts else { return Self::None };
+        let bloom = bloom_alone(parts).and_then(FirstBloom::new).map(Self::Bloom);
+        bloom.or_else(|| FirstSet::new(parts).map(Self::Set)).unwrap_or(Self::None)
+    }
+}
+
+/// One Bloom filter of prefixes of keys of eight bytes and nothing else, asked for one prefix, or a few, by a query that no filter was asked
+/// for before. What a question needs lies together, and there is nothing to choose on the way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstBloom {
+    mask: u64,
+    mark: u64,
+    /// Where the bits lie in the whole filter.
+    start: usize,
+    end: usize,
+    prefix: u32,
+    byte_count: u32,
+    probe_count: u32,
+    holds_keys: bool,
+    /// Most prefixes that are asked for here.
+    few: u64,
+}
+
+impl FirstBloom {
+    /// `None` for keys of another length, and where a prefix has so few bits that all of them are looked at one by one.
+    fn new(bloom: QuickBloom) -> Option<Self> {
+        let QuickBloom { fixed, prefix, mask, byte_count, mark, holds_keys, probe_count, .. } = bloom;
+        (fixed.byte_count == 8 && probe_count >= LEAST_TOGETHER).then_some(Self {
+            mask,
+            mark,
+            start: ENVELOPE_BYTES + bloom.start,
+            end: ENVELOPE_BYTES + bloom.end,
+            prefix,
+            byte_count,
+            probe_count,
+            holds_keys,
+            few: bloom.few,
+        })
+    }
+
+    /// Whether the key may be there; `None` where there is more to it.
     #[inline(always)]
-    fn has_few(
-        &self,
-        payload: &[u8],
-        seed: u64,
-        probe: &RangeProbe<'_>,
-        (mut word, upper): (u64, u64),
-    ) -> Option<bool> {
+    pub(super) fn may_contain(&self, filter: &[u8], seed: u64, probe: &Probe<'_>) -> Option<bool> {
+        let bits = filter.get(self.start..self.end)?;
+        let key: &[u8; 8] = probe.key().try_into().ok()?;
+        let digest = if self.holds_keys {
+            probe.first_digest(seed, key)?
+        } else if probe.is_first_prefix(seed) {
+            let digest = self.digest(probe.digester(), key_head(key) & self.mask);
+            probe.remember_first_prefix(self.prefix, digest);
+            digest
+        } else {
+            return None;
+        };
+        Some(has_many_spread(bits, self.probe_count, digest))
+    }
+
+    /// Whether some key may lie in a range that touches one prefix or a few; `None` where there is more to it.
+    #[inline(always)]
+    pub(super) fn may_contain_range(&self, filter: &[u8], seed: u64, probe: &RangeProbe<'_>) -> Option<bool> {
+        let (Bound::Included(lower), Upper::Included(upper)) = (probe.range().lower, probe.range().upper)
+        else {
+            return None;
+        };
+        let (lower, upper): (&[u8; 8], &[u8; 8]) = (lower.try_into().ok()?, upper.try_into().ok()?);
+        let (lower, upper) = (key_head(lower), key_head(upper));
+        // Of whole keys it would be one key, which has a digest of its own kind.
+        if lower > upper || self.holds_keys || !probe.is_fresh(seed) {
+            return None;
+        }
+        let bits = filter.get(self.start..self.end)?;
+        let word = lower & self.mask;
+        if (lower ^ upper) & self.mask != 0 {
+            return self.has_few(bits, probe, word, upper);
+        }
+        let digest = self.digest(probe.digester(), word);
+        probe.remember_first(word, self.prefix, digest);
+        Some(has_many_spread(bits, self.probe_count, digest))
+    }
+
+    /// A few prefixes.
+    #[inline(never)]
+    fn has_few(&self, bits: &[u8], probe: &RangeProbe<'_>, mut word: u64, upper: u64) -> Option<bool> {
         let shift = 64 - self.prefix;
         let count = ((upper >> shift) - (word >> shift)).saturating_add(1);
-        if count > self.few || !probe.is_fresh(seed) {
+        if count > self.few {
             return None;
         }
         for number in 0..count {
-            let digest = probe.digester().short_digest(word, self.byte_count) ^ self.mark;
+            let digest = self.digest(probe.digester(), word);
             probe.remember(number as usize, word, self.prefix, digest);
-            if self.has(payload, digest) {
+            if has_many_spread(bits, self.probe_count, digest) {
                 probe.add_probes(number as u32 + 1);
                 return Some(true);
             }
@@ -171,40 +210,90 @@ impl QuickBloom {
         probe.add_probes(count as u32);
         Some(false)
     }
+
+    #[inline(always)]
+    fn digest(&self, digester: &Digester, word: u64) -> u64 {
+        digester.short_digest(word, self.byte_count) ^ self.mark
+    }
 }
 
-/// Elias-Fano numbers or a bitmap.
+/// What a set of integers says before anything of it is read.
 #[derive(Debug, Clone, Copy)]
-struct QuickSet<'a>(&'a SetPart);
+pub(super) enum Place {
+    /// Beside all of its prefixes.
+    Beside,
+    /// One prefix, counted from the least one.
+    Prefix(u64),
+    /// From one of them to another.
+    Several(u64, u64),
+    /// Some of them before the least one, or bounds in the wrong order.
+    Other,
+}
 
-impl<'a> QuickSet<'a> {
+/// A set of integers in one of their forms, whatever stands behind it: asked for one prefix.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstSet {
+    pub(super) fixed: FixedKeys,
+    shift: u32,
+    least: u64,
+    greatest: u64,
+    /// Where the set lies in the whole filter.
+    start: usize,
+}
+
+impl FirstSet {
+    fn new(parts: &Parts) -> Option<Self> {
+        let fixed = parts.fixed?;
+        let FirstPart::Set(part) = &parts.first else { return None };
+        if matches!(part.shape, SetShape::Trie(_)) {
+            return None;
+        }
+        let (shift, greatest) = (64 - part.depth, part.least.saturating_add(part.last));
+        Some(Self { fixed, shift, least: part.least, greatest, start: ENVELOPE_BYTES + part.start })
+    }
+
+    /// Where the prefixes from one word to another lie.
     #[inline(always)]
-    fn new(parts: Option<&'a Parts>) -> Option<Self> {
-        match &parts?.first {
-            FirstPart::Set(part) => Some(Self(part)),
-            _ => None,
+    pub(super) fn place(&self, lower: u64, upper: u64) -> Place {
+        let (low, high) = (lower >> self.shift, upper >> self.shift);
+        if lower > upper {
+            Place::Other
+        } else if high < self.least || low > self.greatest {
+            Place::Beside
+        } else if low == high {
+            Place::Prefix(low - self.least)
+        } else if low > self.least {
+            Place::Several(low - self.least, high - self.least)
+        } else {
+            Place::Other
         }
     }
 
-    /// Whether the one prefix that two words share may be in the set; `None` where they do not share it, unless both lie beside
-    /// the set.
+    /// Whether it takes few steps to know that the set has no prefix from one to another.
     #[inline(always)]
-    fn may_contain(&self, payload: &[u8], lower: u64, upper: u64) -> Option<bool> {
-        let SetPart { depth, start, least, last, .. } = *self.0;
-        let shift = 64 - depth;
-        let (low, high) = (lower >> shift, upper >> shift);
-        if high < least || low.saturating_sub(least) > last {
-            return Some(false);
+    pub(super) fn is_surely_free(&self, parts: Option<&Parts>, filter: &[u8], from: u64, to: u64) -> bool {
+        let Some(SetShape::EliasFano(shape)) = shape(parts) else { return false };
+        let bytes = filter.get(self.start..).unwrap_or_default();
+        kernel::run(IsFree { shape, bytes, from, to })
+    }
+
+    /// Whether a prefix, counted from the least one, may be in the set.
+    #[inline(always)]
+    pub(super) fn may_contain(&self, parts: Option<&Parts>, filter: &[u8], value: u64) -> bool {
+        let bytes = filter.get(self.start..).unwrap_or_default();
+        match shape(parts) {
+            Some(SetShape::EliasFano(shape)) => kernel::run(Contains { shape, bytes, value }),
+            Some(SetShape::Bitmap(shape)) => shape.view(bytes).is_none_or(|view| view.bits().get(value)),
+            Some(SetShape::Trie(_)) | None => true,
         }
-        if low != high {
-            return None;
-        }
-        let bytes = payload.get(start..).unwrap_or_default();
-        match &self.0.shape {
-            SetShape::EliasFano(shape) => Some(kernel::run(Contains { shape, bytes, value: low - least })),
-            SetShape::Bitmap(shape) => Some(shape.view(bytes)?.bits().get(low - least)),
-            SetShape::Trie(_) => None,
-        }
+    }
+}
+
+#[inline(always)]
+fn shape(parts: Option<&Parts>) -> Option<&SetShape> {
+    match &parts?.first {
+        FirstPart::Set(part) => Some(&part.shape),
+        FirstPart::None | FirstPart::Bloom(_) => None,
     }
 }
 
@@ -221,5 +310,22 @@ impl kernel::Task for Contains<'_> {
     #[inline(always)]
     fn run<S: kernel::Steps>(self, steps: S) -> bool {
         self.shape.contains_in(steps, self.bytes, self.value)
+    }
+}
+
+/// Whether no number lies between two, as far as that takes few steps.
+struct IsFree<'a> {
+    shape: &'a EliasFanoShape,
+    bytes: &'a [u8],
+    from: u64,
+    to: u64,
+}
+
+impl kernel::Task for IsFree<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> bool {
+        self.shape.near_is_free_in(steps, self.bytes, self.from, self.to) == Some(true)
     }
 }

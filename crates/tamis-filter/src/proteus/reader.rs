@@ -5,9 +5,11 @@ use std::fmt;
 use tamis_bits::kernel;
 
 use super::design::{Design, Stage, WHOLE_KEYS};
+use super::fixed::FixedKeys;
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
-use super::quick::Quick;
+use super::quick::{First, FirstBloom, FirstSet, Place, QuickBloom, bloom_alone};
 use super::walk::{PointWalk, RangeWalk, View};
+use super::words::{BelowWalk, WordView};
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
 
@@ -19,7 +21,9 @@ pub struct ProteusFilter<D> {
     family: Family,
     /// `None` without keys.
     parts: Option<Parts>,
-    quick: Option<Quick>,
+    /// Where there is a Bloom filter of integers and nothing else.
+    bloom: Option<QuickBloom>,
+    first: First,
 }
 
 impl<D: AsRef<[u8]>> ProteusFilter<D> {
@@ -35,8 +39,9 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         } else {
             Some(Parts::read(family, &envelope.parameters, payload)?)
         };
-        let quick = parts.as_ref().and_then(Quick::new);
-        Ok(Self { bytes, envelope, family, parts, quick })
+        let bloom = parts.as_ref().and_then(bloom_alone);
+        let first = First::new(parts.as_ref());
+        Ok(Self { bytes, envelope, family, parts, bloom, first })
     }
 
     /// The family.
@@ -61,13 +66,22 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     }
 
     #[inline(never)]
-    fn walk_point(&self, probe: &Probe<'_>) -> bool {
+    fn may_contain_otherwise(&self, probe: &Probe<'_>) -> bool {
+        if let Some(bloom) = &self.bloom {
+            return bloom.may_contain(envelope::payload(self.bytes.as_ref()), self.envelope.seed, probe);
+        }
         let Some(view) = self.view() else { return false };
         kernel::run(PointWalk(view, probe))
     }
 
     #[inline(never)]
-    fn walk_range(&self, probe: &RangeProbe<'_>) -> bool {
+    fn may_contain_range_otherwise(&self, probe: &RangeProbe<'_>) -> bool {
+        let payload = envelope::payload(self.bytes.as_ref());
+        if let Some(bloom) = &self.bloom
+            && let Some(answer) = bloom.may_contain_range(payload, self.envelope.seed, probe)
+        {
+            return answer;
+        }
         let Some(view) = self.view() else { return false };
         if view.parts.fixed.is_none()
             && let Some(point) = probe.point()
@@ -75,6 +89,69 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
             return kernel::run(PointWalk(view, point));
         }
         kernel::run(RangeWalk(view, probe))
+    }
+
+    /// A Bloom filter and nothing else.
+    #[inline(never)]
+    fn bloom_may_contain(&self, bloom: &FirstBloom, probe: &Probe<'_>) -> bool {
+        let answer = bloom.may_contain(self.bytes.as_ref(), self.envelope.seed, probe);
+        answer.unwrap_or_else(|| self.may_contain_otherwise(probe))
+    }
+
+    #[inline(never)]
+    fn bloom_may_contain_range(&self, bloom: &FirstBloom, probe: &RangeProbe<'_>) -> bool {
+        let answer = bloom.may_contain_range(self.bytes.as_ref(), self.envelope.seed, probe);
+        answer.unwrap_or_else(|| self.may_contain_range_otherwise(probe))
+    }
+
+    /// A set of integers, and perhaps a Bloom filter behind it.
+    #[inline(never)]
+    fn set_may_contain(&self, set: &FirstSet, probe: &Probe<'_>) -> bool {
+        let Some(word) = set.fixed.point(probe.key()) else { return false };
+        probe.add_probes(1);
+        let Place::Prefix(value) = set.place(word, word) else { return false };
+        set.may_contain(self.parts.as_ref(), self.bytes.as_ref(), value)
+            && self.may_contain_below(set.fixed, probe)
+    }
+
+    #[inline(never)]
+    fn set_may_contain_range(&self, set: &FirstSet, probe: &RangeProbe<'_>) -> bool {
+        // One key has a probe of its own.
+        let Some((lower, upper)) = set.fixed.closed(probe.range()).filter(|(lower, upper)| lower < upper)
+        else {
+            return self.may_contain_range_otherwise(probe);
+        };
+        let is_there = match set.place(lower, upper) {
+            Place::Beside => false,
+            Place::Prefix(value) => set.may_contain(self.parts.as_ref(), self.bytes.as_ref(), value),
+            Place::Several(from, to)
+                if set.is_surely_free(self.parts.as_ref(), self.bytes.as_ref(), from, to) =>
+            {
+                false
+            }
+            Place::Several(..) | Place::Other => return self.may_contain_range_otherwise(probe),
+        };
+        probe.add_probes(1);
+        is_there && self.may_contain_range_below(set.fixed, probe, lower, upper)
+    }
+
+    /// Behind a set that has the key's prefix.
+    #[inline(never)]
+    fn may_contain_below(&self, fixed: FixedKeys, probe: &Probe<'_>) -> bool {
+        self.view().is_none_or(|view| WordView { view, fixed }.has_below_point(probe))
+    }
+
+    /// Behind a set that has the one prefix of a range.
+    #[inline(never)]
+    fn may_contain_range_below(
+        &self,
+        fixed: FixedKeys,
+        probe: &RangeProbe<'_>,
+        lower: u64,
+        upper: u64,
+    ) -> bool {
+        let Some(view) = self.view() else { return true };
+        kernel::run(BelowWalk { words: WordView { view, fixed }, probe, lower, upper })
     }
 
     #[inline(always)]
@@ -87,32 +164,20 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        if let Some(quick) = &self.quick
-            && let Some(answer) = quick.may_contain(
-                self.parts.as_ref(),
-                envelope::payload(self.bytes.as_ref()),
-                self.envelope.seed,
-                probe,
-            )
-        {
-            return answer;
+        match &self.first {
+            First::Bloom(bloom) => self.bloom_may_contain(bloom, probe),
+            First::Set(set) => self.set_may_contain(set, probe),
+            First::None => self.may_contain_otherwise(probe),
         }
-        self.walk_point(probe)
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        if let Some(quick) = &self.quick
-            && let Some(answer) = quick.may_contain_range(
-                self.parts.as_ref(),
-                envelope::payload(self.bytes.as_ref()),
-                self.envelope.seed,
-                probe,
-            )
-        {
-            return answer;
+        match &self.first {
+            First::Bloom(bloom) => self.bloom_may_contain_range(bloom, probe),
+            First::Set(set) => self.set_may_contain_range(set, probe),
+            First::None => self.may_contain_range_otherwise(probe),
         }
-        self.walk_range(probe)
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {

@@ -55,8 +55,7 @@ pub(super) fn integer_size(words: &[u64], counts: &Counts<'_>, depth: u32) -> Op
 pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<SetSize> {
     let shift = 64 - depth.clamp(1, 64);
     let last = (words.last()? >> shift) - (words.first()? >> shift);
-    let elias_fano =
-        elias_fano::encoded_bytes(count, last).map(|bytes| SetSize { form: SetForm::EliasFano, bytes });
+    let elias_fano = elias_fano_size(count, last);
     // A bitmap of that many bits would not be the smaller one.
     let is_dense = last / 4 <= count;
     let bitmap = is_dense.then(|| SetSize {
@@ -64,6 +63,16 @@ pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<Se
         bytes: rank::encoded_bytes(last + 1, count, rank::Select::None),
     });
     [bitmap, elias_fano].into_iter().flatten().min_by_key(|size| size.bytes)
+}
+
+/// With marks, but where they are of no use.
+fn elias_fano_size(count: u64, last: u64) -> Option<SetSize> {
+    let size = |form, bytes| SetSize { form, bytes };
+    if elias_fano::has_use_for_marks(count, last) {
+        return elias_fano::encoded_marked_bytes(count, last)
+            .map(|bytes| size(SetForm::MarkedEliasFano, bytes));
+    }
+    elias_fano::encoded_bytes(count, last).map(|bytes| size(SetForm::EliasFano, bytes))
 }
 
 /// The levels of a trie all of whose branches go down to the last level.

@@ -16,6 +16,7 @@ use crate::{
 
 mod counting;
 mod designs;
+mod straight;
 mod universe;
 
 const SEED: u64 = 21;

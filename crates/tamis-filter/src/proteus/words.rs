@@ -3,6 +3,8 @@
 //! A prefix stands at the low end of a word. A long run of prefixes is hashed and asked for some at a time: the loops that do so hold
 //! no jump that depends on what is found, so that the cache misses of many prefixes overlap.
 
+use tamis_bits::kernel;
+
 use super::bits::{BitString, padded};
 use super::bloom::{self, BloomView};
 use super::design::SetForm;
@@ -49,7 +51,13 @@ impl<'a> WordView<'a> {
             }
             FirstPart::Bloom(part) => self.has_point(part, probe),
         };
-        is_there && parts.bloom.as_ref().is_none_or(|part| self.has_point(part, probe))
+        is_there && self.has_below_point(probe)
+    }
+
+    /// Whether the key may be there, as far as the second stage tells.
+    #[inline(always)]
+    pub(super) fn has_below_point(&self, probe: &Probe<'_>) -> bool {
+        self.view.parts.bloom.as_ref().is_none_or(|part| self.has_point(part, probe))
     }
 
     #[inline(always)]
@@ -232,6 +240,25 @@ impl<'a> WordView<'a> {
             }
         }
         false
+    }
+}
+
+/// Behind a set that holds the prefix which two words share, compiled for the processor.
+pub(super) struct BelowWalk<'a, 'p, 'k> {
+    pub(super) words: WordView<'a>,
+    pub(super) probe: &'p RangeProbe<'k>,
+    pub(super) lower: u64,
+    pub(super) upper: u64,
+}
+
+impl kernel::Task for BelowWalk<'_, '_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, _: S) -> bool {
+        let Self { words, probe, lower, upper } = self;
+        let bloom = words.view.parts.bloom.as_ref();
+        bloom.is_none_or(|part| words.is_met_between(probe, part, lower, upper))
     }
 }
 

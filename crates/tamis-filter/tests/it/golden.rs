@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use tamis_filter::proteus::{BloomLayout, Design, Prices, ProteusBuilder, SetForm, Stage};
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
-use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
+use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, Probe, Samples};
 
 const SEED: u64 = 0x5eed;
 const KEY_COUNT: u32 = 60;
@@ -97,6 +98,23 @@ fn wide_nodes_and_parts_of_bits_equal_the_frozen_bytes_and_those_answer() {
     for (name, spec, bits_per_key) in [("surf-wide", surf, 32.0), ("elastic-parts", elastic, 6.0)] {
         let written = written(&spec, &wide_keys(), bits_per_key);
         check(name, frozen(&format!("filter-{name}"), &written), &wide_keys());
+    }
+}
+
+/// Sets of integers in each of their forms.
+#[test]
+fn sets_of_integers_equal_the_frozen_bytes_and_those_answer() {
+    let mut keys: Vec<Vec<u8>> =
+        (1..=300_u64).map(|number| tamis_filter::remix(number, 1).to_be_bytes().to_vec()).collect();
+    keys.sort();
+    let forms = [("plain", SetForm::EliasFano, 20), ("marked", SetForm::MarkedEliasFano, 20)];
+    for (name, form, depth) in forms.into_iter().chain([("bitmap", SetForm::Bitmap, 10)]) {
+        let first = Stage::Set { depth, form };
+        let design = Design { first, prefix: 50, layout: BloomLayout::Spread };
+        let mut builder = ProteusBuilder::new(Family::Proteus, Prices::DEFAULT, SEED).with_design(&design);
+        keys.iter().for_each(|key| builder.add(key).unwrap());
+        let written = builder.finish(Budget::bits_per_key(24.0).unwrap(), Samples::NONE).unwrap();
+        check(name, frozen(&format!("filter-proteus-{name}"), &written), &keys);
     }
 }
 

@@ -240,7 +240,7 @@ fn measure(family: Family, point: &Point, context: &mut Context<'_>) -> Result<R
     let error = (fresh * (1.0 - fresh) / SAMPLE_COUNT as f64).sqrt();
     let form = match design.first {
         Stage::Set { form: SetForm::Trie, .. } => "trie",
-        Stage::Set { form: SetForm::EliasFano, .. } => "elias-fano",
+        Stage::Set { form: SetForm::EliasFano | SetForm::MarkedEliasFano, .. } => "elias-fano",
         Stage::Set { form: SetForm::Bitmap, .. } => "bitmap",
         Stage::Bloom { .. } => "bloom",
         Stage::None => "none",
