@@ -353,8 +353,9 @@ pub trait Task {
 
 /// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2, or AVX-512, where the processor has them. One choice for a whole
 /// walk, where a choice for each step of it would cost as much as the steps; and one load for the choice, where asking for
-/// three features takes three. Everything that the task calls must be `#[inline(always)]` to profit.
-#[inline]
+/// three features takes three. Everything that the task calls must be `#[inline(always)]` to profit. Inlined itself: on the way through
+/// another call the task is copied in pieces of other sizes than it was written in, and each query waits for that.
+#[inline(always)]
 pub fn run<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     match walk_form() {
