@@ -26,10 +26,8 @@ pub(super) fn bloom_alone(parts: &Parts) -> Option<QuickBloom> {
                 prefix: bloom.prefix,
                 mask: u64::MAX.checked_shl(64 - bloom.prefix).unwrap_or(0),
                 byte_count: bloom.prefix.div_ceil(8),
-                mark: length_mark(bloom.prefix),
                 holds_keys: bloom.prefix == fixed.bit_count(),
                 probe_count: bloom.probe_count,
-                few: parts.cap.min(FRONT_SLOTS as u64),
                 start: bloom.start,
                 end: bloom.start + bloom.length,
             })
@@ -44,14 +42,11 @@ pub(super) struct QuickBloom {
     fixed: FixedKeys,
     /// Bits of a prefix; shorter than the keys, or all of them.
     prefix: u32,
-    /// Those bits, the bytes that they fill, and the mark of their digests.
+    /// Those bits, and the bytes that they fill.
     mask: u64,
     byte_count: u32,
-    mark: u64,
     holds_keys: bool,
     probe_count: u32,
-    /// Most prefixes that are asked for here.
-    few: u64,
     start: usize,
     end: usize,
 }
@@ -93,7 +88,7 @@ impl QuickBloom {
         }
         probe.add_probes(1);
         let digest = probe.masked_word_digest(seed, word, self.prefix, |digester| {
-            digester.short_digest(word, self.byte_count) ^ self.mark
+            digester.short_digest(word, self.byte_count) ^ length_mark(self.prefix)
         });
         Some(self.has(payload, digest))
     }
@@ -111,7 +106,7 @@ pub(super) enum First {
 impl First {
     pub(super) fn new(parts: Option<&Parts>) -> Self {
         let Some(parts) = parts else { return Self::None };
-        let bloom = bloom_alone(parts).and_then(FirstBloom::new).map(Self::Bloom);
+        let bloom = bloom_alone(parts).and_then(|bloom| FirstBloom::new(bloom, parts.cap)).map(Self::Bloom);
         bloom.or_else(|| FirstSet::new(parts).map(Self::Set)).unwrap_or(Self::None)
     }
 }
@@ -126,27 +121,27 @@ pub(super) struct FirstBloom {
     start: usize,
     end: usize,
     prefix: u32,
-    byte_count: u32,
     probe_count: u32,
+    byte_count: u8,
     holds_keys: bool,
     /// Most prefixes that are asked for here.
-    few: u64,
+    few: u8,
 }
 
 impl FirstBloom {
     /// `None` for keys of another length, and where a prefix has so few bits that all of them are looked at one by one.
-    fn new(bloom: QuickBloom) -> Option<Self> {
-        let QuickBloom { fixed, prefix, mask, byte_count, mark, holds_keys, probe_count, .. } = bloom;
+    fn new(bloom: QuickBloom, cap: u64) -> Option<Self> {
+        let QuickBloom { fixed, prefix, mask, byte_count, holds_keys, probe_count, .. } = bloom;
         (fixed.byte_count == 8 && probe_count >= LEAST_TOGETHER).then_some(Self {
             mask,
-            mark,
+            mark: length_mark(prefix),
             start: ENVELOPE_BYTES + bloom.start,
             end: ENVELOPE_BYTES + bloom.end,
             prefix,
-            byte_count,
+            byte_count: byte_count as u8,
             probe_count,
             holds_keys,
-            few: bloom.few,
+            few: cap.min(FRONT_SLOTS as u64) as u8,
         })
     }
 
@@ -195,7 +190,7 @@ impl FirstBloom {
     fn has_few(&self, bits: &[u8], probe: &RangeProbe<'_>, mut word: u64, upper: u64) -> Option<bool> {
         let shift = 64 - self.prefix;
         let count = ((upper >> shift) - (word >> shift)).saturating_add(1);
-        if count > self.few {
+        if count > u64::from(self.few) {
             return None;
         }
         for number in 0..count {
@@ -213,7 +208,7 @@ impl FirstBloom {
 
     #[inline(always)]
     fn digest(&self, digester: &Digester, word: u64) -> u64 {
-        digester.short_digest(word, self.byte_count) ^ self.mark
+        digester.short_digest(word, u32::from(self.byte_count)) ^ self.mark
     }
 }
 
