@@ -2,8 +2,8 @@
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
 //! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits. Where there
-//! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, and walks
-//! through tries in `wide.rs`.
+//! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, many
+//! digests at once in `batch.rs`, and walks through tries in `wide.rs`.
 
 /// The steps of walks in terms of a module's `equal_mask` and `not_smaller_mask`, for a type that its `run` alone makes.
 #[cfg(target_arch = "x86_64")]
@@ -31,15 +31,13 @@ macro_rules! steps_form {
     };
 }
 
-/// The setting of the bits of many digests, for a module whose `digest_insert` sets those of one: a form for each number of bits,
-/// without a loop over them and each factor a constant; lines are asked for some digests ahead.
+/// The setting of the bits of many digests, for a module whose `lines_insert_each` does it for a number of bits that is constant.
 #[cfg(target_arch = "x86_64")]
 macro_rules! insert_forms {
     ($features:literal, $($count:literal)*) => {
         #[target_feature(enable = $features)]
         pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-            let patterns = digests.iter().map(|digest| line::pattern(*digest));
-            lines_insert_all(lines, line_count, digests, patterns, probe_count);
+            lines_insert_values(lines, line_count, digests, digests, probe_count);
         }
 
         #[target_feature(enable = $features)]
@@ -50,40 +48,9 @@ macro_rules! insert_forms {
             values: &[u64],
             probe_count: u32,
         ) {
-            let patterns = values.iter().map(|value| line::pattern(*value));
-            lines_insert_all(lines, line_count, digests, patterns, probe_count);
-        }
-
-        #[target_feature(enable = $features)]
-        #[inline]
-        fn lines_insert_all(
-            lines: &mut [u8],
-            line_count: u64,
-            digests: &[u64],
-            patterns: impl Iterator<Item = u32>,
-            probe_count: u32,
-        ) {
             match probe_count {
-                $($count => lines_insert_each::<$count>(lines, line_count, digests, patterns),)*
+                $($count => lines_insert_each::<$count>(lines, line_count, digests, values),)*
                 _ => {}
-            }
-        }
-
-        #[target_feature(enable = $features)]
-        fn lines_insert_each<const PROBES: usize>(
-            lines: &mut [u8],
-            line_count: u64,
-            digests: &[u64],
-            patterns: impl Iterator<Item = u32>,
-        ) {
-            let ahead = digests.get(super::INSERT_AHEAD..).unwrap_or_default();
-            let mut keys = digests.iter().zip(patterns);
-            for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
-                line::prefetch_whole_line(lines, line_count, *next);
-                digest_insert::<PROBES>(lines, line_count, *digest, pattern);
-            }
-            for (digest, pattern) in keys {
-                digest_insert::<PROBES>(lines, line_count, *digest, pattern);
             }
         }
     };
@@ -91,6 +58,8 @@ macro_rules! insert_forms {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod batch;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod wide;
@@ -101,10 +70,6 @@ mod x86_64;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
-
-/// How many digests ahead lines are asked for whose bits will be set.
-#[cfg(target_arch = "x86_64")]
-const INSERT_AHEAD: usize = 16;
 
 /// Calls the vector twin where the processor has the named features, the portable one otherwise.
 macro_rules! dispatch {

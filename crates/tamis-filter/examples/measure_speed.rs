@@ -12,8 +12,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, Probe, Samples,
-    remix,
+    AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, KeySet, Probe,
+    Samples, remix,
 };
 
 const SEED: u64 = 42;
@@ -66,20 +66,30 @@ fn small() {
     let unit = unit_ns(&keys);
     println!("1 million keys; the unit is {unit:.0} ns\n");
     println!(
-        "| bits/key | build, ns/key | of it digests | of it bits | question with its digest | batch with digests | batch, digests apart |"
+        "| bits/key | build, ns/key | of a kept set | of it digests | of it bits | question with its digest | batch with digests | batch of 16, digests apart | of 64 | of 1024 |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let mut set = KeySet::new();
+    keys.iter().for_each(|key| set.push(&key.to_be_bytes()).expect("sorted"));
     let digester = Digester::new(SEED);
     let queries: Vec<[u8; 8]> =
         (0..QUERY_COUNT as u64).map(|number| remix((1 << 40) + number, 1).to_be_bytes()).collect();
     let digests = median_ns(keys.len(), || {
-        black_box(keys.iter().fold(0, |sum, key| sum ^ digester.digest(&key.to_be_bytes())));
+        for key in &keys {
+            black_box(digester.word_digest(&key.to_be_bytes()));
+        }
     });
+    let query_keys: Vec<&[u8]> = queries.iter().map(<[u8; 8]>::as_slice).collect();
     let known: Vec<u64> = queries.iter().map(|query| digester.digest(query)).collect();
     for bits_per_key in [10.0, 12.0, 16.0, 20.0] {
         let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
         let build =
             median_ns(keys.len(), || drop(black_box(builder_of(&keys).finish(budget, Samples::NONE))));
+        let build_of_set = median_ns(keys.len(), || {
+            let mut builder = FilterSpec::new(Family::CacheLocal).builder(SEED).expect("a known family");
+            builder.add_all(&set).expect("sorted");
+            drop(black_box(builder.finish(budget, Samples::NONE)));
+        });
         let builder = builder_of(&keys);
         let insert = median_ns(keys.len(), || drop(black_box(builder.finish(budget, Samples::NONE))));
         let filter = filter_of(&*builder, bits_per_key);
@@ -87,26 +97,26 @@ fn small() {
             let passed = queries.iter().filter(|query| filter.may_contain(&Probe::new(*query, &digester)));
             black_box(passed.count());
         });
-        let mut probes = Vec::with_capacity(BATCH_KEYS);
         let with_digests = median_ns(QUERY_COUNT, || {
-            for part in queries.chunks(BATCH_KEYS) {
+            for part in query_keys.chunks(BATCH_KEYS) {
                 let mut answers = [true; BATCH_KEYS];
-                probes.clear();
-                probes.extend(part.iter().map(|query| Probe::new(query, &digester)));
-                filter.may_contain_many(&probes, &mut answers[..part.len()]);
+                filter.may_contain_keys(&digester, part, &mut answers[..part.len()]);
                 black_box(&answers);
             }
         });
         let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was built") };
-        let apart = median_ns(QUERY_COUNT, || {
-            for part in known.chunks(BATCH_KEYS) {
-                let mut answers = [true; BATCH_KEYS];
-                filter.may_contain_digests(part, &mut answers[..part.len()]);
-                black_box(&answers);
-            }
+        let apart = [16, BATCH_KEYS, 1024].map(|batch_keys| {
+            let mut answers = vec![true; batch_keys];
+            median_ns(QUERY_COUNT, || {
+                for part in known.chunks(batch_keys) {
+                    filter.may_contain_digests(part, &mut answers);
+                    black_box(&answers);
+                }
+            })
         });
+        let [small, apart, large] = apart;
         println!(
-            "| {bits_per_key} | {build:.1} | {digests:.1} | {insert:.1} | {single:.1} | {with_digests:.1} | {apart:.1} |"
+            "| {bits_per_key} | {build:.1} | {build_of_set:.1} | {digests:.1} | {insert:.1} | {single:.1} | {with_digests:.1} | {small:.2} | {apart:.2} | {large:.2} |"
         );
     }
 }

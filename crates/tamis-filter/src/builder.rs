@@ -122,6 +122,15 @@ impl KeyOrder {
         is_next
     }
 
+    /// Takes note of keys that were taken without being shown here: how many, and the last of them.
+    pub(crate) fn skip(&mut self, count: u64, last: &[u8]) {
+        self.head = key_head(last);
+        self.length = last.len();
+        self.tail.clear();
+        self.tail.extend_from_slice(last.get(8..).unwrap_or_default());
+        self.count += count;
+    }
+
     #[inline(never)]
     fn accept_any(&mut self, key: &[u8], head: u64) -> Result<bool, BuildError> {
         let tail = key.get(8..).unwrap_or_default();

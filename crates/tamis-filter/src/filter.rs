@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Probe, RangeProbe};
+use crate::{Digester, Probe, RangeProbe};
+
+/// Keys that are made ready before the first of them is asked for.
+pub(crate) const BATCH_KEYS: usize = 64;
 
 /// In which direction a scan runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,15 @@ pub trait Filter {
         }
     }
 
+    /// [`Filter::may_contain_many`] for keys that no other filter will be asked for: no probes are made, which take longer to make than
+    /// most filters to answer.
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
+            self.may_contain_many(&probes, answers);
+        }
+    }
+
     /// Brings what [`Filter::may_contain`] will need into the processor's cache; for asking several filters for one key.
     fn prefetch(&self, probe: &Probe<'_>) {
         let _ = probe;
@@ -104,3 +116,6 @@ pub trait Filter {
     /// Compares the checksum of the payload; reads all bytes.
     fn verify(&self) -> Result<(), crate::DecodeError>;
 }
+
+#[cfg(test)]
+mod tests;

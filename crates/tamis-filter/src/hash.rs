@@ -50,6 +50,12 @@ impl Digester {
         rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
     }
 
+    /// The digest of a key of eight bytes, as integers are: a few steps wherever it stands, where the length of others is looked at.
+    #[inline(always)]
+    pub fn word_digest(&self, key: &[u8; 8]) -> u64 {
+        rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
+    }
+
     /// The digest of the first `bit_count` bits of a key, counted from its first bit. A key that ends before is continued by
     /// zero bits. Defined as the digest of those bits in whole bytes, the rest of the last byte zero, exclusive-or
     /// `bit_count` times an odd constant: so lengths that share their bytes differ.

@@ -8,12 +8,14 @@ use crate::BuildError;
 pub struct KeySet {
     bytes: Vec<u8>,
     ends: Vec<u64>,
+    /// Some key has not the length of the first.
+    is_mixed: bool,
 }
 
 impl KeySet {
     /// No keys.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new() }
+        Self { bytes: Vec::new(), ends: Vec::new(), is_mixed: false }
     }
 
     /// Appends a key; a repeated one is passed over, a smaller one refused.
@@ -24,7 +26,7 @@ impl KeySet {
                     return Err(BuildError::Unsorted { index: self.ends.len() as u64 });
                 }
                 std::cmp::Ordering::Equal => return Ok(()),
-                std::cmp::Ordering::Greater => {}
+                std::cmp::Ordering::Greater => self.is_mixed |= key.len() != last.len(),
             }
         }
         self.bytes.extend_from_slice(key);
@@ -49,6 +51,12 @@ impl KeySet {
             None => 0,
         };
         self.bytes.get(start..*self.ends.get(index)? as usize)
+    }
+
+    /// All keys, where each has eight bytes, as integers do.
+    pub(crate) fn words(&self) -> Option<&[[u8; 8]]> {
+        let (words, rest) = self.bytes.as_chunks();
+        (!self.is_mixed && rest.is_empty() && words.len() == self.len()).then_some(words)
     }
 
     /// All keys in order.

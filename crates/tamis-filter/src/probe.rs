@@ -83,16 +83,25 @@ impl<'a> Probe<'a> {
         if seed != self.digester.seed() {
             return None;
         }
-        match self.state.get() {
-            SHARED => Some(self.digest.get()),
-            NEW if self.key.len() <= QUICK_BYTES => {
-                let digest = self.digester.digest(self.key);
-                self.digest.set(digest);
-                self.state.set(SHARED);
-                Some(digest)
-            }
-            _ => None,
+        let state = self.state.get();
+        if state == SHARED {
+            return Some(self.digest.get());
         }
+        if state == UNSHARED_AHEAD {
+            self.state.set(UNSHARED);
+            return Some(self.digest.get());
+        }
+        if self.key.len() > QUICK_BYTES {
+            return None;
+        }
+        let digest = self.digester.digest(self.key);
+        if state == NEW {
+            self.digest.set(digest);
+            self.state.set(SHARED);
+        } else {
+            self.add_digests(1);
+        }
+        Some(digest)
     }
 
     /// [`Probe::digest`] before filters are asked: to bring near what they will read. Without sharing the first of them takes it over, so that

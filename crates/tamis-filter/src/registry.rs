@@ -13,7 +13,8 @@ use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::spec::Parameters;
 use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
-    BuildError, Candidate, Count, DecodeError, Direction, Filter, FilterBuilder, Probe, RangeProbe, Upper,
+    BuildError, Candidate, Count, DecodeError, Digester, Direction, Filter, FilterBuilder, Probe, RangeProbe,
+    Upper,
 };
 
 /// A kind of filter. The numbers are part of the format.
@@ -282,6 +283,10 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
         each!(self, filter => filter.may_contain_many(probes, answers))
+    }
+
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        each!(self, filter => filter.may_contain_keys(digester, keys, answers))
     }
 
     #[inline]

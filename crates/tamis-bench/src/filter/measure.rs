@@ -274,12 +274,9 @@ pub fn batch_query_ns(
     };
     let pass = || {
         let mut positive_count = 0;
-        let mut probes = Vec::with_capacity(BATCH_KEYS);
         for batch in keys.chunks(BATCH_KEYS) {
-            probes.clear();
-            probes.extend(batch.iter().map(|key| Probe::new(key, digester)));
             let mut answers = [true; BATCH_KEYS];
-            filter.may_contain_many(&probes, &mut answers);
+            filter.may_contain_keys(digester, batch, &mut answers);
             positive_count += answers.iter().take(batch.len()).filter(|answer| **answer).count();
         }
         black_box(positive_count);

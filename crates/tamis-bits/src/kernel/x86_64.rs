@@ -24,7 +24,7 @@ pub(super) const ROUND_PROBES: u32 = 8;
 
 /// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
 pub(super) const POWERS: [u32; ROUND_PROBES as usize] = powers();
-pub(super) const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
 /// The step to the power 8: from one round of eight bits to the next.
 pub(super) const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
 
@@ -165,6 +165,25 @@ pub(super) fn lines_contain(
 }
 
 insert_forms!("bmi2", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+
+/// Lines are asked for some digests ahead.
+#[target_feature(enable = "bmi2")]
+fn lines_insert_each<const PROBES: usize>(
+    lines: &mut [u8],
+    line_count: u64,
+    digests: &[u64],
+    values: &[u64],
+) {
+    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
+    let mut keys = digests.iter().zip(values.iter().map(|value| line::pattern(*value)));
+    for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
+        line::prefetch_whole_line(lines, line_count, *next);
+        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
+    }
+    for (digest, pattern) in keys {
+        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
+    }
+}
 
 /// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
 #[target_feature(enable = "bmi2")]

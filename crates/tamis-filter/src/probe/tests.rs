@@ -26,9 +26,25 @@ fn a_quick_digest_is_that_of_all_filters_and_counts_once() {
         assert_eq!(probe.digest(1), digester.digest(key));
         assert_eq!(probe.quick_digest(1), Some(digester.digest(key)));
         assert_eq!(probe.digest_count(), 1);
+    }
+}
+
+#[test]
+fn without_sharing_a_quick_digest_is_computed_for_each_filter() {
+    let digester = Digester::new(1);
+    for key in [&b"key"[..], b"seventeen bytes.."] {
+        let is_quick = key.len() <= 16;
         let probe = Probe::unshared(key, &digester);
-        assert_eq!(probe.quick_digest(1), None);
-        assert_eq!(probe.digest_count(), 0);
+        for count in 1..4 {
+            assert_eq!(probe.quick_digest(1), is_quick.then(|| digester.digest(key)));
+            assert_eq!(probe.digest_count(), if is_quick { count } else { 0 });
+        }
+        // The first filter takes over what was computed ahead, whatever the key's length.
+        let probe = Probe::unshared(key, &digester);
+        let ahead = probe.digest_ahead(1);
+        assert_eq!(probe.quick_digest(1), Some(ahead));
+        assert_eq!(probe.quick_digest(1), is_quick.then_some(ahead));
+        assert_eq!(probe.digest_count(), if is_quick { 2 } else { 1 });
     }
 }
 

@@ -156,6 +156,10 @@ fn every_filter_keeps_its_budget_and_tells_its_design() {
                 let mut design = String::new();
                 filter.design(&mut design).unwrap();
                 assert!(!design.is_empty() && !design.contains('\n'), "{design:?}");
+                assert!(
+                    filter.predicted_fpr().is_none_or(|rate| (0.0..=1.0).contains(&rate)),
+                    "{spec:?} {name}"
+                );
             }
         }
     }

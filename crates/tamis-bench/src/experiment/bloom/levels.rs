@@ -2,8 +2,8 @@
 //!
 //! Each level is one run that spans all keys, every level larger than the one above by the size ratio: a lookup of an absent
 //! key asks the filters of all of them, one of a present key those down to its level. Keys are random words, filled up to
-//! their length; values make an entry as large as wanted. Both ways of looking up take turns in the same process, block by block
-//! of the same keys, so that what slows the machine for a while meets both; statistics count filters and digests: with sharing exactly one digest a lookup, without it one for each filter asked,
+//! their length; values make an entry as large as wanted. The ways of looking up take turns in the same process, block by block
+//! of the same keys, so that what slows the machine for a while meets all; statistics count filters and digests: with sharing exactly one digest a lookup, without it one for each filter asked,
 //! otherwise the measurement fails.
 
 use std::{hint::black_box, sync::Arc};
@@ -19,8 +19,6 @@ use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 const ROUND_COUNT: usize = 15;
 /// Lookups after which the ways take turns.
 const BLOCK_LOOKUPS: usize = 1000;
-/// Digests of a key beside its first, where the time of one is measured.
-const REPEATED_DIGESTS: u32 = 4;
 /// Keys whose digests are timed: so few that they lie in the nearest cache.
 const NEAR_KEYS: usize = 16;
 /// Bytes of a batch of writes.
@@ -41,7 +39,7 @@ pub(super) struct Shape {
     pub(super) present_percent: u64,
     /// `memory` (mapped) or `direct`.
     pub(super) device: &'static str,
-    /// `own`, or `murmur` where the paper's hash is computed as often as filters ask for one.
+    /// `own`, or `murmur` where the paper's hash is computed as often as filters ask for one, beside one digest of the store's.
     pub(super) hash: &'static str,
 }
 
@@ -226,25 +224,37 @@ impl<'a> Block<'a> {
     }
 }
 
-/// How often a hash that is not the store's is computed for a lookup.
+/// Digests that are computed beside a lookup.
 #[derive(Clone, Copy)]
-enum Extra {
+enum Extra<'a> {
     None,
+    /// The paper's hash, once.
     Once,
+    /// The paper's hash, for each filter that is asked.
     PerFilter,
+    /// The store's own, as often as sharing saves it.
+    Own(&'a Digester),
 }
 
+/// A lookup shares its digest, or does not, or shares it and computes those that it saved beside.
+const WAY_COUNT: usize = 3;
+
 /// Looks up the keys of a block; how many were there.
-fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra) -> Result<u64, BenchError> {
+fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra<'_>) -> Result<u64, BenchError> {
     let mut found = 0;
     for (key, asked) in block.iter() {
-        let count = match extra {
-            Extra::None => 0,
+        let murmur_count = match extra {
+            Extra::None | Extra::Own(_) => 0,
             Extra::Once => 1,
             Extra::PerFilter => asked,
         };
-        for _ in 0..count {
+        for _ in 0..murmur_count {
             black_box(murmur_hash_64a(black_box(key), 7));
+        }
+        if let Extra::Own(digester) = extra {
+            for _ in 1..asked {
+                black_box(digester.digest(black_box(key)));
+            }
         }
         found += u64::from(keyspace.get(key)?.is_some());
     }
@@ -261,9 +271,27 @@ struct Way {
     useless: u64,
 }
 
-/// Time saved by sharing, block by block: `[0]` where the block was looked up with sharing first, `[1]` where without. The second
-/// way finds the keys near; it is each way as often, so that the mean of both medians favours none.
-type Saved = [Vec<f64>; 2];
+impl Way {
+    /// A block took so long for each lookup, between two statistics.
+    fn note(&mut self, ns: f64, before: &Statistics, after: &Statistics) {
+        let (asked, useless) = filter_counts(before, after);
+        self.ns.push(ns);
+        self.digests += after.digests - before.digests;
+        self.asked += asked;
+        self.useless += useless;
+    }
+}
+
+/// Time that a way takes more than sharing, block by block, apart by the way that looked the block up first. Later ways find the keys near;
+/// each comes first as often as the others, so that the mean of the medians favours none.
+type More = [Vec<f64>; WAY_COUNT];
+
+/// The ways, and what the second and the third take more than the first.
+type Measured = ([Way; WAY_COUNT], [More; WAY_COUNT]);
+
+fn mean_of_medians(more: &mut More) -> f64 {
+    more.iter_mut().map(|differences| median(differences)).sum::<f64>() / WAY_COUNT as f64
+}
 
 fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
@@ -271,25 +299,29 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 /// Nanoseconds of a digest that a lookup computes once more: of a key that is near, as it is for every digest but a lookup's first. Keys
-/// that come out of memory would hide a part of it behind their misses.
+/// that come out of memory would hide a part of it behind their misses. To hand over a key and to take its digest costs a third of the
+/// digest of a short key, where the compiler may not see through it: a loop that does nothing else is timed beside, and taken off.
 fn hash_ns(context: &Context<'_>, lookups: &Lookups, hash: impl Fn(&[u8]) -> u64) -> f64 {
     let keys: Vec<&[u8]> = lookups.iter().take(NEAR_KEYS).map(|(key, _)| key).collect();
-    let repeats = lookups.asked.len().div_ceil(NEAR_KEYS);
-    let seconds = |digests_per_key: u32| {
-        let start = context.clock().now();
-        for _ in 0..repeats {
-            for key in &keys {
-                for _ in 0..digests_per_key {
-                    black_box(hash(black_box(*key)));
-                }
-            }
-        }
-        (context.clock().now() - start).as_nanos() as f64
-    };
-    let digests = f64::from(REPEATED_DIGESTS) * (repeats * keys.len()).max(1) as f64;
-    let mut rounds: Vec<f64> =
-        (0..ROUND_COUNT).map(|_| (seconds(1 + REPEATED_DIGESTS) - seconds(1)) / digests).collect();
+    let repeats = lookups.asked.len().div_ceil(NEAR_KEYS.max(1));
+    let digests = (repeats * keys.len()).max(1) as f64;
+    let mut rounds: Vec<f64> = (0..ROUND_COUNT)
+        .map(|_| {
+            let with = loop_ns(context, &keys, repeats, &hash);
+            (with - loop_ns(context, &keys, repeats, |key| key.len() as u64)) / digests
+        })
+        .collect();
     median(&mut rounds)
+}
+
+fn loop_ns(context: &Context<'_>, keys: &[&[u8]], repeats: usize, of: impl Fn(&[u8]) -> u64) -> f64 {
+    let start = context.clock().now();
+    for _ in 0..repeats {
+        for key in keys {
+            black_box(of(black_box(key)));
+        }
+    }
+    (context.clock().now() - start).as_nanos() as f64
 }
 
 /// Measures a point of [`Shape::point`].
@@ -310,16 +342,17 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
     let lookups = Lookups::new(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
-    let ([mut shared, mut unshared], mut saved) = measure_ways(context, &shape, &db, &keyspace, &lookups)?;
+    let ([mut shared, mut unshared, _], [_, mut saved, mut beside]) =
+        measure_ways(context, &shape, &db, &keyspace, &lookups)?;
 
     let count = lookups.asked.len() as f64 * ROUND_COUNT as f64;
-    let expected = [count as u64, shared.asked];
+    let expected = [count as u64, if shape.hash == "own" { shared.asked } else { count as u64 }];
     if [shared.digests, unshared.digests] != expected || unshared.asked != shared.asked {
         let got = (shared.digests, unshared.digests);
         return Err(BenchError::other(format!("{got:?} digests were computed, {expected:?} expected")));
     }
     let asked = shared.asked as f64 / count;
-    let saved = saved.iter_mut().map(|differences| median(differences)).sum::<f64>() / 2.0;
+    let (saved, beside) = (mean_of_medians(&mut saved), mean_of_medians(&mut beside));
     let (shared_ns, unshared_ns) = (median(&mut shared.ns), median(&mut unshared.ns));
     let digester = Digester::new(7);
     let own_ns = hash_ns(context, &lookups, |key| digester.digest(key));
@@ -345,6 +378,8 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         .with("hash_share_percent", 100.0 * asked * hash_ns / unshared_ns)
         .with("model_saved_ns", (asked - 1.0) * hash_ns)
         .with("saved_by_model", saved / ((asked - 1.0) * hash_ns).max(1e-9))
+        .with("beside_ns", beside)
+        .with("saved_by_beside", saved / beside.max(1e-9))
         .with_digest(digest.finish()))
 }
 
@@ -354,22 +389,24 @@ fn measure_ways(
     db: &Db,
     keyspace: &Keyspace,
     lookups: &Lookups,
-) -> Result<([Way; 2], Saved), BenchError> {
+) -> Result<Measured, BenchError> {
+    let digester = Digester::new(7);
     let extras = match shape.hash {
-        "murmur" => [Extra::Once, Extra::PerFilter],
-        _ => [Extra::None; 2],
+        "murmur" => [Extra::Once, Extra::PerFilter, Extra::PerFilter],
+        _ => [Extra::None, Extra::None, Extra::Own(&digester)],
     };
     // The first pass opens tables and fills caches.
     lookups.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
-    let (mut ways, mut saved) = ([Way::default(), Way::default()], Saved::default());
+    let (mut ways, mut more): Measured = Default::default();
     let mut before = db.statistics();
     for round in 0..ROUND_COUNT {
         for (number, block) in lookups.blocks().enumerate() {
-            let first = (round + number) % 2;
-            let mut times = [0.0; 2];
-            for turn in 0..2 {
-                let index = (first + turn) % 2;
-                db.share_digests(index == 0);
+            let first = (round + number) % WAY_COUNT;
+            let mut times = [0.0; WAY_COUNT];
+            for turn in 0..WAY_COUNT {
+                let index = (first + turn) % WAY_COUNT;
+                // The paper's hash is computed beside the store's own, which is then shared in all ways: it saves nothing.
+                db.share_digests(index != 1 || shape.hash != "own");
                 let extra = extras.get(index).copied().unwrap_or(Extra::None);
                 let start = context.clock().now();
                 let found = pass(keyspace, block, extra)?;
@@ -377,24 +414,22 @@ fn measure_ways(
                 black_box(found);
                 let after = db.statistics();
                 if let (Some(way), Some(ns)) = (ways.get_mut(index), times.get_mut(index)) {
-                    let (asked, useless) = filter_counts(&before, &after);
                     *ns = time.as_nanos() as f64 / block.asked.len().max(1) as f64;
-                    way.ns.push(*ns);
-                    way.digests += after.digests - before.digests;
-                    way.asked += asked;
-                    way.useless += useless;
+                    way.note(*ns, &before, &after);
                 }
                 before = after;
             }
-            let [shared, unshared] = times;
-            if let Some(saved) = saved.get_mut(first) {
-                saved.push(unshared - shared);
+            let [shared, ..] = times;
+            for (more, time) in more.iter_mut().zip(times) {
+                if let Some(more) = more.get_mut(first) {
+                    more.push(time - shared);
+                }
             }
         }
         context.progress(0.5 + 0.5 * round as f64 / ROUND_COUNT as f64)?;
     }
     db.share_digests(true);
-    Ok((ways, saved))
+    Ok((ways, more))
 }
 
 /// Filters asked between two statistics, and those that passed a key that was not there.

@@ -3,7 +3,7 @@
 use tamis_bits::line;
 
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
-use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
+use crate::envelope::{Envelope, PARAMETER_BYTES};
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Family};
 
@@ -30,13 +30,12 @@ impl DigestFamily for CacheLocal {
         let bits_per_key = budget.require(Family::CacheLocal.name())?;
         let digest_count = keys.len();
         let line_count = lines::line_count(digest_count as u64, bits_per_key);
-        let mut filter = lines::empty_filter(line_count.saturating_mul(line::LINE_BYTES as u64))?;
-
         let keys_per_line = digest_count as f64 / (line_count as f64).max(1.0);
         let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(keys_per_line));
-        if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            lines::insert(payload, keys.parts().map(|part| (part, probe_count)));
-        }
+        let mut filter =
+            lines::filled_filter(line_count.saturating_mul(line::LINE_BYTES as u64), |payload| {
+                lines::insert(payload, keys.parts().map(|part| (part, probe_count)));
+            })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
         Envelope::new(Family::CacheLocal, keys.seed(), keys.key_count(), parameters).seal(&mut filter);

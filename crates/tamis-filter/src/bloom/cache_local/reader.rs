@@ -7,10 +7,8 @@ use tamis_bits::{kernel, line};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::{DecodeError, Filter, Probe};
-
-/// Keys that are hashed before the first of them is asked for.
-const BATCH_KEYS: usize = 64;
+use crate::filter::BATCH_KEYS;
+use crate::{DecodeError, Digester, Filter, Probe};
 
 /// Lines before the first of the payload.
 const ENVELOPE_LINES: usize = ENVELOPE_BYTES / line::LINE_BYTES;
@@ -112,6 +110,24 @@ impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
             for (answer, held) in answers.iter_mut().zip(held) {
                 *answer &= held;
             }
+        }
+    }
+
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        let seed = self.envelope.seed;
+        let own = (seed != digester.seed()).then(|| Digester::new(seed));
+        let digester = own.as_ref().unwrap_or(digester);
+        let mut digests = [0; BATCH_KEYS];
+        let mut held = [false; BATCH_KEYS];
+        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            for (slot, key) in digests.iter_mut().zip(keys) {
+                *slot = match <&[u8; 8]>::try_from(*key) {
+                    Ok(word) => digester.word_digest(word),
+                    Err(_) => digester.digest(key),
+                };
+            }
+            self.may_contain_digests(digests.get(..keys.len()).unwrap_or_default(), &mut held);
+            answers.iter_mut().zip(held).for_each(|(answer, held)| *answer &= held);
         }
     }
 

@@ -1,7 +1,9 @@
 //! The cache-local filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
 
 use super::CacheLocalBuilder;
-use crate::{AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterBuilder, Probe, Samples};
+use crate::{
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, KeySet, Probe, Samples,
+};
 
 fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
     let mut builder = CacheLocalBuilder::new(11);
@@ -39,6 +41,12 @@ fn batches_answer_as_single_questions_do() {
         filter.may_contain_many(&probes, &mut answers);
         let single: Vec<bool> = probes.iter().map(|probe| filter.may_contain(probe)).collect();
         assert_eq!(answers, single);
+        for digester in [&digester, &Digester::new(12)] {
+            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+            let mut answers = vec![true; batch];
+            filter.may_contain_keys(digester, &keys, &mut answers);
+            assert_eq!(answers, single);
+        }
         let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was opened") };
         let digests: Vec<u64> = keys.iter().map(|key| digester.digest(key)).collect();
         let mut answers = vec![false; batch];
@@ -66,6 +74,45 @@ fn encoding_is_deterministic_and_within_the_budget() {
             let bytes = build(key_count, bits_per_key);
             assert_eq!(bytes, build(key_count, bits_per_key));
             assert!(bytes.len() as f64 <= key_count as f64 * bits_per_key / 8.0 + 128.0);
+        }
+    }
+}
+
+/// Integers, and strings of two lengths that average to eight bytes; more than one part of digests.
+fn sets() -> [Vec<Vec<u8>>; 3] {
+    let words = (0..20_000_u64).map(|key| (key * 7).to_be_bytes().to_vec()).collect();
+    let mixed =
+        (0..20_000_u64).map(|key| format!("{key:07}{}", if key % 2 == 0 { "" } else { "aa" }).into_bytes());
+    [words, mixed.collect(), vec![b"one".to_vec()]]
+}
+
+#[test]
+fn a_kept_set_gives_the_filter_of_its_keys() {
+    let budget = Budget::bits_per_key(10.0).expect("possible");
+    for keys in sets() {
+        // The first keys come before the set; the last of them is its first one, too.
+        for before in [0, 1, 3] {
+            let before = before.min(keys.len());
+            let mut one_by_one = CacheLocalBuilder::new(5);
+            keys.iter().for_each(|key| one_by_one.add(key).expect("sorted"));
+            let mut set = KeySet::new();
+            keys.iter().skip(usize::saturating_sub(before, 1)).for_each(|key| set.push(key).expect("sorted"));
+            let mut together = CacheLocalBuilder::new(5);
+            keys.iter().take(before).for_each(|key| together.add(key).expect("sorted"));
+            together.add_all(&KeySet::new()).expect("nothing");
+            together.add_all(&set).expect("sorted");
+            assert_eq!(together.key_count(), keys.len() as u64);
+            assert_eq!(
+                together.finish(budget, Samples::NONE).expect("fits"),
+                one_by_one.finish(budget, Samples::NONE).expect("fits")
+            );
+            let last = keys.last().expect("some");
+            let unsorted = together.add(last.get(..2).expect("longer keys"));
+            assert!(matches!(unsorted, Err(BuildError::Unsorted { .. })), "{unsorted:?}");
+            together.add(last).expect("a repeated key");
+            assert_eq!(together.key_count(), keys.len() as u64);
+            let unsorted = together.add_all(&set);
+            assert!(keys.len() == 1 || matches!(unsorted, Err(BuildError::Unsorted { .. })), "{unsorted:?}");
         }
     }
 }

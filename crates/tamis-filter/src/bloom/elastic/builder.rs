@@ -4,7 +4,7 @@ use tamis_bits::line;
 
 use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX, probes::UnitProbes};
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
-use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
+use crate::envelope::{Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Family, remix};
 
@@ -48,33 +48,37 @@ impl DigestFamily for Elastic {
         let unit_bytes = line_count.saturating_mul(line::LINE_BYTES as u64);
         let directory_bytes = if unit_count == 0 { 0 } else { DIRECTORY_BYTES as u64 };
         let payload_bytes = unit_bytes.saturating_mul(u64::from(unit_count)).saturating_add(directory_bytes);
-        let mut filter = lines::empty_filter(payload_bytes)?;
         let keys_per_line = keys.len() as f64 / (line_count as f64).max(1.0);
         let best = || UnitProbes::best(keys_per_line, unit_count);
         let probes = self.probe_count.map_or_else(best, UnitProbes::whole);
 
-        let payload = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
-        if let Some((directory, units)) = payload.split_at_mut_checked(DIRECTORY_BYTES) {
-            let units = units.chunks_exact_mut(unit_bytes.max(1) as usize);
-            let checksums = directory.as_chunks_mut::<8>().0.iter_mut();
-            for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
-                let counts = if probes.is_whole() { 0..=0 } else { 0..=1 };
-                let parts = counts.map(|more| {
-                    let probe_count = probes.least() + more;
-                    let digests = keys.parts().flatten();
-                    let with_count = digests.filter(|digest| probes.of(**digest, number) == probe_count);
-                    (with_count.map(|digest| remix(*digest, number)).collect::<Vec<u64>>(), probe_count)
-                });
-                let parts: Vec<_> = parts.collect();
-                lines::insert(unit, parts.iter().map(|(digests, count)| (digests.as_slice(), *count)));
-                *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
-            }
-        }
+        let mut filter = lines::filled_filter(payload_bytes, |payload| {
+            fill(payload, keys, probes, unit_bytes);
+        })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = unit_count as u8;
         set_parameter(&mut parameters, 1, probes.fields());
         set_parameter(&mut parameters, 8, line_count.to_le_bytes());
         Envelope::new(Family::Elastic, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
+    }
+}
+
+/// Sets the bits of all units and writes their checksums.
+fn fill(payload: &mut [u8], keys: &DigestKeeper, probes: UnitProbes, unit_bytes: u64) {
+    let Some((directory, units)) = payload.split_at_mut_checked(DIRECTORY_BYTES) else { return };
+    let units = units.chunks_exact_mut(unit_bytes.max(1) as usize);
+    let checksums = directory.as_chunks_mut::<8>().0.iter_mut();
+    for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
+        let counts = if probes.is_whole() { 0..=0 } else { 0..=1 };
+        let parts = counts.map(|more| {
+            let probe_count = probes.least() + more;
+            let digests = keys.parts().flatten();
+            let with_count = digests.filter(|digest| probes.of(**digest, number) == probe_count);
+            (with_count.map(|digest| remix(*digest, number)).collect::<Vec<u64>>(), probe_count)
+        });
+        let parts: Vec<_> = parts.collect();
+        lines::insert(unit, parts.iter().map(|(digests, count)| (digests.as_slice(), *count)));
+        *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
     }
 }

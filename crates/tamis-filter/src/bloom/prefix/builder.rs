@@ -5,7 +5,7 @@ use tamis_bits::line;
 use super::{BIT_COUNT_MAX, BITS_PER_PREFIX_MAX};
 use crate::bloom::digests::DigestKeeper;
 use crate::bloom::{PROBES, lines};
-use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
+use crate::envelope::{Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Family, FilterBuilder, Samples};
 
@@ -54,12 +54,12 @@ impl FilterBuilder for PrefixBuilder {
         let prefix_count = self.keys.len();
         let line_count = lines::line_count(self.keys.key_count(), bits_per_key)
             .min(lines::line_count(prefix_count as u64, BITS_PER_PREFIX_MAX));
-        let mut filter = lines::empty_filter(line_count.saturating_mul(line::LINE_BYTES as u64))?;
         let prefixes_per_line = prefix_count as f64 / (line_count as f64).max(1.0);
         let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(prefixes_per_line));
-        if let Some(payload) = filter.get_mut(ENVELOPE_BYTES..) {
-            lines::insert(payload, self.keys.parts().map(|part| (part, probe_count)));
-        }
+        let mut filter =
+            lines::filled_filter(line_count.saturating_mul(line::LINE_BYTES as u64), |payload| {
+                lines::insert(payload, self.keys.parts().map(|part| (part, probe_count)));
+            })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
         set_parameter(&mut parameters, 4, self.bit_count.to_le_bytes());

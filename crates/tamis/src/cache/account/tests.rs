@@ -88,3 +88,26 @@ fn a_fixed_value_takes_no_part() {
     assert_eq!(fixed.get(|| Err(Error::Closed)).map(|value| *value).ok(), Some(5));
     assert!(fixed.get_if_room(|| Err(Error::Closed)).is_some());
 }
+
+#[test]
+fn a_share_takes_the_place_of_another_only_where_it_is_worth_clearly_more() {
+    let account = account(100);
+    let hotness = [(); 2].map(|()| Arc::new(Hotness::default()));
+    let [first, second] = hotness.each_ref().map(|hotness| {
+        let share = Share { hotness: Arc::clone(hotness), saved: 0.5 };
+        Kept::shared(&account, &Arc::from(Path::new("/db/000001.table")), share, 80)
+    });
+    let [of_first, of_second] = &hotness;
+    of_first.set(1000.0, 0);
+    assert!(first.get_if_room_now(|| Ok(1_u64)).is_some());
+    // Half as much again is what loading must be worth; the same going back, so that the two do not take turns.
+    for (lookups, comes_in) in [(1000.0, false), (1450.0, false), (1550.0, true)] {
+        of_second.set(lookups, 0);
+        assert_eq!(second.get_if_room_now(|| Ok(2)).is_some(), comes_in, "{lookups}");
+        assert_eq!((is_held(&first), is_held(&second)), (!comes_in, comes_in));
+    }
+    of_first.set(2200.0, 0);
+    assert!(first.get_if_room_now(|| Ok(1)).is_none());
+    of_first.set(2400.0, 0);
+    assert!(first.get_if_room_now(|| Ok(1)).is_some() && !is_held(&second));
+}
