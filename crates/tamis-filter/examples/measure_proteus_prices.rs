@@ -1,9 +1,9 @@
 //! Prices the designs that Proteus and 1PBF choose beside those that another program chose for the published integer sets.
 //!
-//! `cargo run --release -p tamis-filter --example measure_proteus_prices -- REFERENCE.csv [KEYS [SEEDS]]`
+//! `cargo run --release -p tamis-filter --example measure_proteus_prices -- REFERENCE.csv [KEYS [SEEDS [QUERIES]]]`
 //!
 //! Default prices. Ours is chosen by 20,000 sampled queries; then both are priced by the model, with all of the budget: as expected from
-//! that sample, and by 200,000 other queries. `SEEDS` are seeds of keys with `/` between them; queries have the one after, samples the
+//! that sample, and by QUERIES others (200,000). `SEEDS` are seeds of keys with `/` between them; queries have the one after, samples the
 //! second one after. A row for each whose price is above the other's either way, and a summary for each seed.
 
 use std::collections::HashMap;
@@ -13,7 +13,6 @@ use tamis_filter::{Budget, Family, KeyRange, Samples};
 use tamis_workload::{KeySet, QuerySet};
 
 const SAMPLE_COUNT: usize = 20_000;
-const QUERY_COUNT: usize = 200_000;
 
 type Bounds = ([u8; 8], [u8; 8]);
 
@@ -55,6 +54,7 @@ fn main() {
     let designs = read_designs(&arguments.next().unwrap_or_default());
     let key_count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let seeds = arguments.next().unwrap_or_else(|| "42".to_owned());
+    let query_count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(200_000);
     for seed in seeds.split('/').filter_map(|seed| seed.parse::<u64>().ok()) {
         let (mut rows, mut unfit, mut above, mut worst) = (0, 0, [0; 2], [0.0_f64; 2]);
         for key_set in [KeySet::Uniform, KeySet::Normal, KeySet::Gaps] {
@@ -63,7 +63,7 @@ fn main() {
             integers.iter().for_each(|key| keys.push(&key.to_be_bytes()).expect("sorted"));
             for query_set in QuerySet::all() {
                 let draw = |count, seed| query_set.generate(key_set, &integers, count, seed).map(bounds);
-                let (Ok(sample), Ok(queries)) = (draw(SAMPLE_COUNT, seed + 2), draw(QUERY_COUNT, seed + 1))
+                let (Ok(sample), Ok(queries)) = (draw(SAMPLE_COUNT, seed + 2), draw(query_count, seed + 1))
                 else {
                     continue;
                 };
