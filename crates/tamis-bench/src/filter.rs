@@ -8,6 +8,8 @@ mod figures;
 mod measure;
 mod ranges;
 
+use std::sync::Arc;
+
 use tamis_filter::KeySet;
 
 pub use figures::{Figures, Outcome, Times};
@@ -18,7 +20,7 @@ pub use ranges::Ranges;
 #[derive(Debug, Default)]
 pub struct FilterInput {
     /// The keys.
-    pub keys: KeySet,
+    pub keys: Arc<KeySet>,
     /// Queries; those that hold a key are counted apart.
     pub queries: Ranges,
     /// Queries that a family which designs itself may learn from.

@@ -17,6 +17,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tamis_filter::proteus::{Prices, ProteusBuilder};
@@ -200,7 +201,7 @@ fn count(
 
 struct Run<'a> {
     mode: &'a str,
-    keys: &'a tamis_filter::KeySet,
+    keys: &'a Arc<tamis_filter::KeySet>,
     name: String,
     unit: &'a Unit,
     reference: &'a HashMap<String, Reference>,
@@ -331,6 +332,7 @@ impl Measurement<'_> {
         let integers = set.generate(self.key_count, seed);
         let mut keys = tamis_filter::KeySet::new();
         integers.iter().for_each(|key| keys.push(&key.to_be_bytes()).expect("sorted"));
+        let keys = Arc::new(keys);
         let present = bounds(non_empty_ranges(&integers, 100_000, seed + 3));
         let run = Run {
             mode: self.mode,
@@ -405,6 +407,7 @@ fn model_strings(key_count: usize, seed: u64) {
     let ranges: Vec<KeyRange<'_>> =
         bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
     let bits = Budget::bits_per_key(10.0).expect("possible");
+    let keys = Arc::new(keys);
     for family in [Family::OnePrefixBloom, Family::TwoPrefixBloom, Family::Proteus] {
         let mut builder = ProteusBuilder::new(family, PRICES, 42);
         builder.add_all(&keys).expect("sorted");

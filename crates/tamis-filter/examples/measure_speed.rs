@@ -9,6 +9,7 @@
 #![expect(clippy::indexing_slicing, reason = "a measurement may panic")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tamis_filter::{
@@ -71,6 +72,7 @@ fn small() {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut set = KeySet::new();
     keys.iter().for_each(|key| set.push(&key.to_be_bytes()).expect("sorted"));
+    let set = Arc::new(set);
     let digester = Digester::new(SEED);
     let queries: Vec<[u8; 8]> =
         (0..QUERY_COUNT as u64).map(|number| remix((1 << 40) + number, 1).to_be_bytes()).collect();

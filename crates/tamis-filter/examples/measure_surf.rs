@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
@@ -65,6 +66,7 @@ impl Subject {
     fn build(spec: &str, keys: &[Vec<u8>], passes: usize) -> (Self, f64) {
         let mut key_set = FilterKeys::new();
         keys.iter().for_each(|key| key_set.push(key).expect("sorted keys"));
+        let key_set = Arc::new(key_set);
         let build = || {
             let mut builder = spec.parse::<FilterSpec>().expect("a spec").builder(42).expect("parameters");
             builder.add_all(&key_set).expect("sorted keys");

@@ -1,6 +1,7 @@
 //! How filters are built: keys one at a time, then budget and samples.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use tamis_bits::key_head;
 
@@ -60,8 +61,9 @@ pub trait FilterBuilder {
     /// keep all keys: see [`FilterBuilder::memory_bytes`].
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError>;
 
-    /// Takes all keys of a kept set that serves several families, instead of a copy of its own where the family allows.
-    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    /// Takes all keys of a kept set that serves several families. Families that need no more than its keys share it as long as nothing else
+    /// is added, instead of a copy of their own.
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         keys.iter().try_for_each(|key| self.add(key))
     }
 
@@ -69,7 +71,7 @@ pub trait FilterBuilder {
     fn key_count(&self) -> u64;
 
     /// Bytes that the builder holds now. Families of one pass hold 8 bytes a key; families of two passes hold the keys and
-    /// 8 bytes for each.
+    /// 8 bytes for each. A shared set ([`FilterBuilder::add_all`]) is not counted.
     fn memory_bytes(&self) -> usize;
 
     /// Chooses what [`FilterBuilder::finish`] will build with the same budget and samples, where the family chooses by a model

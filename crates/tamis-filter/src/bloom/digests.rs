@@ -1,6 +1,7 @@
-//! Keeps the digests of sorted keys until the budget is known: 8 bytes a key. Families that need nothing else share a builder.
+//! Keeps the digests of sorted keys until the budget is known: 8 bytes a key, or a kept set of which they are taken when they are needed.
+//! Families that need nothing else share a builder.
 
-use std::iter::once;
+use std::{ops::Range, sync::Arc};
 
 use crate::builder::KeyOrder;
 use crate::{Budget, BuildError, Digester, FilterBuilder, KeySet, Samples};
@@ -37,7 +38,7 @@ impl<F: DigestFamily> FilterBuilder for DigestBuilder<F> {
         self.keys.add(key)
     }
 
-    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         self.keys.add_all(keys)
     }
 
@@ -57,6 +58,19 @@ impl<F: DigestFamily> FilterBuilder for DigestBuilder<F> {
 /// Digests of a part of the keys.
 const PART_DIGESTS: usize = 1 << 13;
 
+/// Digests that are taken of a set at once: they stay in the nearest cache.
+const PART_OF_SET: usize = 1 << 10;
+
+/// Appends the digests of some keys of a set.
+fn extend(digests: &mut Vec<u64>, digester: &Digester, keys: &KeySet, range: Range<usize>) {
+    digests.reserve_exact(range.len());
+    match keys.words().and_then(|words| words.get(range.clone())) {
+        // One by one: extended by all at once, the compiler takes two in a register, in three times the time.
+        Some(words) => words.iter().for_each(|word| digests.push(digester.word_digest(word))),
+        None => digests.extend(range.map(|index| digester.digest(keys.get(index).unwrap_or_default()))),
+    }
+}
+
 /// The digests of distinct keys. They are kept in parts: one array of all would be copied again and again while it grows.
 #[derive(Debug)]
 pub struct DigestKeeper {
@@ -64,11 +78,19 @@ pub struct DigestKeeper {
     order: KeyOrder,
     full: Vec<Vec<u64>>,
     last: Vec<u64>,
+    /// All keys, where they came as a set; then no digests are kept.
+    set: Option<Arc<KeySet>>,
 }
 
 impl DigestKeeper {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { digester: Digester::new(seed), order: KeyOrder::default(), full: Vec::new(), last: Vec::new() }
+        Self {
+            digester: Digester::new(seed),
+            order: KeyOrder::default(),
+            full: Vec::new(),
+            last: Vec::new(),
+            set: None,
+        }
     }
 
     #[inline]
@@ -87,38 +109,49 @@ impl DigestKeeper {
     #[inline(never)]
     fn add_any(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.order.accept(key)? {
+            self.unshare();
             self.push(self.digester.digest(key));
         }
         Ok(())
     }
 
     /// Adds a kept set, which is sorted: only its first key is compared with what came before.
-    pub(crate) fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    pub(crate) fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         let (Some(first), Some(last)) =
             (keys.get(0), keys.len().checked_sub(1).and_then(|last| keys.get(last)))
         else {
             return Ok(());
         };
+        if self.key_count() == 0 {
+            self.order.skip(keys.len() as u64, last);
+            self.set = Some(Arc::clone(keys));
+            return Ok(());
+        }
         self.add(first)?;
-        let mut start = 1;
+        self.unshare();
+        self.push_all(keys, 1);
+        self.order.skip(keys.len() as u64 - 1, last);
+        Ok(())
+    }
+
+    /// More keys follow a set: from now on digests are kept.
+    #[cold]
+    fn unshare(&mut self) {
+        if let Some(keys) = self.set.take() {
+            self.push_all(&keys, 0);
+        }
+    }
+
+    /// Keeps the digests of a set's keys from a number on.
+    fn push_all(&mut self, keys: &KeySet, mut start: usize) {
         while start < keys.len() {
             if self.last.len() == PART_DIGESTS {
                 self.begin_part();
             }
             let end = keys.len().min(start + PART_DIGESTS - self.last.len());
-            self.last.reserve_exact(end - start);
-            match keys.words().and_then(|words| words.get(start..end)) {
-                // One by one: extended by all at once, the compiler takes two in a register, in three times the time.
-                Some(words) => words.iter().for_each(|word| self.last.push(self.digester.word_digest(word))),
-                None => {
-                    let keys = (start..end).map(|index| keys.get(index).unwrap_or_default());
-                    self.last.extend(keys.map(|key| self.digester.digest(key)));
-                }
-            }
+            extend(&mut self.last, &self.digester, keys, start..end);
             start = end;
         }
-        self.order.skip(keys.len() as u64 - 1, last);
-        Ok(())
     }
 
     /// Adds the digest of a prefix of the key instead of the key's own; a repeated prefix once.
@@ -157,12 +190,21 @@ impl DigestKeeper {
 
     /// How many digests there are; of prefixes, distinct ones.
     pub(crate) fn len(&self) -> usize {
-        self.full.len() * PART_DIGESTS + self.last.len()
+        self.set.as_ref().map_or(self.full.len() * PART_DIGESTS + self.last.len(), |keys| keys.len())
     }
 
-    /// All digests in the order of their keys, part by part.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u64]> {
-        self.full.iter().chain(once(&self.last)).map(Vec::as_slice)
+    /// Calls with all digests in the order of their keys, part by part.
+    pub(crate) fn for_each_part(&self, mut take: impl FnMut(&[u64])) {
+        if let Some(keys) = &self.set {
+            let mut part = Vec::with_capacity(PART_OF_SET);
+            for start in (0..keys.len()).step_by(PART_OF_SET) {
+                part.clear();
+                extend(&mut part, &self.digester, keys, start..keys.len().min(start + PART_OF_SET));
+                take(&part);
+            }
+            return;
+        }
+        self.full.iter().chain([&self.last]).for_each(|part| take(part));
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

@@ -46,12 +46,9 @@ pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
     if fpr(two_rounds) < fpr(one_round) * SECOND_ROUND_GAIN { two_rounds } else { one_round }
 }
 
-/// Sets the bits of digests, a part of the digests and their number of bits at a time.
-pub(crate) fn insert<'a>(lines: &mut [u8], parts: impl Iterator<Item = (&'a [u64], u32)>) {
-    let line_count = (lines.len() / LINE_BYTES) as u64;
-    for (digests, probe_count) in parts {
-        kernel::lines_insert(lines, line_count, digests, probe_count);
-    }
+/// Sets the bits of digests, so many for each.
+pub(crate) fn insert(lines: &mut [u8], digests: &[u64], probe_count: u32) {
+    kernel::lines_insert(lines, (lines.len() / LINE_BYTES) as u64, digests, probe_count);
 }
 
 /// Room for an envelope, and behind it a payload of zeros that `fill` fills. While it does, each line of the payload is a cache line, where

@@ -42,7 +42,8 @@ fn distinct_digests(keys: &DigestKeeper) -> Result<Vec<u64>, BuildError> {
         let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
         return Err(BuildError::TooLarge { needed_bytes, bytes_max });
     }
-    let mut digests: Vec<u64> = keys.parts().flatten().copied().collect();
+    let mut digests = Vec::with_capacity(count);
+    keys.for_each_part(|part| digests.extend_from_slice(part));
     digests.sort_unstable();
     digests.dedup();
     Ok(digests)

@@ -1,6 +1,7 @@
 //! Builds filters of this module: keeps the keys, lets the model choose, encodes what it chose.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::bits::BitString;
 use super::bloom::{BloomPlan, Inserter, best_rate};
@@ -384,7 +385,7 @@ impl FilterBuilder for ProteusBuilder {
         self.keys.push(key)
     }
 
-    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         self.keys.push_all(keys)
     }
 

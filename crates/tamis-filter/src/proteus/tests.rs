@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::counts::Counts;
 use super::keys::Keys;
@@ -44,7 +45,7 @@ fn bits_per_key(bits: f64) -> Budget {
 
 fn build(spec: &str, keys: &KeySet, bits: f64, samples: &[KeyRange<'_>]) -> AnyFilter<Vec<u8>> {
     let mut builder = spec.parse::<FilterSpec>().expect("known").builder(SEED).expect("possible");
-    builder.add_all(keys).expect("sorted");
+    builder.add_all(&Arc::new(keys.clone())).expect("sorted");
     let bytes = builder.finish(bits_per_key(bits), Samples { queries: samples }).expect("fits");
     assert!(bytes.len() as f64 <= keys.len() as f64 * bits / 8.0 + 128.0, "{spec}: {} bytes", bytes.len());
     AnyFilter::open(bytes).expect("whole")

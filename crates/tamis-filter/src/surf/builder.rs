@@ -1,6 +1,7 @@
 //! Builds SuRFs: one pass over the keys; labels and, as the family needs, digest and cut-off bytes of each leaf are held.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use tamis_bits::packed;
 
@@ -240,7 +241,7 @@ impl FilterBuilder for SurfBuilder {
         levels.add(key, leaf).map(|_| ())
     }
 
-    fn add_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         let Core { levels, leaf } = self.core.get_mut();
         levels.add_all(keys.iter(), leaf)
     }

@@ -56,7 +56,11 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         for key in &keys {
             set.push(&key.to_be_bytes())?;
         }
-        Ok(FilterInput { keys: set, queries: Ranges::from_integers(&queries), ..FilterInput::default() })
+        Ok(FilterInput {
+            keys: set.into(),
+            queries: Ranges::from_integers(&queries),
+            ..FilterInput::default()
+        })
     })?;
     let bits = point.number("bits")?;
     let budget = if bits > 0.0 { Budget::bits_per_key(bits)? } else { Budget::BY_PARAMETERS };

@@ -147,7 +147,7 @@ fn input(key_bytes: usize, query_count: u64, seed: u64) -> Result<FilterInput, B
         let key = key(KEY_COUNT + number);
         queries.push(&key, &key);
     }
-    Ok(FilterInput { keys, queries, ..FilterInput::default() })
+    Ok(FilterInput { keys: keys.into(), queries, ..FilterInput::default() })
 }
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {

@@ -130,7 +130,7 @@ pub(super) fn integer_input(
         let _ = keys.push(&key.to_be_bytes());
     }
     FilterInput {
-        keys,
+        keys: keys.into(),
         queries: Ranges::from_integers(&queries(&drawn, place, length, query_count, seed + 1)),
         samples: Ranges::from_integers(&queries(&drawn, place, length, sample_count, seed + 2)),
         present: Ranges::default(),

@@ -160,7 +160,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         context.progress(0.2)?;
         let samples = queries(&keys, point, SAMPLE_COUNT.min(query_count), seed + 2)?;
         let queries = queries(&keys, point, query_count, seed + 1)?;
-        Ok(FilterInput { queries, samples, keys, present: Ranges::default() })
+        Ok(FilterInput { queries, samples, keys: keys.into(), present: Ranges::default() })
     })?;
     let spec: FilterSpec = point.text("family")?.parse()?;
     let budget = Budget::bits_per_key(point.number("bits")?)?;

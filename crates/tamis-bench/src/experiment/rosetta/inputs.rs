@@ -82,7 +82,7 @@ impl Integers {
         let queries = ranges(&keys, self.place, self.range_size, count, seed + 1)?;
         let samples = ranges(&keys, self.place, self.range_size, (count / 10).min(SAMPLE_MAX), seed + 2)?;
         let (queries, samples) = (Ranges::from_integers(&queries), Ranges::from_integers(&samples));
-        Ok(FilterInput { keys: set, queries, samples, ..FilterInput::default() })
+        Ok(FilterInput { keys: set.into(), queries, samples, ..FilterInput::default() })
     }
 
     /// The figures of the family and the bits that the point names.

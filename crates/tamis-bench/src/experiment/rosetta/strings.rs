@@ -103,7 +103,7 @@ fn input(key_count: usize, seed: u64) -> Result<FilterInput, BenchError> {
     let count = key_count.min(300_000);
     let queries = ranges(&keys, count, &mut random);
     let samples = ranges(&keys, (count / 10).min(20_000), &mut random);
-    Ok(FilterInput { keys, queries, samples, ..FilterInput::default() })
+    Ok(FilterInput { keys: keys.into(), queries, samples, ..FilterInput::default() })
 }
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {

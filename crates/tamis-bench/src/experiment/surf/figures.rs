@@ -123,7 +123,7 @@ fn all_keys(kind: &str, count: usize, seed: u64) -> Vec<Vec<u8>> {
 
 /// Stored keys, and the keys that queries start at.
 struct Halves {
-    stored: KeySet,
+    stored: Arc<KeySet>,
     asked: Vec<Vec<u8>>,
 }
 
@@ -132,7 +132,7 @@ fn halves(kind: &str, count: usize, context: &mut Context<'_>) -> Result<Arc<Hal
         let keys = all_keys(kind, count, context.seed());
         let mut random = SplitMix64::new(context.seed() + 1);
         let stored = keys.iter().filter(|_| random.below(2) == 0).map(Vec::as_slice);
-        let stored = key_set(stored)?;
+        let stored = key_set(stored)?.into();
         let zipf = ScrambledZipfian::new(keys.len() as u64);
         let mut asked = Vec::new();
         for _ in 0..count.min(1_000_000) {
@@ -169,7 +169,7 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<FilterInput>, B
             let (lower, upper) = query(kind, queries, key, halves.stored.len());
             ranges.push(&lower, &upper);
         }
-        Ok(FilterInput { keys: halves.stored.clone(), queries: ranges, ..FilterInput::default() })
+        Ok(FilterInput { keys: Arc::clone(&halves.stored), queries: ranges, ..FilterInput::default() })
     })
 }
 

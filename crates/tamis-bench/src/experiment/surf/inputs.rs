@@ -53,7 +53,7 @@ pub(super) fn published(
         let present = non_empty_ranges(&keys, QUERY_COUNT / 10, NON_EMPTY_SEED + distance);
         let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
         Ok(FilterInput {
-            keys: key_set(bytes.iter().map(<[u8; 8]>::as_slice))?,
+            keys: key_set(bytes.iter().map(<[u8; 8]>::as_slice))?.into(),
             queries: Ranges::from_integers(&queries),
             samples: Ranges::default(),
             present: Ranges::from_integers(&present),
@@ -92,7 +92,7 @@ fn words_input(keys: &Lines, queries: &Lines, query_set: &str) -> Result<FilterI
         target.push(word, &upper);
     }
     Ok(FilterInput {
-        keys: key_set(keys.iter().map(Vec::as_slice))?,
+        keys: key_set(keys.iter().map(Vec::as_slice))?.into(),
         queries: ranges,
         samples: Ranges::default(),
         present,

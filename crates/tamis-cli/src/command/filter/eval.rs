@@ -101,7 +101,7 @@ impl EvalArgs {
             check_present(path, &keys, &present)?;
         }
 
-        let input = FilterInput { keys, queries, samples, present };
+        let input = FilterInput { keys: keys.into(), queries, samples, present };
         let plan = Plan { spec: &spec, seed: self.seed, budget, input: &input };
         let outcome = plan.measure(&SystemClock::default()).map_err(|error| match error {
             BenchError::Build(error) => usage(&error),

@@ -59,6 +59,15 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     /// [`Filter::may_contain`] where the digest takes more than a few steps.
     #[inline(never)]
     fn may_contain_any(&self, probe: &Probe<'_>) -> bool {
+        match probe.quick_unshared_digest(self.envelope.seed) {
+            Some(digest) => self.holds(digest),
+            None => self.may_contain_long(probe),
+        }
+    }
+
+    /// Whatever needs room on the stack.
+    #[inline(never)]
+    fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
     }
 

@@ -1,5 +1,7 @@
 //! The cache-local filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
 
+use std::sync::Arc;
+
 use super::CacheLocalBuilder;
 use crate::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, KeySet, Probe, Samples,
@@ -97,11 +99,13 @@ fn a_kept_set_gives_the_filter_of_its_keys() {
             keys.iter().for_each(|key| one_by_one.add(key).expect("sorted"));
             let mut set = KeySet::new();
             keys.iter().skip(usize::saturating_sub(before, 1)).for_each(|key| set.push(key).expect("sorted"));
+            let set = Arc::new(set);
             let mut together = CacheLocalBuilder::new(5);
             keys.iter().take(before).for_each(|key| together.add(key).expect("sorted"));
-            together.add_all(&KeySet::new()).expect("nothing");
+            together.add_all(&Arc::default()).expect("nothing");
             together.add_all(&set).expect("sorted");
             assert_eq!(together.key_count(), keys.len() as u64);
+            assert_eq!(before > 0, together.memory_bytes() > 0, "a set that comes alone is shared");
             assert_eq!(
                 together.finish(budget, Samples::NONE).expect("fits"),
                 one_by_one.finish(budget, Samples::NONE).expect("fits")

@@ -70,15 +70,16 @@ fn fill(payload: &mut [u8], keys: &DigestKeeper, probes: UnitProbes, unit_bytes:
     let units = units.chunks_exact_mut(unit_bytes.max(1) as usize);
     let checksums = directory.as_chunks_mut::<8>().0.iter_mut();
     for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
-        let counts = if probes.is_whole() { 0..=0 } else { 0..=1 };
-        let parts = counts.map(|more| {
-            let probe_count = probes.least() + more;
-            let digests = keys.parts().flatten();
-            let with_count = digests.filter(|digest| probes.of(**digest, number) == probe_count);
-            (with_count.map(|digest| remix(*digest, number)).collect::<Vec<u64>>(), probe_count)
+        let mut values = Vec::new();
+        keys.for_each_part(|digests| {
+            for more in if probes.is_whole() { 0..=0 } else { 0..=1 } {
+                let probe_count = probes.least() + more;
+                let with_count = digests.iter().filter(|digest| probes.of(**digest, number) == probe_count);
+                values.clear();
+                values.extend(with_count.map(|digest| remix(*digest, number)));
+                lines::insert(unit, &values, probe_count);
+            }
         });
-        let parts: Vec<_> = parts.collect();
-        lines::insert(unit, parts.iter().map(|(digests, count)| (digests.as_slice(), *count)));
         *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
     }
 }

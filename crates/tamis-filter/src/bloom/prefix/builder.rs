@@ -58,7 +58,7 @@ impl FilterBuilder for PrefixBuilder {
         let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(prefixes_per_line));
         let mut filter =
             lines::filled_filter(line_count.saturating_mul(line::LINE_BYTES as u64), |payload| {
-                lines::insert(payload, self.keys.parts().map(|part| (part, probe_count)));
+                self.keys.for_each_part(|digests| lines::insert(payload, digests, probe_count));
             })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;

@@ -51,13 +51,14 @@ impl StandardBuilder {
                 digesters.iter().for_each(|digester| set(digester.digest(key)));
             }
         } else {
-            for digest in self.digests.parts().flatten() {
+            let mut set_all = |digest: &u64| {
                 let (mut value, step) = self.scheme.start_and_step(*digest);
                 for _ in 0..probe_count {
                     set(value);
                     value = value.wrapping_add(step);
                 }
-            }
+            };
+            self.digests.for_each_part(|digests| digests.iter().for_each(&mut set_all));
         }
     }
 }

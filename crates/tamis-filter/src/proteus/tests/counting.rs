@@ -77,7 +77,7 @@ fn rates_are_predicted_for_every_design() {
     for family in [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom] {
         for (design, prediction) in model.designs(family, bits_per_key(9.0), &prices).expect("budget") {
             let mut builder = ProteusBuilder::new(family, prices, SEED).with_design(&design);
-            builder.add_all(&set).expect("sorted");
+            builder.add_all(&Arc::new(set.clone())).expect("sorted");
             let bytes = builder.finish(bits_per_key(9.0), Samples::NONE).expect("fits");
             let filter = AnyFilter::open(bytes).expect("whole");
             let digester = Digester::new(SEED);

@@ -140,7 +140,7 @@ fn budgets_that_are_too_small_are_refused_or_kept() {
     let set = integers(scattered(1000));
     let mut builder =
         "proteus:trie=40".parse::<FilterSpec>().expect("known").builder(SEED).expect("possible");
-    builder.add_all(&set).expect("sorted");
+    builder.add_all(&Arc::new(set.clone())).expect("sorted");
     let refusal = builder.finish(bits_per_key(5.0), Samples::NONE).expect_err("too small");
     assert!(refusal.to_string().contains("needs at least"), "{refusal}");
     for bits in [0.01, 0.5, 3.0] {

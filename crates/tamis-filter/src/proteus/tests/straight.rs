@@ -5,7 +5,7 @@ use crate::proteus::{Design, SetForm};
 
 fn built(set: &KeySet, family: Family, design: &Design) -> AnyFilter<Vec<u8>> {
     let mut builder = ProteusBuilder::new(family, Prices::DEFAULT, SEED).with_design(design);
-    builder.add_all(set).expect("sorted");
+    builder.add_all(&Arc::new(set.clone())).expect("sorted");
     AnyFilter::open(builder.finish(bits_per_key(200.0), Samples::NONE).expect("fits")).expect("whole")
 }
 
