@@ -1,6 +1,6 @@
 //! A query hashes once, however many filters ask.
 
-use super::{Probe, RangeProbe};
+use super::{Probe, QUICK_BYTES, RangeProbe, STRAIGHT_BYTES};
 use crate::{Digester, KeyRange};
 
 #[test]
@@ -37,14 +37,16 @@ fn without_sharing_a_quick_digest_is_computed_for_each_filter() {
         let probe = Probe::unshared(key, &digester);
         assert_eq!(probe.quick_digest(1), None, "none is shared");
         for count in 1..4 {
-            assert_eq!(probe.quick_unshared_digest(1), is_quick.then(|| digester.digest(key)));
+            assert_eq!(probe.unshared_digest::<QUICK_BYTES>(1), is_quick.then(|| digester.digest(key)));
             assert_eq!(probe.digest_count(), if is_quick { count } else { 0 });
         }
         // The first filter takes over what was computed ahead, whatever the key's length.
         let probe = Probe::unshared(key, &digester);
         let ahead = probe.digest_ahead(1);
-        assert_eq!(probe.quick_unshared_digest(1), Some(ahead));
-        assert_eq!(probe.quick_unshared_digest(1), is_quick.then_some(ahead));
+        assert_eq!(probe.unshared_digest::<STRAIGHT_BYTES>(1), Some(ahead));
+        assert_eq!(probe.digest_count(), 1);
+        assert_eq!(probe.unshared_digest::<QUICK_BYTES>(1), is_quick.then_some(ahead));
+        assert_eq!(probe.unshared_digest::<STRAIGHT_BYTES>(2), None, "of another seed");
         assert_eq!(probe.digest_count(), if is_quick { 2 } else { 1 });
     }
 }

@@ -8,6 +8,7 @@ use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::filter::BATCH_KEYS;
+use crate::probe::{QUICK_BYTES, STRAIGHT_BYTES};
 use crate::{DecodeError, Digester, Filter, Probe};
 
 /// Lines before the first of the payload.
@@ -59,13 +60,30 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     /// [`Filter::may_contain`] where the digest takes more than a few steps.
     #[inline(never)]
     fn may_contain_any(&self, probe: &Probe<'_>) -> bool {
-        match probe.quick_unshared_digest(self.envelope.seed) {
+        // Each way needs more room on the stack than the one before.
+        let byte_count = probe.key().len();
+        if byte_count <= QUICK_BYTES {
+            return match probe.unshared_digest::<QUICK_BYTES>(self.envelope.seed) {
+                Some(digest) => self.holds(digest),
+                None => self.may_contain_long(probe),
+            };
+        }
+        if byte_count <= STRAIGHT_BYTES {
+            return self.may_contain_straight(probe);
+        }
+        self.may_contain_long(probe)
+    }
+
+    /// The same for keys that are digested without a loop.
+    #[inline(never)]
+    fn may_contain_straight(&self, probe: &Probe<'_>) -> bool {
+        match probe.unshared_digest::<STRAIGHT_BYTES>(self.envelope.seed) {
             Some(digest) => self.holds(digest),
             None => self.may_contain_long(probe),
         }
     }
 
-    /// Whatever needs room on the stack.
+    /// The same for whatever is left.
     #[inline(never)]
     fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
