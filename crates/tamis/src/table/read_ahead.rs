@@ -19,7 +19,7 @@
 //! is and never earlier; a long read that fails is passed over, and each of its blocks is then read alone, so that the error names the
 //! right one and all others stay readable.
 //!
-//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, twice that for scans side by side, and none
+//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, up to three times that for scans side by side, and none
 //! before a scan's third neighbour; larger blocks are read alone. A compaction has as many cursors as it has runs for input.
 
 use std::{
