@@ -19,8 +19,8 @@ const STRIPES: usize = 4;
 /// where those are shorter. The last one counts those that the filter cannot tell.
 pub const SIZE_BUCKETS: usize = 65;
 
-/// Buckets of byte strings' ranges within one node of 64 bits: bucket `i` counts those whose bounds begin with [`SHARED_BYTES_MIN`]` + i`
-/// equal bytes. The last one counts those with more, too.
+/// Buckets of byte strings' ranges within one node of 64 bits: bucket `i` counts those whose bounds begin with `8 + i` equal bytes. The last
+/// one counts those with more, too.
 pub const SHARED_BUCKETS: usize = 64;
 
 /// Buckets of the same ranges: bucket `i` counts those that span `2^i` to `2^(i+1) - 1` values of the first byte in which their bounds differ.
