@@ -73,15 +73,10 @@ impl<'a> Probe<'a> {
     /// The digest of the key under a filter's seed; computed once for the seed of the database.
     #[inline]
     pub fn digest(&self, seed: u64) -> u64 {
-        if self.state.get() == UNSHARED && seed == self.digester.seed() {
-            self.add_digests(1);
-            return self.digester.digest(self.key);
+        match self.unshared_digest::<{ usize::MAX }>(seed) {
+            Some(digest) => digest,
+            None => self.digest_ahead(seed),
         }
-        let digest = self.digest_ahead(seed);
-        if self.state.get() == UNSHARED_AHEAD {
-            self.state.set(UNSHARED);
-        }
-        digest
     }
 
     /// [`Probe::digest`] where it is known or a few steps away.

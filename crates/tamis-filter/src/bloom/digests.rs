@@ -109,7 +109,9 @@ impl DigestKeeper {
     #[inline(never)]
     fn add_any(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.order.accept(key)? {
-            self.unshare();
+            if self.set.is_some() {
+                self.unshare();
+            }
             self.push(self.digester.digest(key));
         }
         Ok(())

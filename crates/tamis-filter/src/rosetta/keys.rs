@@ -106,9 +106,7 @@ impl Keys {
         let mut buffers = [[0; 8]; 2];
         let [first, second] = &mut buffers;
         let (Some(key), Some(next)) = (self.get(index, first), self.get(index + 1, second)) else { return 0 };
-        let same = key.iter().zip(next).take_while(|(left, right)| left == right).count();
-        let byte = |key: &[u8]| key.get(same).copied().unwrap_or(0);
-        same as u32 * 8 + (byte(key) ^ byte(next)).leading_zeros()
+        common_bits(key, next).unwrap_or(next.len() * 8) as u32
     }
 
     /// The number of the first key that meets the lower bound of a range, and whether it lies in the range.
@@ -186,8 +184,8 @@ impl PrefixCounts {
     }
 }
 
-/// Counts in how many bits two neighbours agree. Those that agree in all (one is the other and zero bytes) share every prefix.
-fn add_shared(shared: &mut Vec<u64>, before: &[u8], key: &[u8]) {
+/// In how many bits two neighbours agree; `None` where in all: one is the other and zero bytes.
+fn common_bits(before: &[u8], key: &[u8]) -> Option<usize> {
     let same = before.iter().zip(key).take_while(|(left, right)| left == right).count();
     let zeros = |rest: &[u8]| rest.iter().take_while(|byte| **byte == 0).count();
     let byte = |key: &[u8], index: usize| key.get(index).copied().unwrap_or(0);
@@ -197,11 +195,13 @@ fn add_shared(shared: &mut Vec<u64>, before: &[u8], key: &[u8]) {
     } else {
         same
     };
-    if index >= longer.len() {
-        return;
-    }
     let difference = byte(before, index) ^ byte(key, index);
-    let bits = index * 8 + difference.leading_zeros() as usize;
+    (index < longer.len()).then_some(index * 8 + difference.leading_zeros() as usize)
+}
+
+/// Counts in how many bits two neighbours agree. Those that agree in all share every prefix.
+fn add_shared(shared: &mut Vec<u64>, before: &[u8], key: &[u8]) {
+    let Some(bits) = common_bits(before, key) else { return };
     if bits >= shared.len() {
         shared.resize(bits + 1, 0);
     }
