@@ -27,6 +27,13 @@ macro_rules! steps_form {
                 // SAFETY: as above; BMI2 is part of it.
                 unsafe { _pdep_u64(1 << (rank & 63), word) }
             }
+
+            #[inline(always)]
+            fn nth_run(self, word: u64, rank: u32) -> u64 {
+                // SAFETY: as above.
+                let ends = unsafe { _pdep_u64(3 << (rank & 63), word) };
+                (ends & ends.wrapping_sub(1)).wrapping_sub(ends & ends.wrapping_neg())
+            }
         }
     };
 }
@@ -299,6 +306,13 @@ pub trait Steps: Copy {
 
     /// The set bit that `rank` (below 64) set bits precede, alone in a word; 0 where there is none.
     fn nth_one(self, word: u64, rank: u32) -> u64;
+
+    /// The bits from the set bit that `rank` (below 63) set bits precede up to the next set bit, without that; to the end of the word where
+    /// there is no next. Nothing that can be relied on where there is no such bit.
+    #[inline(always)]
+    fn nth_run(self, word: u64, rank: u32) -> u64 {
+        self.nth_one(word, rank + 1).wrapping_sub(self.nth_one(word, rank))
+    }
 }
 
 pub use portable::Portable;

@@ -17,11 +17,13 @@ pub fn key_head(key: &[u8]) -> u64 {
     if let Some(head) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }
-    let mut head = [0; 8];
-    for (target, source) in head.iter_mut().zip(key) {
-        *target = *source;
+    // Pieces from both ends, which may overlap: a loop over the bytes becomes a call.
+    if let (Some(head), Some(tail)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+        let tail = u64::from(u32::from_be_bytes(*tail)) << (64 - 8 * key.len() as u32);
+        return u64::from(u32::from_be_bytes(*head)) << 32 | tail;
     }
-    u64::from_be_bytes(head)
+    let byte = |index: usize| key.get(index).map_or(0, |byte| u64::from(*byte));
+    byte(0) << 56 | byte(1) << 48 | byte(2) << 40
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(crate) use levels::{Depth, LeafWords, Levels, shared_bytes};
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{LevelCounts, Plan, level_bytes, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
-pub(crate) use reader::{Ahead, Edge, Entered, Node, Parting, Stepped, Trie, Walked};
+pub(crate) use reader::{Ahead, Edge, Entered, Leaf, Node, Parting, Stepped, Trie, Walked};
 
 #[cfg(test)]
 mod tests;

@@ -274,7 +274,7 @@ struct AllSteps<'a> {
 }
 
 impl Task for AllSteps<'_> {
-    type Output = (u64, u64, u64, u32);
+    type Output = (u64, u64, u64, u64, u32);
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Self::Output {
@@ -282,6 +282,7 @@ impl Task for AllSteps<'_> {
             steps.equal_mask(self.bytes, self.byte),
             steps.not_smaller_mask(self.bytes, self.byte),
             steps.nth_one(self.word, self.rank),
+            if self.rank < self.word.count_ones().min(63) { steps.nth_run(self.word, self.rank) } else { 0 },
             self.word.count_ones(),
         )
     }
@@ -308,6 +309,10 @@ fn steps_agree_with_their_definition_in_all_forms() {
                 mask(&|candidate| candidate == byte),
                 mask(&|candidate| candidate >= byte),
                 position.map_or(0, |bit| 1 << bit),
+                position.filter(|_| rank < 63).map_or(0, |bit| {
+                    let behind = (bit + 1..64).find(|bit| word >> bit & 1 == 1);
+                    (bit..behind.unwrap_or(64)).fold(0, |run, bit| run | 1 << bit)
+                }),
                 (0..64).map(|bit| (word >> bit & 1) as u32).sum(),
             );
             let task = || AllSteps { bytes: &bytes, byte, word, rank };

@@ -8,7 +8,7 @@ use tamis_bits::kernel::Steps;
 
 use super::walk::View;
 use crate::Probe;
-use crate::trie::{Ahead, Edge, Entered, Stepped, Walked};
+use crate::trie::{Ahead, Entered, Leaf, Stepped, Walked};
 
 /// Walks side by side.
 const LANES: usize = 64;
@@ -24,7 +24,7 @@ struct Lane {
 /// A walk that came to a leaf.
 #[derive(Clone, Copy)]
 struct Landed {
-    edge: Edge,
+    leaf: Leaf,
     depth: u32,
     place: u32,
     leaf_index: u64,
@@ -71,8 +71,8 @@ fn walk_side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers
             }
             Entered::Ended(Walked::Nowhere) => *answer = false,
             Entered::Ended(Walked::Node(node)) => *answer = view.trie.is_prefix_key(&node),
-            Entered::Ended(Walked::Leaf(edge, depth)) => {
-                landed.push(Landed { edge, depth: depth as u32, place, leaf_index: 0 });
+            Entered::Ended(Walked::Leaf(leaf, depth)) => {
+                landed.push(Landed { leaf, depth: depth as u32, place, leaf_index: 0 });
             }
         }
     }
@@ -94,7 +94,8 @@ fn walk_side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers
             match view.trie.step(node, *byte) {
                 Stepped::Nowhere => *answer = false,
                 Stepped::Leaf(edge) => {
-                    landed.push(Landed { edge, depth: lane.depth, place: lane.place, leaf_index: 0 });
+                    let leaf = edge.leaf();
+                    landed.push(Landed { leaf, depth: lane.depth, place: lane.place, leaf_index: 0 });
                 }
                 Stepped::Child(ahead) => {
                     view.trie.prefetch(&ahead);
@@ -119,7 +120,7 @@ fn land<S: Steps>(view: &View<'_, S>, landed: &mut List<Landed>, probes: &[Probe
     }
     let count = landed.count;
     for landed in landed.items.iter_mut().take(count).flatten() {
-        landed.leaf_index = view.trie.leaf_index(&landed.edge);
+        landed.leaf_index = view.trie.leaf_number(landed.leaf);
         view.prefetch_suffix(landed.leaf_index);
     }
     for landed in landed.items.iter().take(count).flatten() {

@@ -79,7 +79,7 @@ impl View<'_> {
 
     /// The real bits of a leaf from the top of a word, and how many whole bytes they are.
     fn real_bytes(&self, edge: &Edge) -> ([u8; 8], usize) {
-        let real = self.suffix(edge).map_or(0, |(_, real)| real);
+        let real = self.real_bits(edge.leaf()).unwrap_or(0);
         let word = real.checked_shl(64 - self.compared).unwrap_or(0);
         (word.to_be_bytes(), (self.compared / 8) as usize)
     }
@@ -91,7 +91,7 @@ impl View<'_> {
     }
 
     fn greatest_bytes(&self, edge: &Edge, path: &[u8]) -> Vec<u8> {
-        if self.suffix(edge).is_none() {
+        if self.real_bits(edge.leaf()).is_none() {
             return path.to_vec();
         }
         let (real, length) = self.real_bytes(edge);

@@ -85,9 +85,8 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     fn view(&self) -> Option<View<'_>> {
         let layout = self.layout.as_ref()?;
         let payload = envelope::payload(self.bytes.as_ref());
-        let suffixes = payload.get(layout.leaves..).unwrap_or_default();
         let trie = Trie::new(payload, layout);
-        Some(View { trie, suffixes, widths: self.widths, compared: self.compared, seed: self.envelope.seed })
+        Some(View { trie, widths: self.widths, compared: self.compared, seed: self.envelope.seed })
     }
 }
 

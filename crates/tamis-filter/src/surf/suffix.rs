@@ -44,14 +44,6 @@ impl SuffixBits {
     pub(super) fn real_of(self, word: u64) -> u64 {
         top_bits(word, self.real)
     }
-
-    /// Digest bits and real bits of what a leaf stores.
-    #[inline(always)]
-    pub(super) fn split(self, field: u64) -> (u64, u64) {
-        let hash = field.checked_shr(self.real).unwrap_or(0);
-        let real = if self.real == 0 { 0 } else { field & (u64::MAX >> (64 - self.real)) };
-        (hash, real)
-    }
 }
 
 /// The first bits of a word.

@@ -7,17 +7,16 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{Portable, Steps};
-use tamis_bits::{Bits, prefetch};
+use tamis_bits::prefetch;
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
-use crate::trie::{Edge, Node, Parting, Trie, Walked, shared_bytes};
+use crate::trie::{Edge, Leaf, Node, Parting, Trie, Walked, shared_bytes};
 use crate::{KeyRange, Probe, Upper};
 
 /// A filter at rest: its trie, and where the suffixes lie.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a, S = Portable> {
     pub(super) trie: Trie<'a, S>,
-    pub(super) suffixes: &'a [u8],
     pub(super) widths: SuffixBits,
     /// Real bits that are compared, at most those that are stored: fewer tell what a shorter suffix would answer.
     pub(super) compared: u32,
@@ -28,9 +27,25 @@ impl<'a> View<'a> {
     /// The same view with steps in another form.
     #[inline(always)]
     pub(super) fn with<S: Steps>(self, steps: S) -> View<'a, S> {
-        let Self { trie, suffixes, widths, compared, seed } = self;
-        View { trie: trie.with(steps), suffixes, widths, compared, seed }
+        let Self { trie, widths, compared, seed } = self;
+        View { trie: trie.with(steps), widths, compared, seed }
     }
+}
+
+/// Whether no byte string lies in a range whose bounds share so many bytes and no more: mostly the next bytes tell.
+#[inline(always)]
+fn is_empty(range: &KeyRange<'_>, shared: usize) -> bool {
+    let upper = range.upper_bytes().and_then(|upper| upper.get(shared));
+    match (range.lower_bytes().get(shared), upper) {
+        (Some(low), Some(high)) => low > high,
+        _ => range.is_empty(),
+    }
+}
+
+/// Whether all keys below a leaf on the upper bound's path begin with the bound and are beyond it.
+#[inline(always)]
+fn is_at_end(depth: usize, upper: Upper<'_>) -> bool {
+    matches!(upper, Upper::Excluded(key) if key.len() <= depth)
 }
 
 impl<S: Steps> View<'_, S> {
@@ -39,32 +54,41 @@ impl<S: Steps> View<'_, S> {
         match self.trie.walk(probe.key()) {
             Walked::Nowhere => false,
             Walked::Node(node) => self.trie.is_prefix_key(&node),
-            Walked::Leaf(edge, depth) => self.may_equal(&edge, depth, probe),
+            Walked::Leaf(leaf, depth) => self.may_equal(leaf, depth, probe),
         }
     }
 
-    /// Digest bits and real bits of a leaf; `None` where it stands for several keys and so has none.
+    /// Real bits of a leaf, as many as are compared; `None` where it stands for several keys and so has none.
     #[inline(always)]
-    pub(super) fn suffix(&self, edge: &Edge) -> Option<(u64, u64)> {
-        self.suffix_at(self.trie.leaf_index(edge))
+    pub(super) fn real_bits(&self, leaf: Leaf) -> Option<u64> {
+        let field = self.field_at(self.trie.leaf_number(leaf))?;
+        // Where bits are compared, some are stored.
+        Some(if self.compared == 0 { 0 } else { field << (64 - self.widths.real) >> (64 - self.compared) })
     }
 
     /// Brings the suffix of a leaf into the cache.
     #[inline(always)]
     pub(super) fn prefetch_suffix(&self, leaf_index: u64) {
         let bit = leaf_index.wrapping_mul(u64::from(self.widths.width()));
-        prefetch(self.suffixes, (bit / 8) as usize);
+        prefetch(self.trie.bytes, (bit / 8) as usize + self.trie.layout.leaves);
     }
 
+    /// What a leaf stores, and bits behind it; `None` where it stands for several keys and so stores nothing.
     #[inline(always)]
-    fn suffix_at(&self, index: u64) -> Option<(u64, u64)> {
+    fn field_at(&self, index: u64) -> Option<u64> {
         if self.trie.may_be_capped(index) && self.trie.keys_of_leaf(index) > 1 {
             return None;
         }
         let width = self.widths.width();
-        let bits = Bits::new(self.suffixes, self.suffixes.len() as u64 * 8)?;
-        let (hash, real) = self.widths.split(bits.get_bits(index * u64::from(width), width));
-        Some((hash, real.checked_shr(self.widths.real - self.compared).unwrap_or(0)))
+        // Behind the suffixes lies the trailer: there are always eight bytes.
+        let bit = index * u64::from(width);
+        let rest = self.trie.bytes.get(self.trie.layout.leaves + (bit / 8) as usize..)?;
+        let shift = (bit % 8) as u32;
+        let mut field = u64::from_le_bytes(*rest.first_chunk()?) >> shift;
+        if shift + width > 64 {
+            field |= u64::from(*rest.get(8)?) << (64 - shift);
+        }
+        Some(field)
     }
 
     /// Real bits of a bound, as many as are compared.
@@ -75,58 +99,63 @@ impl<S: Steps> View<'_, S> {
 
     /// Whether the key of a leaf may be the probe's.
     #[inline(always)]
-    pub(super) fn may_equal(&self, edge: &Edge, depth: usize, probe: &Probe<'_>) -> bool {
-        self.widths.width() == 0 || self.may_equal_at(self.trie.leaf_index(edge), depth, probe)
+    fn may_equal(&self, leaf: Leaf, depth: usize, probe: &Probe<'_>) -> bool {
+        self.widths.width() == 0 || self.may_equal_at(self.trie.leaf_number(leaf), depth, probe)
     }
 
     /// [`View::may_equal`] for the number of a leaf; there are suffixes.
     #[inline(always)]
     pub(super) fn may_equal_at(&self, leaf_index: u64, depth: usize, probe: &Probe<'_>) -> bool {
-        let Some((hash, real)) = self.suffix_at(leaf_index) else { return true };
-        real == self.compared_of(word_behind(probe.key(), depth))
-            && (self.widths.hash == 0 || hash == self.widths.hash_of(probe.digest(self.seed)))
+        let Some(field) = self.field_at(leaf_index) else { return true };
+        let SuffixBits { hash, real } = self.widths;
+        if self.compared != 0 {
+            // Both begin at the top: what differs below the compared bits does not count.
+            let difference = field << (64 - real) ^ word_behind(probe.key(), depth);
+            if difference >> (64 - self.compared) != 0 {
+                return false;
+            }
+        }
+        hash == 0 || (field >> real << (64 - hash) ^ probe.digest(self.seed)) >> (64 - hash) == 0
     }
 
     /// Whether the key of a leaf on the lower bound's path may meet it.
     #[inline(always)]
     pub(super) fn may_meet_lower(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
-        self.compared == 0 || self.may_have_real(edge, self.compared_of(word_behind(lower, depth)), u64::MAX)
+        self.compared == 0
+            || self.may_have_real(edge.leaf(), self.compared_of(word_behind(lower, depth)), u64::MAX)
     }
 
     /// Whether the real bits of a leaf lie between two others.
     #[inline(always)]
-    fn may_have_real(&self, edge: &Edge, from: u64, up_to: u64) -> bool {
-        match self.suffix(edge) {
-            Some((_, real)) => from <= real && real <= up_to,
-            None => true,
-        }
+    fn may_have_real(&self, leaf: Leaf, from: u64, up_to: u64) -> bool {
+        self.real_bits(leaf).is_none_or(|real| from <= real && real <= up_to)
     }
 
-    /// The greatest real bits of a leaf on the upper bound's path whose key may meet it; `None` where no key below it does.
+    /// The greatest real bits of a leaf on the upper bound's path whose key may meet it.
     #[inline(always)]
-    fn upper_bits(&self, depth: usize, upper: Upper<'_>) -> Option<u64> {
-        let word = match upper {
+    fn upper_bits(&self, depth: usize, upper: Upper<'_>) -> u64 {
+        self.compared_of(match upper {
             Upper::Open => u64::MAX,
-            // All keys below the leaf begin with the bound.
-            Upper::Excluded(key) if key.len() <= depth => return None,
             Upper::Included(key) | Upper::Excluded(key) => word_behind(key, depth),
             Upper::Prefix(prefix) => prefix_word_behind(prefix, depth),
-        };
-        Some(self.compared_of(word))
+        })
     }
 
     /// Whether the key of a leaf on the upper bound's path may meet it.
     #[inline(always)]
     pub(super) fn may_meet_upper(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
-        let Some(bits) = self.upper_bits(depth, upper) else { return false };
-        self.compared == 0 || self.may_have_real(edge, 0, bits)
+        !is_at_end(depth, upper)
+            && (self.compared == 0 || self.may_have_real(edge.leaf(), 0, self.upper_bits(depth, upper)))
     }
 
     /// Whether the key of a leaf on the path of both bounds may lie between them: its suffix is looked up once.
     #[inline(always)]
-    fn may_lie_between(&self, edge: &Edge, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
-        let Some(bits) = self.upper_bits(depth, upper) else { return false };
-        self.compared == 0 || self.may_have_real(edge, self.compared_of(word_behind(lower, depth)), bits)
+    fn may_lie_between(&self, leaf: Leaf, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
+        if is_at_end(depth, upper) || self.compared == 0 {
+            return !is_at_end(depth, upper);
+        }
+        let lowest = self.compared_of(word_behind(lower, depth));
+        self.may_have_real(leaf, lowest, self.upper_bits(depth, upper))
     }
 
     /// Whether some key may lie in a range.
@@ -136,9 +165,11 @@ impl<S: Steps> View<'_, S> {
         let lower = range.lower_bytes();
         let Some(upper) = range.upper_bytes() else { return self.has_from(root, 0, lower) };
         let shared = shared_bytes(lower, upper);
-        let has = match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
+        match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
             Walked::Nowhere => false,
-            Walked::Leaf(edge, depth) => self.may_lie_between(&edge, depth, lower, range.upper),
+            Walked::Leaf(leaf, depth) => {
+                self.may_lie_between(leaf, depth, lower, range.upper) && !is_empty(range, shared)
+            }
             Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
                 (Some(low), Some(high)) if low < high => {
                     // A label between the bounds is cheaper to see than what lies below them.
@@ -147,13 +178,12 @@ impl<S: Steps> View<'_, S> {
                 (Some(_), Some(_)) => false,
                 (None, _) => {
                     let without_own = matches!(range.lower, Bound::Excluded(_));
-                    self.has_up_to(node, shared, range.upper, without_own)
+                    self.has_up_to(node, shared, range.upper, without_own) && !range.is_empty()
                 }
                 // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
-                (Some(_), None) => self.has_from(node, shared, lower),
+                (Some(_), None) => self.has_from(node, shared, lower) && !range.is_empty(),
             },
-        };
-        has && !range.is_empty()
+        }
     }
 
     /// Whether a key may lie between two bounds that part at a node, at the byte before `depth`.

@@ -28,7 +28,7 @@ impl<S: Steps> Trie<'_, S> {
     /// One step along a key.
     #[inline(always)]
     pub(super) fn dense_step(&self, number: u32, byte: u8) -> DenseStep {
-        let line = self.dense.get(number as usize).unwrap_or(&NOTHING);
+        let Some(line) = self.dense.get(number as usize) else { return DenseStep::Nowhere };
         let (index, bit) = (byte / 64, 1_u64 << (byte % 64));
         if word(line, index) & bit == 0 {
             return DenseStep::Nowhere;
@@ -40,7 +40,9 @@ impl<S: Steps> Trie<'_, S> {
         let own = self.dense_rank(number);
         let before = (own >> (32 + 8 * index)) as u32 & 0xff;
         let inside = (word(line, 4 + index) & (bit - 1)).count_ones();
-        let (group, _) = self.dense_group(number);
+        // Nothing lies before the only group.
+        let is_one_group = self.layout.counts.dense_node_count <= DENSE_GROUP;
+        let group = if is_one_group { 0 } else { self.dense_group(number).0 };
         let children = group.wrapping_add(own as u32 & 0xffff).wrapping_add(before).wrapping_add(inside);
         DenseStep::Child(children.wrapping_add(1))
     }

@@ -187,8 +187,8 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
         let trie = self.index.trie().with(steps);
         match trie.walk(self.key) {
-            Walked::Leaf(edge, depth) => {
-                let leaf = trie.leaf_index(&edge);
+            Walked::Leaf(leaf, depth) => {
+                let leaf = trie.leaf_number(leaf);
                 (self.key.get(depth..) == Some(self.index.tails().get(leaf))).then_some(leaf)
             }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),

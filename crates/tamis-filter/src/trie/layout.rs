@@ -37,6 +37,9 @@ pub(super) const HINT_SHIFT_MAX: u32 = 6;
 /// Labels for each hint that make hints cheap: they add 1/84 to the blocks.
 const HINT_SHARE: u64 = 128;
 
+/// Labels of an average sparse node from which on the first of them count as wide.
+const WIDE_LABELS: u64 = 3;
+
 /// A place is a block and a label in it: 26 and 6 bits.
 pub(super) const LABEL_COUNT_MAX: u64 = BLOCK_LABELS as u64 * ((1 << 26) - 2);
 
@@ -150,6 +153,9 @@ impl Counts {
 pub(crate) struct Layout {
     pub(crate) counts: Counts,
     pub(super) hint_shift: u32,
+    pub(super) hinted_count: u32,
+    /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
+    pub(super) is_wide: bool,
     pub(super) sparse: usize,
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
@@ -261,6 +267,8 @@ impl Layout {
         Some(Self {
             counts,
             hint_shift,
+            hinted_count: counts.hinted_count() as u32,
+            is_wide: labels > WIDE_LABELS * sparse_nodes,
             sparse,
             dense_groups,
             dense_ranks,

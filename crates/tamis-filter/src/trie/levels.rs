@@ -7,6 +7,8 @@
 //! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
 //! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and 8 for each word.
 
+use tamis_bits::key_head;
+
 use crate::BuildError;
 
 /// Labels held for each key, before levels are given up. What is encoded has far fewer.
@@ -81,19 +83,37 @@ pub(crate) struct Levels {
     capped_counts: Option<(usize, Vec<u64>)>,
 }
 
-/// How many bytes two keys share at their beginning. The rest behind whole words is compared as a word that ends where the
-/// shorter key does: what it has twice is equal.
-#[inline]
+/// How many bytes two keys share at their beginning. What is left behind the first word is mostly compared as the word that ends where
+/// the shorter key does: what it has twice is equal. Without iterators: a range asks, too, and would wait for them.
+#[inline(always)]
 pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
     let length = left.len().min(right.len());
+    let (Some(left_head), Some(right_head)) = (left.first_chunk::<8>(), right.first_chunk::<8>()) else {
+        // Zeros behind the end of a key are beyond the length of the shorter one.
+        return ((key_head(left) ^ key_head(right)).leading_zeros() as usize / 8).min(length);
+    };
+    let equal = equal_bytes(left_head, right_head);
+    if equal < 8 {
+        return equal;
+    }
+    if length <= 16 {
+        let end = |key: &[u8]| key.get(length - 8..length).and_then(|key| key.first_chunk().copied());
+        return length - 8 + equal_bytes(&end(left).unwrap_or_default(), &end(right).unwrap_or_default());
+    }
+    shared_beyond(left, right)
+}
+
+#[inline(always)]
+fn equal_bytes(left: &[u8; 8], right: &[u8; 8]) -> usize {
+    let difference = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+    (difference.trailing_zeros() / 8) as usize
+}
+
+/// [`shared_bytes`] of keys longer than two words.
+#[inline(never)]
+fn shared_beyond(left: &[u8], right: &[u8]) -> usize {
+    let length = left.len().min(right.len());
     let (left, right) = (left.get(..length).unwrap_or_default(), right.get(..length).unwrap_or_default());
-    let equal_bytes = |left: &[u8; 8], right: &[u8; 8]| {
-        let difference = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
-        (difference.trailing_zeros() / 8) as usize
-    };
-    let (Some(left_end), Some(right_end)) = (left.last_chunk::<8>(), right.last_chunk::<8>()) else {
-        return left.iter().zip(right).take_while(|(left, right)| left == right).count();
-    };
     let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
     for (index, (left, right)) in words.enumerate() {
         let equal = equal_bytes(left, right);
@@ -101,7 +121,8 @@ pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
             return index * 8 + equal;
         }
     }
-    length - 8 + equal_bytes(left_end, right_end)
+    let ends = left.last_chunk().zip(right.last_chunk());
+    ends.map_or(0, |(left, right)| length - 8 + equal_bytes(left, right))
 }
 
 impl Levels {

@@ -13,7 +13,8 @@ use super::sparse::{Block, SparseStep};
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trie<'a, S = Portable> {
-    pub(super) bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
+    /// The dense nodes, and the blocks behind them.
     pub(super) dense: &'a [[u8; DENSE_NODE_BYTES]],
     pub(super) blocks: &'a [Block],
     pub(crate) layout: &'a Layout,
@@ -57,6 +58,14 @@ pub(crate) struct Edge {
     pub(super) at: u32,
     pub(crate) label: u8,
     pub(crate) has_child: bool,
+}
+
+impl Edge {
+    /// What a walk that ends here gives.
+    #[inline(always)]
+    pub(crate) const fn leaf(&self) -> Leaf {
+        Leaf { number: self.node.number, at: self.at }
+    }
 }
 
 /// What a node has below, at and above a byte.
@@ -123,7 +132,22 @@ pub(crate) enum Walked {
     /// At a node, with the key's last byte.
     Node(Node),
     /// At a leaf; so many bytes lead to it.
-    Leaf(Edge, usize),
+    Leaf(Leaf, usize),
+}
+
+/// A label without a child.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf {
+    /// The number of its node where that is dense.
+    number: u32,
+    at: u32,
+}
+
+impl Leaf {
+    #[inline(always)]
+    pub(super) const fn sparse(at: u32) -> Self {
+        Self { number: Node::UNKNOWN, at }
+    }
 }
 
 /// Bytes of a part; zeros beyond the end.
@@ -152,8 +176,8 @@ impl<'a> Trie<'a> {
     /// A trie over a payload that the layout was read from.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
-        let dense = bytes.get(..layout.sparse).unwrap_or_default().as_chunks().0;
-        let blocks = bytes.get(layout.sparse..layout.dense_groups).unwrap_or_default().as_chunks().0;
+        let dense = bytes.get(..layout.dense_groups).unwrap_or_default().as_chunks().0;
+        let blocks = dense.get(layout.counts.dense_node_count as usize..).unwrap_or_default();
         Self { bytes, dense, blocks, layout, steps: Portable }
     }
 }
@@ -263,7 +287,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
         match self.enter(key) {
             Entered::Ended(walked) => walked,
-            Entered::Below(ahead, depth) => self.walk_sparse(self.arrive_below(&ahead), key, depth),
+            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth),
         }
     }
 
@@ -304,9 +328,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             let child = match self.dense_step(number, *byte) {
                 DenseStep::Nowhere => return Entered::Ended(Walked::Nowhere),
                 DenseStep::Leaf => {
-                    let node = Node::dense(number);
-                    let edge = Edge { node, at: u32::from(*byte), label: *byte, has_child: false };
-                    return Entered::Ended(Walked::Leaf(edge, depth));
+                    return Entered::Ended(Walked::Leaf(Leaf { number, at: u32::from(*byte) }, depth));
                 }
                 DenseStep::Child(child) => child,
             };
@@ -322,9 +344,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     fn ahead(&self, number: u32) -> Ahead {
         match number.checked_sub(self.layout.counts.dense_node_count) {
             None => Ahead { number, place: 0, block: 0, index: 0 },
-            Some(relative) if u64::from(relative) >= self.layout.counts.hinted_count() => {
-                self.sparse_ahead(0)
-            }
+            Some(relative) if relative >= self.layout.hinted_count => self.sparse_ahead(0),
             Some(relative) => self.hinted_ahead(number, relative),
         }
     }
@@ -401,14 +421,25 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Number of a label without a child among the leaves.
     #[inline(always)]
     pub(crate) fn leaf_index(&self, edge: &Edge) -> u64 {
-        self.leaves_before(&edge.node, edge.at)
+        self.leaf_number(edge.leaf())
+    }
+
+    /// [`Trie::leaf_index`] of where a walk ended.
+    #[inline(always)]
+    pub(crate) fn leaf_number(&self, Leaf { number, at }: Leaf) -> u64 {
+        self.leaves_from(number, at)
     }
 
     /// Labels without a child before a place.
     #[inline(always)]
     pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
-        if self.is_dense(node) {
-            u64::from(self.dense_leaves_before(node.number, at))
+        self.leaves_from(node.number, at)
+    }
+
+    #[inline(always)]
+    fn leaves_from(&self, number: u32, at: u32) -> u64 {
+        if number < self.layout.counts.dense_node_count {
+            u64::from(self.dense_leaves_before(number, at))
         } else {
             let leaves = self.sparse_labels_before(at).saturating_sub(self.sparse_children_before(at));
             u64::from(self.layout.counts.dense_leaf_count) + u64::from(leaves)
@@ -461,12 +492,18 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// How many keys a leaf stands for; 1 but for capped leaves.
     #[inline(always)]
     pub(crate) fn keys_of_leaf(&self, leaf_index: u64) -> u64 {
-        if self.may_be_capped(leaf_index) { self.keys_of_capped_leaf(leaf_index) } else { 1 }
+        if self.may_be_capped(leaf_index) {
+            keys_of_capped_leaf(self.bytes, self.layout, leaf_index)
+        } else {
+            1
+        }
     }
+}
 
-    /// Takes the trie by value, so that those who never come here need not have it in memory.
-    #[cold]
-    fn keys_of_capped_leaf(self, leaf_index: u64) -> u64 {
-        self.keys_before_leaf(leaf_index + 1).saturating_sub(self.keys_before_leaf(leaf_index)).max(1)
-    }
+/// Apart, so that those who never come here need not have the trie in memory.
+#[cold]
+#[inline(never)]
+fn keys_of_capped_leaf(bytes: &[u8], layout: &Layout, leaf_index: u64) -> u64 {
+    let trie = Trie::new(bytes, layout);
+    trie.keys_before_leaf(leaf_index + 1).saturating_sub(trie.keys_before_leaf(leaf_index)).max(1)
 }
