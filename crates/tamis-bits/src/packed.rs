@@ -57,18 +57,12 @@ pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
 /// Appends the lowest `width` bits of each integer, filled up to a multiple of 8 bytes.
 #[inline]
 pub fn encode(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = u64>) {
-    encode_chosen(target, width, integers.map(|integer| (true, integer)));
-}
-
-/// [`encode`] for those integers that are chosen. Without a branch on the choice, which nobody can foresee.
-#[inline]
-pub fn encode_chosen(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = (bool, u64)>) {
     let mask = low_mask(width);
     let (mut pending, mut filled) = (0_u64, 0_u32);
-    integers.for_each(|(is_chosen, integer)| {
-        let word = integer & mask & 0_u64.wrapping_sub(u64::from(is_chosen));
+    integers.for_each(|integer| {
+        let word = integer & mask;
         pending |= word << filled;
-        filled += width * u32::from(is_chosen);
+        filled += width;
         if filled >= 64 {
             target.extend_from_slice(&pending.to_le_bytes());
             filled -= 64;

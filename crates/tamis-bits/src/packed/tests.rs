@@ -1,6 +1,6 @@
 //! Integers come back as they went in.
 
-use super::{PackedInts, encode, encode_chosen, encoded_bytes};
+use super::{PackedInts, encode, encoded_bytes};
 use proptest::prelude::*;
 
 proptest! {
@@ -18,19 +18,6 @@ proptest! {
         }
         prop_assert_eq!(packed.get(count), 0);
         prop_assert!(PackedInts::open(&bytes, width, count + 65).is_none() || width == 0);
-    }
-}
-
-proptest! {
-    #[test]
-    fn integers_that_are_not_chosen_leave_no_gap(
-        width in 0u32..=64,
-        integers in prop::collection::vec(any::<(bool, u64)>(), 0..200),
-    ) {
-        let (mut chosen, mut all) = (vec![7], vec![7]);
-        encode_chosen(&mut chosen, width, integers.iter().copied());
-        encode(&mut all, width, integers.iter().filter(|(is_chosen, _)| *is_chosen).map(|(_, integer)| *integer));
-        prop_assert_eq!(chosen, all);
     }
 }
 

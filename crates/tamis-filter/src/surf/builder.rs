@@ -216,11 +216,11 @@ impl SurfBuilder {
         filter.resize(ENVELOPE_BYTES, 0);
         filter.extend_from_slice(&encoded.bytes);
         if suffix.width() > 0 {
-            let leaves = core.levels.leaves(plan).map(|(is_leaf, words)| {
+            let leaves = core.levels.leaves(plan).map(|words| {
                 let (digest, real) = core.leaf.read(words);
-                (is_leaf, suffix.field(digest, real))
+                suffix.field(digest, real)
             });
-            packed::encode_chosen(&mut filter, suffix.width(), leaves);
+            packed::encode(&mut filter, suffix.width(), leaves);
         }
         filter.extend_from_slice(&encoded.trailer);
         // Without samples: what digest bits leave of the points that the trie does not deny.

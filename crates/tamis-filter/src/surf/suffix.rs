@@ -55,7 +55,12 @@ pub(super) fn top_bits(word: u64, count: u32) -> u64 {
 /// The first 64 bits of a key behind its stored prefix, continued by zeros.
 #[inline(always)]
 pub(super) fn word_behind(key: &[u8], depth: usize) -> u64 {
-    key_head(key.get(depth..).unwrap_or_default())
+    let rest = key.get(depth..).unwrap_or_default();
+    match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
+        // The key's last eight bytes, without those before the rest.
+        (None, Some(end)) => u64::from_be_bytes(*end).checked_shl(64 - 8 * rest.len() as u32).unwrap_or(0),
+        _ => key_head(rest),
+    }
 }
 
 /// [`word_behind`], continued by ones.

@@ -143,11 +143,7 @@ impl TrieIndexBuilder {
 
     /// The numbers of the keys of leaves, in the order of their labels.
     fn leaves(&self) -> impl Iterator<Item = u64> + '_ {
-        self.levels.levels().iter().flat_map(|level| {
-            let words = level.words.first().map_or(&[][..], Vec::as_slice);
-            let leaves = level.labels.iter().zip(words);
-            leaves.filter(|(label, _)| *label & super::levels::HAS_CHILD == 0).map(|(_, word)| *word)
-        })
+        self.levels.levels().iter().flat_map(|level| level.words.iter().take(1).flatten().copied())
     }
 
     /// Values of leaves in the order of their labels, then those of prefix keys in the order of their nodes.

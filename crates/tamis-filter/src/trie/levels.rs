@@ -7,6 +7,8 @@
 //! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
 //! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and 8 for each word.
 
+use std::borrow::Cow;
+
 use tamis_bits::key_head;
 
 use crate::BuildError;
@@ -35,7 +37,7 @@ pub(crate) enum Depth {
 pub(crate) struct Level {
     /// Label byte and flags.
     pub(crate) labels: Vec<u16>,
-    /// What the caller keeps for each label (0 where it has a child).
+    /// What the caller keeps for each label without a child.
     pub(crate) words: [Vec<u64>; 2],
     /// What the caller keeps for each prefix key that ends at a node of this level.
     pub(crate) prefix_words: Vec<u64>,
@@ -45,7 +47,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Keeps the words of a label.
+    /// Keeps the words of a leaf.
     #[inline(always)]
     fn push_words(&mut self, words: [u64; 2], word_count: usize) {
         let [first, second] = &mut self.words;
@@ -56,6 +58,12 @@ impl Level {
             second.push(words[1]);
         }
     }
+}
+
+/// The words of all labels from those of leaves: 0 where a label has a child.
+fn expanded<'a>(labels: &'a [u16], words: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+    let mut words = words.iter().copied();
+    labels.iter().map(move |label| if label & HAS_CHILD == 0 { words.next().unwrap_or(0) } else { 0 })
 }
 
 /// What is kept for a leaf: words made of the key and the depth of its leaf.
@@ -261,33 +269,39 @@ impl Levels {
         if self.levels.len() <= end {
             self.levels.resize_with(end + 1, Level::default);
         }
-        let mut is_first = self.label_count == 0 || self.open_prefix.is_some();
-        let mut prefix_flag = if self.open_prefix.take().is_some() { PREFIX_KEY } else { 0 };
-        let path = key.get(start..).unwrap_or_default();
-        let levels = self.levels.get_mut(start..=end).unwrap_or_default();
-        for (index, level) in levels.iter_mut().enumerate() {
-            let is_last = index + start == end;
-            let Some(byte) = path.get(index) else {
-                level.prefix_key_count += 1;
+        let is_open = self.open_prefix.take().is_some();
+        let mut first = if is_open {
+            FIRST | PREFIX_KEY
+        } else if self.label_count == 0 {
+            FIRST
+        } else {
+            0
+        };
+        let Some((last, inner)) = self.levels.get_mut(start..=end).and_then(<[_]>::split_last_mut) else {
+            return;
+        };
+        // Each of these labels but the first begins a node.
+        for (level, byte) in inner.iter_mut().zip(key.get(start..).unwrap_or_default()) {
+            level.labels.push(u16::from(*byte) | first | HAS_CHILD);
+            level.node_count += u64::from(first & FIRST != 0);
+            level.child_count += 1;
+            first = FIRST;
+        }
+        self.label_count += (end - start) as u64;
+        match key.get(end) {
+            Some(byte) => {
+                last.labels.push(u16::from(*byte) | first);
+                last.node_count += u64::from(first & FIRST != 0);
+                last.push_words(words, word_count);
+                self.label_count += 1;
+            }
+            None => {
+                last.prefix_key_count += 1;
                 if word_count > 0 {
-                    level.prefix_words.push(words[0]);
+                    last.prefix_words.push(words[0]);
                 }
                 self.open_prefix = Some(end);
-                break;
-            };
-            let mut flags = prefix_flag;
-            if is_first {
-                flags |= FIRST;
-                level.node_count += 1;
             }
-            if !is_last {
-                flags |= HAS_CHILD;
-                level.child_count += 1;
-            }
-            level.labels.push(u16::from(*byte) | flags);
-            level.push_words(if is_last { words } else { [0; 2] }, word_count);
-            self.label_count += 1;
-            (is_first, prefix_flag) = (true, 0);
         }
         if let Some((height, counts)) = &mut self.capped_counts
             && end + 1 == *height
@@ -321,6 +335,9 @@ impl Levels {
         self.levels.truncate(height);
         self.label_count = self.levels.iter().map(|level| level.labels.len() as u64).sum();
         if let Some(last) = self.levels.last_mut() {
+            for words in &mut last.words {
+                *words = expanded(&last.labels, words).collect();
+            }
             last.labels.iter_mut().for_each(|label| *label &= !HAS_CHILD);
             last.child_count = 0;
         }
@@ -371,15 +388,20 @@ impl Levels {
         &self.levels
     }
 
-    /// All labels of a plan in order: whether they are leaves, and the words of those; 0 for leaves that stand for several keys.
-    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = (bool, [u64; 2])> + '_ {
+    /// The words of all leaves of a plan in order; 0 for leaves that stand for several keys.
+    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = [u64; 2]> + '_ {
         let plan = *plan;
         self.levels.iter().take(plan.height).enumerate().flat_map(move |(index, level)| {
-            let child_mask = plan.child_mask(index);
-            let [first, second] = &level.words;
+            let words = level.words.each_ref().map(|words| match plan.child_mask(index) {
+                // Labels that have children become leaves.
+                0 => Cow::Owned(expanded(&level.labels, words).collect()),
+                _ => Cow::Borrowed(words.as_slice()),
+            });
+            let count = words.iter().map(|words| words.len()).max().unwrap_or(0);
             let word = |words: &[u64], index: usize| words.get(index).copied().unwrap_or(0);
-            level.labels.iter().enumerate().map(move |(index, label)| {
-                (*label & child_mask == 0, [word(first, index), word(second, index)])
+            (0..count).map(move |index| {
+                let [first, second] = &words;
+                [word(first, index), word(second, index)]
             })
         })
     }
