@@ -342,7 +342,7 @@ impl Measurement<'_> {
             reference: self.reference,
             present: &present,
         };
-        for query_set in QuerySet::all() {
+        for query_set in QuerySet::published(set) {
             let name = query_set.to_string();
             if !Only::takes(&self.only.query_set, &name) {
                 continue;

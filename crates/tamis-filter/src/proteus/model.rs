@@ -20,8 +20,9 @@
 //! a set of Elias-Fano numbers, one for a bitmap, one a level for a trie, and one or two for a question to a Bloom filter, by
 //! its layout. A filter of the price of a line 0 has the least rate.
 //!
-//! **Beyond the sample.** Where fewer than [`RARE`] queries of the sample come within `n` bits of a key, the share that does is taken to
-//! halve with each further bit. That ranks designs which the sample cannot tell apart, and is no part of what is predicted.
+//! **Beyond the sample.** Where fewer than [`RARE`] queries of the sample come within `n` bits of a key, their number tells little about
+//! the share that does: half of the share of one bit less is expected, which weighs as much as [`WEIGHT`] queries, and the number is
+//! counted against it. That ranks designs which the sample cannot tell apart, and is no part of what is predicted.
 //!
 //! Cost: the pass over the keys, a sort of the sample, and for each query one cell for each length at which its prefixes double.
 
@@ -34,8 +35,10 @@ use super::keys::Keys;
 use super::sizes::whole_set_size;
 use crate::{Budget, BuildError, Family, KeySet, Samples};
 
-/// Fewer queries than this say nothing about a share.
+/// Fewer queries than this say little about a share.
 const RARE: u64 = 16;
+/// What is expected of a share weighs as much as so many queries: with one query counted for each expected there is no difference.
+const WEIGHT: f64 = 4.0;
 
 /// What the keys of a table and a sample of queries tell about filters for them.
 #[derive(Debug)]
@@ -168,8 +171,8 @@ pub(super) fn set_lines(form: SetForm, depth: u32) -> f64 {
 pub(super) struct Near {
     /// `shares[n]`: those that share at least `n` bits.
     shares: Vec<f64>,
-    /// The longest length that enough queries reach.
-    known: u32,
+    /// The same, as far as can be told for queries that the sample does not have.
+    expected: Vec<f64>,
 }
 
 impl Near {
@@ -185,10 +188,23 @@ impl Near {
             sum += *count;
             *count = sum;
         }
-        // No query without a key shares all bits with one (but for strings that zeros make equal): the last step is to nothing.
-        let known = reached.iter().take_while(|count| **count >= RARE).count().saturating_sub(1);
-        let total = (counts.queries.len() as f64).max(1.0);
-        Self { shares: reached.iter().map(|count| *count as f64 / total).collect(), known: known as u32 }
+        Self::of_reached(&reached, counts.queries.len())
+    }
+
+    /// `reached[n]`: queries that share at least `n` bits.
+    fn of_reached(reached: &[u64], total: usize) -> Self {
+        // No query without a key shares all bits with one (but for strings that zeros make equal): nothing is expected there.
+        let last = reached.len().saturating_sub(2);
+        let mut before = total as f64;
+        let expect = |(bits, count): (usize, &u64)| {
+            let counted = *count as f64;
+            before = if *count >= RARE || bits >= last { counted } else { beyond(before / 2.0, counted) };
+            before = before.max(counted);
+            before
+        };
+        let scale = 1.0 / (total as f64).max(1.0);
+        let expected = reached.iter().enumerate().map(expect).map(|count| count * scale).collect();
+        Self { shares: reached.iter().map(|count| *count as f64 * scale).collect(), expected }
     }
 
     /// The share of the sample.
@@ -198,11 +214,44 @@ impl Near {
 
     /// What is to be expected beyond that share.
     pub(super) fn hidden(&self, bits: u32) -> f64 {
-        if bits as usize + 2 >= self.shares.len() {
-            return 0.0;
-        }
-        let Some(beyond) = bits.checked_sub(self.known).filter(|beyond| *beyond > 0) else { return 0.0 };
-        let expected = self.share(self.known) * 0.5_f64.powi(beyond.min(1000) as i32);
-        (expected - self.share(bits)).max(0.0)
+        self.expected.get(bits as usize).map_or(0.0, |expected| expected - self.share(bits))
+    }
+}
+
+/// How many queries are to be expected where `prior` were, and so many were counted: the mean of a gamma distribution.
+fn beyond(prior: f64, counted: f64) -> f64 {
+    if prior <= 0.0 { counted } else { (WEIGHT + counted) / (WEIGHT / prior + 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Near;
+
+    fn hidden(reached: &[u64], bits: u32) -> f64 {
+        Near::of_reached(reached, 20_000).hidden(bits) * 20_000.0
+    }
+
+    #[test]
+    fn what_was_counted_outweighs_what_was_expected() {
+        // Ten of the fourteen and a half that would be half of 29: one more at most is to be expected, not four and a half.
+        let near_keys = [20_000, 29, 10, 0, 0, 0];
+        assert_eq!(hidden(&near_keys, 1), 0.0);
+        assert!((0.0..1.1).contains(&hidden(&near_keys, 2)));
+        // None of five: most of the five are not to be expected, but some are.
+        assert!((1.0..4.0).contains(&hidden(&near_keys, 3)));
+    }
+
+    #[test]
+    fn a_share_that_nothing_tells_about_halves() {
+        let counts = [20_000, 16, 4, 0, 0, 0, 0, 0];
+        let expected: Vec<f64> = (3..6).map(|bits| hidden(&counts, bits)).collect();
+        let halves = |pair: &[f64]| matches!(pair, [before, after] if *after > 0.0 && *after < before * 0.51);
+        assert!(expected.windows(2).all(halves), "{expected:?}");
+        // With a sample of one query there is no other to expect much of.
+        let one = Near::of_reached(&[1, 1, 1, 1, 0, 0, 0, 0], 1);
+        assert_eq!(one.hidden(3), 0.0);
+        assert!(one.hidden(4) > 0.0 && one.hidden(4) < 0.5);
+        // Nothing that is no key shares all bits with one.
+        assert_eq!((hidden(&counts, 6), hidden(&counts, 7)), (0.0, 0.0));
     }
 }
