@@ -153,6 +153,31 @@ fn query_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[
     queries.iter().filter(|query| answer(filter, digester, query)).count()
 }
 
+/// The same in batches: points where all are points, else ranges.
+#[inline(never)]
+fn batch_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[Bounds]) -> usize {
+    const BATCH: usize = 64;
+    let are_points = queries.iter().take(BATCH).all(|(left, right)| left == right);
+    let mut count = 0;
+    for batch in queries.chunks(BATCH) {
+        let mut answers = [true; BATCH];
+        let answers = answers.get_mut(..batch.len()).expect("a batch has no more");
+        if are_points {
+            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+            keys.iter_mut().zip(batch).for_each(|(key, (left, _))| *key = left);
+            filter.may_contain_keys(digester, keys.get(..batch.len()).unwrap_or_default(), answers);
+        } else {
+            let mut ranges = [KeyRange::ALL; BATCH];
+            ranges.iter_mut().zip(batch).for_each(|(range, (left, right))| {
+                *range = KeyRange::closed(left, right);
+            });
+            filter.may_contain_ranges(digester, ranges.get(..batch.len()).unwrap_or_default(), answers);
+        }
+        count += answers.iter().filter(|answer| **answer).count();
+    }
+    count
+}
+
 /// What is timed: nobody looks at the counters.
 fn answer(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bounds) -> bool {
     if left == right {
@@ -250,21 +275,17 @@ impl Run<'_> {
         let Counted { positives, probes, asked, most } = self.count(&filter, &digester, queries, reference);
         let fpr = positives as f64 / asked as f64;
         let timed = queries.first.get(..(asked as usize).min(300_000)).unwrap_or(&queries.first);
-        let (mut query_ns, mut query_units) = (f64::NAN, f64::NAN);
-        if self.mode == "times" {
+        let timed = (self.mode == "times").then(|| {
             let count = (0.3e9 / (start.elapsed().as_nanos() as f64 / asked as f64)) as usize;
-            let timed = timed.get(..count.min(timed.len())).unwrap_or(timed);
-            query_pass(&filter, &digester, timed);
-            (query_ns, query_units) = self.unit.measure(|| {
-                seconds(|| _ = black_box(query_pass(&filter, &digester, timed))) * 1e9 / timed.len() as f64
-            });
-        }
+            self.times(&filter, &digester, timed.get(..count.min(timed.len())).unwrap_or(timed))
+        });
+        let [(query_ns, query_units), (batch_ns, batch_units)] = timed.unwrap_or([(f64::NAN, f64::NAN); 2]);
         let mut text = String::new();
         filter.design(&mut text).expect("a string takes all");
         let verdict = reference.map_or("-", |reference| reference.verdict(fpr, asked));
         let other = |value: fn(&Reference) -> f64| reference.as_ref().map_or(f64::NAN, value);
         println!(
-            "{key}: {verdict} fpr {fpr:.8} / {:.8} ({positives} of {asked}) predicted {:.8}, {:.2} probes (most {most}), {size:.4} bits, {missed} missed; query {query_ns:.1} / {:.1} ns = {:.2} ({:.3} units); model {:.1} / {:.1} ms; build {build_ns:.1} / {:.1} = {:.2}; {text}",
+            "{key}: {verdict} fpr {fpr:.8} / {:.8} ({positives} of {asked}) predicted {:.8}, {:.2} probes (most {most}), {size:.4} bits, {missed} missed; query {query_ns:.1} / {:.1} ns = {:.2} ({:.3} units); batch {batch_ns:.1} = {:.2} ({batch_units:.3} units); model {:.1} / {:.1} ms; build {build_ns:.1} / {:.1} = {:.2}; {text}",
             other(|reference| reference.fpr),
             filter.predicted_fpr().unwrap_or(f64::NAN),
             probes as f64 / asked as f64,
@@ -272,11 +293,28 @@ impl Run<'_> {
             // The reference's unit is 160 ns at 1 million keys, 540 ns at 10 million.
             query_units / (other(|reference| reference.query_ns) / self.reference_unit()),
             query_units,
+            batch_units / (other(|reference| reference.query_ns) / self.reference_unit()),
             model / 1e6,
             other(|reference| reference.model_ms),
             other(|reference| reference.build_ns),
             build_units / (other(|reference| reference.build_ns) / self.reference_unit()),
         );
+    }
+
+    /// Nanoseconds and units of a query: one by one, and in batches.
+    fn times(
+        &self,
+        filter: &AnyFilter<AlignedBytes>,
+        digester: &Digester,
+        queries: &[Bounds],
+    ) -> [(f64, f64); 2] {
+        let singly = query_pass(filter, digester, queries);
+        assert_eq!(batch_pass(filter, digester, queries), singly, "batches answer alike");
+        [query_pass, batch_pass].map(|pass| {
+            self.unit.measure(|| {
+                seconds(|| _ = black_box(pass(filter, digester, queries))) * 1e9 / queries.len() as f64
+            })
+        })
     }
 
     /// Of ten query seeds where one has too few false positives.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Digester, Probe, RangeProbe};
+use crate::{Digester, KeyRange, Probe, RangeProbe};
 
 /// Keys that are made ready before the first of them is asked for.
 pub(crate) const BATCH_KEYS: usize = 64;
@@ -70,6 +70,14 @@ pub trait Filter {
         for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
             let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
             self.may_contain_many(&probes, answers);
+        }
+    }
+
+    /// [`Filter::may_contain_range`] for many ranges at once, which no other filter will be asked for: `answers[i]` becomes `false` where
+    /// certainly no key lies in `ranges[i]`, and is not asked where it is `false` already.
+    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
+        for (range, answer) in ranges.iter().zip(answers) {
+            *answer = *answer && self.may_contain_range(&RangeProbe::new(*range, digester));
         }
     }
 

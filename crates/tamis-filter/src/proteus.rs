@@ -31,6 +31,7 @@
 //! - `prefix_set.rs`, `bloom.rs`, `layout.rs`: the parts and where they lie. `builder.rs`, `reader.rs`; `walk.rs`
 //!   and `words.rs`, questions to filters of strings and of integers; `quick.rs`, the most frequent ones.
 
+mod batch;
 mod bits;
 mod bloom;
 mod builder;

@@ -13,8 +13,8 @@ use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::spec::Parameters;
 use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
-    BuildError, Candidate, Count, DecodeError, Digester, Direction, Filter, FilterBuilder, Probe, RangeProbe,
-    Upper,
+    BuildError, Candidate, Count, DecodeError, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe,
+    RangeProbe, Upper,
 };
 
 /// A kind of filter. The numbers are part of the format.
@@ -287,6 +287,10 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         each!(self, filter => filter.may_contain_keys(digester, keys, answers))
+    }
+
+    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
+        each!(self, filter => filter.may_contain_ranges(digester, ranges, answers))
     }
 
     #[inline]

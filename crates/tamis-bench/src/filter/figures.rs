@@ -8,8 +8,8 @@ use crate::{BenchError, Row};
 pub struct Times {
     /// Nanoseconds of a query, digests included.
     pub query_ns: f64,
-    /// The same with points asked in batches; `None` where some query is no point.
-    pub batch_query_ns: Option<f64>,
+    /// The same asked in batches.
+    pub batch_query_ns: f64,
     /// The calibration unit.
     pub calibration_ns: f64,
 }

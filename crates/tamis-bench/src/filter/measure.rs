@@ -257,31 +257,39 @@ fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn()) -> f64 {
     median((0..ROUND_COUNT).map(|_| nanoseconds_each(clock, count, &pass)).collect())
 }
 
-/// As [`query_ns`], with points asked in batches. `None` where some query is no point.
+/// As [`query_ns`], asked in batches: keys where all queries are points, else ranges, of which a point is one of a single key.
 pub fn batch_query_ns(
     clock: &SystemClock,
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
     queries: &Ranges,
-) -> Option<f64> {
+) -> f64 {
     if !queries.are_points() {
-        return None;
+        let ranges: Vec<KeyRange<'_>> =
+            queries.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+        return median_of_batches(clock, &ranges, |batch, answers| {
+            filter.may_contain_ranges(digester, batch, answers);
+        });
     }
     let points = queries.points();
     let keys: Vec<&[u8]> = match &points {
         Some(points) => points.bytes.chunks_exact(points.key_bytes).collect(),
         None => queries.iter().map(|(key, _)| key).collect(),
     };
-    let pass = || {
+    median_of_batches(clock, &keys, |batch, answers| filter.may_contain_keys(digester, batch, answers))
+}
+
+fn median_of_batches<T>(clock: &SystemClock, questions: &[T], ask: impl Fn(&[T], &mut [bool])) -> f64 {
+    median_of_passes(clock, questions.len(), || {
         let mut positive_count = 0;
-        for batch in keys.chunks(BATCH_KEYS) {
+        for batch in questions.chunks(BATCH_KEYS) {
             let mut answers = [true; BATCH_KEYS];
-            filter.may_contain_keys(digester, batch, &mut answers);
-            positive_count += answers.iter().take(batch.len()).filter(|answer| **answer).count();
+            let answers = answers.get_mut(..batch.len()).unwrap_or_default();
+            ask(batch, answers);
+            positive_count += answers.iter().filter(|answer| **answer).count();
         }
         black_box(positive_count);
-    };
-    Some(median_of_passes(clock, queries.len(), pass))
+    })
 }
 
 /// The calibration unit: nanoseconds of a binary search for a random integer among as many random integers as there are

@@ -124,9 +124,21 @@ pub(super) struct FirstBloom {
     probe_count: u32,
     byte_count: u8,
     holds_keys: bool,
-    /// Most prefixes that are asked for here.
+    /// Most prefixes that are asked for here, and for one question of a batch.
     few: u8,
+    batch_few: u8,
 }
+
+/// Prefixes of one length that a range touches, at the high ends of words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Touched {
+    pub(super) first: u64,
+    pub(super) step: u64,
+    pub(super) count: u64,
+}
+
+/// Most prefixes of one question of a batch; more of them make a batch by themselves.
+const BATCH_FEW: u64 = 16;
 
 impl FirstBloom {
     /// `None` for keys of another length, and where a prefix has so few bits that all of them are looked at one by one.
@@ -142,7 +154,39 @@ impl FirstBloom {
             probe_count,
             holds_keys,
             few: cap.min(FRONT_SLOTS as u64) as u8,
+            batch_few: cap.min(BATCH_FEW) as u8,
         })
+    }
+
+    /// The bits of the Bloom filter.
+    #[inline(always)]
+    pub(super) fn bits<'a>(&self, filter: &'a [u8]) -> &'a [u8] {
+        filter.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Bits that a prefix sets.
+    pub(super) const fn probe_count(&self) -> u32 {
+        self.probe_count
+    }
+
+    /// The prefixes from one word to another, which is not smaller; `None` where they are too many for a batch.
+    #[inline(always)]
+    pub(super) fn prefixes(&self, lower: u64, upper: u64) -> Option<Touched> {
+        let shift = 64 - self.prefix;
+        let count = ((upper >> shift) - (lower >> shift)).saturating_add(1);
+        let first = lower & self.mask;
+        (count <= u64::from(self.batch_few)).then_some(Touched { first, step: 1 << shift, count })
+    }
+
+    /// What the digests of the prefixes are marked with: those of whole keys are digests of keys.
+    #[inline(always)]
+    pub(super) const fn digest_mark(&self) -> u64 {
+        if self.holds_keys { 0 } else { self.mark }
+    }
+
+    /// Bytes of a prefix.
+    pub(super) const fn byte_count(&self) -> u8 {
+        self.byte_count
     }
 
     /// Whether the key may be there; `None` where there is more to it.

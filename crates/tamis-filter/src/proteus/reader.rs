@@ -4,6 +4,7 @@ use std::fmt;
 
 use tamis_bits::kernel;
 
+use super::batch::{BATCH, Questions};
 use super::design::{Design, Stage, WHOLE_KEYS};
 use super::fixed::FixedKeys;
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
@@ -11,7 +12,7 @@ use super::quick::{First, FirstBloom, FirstSet, Place, QuickBloom, bloom_alone};
 use super::walk::{PointWalk, RangeWalk, View};
 use super::words::{BelowWalk, WordView};
 use crate::envelope::{self, Envelope};
-use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
+use crate::{DecodeError, Digester, Family, Filter, KeyRange, Probe, RangeProbe};
 
 /// A filter of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`].
 #[derive(Debug, Clone)]
@@ -154,6 +155,29 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         kernel::run(BelowWalk { words: WordView { view, fixed }, probe, lower, upper })
     }
 
+    /// Questions of one batch; `each` asks for one of them by itself.
+    #[inline(always)]
+    fn ask_batch(
+        &self,
+        digester: &Digester,
+        questions: impl Questions,
+        answers: &mut [bool],
+        each: impl Fn(usize) -> bool,
+    ) {
+        if let First::Bloom(bloom) = &self.first {
+            bloom.ask_batch(self.bytes.as_ref(), digester, questions, answers, each);
+            return;
+        }
+        for (number, answer) in answers.iter_mut().enumerate() {
+            *answer = *answer && each(number);
+        }
+    }
+
+    /// The digester of the filter's seed, where it is not the given one.
+    fn own_digester(&self, digester: &Digester) -> Option<Digester> {
+        (self.envelope.seed != digester.seed()).then(|| Digester::new(self.envelope.seed))
+    }
+
     #[inline(always)]
     fn view(&self) -> Option<View<'_>> {
         let payload = envelope::payload(self.bytes.as_ref());
@@ -177,6 +201,30 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             First::Bloom(bloom) => self.bloom_may_contain_range(bloom, probe),
             First::Set(set) => self.set_may_contain_range(set, probe),
             First::None => self.may_contain_range_otherwise(probe),
+        }
+    }
+
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        let own = self.own_digester(digester);
+        let digester = own.as_ref().unwrap_or(digester);
+        for (keys, answers) in keys.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            let each = |number: usize| {
+                keys.get(number).is_none_or(|key| self.may_contain(&Probe::new(key, digester)))
+            };
+            self.ask_batch(digester, keys, answers, each);
+        }
+    }
+
+    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
+        let own = self.own_digester(digester);
+        let digester = own.as_ref().unwrap_or(digester);
+        for (ranges, answers) in ranges.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            let each = |number: usize| {
+                ranges
+                    .get(number)
+                    .is_none_or(|range| self.may_contain_range(&RangeProbe::new(*range, digester)))
+            };
+            self.ask_batch(digester, ranges, answers, each);
         }
     }
 

@@ -22,6 +22,11 @@ fn exercise(bytes: &[u8]) {
         {
             let probe = RangeProbe::new(range, &digester);
             let _ = filter.may_contain_range(&probe);
+            filter.may_contain_ranges(
+                &digester,
+                &[range, KeyRange::closed(b"12345678", b"12345679")],
+                &mut answers,
+            );
             let _ = filter.tighten(&probe, Direction::Forward);
             let _ = filter.tighten(&probe, Direction::Backward);
             let _ = filter.count(&probe);

@@ -80,10 +80,7 @@ impl Report {
             ("choice of a design", format!("{:.1} ms", figures.model_ms)),
             ("build, memory peak", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
             ("query", in_units(figures.times.query_ns)),
-            (
-                "query, in batches",
-                figures.times.batch_query_ns.map_or_else(|| "no points".to_owned(), in_units),
-            ),
+            ("query, in batches", in_units(figures.times.batch_query_ns)),
             ("calibration unit", format!("{:.1} ns", figures.times.calibration_ns)),
         ]
         .into_iter()

@@ -113,3 +113,60 @@ fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
         assert!(!filter.may_contain(&Probe::new(key, &digester)));
     }
 }
+
+/// Each question asked by itself, those of points and of ranges, and the same in batches.
+fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
+    let digester = Digester::new(seed);
+    let bytes: Vec<_> =
+        queries.iter().map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect();
+    let ranges: Vec<_> = bytes.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+    let keys: Vec<&[u8]> = bytes.iter().map(|(lower, _)| &lower[..]).collect();
+    // One in seven is denied before, and stays so.
+    let asked: Vec<bool> = (0..queries.len()).map(|number| number % 7 != 3).collect();
+    let mut answers = asked.clone();
+    filter.may_contain_keys(&digester, &keys, &mut answers);
+    for ((key, asked), answer) in keys.iter().zip(&asked).zip(answers) {
+        let alone = filter.may_contain(&Probe::new(key, &digester));
+        assert_eq!(answer, *asked && alone, "{key:?} of {}", design_of(filter));
+    }
+    let mut answers = asked.clone();
+    filter.may_contain_ranges(&digester, &ranges, &mut answers);
+    for ((range, asked), answer) in ranges.iter().zip(&asked).zip(answers) {
+        let alone = filter.may_contain_range(&RangeProbe::new(*range, &digester));
+        assert_eq!(answer, *asked && alone, "{range:?} of {}", design_of(filter));
+    }
+}
+
+#[test]
+fn batches_answer_as_single_questions_do() {
+    let mut state = 4;
+    let mut values: Vec<u64> = (0..2000).map(|_| random(&mut state)).collect();
+    values.sort_unstable();
+    let set = integers(values.iter().copied());
+    let queries = queries(&values);
+    let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Spread };
+    for prefix in [1, 9, 20, 27, 33, 47, 56, 60, 63, 64] {
+        // Bits set by a prefix: 1, 3, 4, 5 and the most that there are.
+        for bits in [1.4, 5.0, 6.0, 7.0, 40.0] {
+            let mut builder = ProteusBuilder::new(Family::OnePrefixBloom, Prices::DEFAULT, SEED)
+                .with_design(&design(prefix));
+            builder.add_all(&Arc::new(set.clone())).expect("sorted");
+            let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
+            let filter = AnyFilter::open(bytes).expect("whole");
+            check_batches(&filter, &queries, SEED);
+            check_batches(&filter, &queries[..100], SEED + 1);
+        }
+    }
+    check_batches(&built(&set, Family::Proteus, &with_set(14, SetForm::EliasFano, 47)), &queries, SEED);
+    // Bounds of other kinds, and of other lengths.
+    let filter = built(&set, Family::OnePrefixBloom, &design(47));
+    let (lower, upper) = (values[7].to_be_bytes(), values[9].to_be_bytes());
+    let digester = Digester::new(SEED);
+    for (lower, upper) in [(&lower[..], &upper[..]), (&lower[..3], &upper[..]), (&upper[..], &lower[..])] {
+        let ranges = ranges(lower, upper);
+        let mut answers = vec![true; ranges.len()];
+        filter.may_contain_ranges(&digester, &ranges, &mut answers);
+        let alone = ranges.iter().map(|range| has_range(&filter, *range));
+        assert!(alone.eq(answers));
+    }
+}
