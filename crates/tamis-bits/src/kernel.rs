@@ -199,6 +199,7 @@ macro_rules! dispatch_words {
         if $condition
             && std::arch::is_x86_feature_detected!("avx512dq")
             && std::arch::is_x86_feature_detected!("avx512vl")
+            && std::arch::is_x86_feature_detected!("bmi2")
         {
             // SAFETY: the functions of `avx512` are safe but for the features that they are compiled for; the processor
             // has just been found to have them (and AVX-512F, which belongs to them).

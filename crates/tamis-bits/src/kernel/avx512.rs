@@ -1,99 +1,31 @@
-//! The questions to a line, and the setting of bits all over a filter, with AVX-512. A line alone is asked in registers of 256 bits:
-//! eight bits at once, as in `x86_64.rs`, but the sixteen words of a line are one table, which takes a third of the instructions
-//! off. Many lines at once: `batch.rs`.
+//! The questions to a line, and the setting of bits all over a filter, with AVX-512. A line alone is asked for all bits of a key at
+//! once: its sixteen words are one table, and a key has at most as many bits. Many lines at once: `batch.rs`.
 //!
 //! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
 //! The only unsafe operations inside are loads from and stores to arrays of known length.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_loadu_si256, _mm256_mullo_epi32, _mm256_permutex2var_epi32, _mm256_rolv_epi32,
-    _mm256_set1_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_testc_si256, _mm512_add_epi64,
-    _mm512_cvtepi64_epi32, _mm512_loadu_si512, _mm512_mul_epu32, _mm512_mullo_epi64, _mm512_or_si512,
-    _mm512_set1_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
+    __m256i, __m512i, _mm256_storeu_si256, _mm512_add_epi64, _mm512_cvtepi64_epi32, _mm512_loadu_si512,
+    _mm512_mask_testn_epi32_mask, _mm512_mul_epu32, _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_or_si512,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srli_epi32,
+    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 use super::batch;
-use super::x86_64::{POWERS, ROUND, ROUND_PROBES};
-use crate::line::{self, LINE_BYTES};
+use super::x86_64::ALL_POWERS;
+use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 use crate::remix::{FACTORS, NUMBER_FACTOR};
 
-/// For 1 to 8 bits of a round: the powers of the step, the first one again where there are fewer bits. A bit that is asked for
-/// twice changes no answer, and costs less than leaving it out.
-const POWERS_OF_COUNTS: [[u32; ROUND_PROBES as usize]; ROUND_PROBES as usize] = powers_of_counts();
-
-#[expect(clippy::indexing_slicing, reason = "constant evaluation, indexes below the lengths")]
-const fn powers_of_counts() -> [[u32; ROUND_PROBES as usize]; ROUND_PROBES as usize] {
-    let mut all = [[1; ROUND_PROBES as usize]; ROUND_PROBES as usize];
-    let mut row = 0;
-    while row < all.len() {
-        let mut lane = 0;
-        while lane <= row {
-            all[row][lane] = POWERS[lane];
-            lane += 1;
-        }
-        row += 1;
-    }
-    all
-}
-
-#[target_feature(enable = "avx512vl")]
-#[inline]
-fn load(words: &[u8; 32]) -> __m256i {
-    // SAFETY: the reference covers the 32 bytes that are read; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
-}
-
-/// The powers of a round of 1 to 8 bits; those of 8 for greater counts.
-#[target_feature(enable = "avx512vl")]
-#[inline]
-fn powers(probe_count: u32) -> __m256i {
-    let row = probe_count.wrapping_sub(1).min(ROUND_PROBES - 1) as usize;
-    let [.., all] = &POWERS_OF_COUNTS;
-    let powers = POWERS_OF_COUNTS.get(row).unwrap_or(all);
-    // SAFETY: the array has the 32 bytes that are read; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(powers.as_ptr().cast()) }
-}
-
-/// Lane by lane: the word that the top four bits of the pattern name, and in it the bit that the next five name. A rotation
-/// looks at these five only.
-#[target_feature(enable = "avx512vl")]
-#[inline]
-fn round_contains(line: &[u8; LINE_BYTES], pattern: u32, powers: __m256i) -> bool {
-    let ([low, high], []) = line.as_chunks::<32>() else { return true };
-    let patterns = _mm256_mullo_epi32(_mm256_set1_epi32(pattern.cast_signed()), powers);
-    let held = _mm256_permutex2var_epi32(load(low), _mm256_srli_epi32::<28>(patterns), load(high));
-    let wanted = _mm256_rolv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<23>(patterns));
-    _mm256_testc_si256(held, wanted) != 0
-}
-
-/// Any number of bits, round by round. Apart from the case of one round: an answer that is used for two things is taken apart
-/// by the compiler.
-#[target_feature(enable = "avx512vl")]
-#[inline]
-pub(super) fn rounds_contain(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    let (mut pattern, mut rest) = (pattern, probe_count);
-    while rest > 0 {
-        if !round_contains(line, pattern, powers(rest)) {
-            return false;
-        }
-        rest = rest.saturating_sub(ROUND_PROBES);
-        pattern = pattern.wrapping_mul(ROUND);
-    }
-    true
-}
-
-#[inline(always)]
-fn is_one_round(probe_count: u32) -> bool {
-    (1..=ROUND_PROBES).contains(&probe_count)
-}
-
+/// Lane by lane: the word that the top four bits of a pattern name, and in it the bit that the next five name. A rotation looks at
+/// these five only. Lanes beyond the number of bits are not asked.
 #[target_feature(enable = "avx512vl")]
 #[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    if is_one_round(probe_count) {
-        return round_contains(line, pattern, powers(probe_count));
-    }
-    rounds_contain(line, pattern, probe_count)
+    let patterns = _mm512_mullo_epi32(_mm512_set1_epi32(pattern.cast_signed()), load_lanes(&ALL_POWERS));
+    let held = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(patterns), load_line(line));
+    let wanted = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(patterns));
+    let asked = ((1_u32 << (probe_count & 31)) - 1) as u16;
+    _mm512_mask_testn_epi32_mask(asked, held, wanted) == 0
 }
 
 #[target_feature(enable = "avx512vl")]
@@ -208,6 +140,13 @@ pub(super) fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
 pub(super) fn store_line(line: &mut [u8; LINE_BYTES], value: __m512i) {
     // SAFETY: the reference covers the 64 bytes that are written; the store needs no alignment.
     unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), value) };
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn load_lanes(words: &[u32; LINE_PROBE_MAX as usize]) -> __m512i {
+    // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]

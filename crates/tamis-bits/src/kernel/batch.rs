@@ -19,8 +19,8 @@ use std::arch::x86_64::{
     _mm512_srli_epi64, _mm512_storeu_si512, _mm512_testn_epi32_mask,
 };
 
-use super::avx512::{load_line, rounds_contain, store_line};
-use super::x86_64::{POWERS, ROUND, ROUND_PROBES};
+use super::avx512::{line_contains, load_lanes as load, load_line, store_line};
+use super::x86_64::{POWERS, ROUND_PROBES};
 use crate::line::{self, LINE_BYTES};
 
 type Line = [u8; LINE_BYTES];
@@ -124,11 +124,11 @@ pub(super) fn lines_contain(lines: Lines<'_>, digests: &[u64], probe_count: u32,
     }
 }
 
-/// Asks for a group while the lines of later ones are on their way. Of what passes the first round, few of the absent keys, later
-/// rounds are asked alone.
+/// Asks for a group while the lines of later ones are on their way. Of what passes the first round, few of the absent keys, each is
+/// asked alone for all its bits.
 #[target_feature(enable = "avx512vl")]
 #[inline(never)]
-fn contain<const HAS_LATER: bool>(lines: Lines<'_>, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
+fn contain<const HAS_MORE: bool>(lines: Lines<'_>, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
     let pairs = Pairs::new(probe_count);
     let (groups, rest) = digests.as_chunks::<GROUP>();
     let (group_answers, rest_answers) = answers.as_chunks_mut::<GROUP>();
@@ -139,11 +139,7 @@ fn contain<const HAS_LATER: bool>(lines: Lines<'_>, digests: &[u64], probe_count
     }
     let ask = |located: &Located, group: &[u64; GROUP]| {
         let held = pairs.held(lines, located);
-        if HAS_LATER && held != 0 {
-            later_rounds_hold(lines, group, located, probe_count, held)
-        } else {
-            held
-        }
+        if HAS_MORE && held != 0 { all_bits_held(lines, group, located, probe_count, held) } else { held }
     };
     for (number, (group, answers)) in groups.iter().zip(group_answers).enumerate() {
         let slot = &mut ring[number % AHEAD];
@@ -161,10 +157,10 @@ fn contain<const HAS_LATER: bool>(lines: Lines<'_>, digests: &[u64], probe_count
     }
 }
 
-/// Of the digests of a group whose bytes in `held` are 1 those that pass the later rounds, too.
+/// Of the digests of a group whose bytes in `held` are 1 those whose lines hold all their bits.
 #[target_feature(enable = "avx512vl")]
 #[inline(never)]
-fn later_rounds_hold(
+fn all_bits_held(
     lines: Lines<'_>,
     group: &[u64; GROUP],
     located: &Located,
@@ -175,8 +171,7 @@ fn later_rounds_hold(
     for (number, (byte, digest)) in bytes.iter_mut().zip(group).enumerate() {
         if *byte == 1 {
             let line = lines.at(located.offset(number));
-            let pattern = line::pattern(*digest).wrapping_mul(ROUND);
-            *byte = u8::from(rounds_contain(line, pattern, probe_count - ROUND_PROBES));
+            *byte = u8::from(line_contains(line, line::pattern(*digest), probe_count));
         }
     }
     u64::from_le_bytes(bytes)
@@ -365,13 +360,6 @@ const fn bit_lines() -> [Line; LINE_BYTES * 8] {
         bit += 1;
     }
     lines
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load(words: &[u32; LANES]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]

@@ -24,9 +24,9 @@ pub(super) const ROUND_PROBES: u32 = 8;
 
 /// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
 pub(super) const POWERS: [u32; ROUND_PROBES as usize] = powers();
-const ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+pub(super) static ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
 /// The step to the power 8: from one round of eight bits to the next.
-pub(super) const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
+const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
 
 const fn powers<const COUNT: usize>() -> [u32; COUNT] {
     let mut powers = [1_u32; COUNT];

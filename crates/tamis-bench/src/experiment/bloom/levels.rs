@@ -9,10 +9,10 @@
 use std::{hint::black_box, sync::Arc};
 
 use tamis::{Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
-use tamis_filter::Digester;
+use tamis_filter::{Digester, Probe};
 use tamis_workload::SplitMix64;
 
-use super::murmur::murmur_hash_64a;
+use super::{cost_model::CostModel, murmur::murmur_hash_64a};
 use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 
 /// Rounds in which both ways are timed; the medians of their blocks count.
@@ -21,6 +21,8 @@ const ROUND_COUNT: usize = 15;
 const BLOCK_LOOKUPS: usize = 1000;
 /// Keys whose digests are timed: so few that they lie in the nearest cache.
 const NEAR_KEYS: usize = 16;
+/// Lookups of each kind by which the time of a read is found; a twentieth where it is the disk's.
+const READ_LOOKUPS: usize = 20_000;
 /// Bytes of a batch of writes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Bytes of the cache beside what filters and indexes need.
@@ -252,8 +254,10 @@ fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra<'_>) -> Result<u64, 
             black_box(murmur_hash_64a(black_box(key), 7));
         }
         if let Extra::Own(digester) = extra {
+            // As a filter asks for it: the steps to the digest are a part of what it costs.
+            let probe = Probe::unshared(key, digester);
             for _ in 1..asked {
-                black_box(digester.digest(black_box(key)));
+                black_box(black_box(&probe).digest(digester.seed()));
             }
         }
         found += u64::from(keyspace.get(key)?.is_some());
@@ -365,6 +369,14 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         digest.add_bytes(key);
         digest.add(u64::from(asked));
     });
+    let model = CostModel {
+        level_count: shape.level_count,
+        size_ratio: shape.size_ratio,
+        present: shape.present_percent as f64 / 100.0,
+        fpr: shared.useless as f64 / (count * (asked - shape.present_percent as f64 / 100.0)).max(1.0),
+        hash_ns,
+        read_ns: read_ns(context, &shape, &keyspace)?,
+    };
     Ok(Row::new()
         .with("shared_ns", shared_ns)
         .with("unshared_ns", unshared_ns)
@@ -376,11 +388,37 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         .with("digests_unshared", asked)
         .with("false_reads", shared.useless as f64 / count)
         .with("hash_share_percent", 100.0 * asked * hash_ns / unshared_ns)
+        .with("read_ns", model.read_ns)
+        .with("model_filters", model.filters())
+        .with("model_shared_ns", model.shared_ns())
+        .with("model_unshared_ns", model.unshared_ns())
+        .with("model_hash_share_percent", model.hash_share_percent())
         .with("model_saved_ns", (asked - 1.0) * hash_ns)
         .with("saved_by_model", saved / ((asked - 1.0) * hash_ns).max(1e-9))
         .with("beside_ns", beside)
         .with("saved_by_beside", saved / beside.max(1e-9))
         .with_digest(digest.finish()))
+}
+
+/// Nanoseconds that a read adds to a lookup: what lookups of keys that are there take more than those of keys that are not, both with
+/// sharing. A search in an index and in a block, and the value's copy, belong to it.
+fn read_ns(context: &Context<'_>, shape: &Shape, keyspace: &Keyspace) -> Result<f64, BenchError> {
+    let count = if shape.device == "direct" { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
+    let [absent, present] = [0, 100].map(|present_percent| {
+        Lookups::new(&Shape { present_percent, ..*shape }, context.seed().wrapping_add(1), count)
+    });
+    let mut differences = Vec::new();
+    for (absent, present) in absent.blocks().zip(present.blocks()) {
+        let mut times = [0.0; 2];
+        for (time, block) in times.iter_mut().zip([absent, present]) {
+            let start = context.clock().now();
+            black_box(pass(keyspace, block, Extra::None)?);
+            *time = (context.clock().now() - start).as_nanos() as f64 / block.asked.len().max(1) as f64;
+        }
+        let [absent, present] = times;
+        differences.push(present - absent);
+    }
+    Ok(median(&mut differences).max(0.0))
 }
 
 fn measure_ways(

@@ -1,6 +1,7 @@
 //! Experiments of the group bloom: filters of points, and what sharing a digest among them saves.
 
 mod city;
+mod cost_model;
 mod crc;
 mod elastic;
 mod levels;
