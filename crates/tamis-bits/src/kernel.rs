@@ -3,7 +3,8 @@
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time, so one
 //! program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting bits. Where there
 //! is AVX-512, questions to lines, mixing numbers and setting bits all over a filter have a third form, in `avx512.rs`, many
-//! digests at once in `batch.rs`, and walks through tries in `wide.rs`.
+//! digests at once in `batch.rs`, and walks through tries in `wide.rs`. Miri, which runs the others, knows too little of it: these forms are
+//! compared with the portable ones on processors that have it.
 
 /// The steps of walks in terms of a module's `equal_mask` and `not_smaller_mask`, for a type that its `run` alone makes.
 #[cfg(target_arch = "x86_64")]

@@ -70,8 +70,16 @@ pub trait FilterBuilder {
     /// How many distinct keys were added.
     fn key_count(&self) -> u64;
 
-    /// Bytes that the builder holds now. Families of one pass hold 8 bytes a key; families of two passes hold the keys and
-    /// 8 bytes for each. A shared set ([`FilterBuilder::add_all`]) is not counted.
+    /// Bytes that the builder holds now. A shared set ([`FilterBuilder::add_all`]) is not counted. At most, of `n` keys that take `b` bytes
+    /// together:
+    ///
+    /// | families | bytes |
+    /// |---|---|
+    /// | of one pass, which keep digests: `cache-local`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
+    /// | of two passes, which keep the keys: `bloom` with independent digests, `rosetta`, `proteus`, `1pbf`, `2pbf` | 2 (b + 8 n) + 4 KiB: vectors double |
+    /// | `surf-*`, which keep the labels of their trie and two words beside each | 36 for each label: at most 16 labels a key and a million more; 256 for each byte of the longest key |
+    ///
+    /// [`FilterBuilder::finish`] takes beside that the filter, a kibibyte for each thousand keys of samples, and for `binary-fuse` 40 bytes a key.
     fn memory_bytes(&self) -> usize;
 
     /// Chooses what [`FilterBuilder::finish`] will build with the same budget and samples, where the family chooses by a model

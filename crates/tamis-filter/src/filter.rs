@@ -59,8 +59,15 @@ pub trait Filter {
     /// Asks for many keys at once: `answers[i]` becomes `false` where `probes[i]` is certainly absent, and is not asked
     /// where it is `false` already. Overlaps the cache misses of the keys.
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        for (probe, answer) in probes.iter().zip(answers) {
-            *answer = *answer && self.may_contain(probe);
+        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            for (probe, answer) in probes.iter().zip(&*answers) {
+                if *answer {
+                    self.prefetch(probe);
+                }
+            }
+            for (probe, answer) in probes.iter().zip(answers) {
+                *answer = *answer && self.may_contain(probe);
+            }
         }
     }
 

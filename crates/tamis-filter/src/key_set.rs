@@ -1,5 +1,7 @@
 //! The sorted keys of a table, kept in memory for families that look at them more than once, and for scoring several
-//! families on the same keys. Memory: the bytes of the keys and 8 bytes for each.
+//! families on the same keys. Memory: the bytes of the keys and 8 bytes for each; up to twice that while they grow.
+
+use std::{ops::Deref, sync::Arc};
 
 use crate::BuildError;
 
@@ -87,6 +89,66 @@ impl KeySet {
     /// Bytes held.
     pub const fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 8
+    }
+}
+
+/// The keys of a builder that looks at them more than once: its own, or those of a set that other builders have, too.
+#[derive(Debug, Clone)]
+pub(crate) enum KeptKeys {
+    Own(KeySet),
+    Shared(Arc<KeySet>),
+}
+
+impl KeptKeys {
+    pub(crate) const fn new() -> Self {
+        Self::Own(KeySet::new())
+    }
+
+    /// [`KeySet::push`]; a shared set is copied before.
+    #[inline]
+    pub(crate) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.own().push(key)
+    }
+
+    /// Takes all keys of a set: shares it where there are none yet.
+    pub(crate) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
+        if self.is_empty() {
+            *self = Self::Shared(Arc::clone(keys));
+            return Ok(());
+        }
+        let own = self.own();
+        keys.iter().try_for_each(|key| own.push(key))
+    }
+
+    #[inline]
+    fn own(&mut self) -> &mut KeySet {
+        if let Self::Shared(keys) = self {
+            *self = Self::Own(KeySet::clone(keys));
+        }
+        match self {
+            Self::Own(keys) => keys,
+            Self::Shared(keys) => Arc::make_mut(keys),
+        }
+    }
+
+    /// Bytes held; those of a shared set are not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Own(keys) => keys.memory_bytes(),
+            Self::Shared(_) => 0,
+        }
+    }
+}
+
+impl Deref for KeptKeys {
+    type Target = KeySet;
+
+    #[inline]
+    fn deref(&self) -> &KeySet {
+        match self {
+            Self::Own(keys) => keys,
+            Self::Shared(keys) => keys,
+        }
     }
 }
 

@@ -153,6 +153,12 @@ impl<'a> Probe<'a> {
         remembered_prefix(memos, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
+    /// [`Probe::prefix_digest`] before filters are asked. `None` without sharing: then nobody could take it over.
+    pub(crate) fn prefix_digest_ahead(&self, seed: u64, bit_count: u32) -> Option<u64> {
+        let is_remembered = self.state.get() < UNSHARED && seed == self.digester.seed();
+        is_remembered.then(|| self.prefix_digest(seed, bit_count))
+    }
+
     /// [`Probe::digest`] of a key of eight bytes where it is known or shared; counted as a step of a filter.
     #[inline(always)]
     pub(crate) fn first_digest(&self, seed: u64, key: &[u8; 8]) -> Option<u64> {

@@ -39,10 +39,15 @@ impl FuseBuilder {
 fn distinct_digests(keys: &DigestKeeper) -> Result<Vec<u64>, BuildError> {
     let count = keys.len();
     if count > KEY_COUNT_MAX {
-        let (needed_bytes, bytes_max) = (count as u64, KEY_COUNT_MAX as u64);
+        // Of the narrowest fingerprints: a byte and an eighth a key.
+        let bytes = |count: usize| count as u64 + count as u64 / 8;
+        let (needed_bytes, bytes_max) = (bytes(count), bytes(KEY_COUNT_MAX));
         return Err(BuildError::TooLarge { needed_bytes, bytes_max });
     }
-    let mut digests = Vec::with_capacity(count);
+    let mut digests = Vec::new();
+    let needed_bytes = count as u64 * 8;
+    let too_large = |_| BuildError::TooLarge { needed_bytes, bytes_max: isize::MAX as u64 };
+    digests.try_reserve_exact(count).map_err(too_large)?;
     keys.for_each_part(|part| digests.extend_from_slice(part));
     digests.sort_unstable();
     digests.dedup();

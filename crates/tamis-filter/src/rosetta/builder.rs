@@ -16,7 +16,7 @@ use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Digester, Family, FilterBuilder, Samples, remix};
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, remix};
 
 /// Bytes that a filter may have beyond its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
@@ -248,6 +248,13 @@ impl FilterBuilder for RosettaBuilder {
             self.forget_design();
         }
         self.keys.push(key)
+    }
+
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
+        if self.chosen.is_some() {
+            self.forget_design();
+        }
+        self.keys.push_all(keys)
     }
 
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {

@@ -2,6 +2,9 @@
 
 use tamis_bits::key_head;
 
+use std::sync::Arc;
+
+use crate::key_set::KeptKeys;
 use crate::{BuildError, KeyRange, KeySet};
 
 /// Sorted distinct keys: integers as long as all have eight bytes, byte strings otherwise.
@@ -9,7 +12,7 @@ use crate::{BuildError, KeyRange, KeySet};
 pub(super) struct Keys {
     words: Vec<u64>,
     /// In force once a key came that has not eight bytes; `words` is empty then.
-    strings: Option<KeySet>,
+    strings: Option<KeptKeys>,
     /// Length of all keys, `None` where they differ (or there are none).
     length: Option<usize>,
 }
@@ -47,7 +50,7 @@ impl Keys {
 
     fn push_string(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.strings.is_none() {
-            let mut strings = KeySet::new();
+            let mut strings = KeptKeys::new();
             self.length = (!self.words.is_empty()).then_some(8);
             for word in std::mem::take(&mut self.words) {
                 strings.push(&word.to_be_bytes())?;
@@ -64,8 +67,25 @@ impl Keys {
         Ok(())
     }
 
+    /// Takes all keys of a set: integers as words, strings where they stand if there are none yet.
+    pub(super) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
+        let Some(first) = keys.get(0) else { return Ok(()) };
+        if self.len() > 0 {
+            return keys.iter().try_for_each(|key| self.push(key));
+        }
+        if let Some(words) = keys.words() {
+            self.words.extend(words.iter().map(|word| u64::from_be_bytes(*word)));
+            return Ok(());
+        }
+        let mut strings = KeptKeys::new();
+        strings.push_all(keys)?;
+        self.strings = Some(strings);
+        self.length = keys.iter().all(|key| key.len() == first.len()).then_some(first.len());
+        Ok(())
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.strings.as_ref().map_or(self.words.len(), KeySet::len)
+        self.strings.as_ref().map_or(self.words.len(), |strings| strings.len())
     }
 
     /// Length of all keys in bytes, 0 where they have several, and where it is none that the format can tell.
@@ -75,7 +95,7 @@ impl Keys {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.capacity() * 8 + self.strings.as_ref().map_or(0, KeySet::memory_bytes)
+        self.words.capacity() * 8 + self.strings.as_ref().map_or(0, KeptKeys::memory_bytes)
     }
 
     /// The keys as integers, where all have eight bytes.

@@ -5,5 +5,6 @@
 mod golden;
 mod hostile_bytes;
 mod hostile_keys;
+mod kept_sets;
 mod sets;
 mod sharing;

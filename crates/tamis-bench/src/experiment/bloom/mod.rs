@@ -10,6 +10,7 @@ mod rate_by_bits;
 mod sharing;
 mod single;
 mod table_1;
+mod two_digests;
 
 use crate::Definition;
 

@@ -28,6 +28,10 @@ impl PrefixBuilder {
         let bytes = parameters.take("bytes", "1 to 65535 bytes", is_possible)?;
         let is_possible = |bits: &u32| (1..=BIT_COUNT_MAX).contains(bits);
         let bits = parameters.take("bits", "1 to 524280 bits", is_possible)?;
+        if let (Some(bits), Some(_)) = (bits, bytes) {
+            let (name, value, expected) = ("bits", bits.to_string(), "bits or bytes, not both");
+            return Err(BuildError::Parameter { family: Family::Prefix.name(), name, value, expected });
+        }
         let mut builder = Self::new(bits.unwrap_or_else(|| bytes.unwrap_or(4) * 8), seed);
         let is_possible = |count: &u32| lines::is_possible_probe_count(*count);
         builder.probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;

@@ -88,6 +88,12 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
         self.has_digest(probe.lower_prefix_digest(self.envelope.seed, self.bit_count))
     }
 
+    fn prefetch(&self, probe: &Probe<'_>) {
+        if let Some(digest) = probe.prefix_digest_ahead(self.envelope.seed, self.bit_count) {
+            line::prefetch_line(envelope::payload(self.bytes.as_ref()), self.line_count, digest);
+        }
+    }
+
     fn key_count(&self) -> u64 {
         self.envelope.key_count
     }

@@ -1,11 +1,14 @@
 //! Builds standard Bloom filters. With independent digests the keys are kept (the number of digests follows from the
 //! budget), otherwise 8 bytes a key.
 
+use std::sync::Arc;
+
 use super::{PROBE_MAX, Scheme, independent_digesters, place};
 use crate::bloom::digests::DigestKeeper;
 use crate::bloom::formula::standard_best_k;
 use crate::bloom::{PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
+use crate::key_set::KeptKeys;
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Family, FilterBuilder, KeySet, Samples};
 
@@ -15,13 +18,13 @@ pub struct StandardBuilder {
     scheme: Scheme,
     probe_count: Option<u32>,
     digests: DigestKeeper,
-    keys: KeySet,
+    keys: KeptKeys,
 }
 
 impl StandardBuilder {
     /// A builder whose digests have this seed.
     pub fn new(scheme: Scheme, seed: u64) -> Self {
-        Self { scheme, probe_count: None, digests: DigestKeeper::new(seed), keys: KeySet::new() }
+        Self { scheme, probe_count: None, digests: DigestKeeper::new(seed), keys: KeptKeys::new() }
     }
 
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
@@ -66,6 +69,10 @@ impl StandardBuilder {
 impl FilterBuilder for StandardBuilder {
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.is_independent() { self.keys.push(key) } else { self.digests.add(key) }
+    }
+
+    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
+        if self.is_independent() { self.keys.push_all(keys) } else { self.digests.add_all(keys) }
     }
 
     fn key_count(&self) -> u64 {
