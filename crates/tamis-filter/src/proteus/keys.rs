@@ -3,9 +3,12 @@
 //! As long as all keys have one length of at most eight bytes they are kept as words, which makes every pass over them a pass
 //! over integers; the first key of another length turns them into a set of byte strings.
 
+use std::sync::Arc;
+
 use tamis_bits::key_head;
 
 use super::fixed::FixedKeys;
+use crate::key_set::KeptKeys;
 use crate::{BuildError, KeySet};
 
 /// Distinct keys in ascending order.
@@ -14,12 +17,12 @@ pub(super) enum Keys {
     /// Integers in the top bits of words.
     Words(FixedKeys, Vec<u64>),
     /// Strings, and the length of the longest one.
-    Strings(KeySet, usize),
+    Strings(KeptKeys, usize),
 }
 
 impl Default for Keys {
     fn default() -> Self {
-        Self::Strings(KeySet::new(), 0)
+        Self::Strings(KeptKeys::new(), 0)
     }
 }
 
@@ -70,7 +73,7 @@ impl Keys {
     fn become_strings(&mut self) -> Result<(), BuildError> {
         let Self::Words(fixed, words) = self else { return Ok(()) };
         let length = usize::from(fixed.byte_count);
-        let mut keys = KeySet::new();
+        let mut keys = KeptKeys::new();
         for word in words {
             keys.push(word.to_be_bytes().get(..length).unwrap_or_default())?;
         }
@@ -78,10 +81,10 @@ impl Keys {
         Ok(())
     }
 
-    /// Takes all keys of a set at once where there are none yet.
-    pub(super) fn push_all(&mut self, keys: &KeySet) -> Result<(), BuildError> {
+    /// Takes all keys of a set at once where there are none yet: integers as words, strings where they stand.
+    pub(super) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         if self.len() == 0 {
-            *self = Self::of(keys);
+            *self = Self::from_set(keys, || KeptKeys::Shared(Arc::clone(keys)));
             return Ok(());
         }
         keys.iter().try_for_each(|key| self.push(key))
@@ -89,6 +92,10 @@ impl Keys {
 
     /// The keys of a set.
     pub(super) fn of(keys: &KeySet) -> Self {
+        Self::from_set(keys, || KeptKeys::Own(keys.clone()))
+    }
+
+    fn from_set(keys: &KeySet, kept: impl FnOnce() -> KeptKeys) -> Self {
         let length = keys.get(0).map_or(0, <[u8]>::len);
         if (1..=8).contains(&length) {
             let fixed = FixedKeys::new(length as u8);
@@ -99,7 +106,7 @@ impl Keys {
             }
         }
         let longest = keys.iter().map(<[u8]>::len).max().unwrap_or(0);
-        Self::Strings(keys.clone(), longest)
+        Self::Strings(kept(), longest)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -105,6 +105,9 @@ fn families_that_need_no_more_than_the_keys_share_them() {
         FilterSpec::new(Family::Standard),
         FilterSpec::new(Family::Standard).with("scheme", "independent"),
         FilterSpec::new(Family::Rosetta),
+        FilterSpec::new(Family::Proteus),
+        FilterSpec::new(Family::OnePrefixBloom),
+        FilterSpec::new(Family::TwoPrefixBloom),
     ];
     for spec in shared {
         let mut builder = spec.builder(SEED).unwrap();
