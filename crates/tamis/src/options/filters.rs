@@ -11,6 +11,10 @@ const BITS_PER_KEY_MAX: f32 = 64.0;
 
 /// One filter of a table: its family with parameters, and how large it may be. As text: `NAME[:param=value,...][@BITS]`.
 ///
+/// The units of an elastic filter come and go one by one only where tables are read into memory ([`crate::Access::Buffered`] or
+/// [`crate::Access::Direct`]). Of a mapped table all units are asked, and which pages of them are in memory is the page cache's
+/// choice.
+///
 /// ```
 /// let filter: tamis::TableFilter = "surf-real:bits=8".parse()?;
 /// assert_eq!(filter.to_string(), "surf-real:bits=8");
@@ -151,7 +155,8 @@ impl Filters {
     }
 
     /// Cache-local Bloom filters that have `bits_per_key` on average over all keys, more in small levels and fewer in large ones,
-    /// so that the expected number of tables that a lookup of an absent key reads in vain is least.
+    /// so that the expected number of tables that a lookup of an absent key reads in vain is least. The deepest level is one of them:
+    /// [`Filters::with_deepest`] beside it is refused.
     pub const fn spread(bits_per_key: f32) -> Self {
         Self { levels: Vec::new(), deepest: None, spread: Some(bits_per_key) }
     }
@@ -198,8 +203,15 @@ impl Filters {
             .filter(|_| self.deepest.is_none() && self.spread.is_none())
     }
 
-    /// Refuses what could build no filter for any keys.
+    /// Refuses what could build no filter for any keys, and what contradicts itself.
     pub(crate) fn check(&self) -> Result<()> {
+        if let (Some(bits), Some(_)) = (self.spread, &self.deepest) {
+            let got = format!("{bits} bits spread over all levels, and others for the deepest level");
+            return Err(refused(
+                got,
+                "give one of the two: what is spread counts for the deepest level, too",
+            ));
+        }
         self.spread.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }

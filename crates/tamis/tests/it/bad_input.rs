@@ -165,7 +165,7 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         assert!(!vfs.exists(Path::new(FOLDER)).unwrap(), "a refused open leaves nothing");
     }
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let refused: [Change<KeyspaceOptions>; 21] = [
+    let refused: [Change<KeyspaceOptions>; 22] = [
         ("memtable_bytes", |options| options.memtable_bytes = (64 << 10) - 1),
         ("memtable_bytes", |options| options.memtable_bytes = (4 << 30) + 1),
         ("block_bytes", |options| options.block_bytes = 2_048),
@@ -184,6 +184,9 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         ("filters", |options| options.filters = Filters::each(["cache-local".parse().unwrap()])),
         ("filters", |options| {
             options.filters = Filters::none().with_deepest(["binary-fuse:bits=9".parse().unwrap()]);
+        }),
+        ("filters", |options| {
+            options.filters = Filters::spread(8.0).with_deepest(["cache-local@4".parse().unwrap()]);
         }),
         ("size_ratio", |options| options.size_ratio = 1),
         ("size_ratio", |options| options.size_ratio = 21),

@@ -455,6 +455,46 @@ fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing()
     assert_eq!(cost.opened, 0);
 }
 
+/// The same total of bits, spread by [`Filters::spread`] and evenly: false reads of lookups of absent keys.
+#[test]
+fn a_budget_that_is_spread_over_levels_reads_less_in_vain_than_one_that_is_even() {
+    const COUNTS: [u64; 3] = [30_000, 3_000, 2_000];
+    let measure = |filters: Filters| {
+        let bench = Bench::new(Access::Mapped, KeyspaceOptions { filters, ..roomy() });
+        let (db, keyspace) = bench.open();
+        for (run, count) in (0..).zip(COUNTS) {
+            for number in 0..count {
+                // Even numbers, each run over the whole range.
+                keyspace.put(key(number * (COUNTS[0] / count) * 6 + 2 * run), b"").unwrap();
+            }
+            db.flush().unwrap();
+            if run == 0 {
+                db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+            }
+        }
+        let (cost, _) = bench.cost(&db, || {
+            for number in 0..80_000 {
+                assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
+            }
+        });
+        let designs = db.statistics().keyspaces[1].filter_designs.clone();
+        let bytes = |design: &str| -> u64 {
+            let words: Vec<_> = design.split(' ').collect();
+            let place = words.iter().rposition(|word| word.starts_with("bytes")).unwrap();
+            words[place - 1].parse().unwrap()
+        };
+        let filter_bytes: u64 = designs.iter().map(|filter| bytes(&filter.design)).sum();
+        assert_eq!(designs.len(), 3, "{designs:?}");
+        (cost.asked - cost.denied, filter_bytes)
+    };
+    let (spread, spread_bytes) = measure(Filters::spread(8.0));
+    let key_count: u64 = COUNTS.iter().sum();
+    let (even, even_bytes) = measure(Filters::bits((spread_bytes * 8) as f32 / (key_count as f32)));
+    println!("{spread} false reads with {spread_bytes} bytes, {even} with {even_bytes}");
+    assert!(spread_bytes.abs_diff(even_bytes) * 50 < even_bytes, "{spread_bytes} and {even_bytes} bytes");
+    assert!(spread * 3 < even * 2, "{spread} false reads, {even} where the bits are even");
+}
+
 /// 120,000 entries in one level of many tables.
 fn leveled() -> Bench {
     let options = KeyspaceOptions {

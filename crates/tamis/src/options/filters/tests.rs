@@ -47,3 +47,12 @@ fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
     assert!(Filters::none().of_level(0, true).is_empty());
     assert_eq!(bits(&Filters::default(), 3, true), Some(10.0));
 }
+
+#[test]
+fn what_is_spread_counts_for_the_deepest_level_too() {
+    Filters::spread(8.0).check().unwrap();
+    assert!(Filters::spread(65.0).check().is_err());
+    let error = Filters::spread(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
+    assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
+    assert!(error.to_string().contains("give one of the two"), "{error}");
+}
