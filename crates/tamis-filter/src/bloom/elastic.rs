@@ -5,8 +5,8 @@
 //! theirs. A store keeps all units on disk and in memory only as many as a table's lookups are worth:
 //!
 //! - [`ElasticUnits`] answers from the units it has; they are loaded and dropped one by one.
-//! - [`allocate`] decides, from measured useless lookups, which unit to load or drop next. It is a pure function: reading
-//!   units, and the clock of decay, are the store's.
+//! - [`allocate`] computes which units are best where it is known how often each table is asked in vain, and what a new table
+//!   inherits. Measuring that, and loading and dropping, are the store's.
 //! - [`ElasticFilter`] is the whole filter in one piece.
 
 pub mod allocate;
