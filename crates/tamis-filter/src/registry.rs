@@ -98,7 +98,9 @@ impl Family {
                 "points: Bloom filter over one array; scheme=independent|rotated|double, probes=1..64"
             }
             Self::Prefix => "ranges: Bloom filter of prefixes; bytes=N or bits=N, probes=1..16",
-            Self::Elastic => "points: Bloom filter in units; units=1..8, probes=1..16",
+            Self::Elastic => {
+                "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"
+            }
             Self::Fuse => "points: static, smaller; bits=8|16|32 (fixes the size: no budget needed)",
             Self::Surf => "points and ranges: succinct trie; the budget and the sample choose its suffixes",
             Self::SurfBase => "points and ranges: succinct trie without suffixes (no budget needed)",

@@ -52,7 +52,8 @@ pub struct Options {
     /// Share of `cache_bytes` that filters and indexes may take, in percent (0 to 100). Default: 20.
     pub cache_pinned_percent: u8,
     /// How tables are read; with [`Access::Direct`] flushes and compactions write past the page cache, too (otherwise only flushes do, of keys
-    /// that come in order faster than they could follow). Default: mapped (compressed tables are read buffered and cached).
+    /// that come in order faster than they could follow). Units of elastic filters are loaded and unloaded with [`Access::Buffered`] and
+    /// [`Access::Direct`] only. Default: mapped (compressed tables are read buffered and cached).
     pub table_access: Access,
     /// Threads for flushes and compactions; 0 runs them on the writing thread. Default: 2.
     pub workers: usize,

@@ -4,15 +4,17 @@
 //!
 //! 1. The values held never exceed the capacity together. None is refused for its size: one that does not fit is still given to
 //!    the read that needs it, and reported once.
-//! 2. What stays is decided by benefit per byte: how often a value was needed, in memory or not, divided by its bytes. A
-//!    value takes the place of others only if each of them has less; a large scan over rarely used tables therefore
-//!    pushes nothing out, and a value that becomes popular counts its needs until it comes in.
+//! 2. What stays is decided by benefit per byte: how often a value was needed lately, in memory or not ([`Hotness`], one measure
+//!    with one epoch for all), divided by its bytes. A value takes the place of others only if each of them has less; a large
+//!    scan over rarely used tables therefore pushes nothing out, a value that becomes popular counts its needs until it comes
+//!    in, and one that was popular once gives way as its needs fade.
 //! 3. A part of a value that several parts share ([`Kept::shared`]: a unit of an elastic filter) is worth its share of the
 //!    lookups in vain of the whole; it takes the place of others only where it is worth clearly more, since loading costs a
 //!    read.
 //! 4. Values of mapped files cost no memory of ours and take no part ([`Kept::fixed`]).
 //!
-//! Cost: a value in memory is one atomic load and a count without a bus lock (a lost count is no harm).
+//! Cost: a value in memory is one atomic load and a count without a bus lock (a lost count is no harm). To bring a value in is a pass
+//! over all members, so that it is tried at every [`RETRY_INTERVAL`]th need only.
 
 use std::{
     ops::Deref,
@@ -36,9 +38,6 @@ use crate::{
 /// At every how many needs of a value that is not held it is asked whether there is room now.
 const RETRY_INTERVAL: u64 = 32;
 
-/// What a need is worth, so that shares of one can be told apart.
-const NEED_WORTH: u64 = 1 << 10;
-
 /// A share takes the place of others only where it is worth so many times as much for its bytes.
 const HYSTERESIS: f64 = 1.5;
 
@@ -55,8 +54,8 @@ pub(crate) struct Account {
 
 /// A value that can be dropped.
 trait Member: std::fmt::Debug + Send + Sync {
-    /// In units of which a need has [`NEED_WORTH`].
-    fn worth(&self) -> u64;
+    /// In needs.
+    fn worth(&self) -> f64;
     fn bytes(&self) -> u64;
     fn is_held(&self) -> bool;
     fn release(&self);
@@ -84,7 +83,7 @@ impl Account {
     }
 
     /// The members to be dropped so that `needed` bytes fit; `None` where that would cost more benefit than it gives.
-    fn victims(&self, members: &[Weak<dyn Member>], worth: u64, needed: u64) -> Option<Vec<Arc<dyn Member>>> {
+    fn victims(&self, members: &[Weak<dyn Member>], worth: f64, needed: u64) -> Option<Vec<Arc<dyn Member>>> {
         let available = self.capacity_bytes.saturating_sub(self.used_bytes());
         let Some(mut missing) = needed.checked_sub(available).filter(|&missing| missing > 0) else {
             return Some(Vec::new());
@@ -92,20 +91,20 @@ impl Account {
         if needed > self.capacity_bytes {
             return None;
         }
-        let mut held: Vec<_> =
-            members.iter().filter_map(Weak::upgrade).filter(|member| member.is_held()).collect();
-        // a/b < c/d as a*d < c*b, exactly.
-        let product = |left: u64, right: u64| u128::from(left) * u128::from(right);
-        held.sort_by(|left, right| {
-            product(left.worth(), right.bytes()).cmp(&product(right.worth(), left.bytes()))
-        });
+        let of_byte = |worth: f64, bytes: u64| worth / (bytes as f64).max(1.0);
+        let offered = of_byte(worth, needed);
+        let mut lesser: Vec<_> = members
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|member| member.is_held())
+            .map(|member| (of_byte(member.worth(), member.bytes()), member))
+            .filter(|(of_byte, _)| *of_byte < offered)
+            .collect();
+        lesser.sort_by(|(left, _), (right, _)| left.total_cmp(right));
         let mut victims = Vec::new();
-        for member in held {
+        for (_, member) in lesser {
             if missing == 0 {
                 break;
-            }
-            if product(member.worth(), needed) >= product(worth, member.bytes()) {
-                return None;
             }
             missing = missing.saturating_sub(member.bytes());
             victims.push(member);
@@ -113,7 +112,7 @@ impl Account {
         (missing == 0).then_some(victims)
     }
 
-    fn would_admit(&self, worth: u64, needed: u64) -> bool {
+    fn would_admit(&self, worth: f64, needed: u64) -> bool {
         self.victims(&self.members.lock(), worth, needed).is_some()
     }
 }
@@ -133,15 +132,23 @@ pub(crate) struct Counted<T> {
     value: ArcSwapOption<T>,
     loading: Mutex<()>,
     bytes: AtomicU64,
-    uses: AtomicU64,
-    share: Option<Share>,
+    need: Need,
     is_reported: AtomicBool,
+}
+
+/// How much a value is needed.
+#[derive(Debug)]
+enum Need {
+    /// As often as it is asked for.
+    Own(Hotness),
+    /// As much as it saves the whole; counted is how often the part was asked for.
+    Share(Share, AtomicU64),
 }
 
 /// What a part of a whole is worth.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// Of the whole.
+    /// Of the whole: lookups in vain.
     pub(crate) hotness: Arc<Hotness>,
     /// How much of each lookup in vain the part saves.
     pub(crate) saved: f64,
@@ -168,6 +175,13 @@ impl<T> Deref for KeptRef<'_, T> {
     }
 }
 
+impl<T: AsRef<[u8]>> AsRef<[u8]> for KeptRef<'_, T> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        (**self).as_ref()
+    }
+}
+
 impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
     /// A value that always stays.
     pub(crate) const fn fixed(value: T) -> Self {
@@ -176,14 +190,16 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
 
     /// A value just loaded from `file`, of so many bytes.
     pub(crate) fn counted(account: &Arc<Account>, file: &Arc<Path>, value: T, bytes: u64) -> Self {
-        let counted = Counted::new(account, file, bytes, None);
+        let need = Hotness::default();
+        need.set(1.0, account.epoch.now());
+        let counted = Counted::new(account, file, bytes, Need::Own(need));
         counted.admit(&Arc::new(value));
         Self::Counted(counted)
     }
 
     /// A part of a value, of so many bytes, not loaded yet.
     pub(crate) fn shared(account: &Arc<Account>, file: &Arc<Path>, share: Share, bytes: u64) -> Self {
-        Self::Counted(Counted::new(account, file, bytes, Some(share)))
+        Self::Counted(Counted::new(account, file, bytes, Need::Share(share, AtomicU64::new(1))))
     }
 
     /// The value where it always stays.
@@ -200,6 +216,15 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
         match self {
             Self::Fixed(_) => true,
             Self::Counted(counted) => counted.is_held(),
+        }
+    }
+
+    /// The value where it is in memory. This is no need: for what is asked for in addition, or ahead of a need.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<KeptRef<'_, T>> {
+        match self {
+            Self::Fixed(value) => Some(KeptRef::Fixed(value)),
+            Self::Counted(counted) => counted.held().map(KeptRef::Guarded),
         }
     }
 
@@ -232,26 +257,25 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
             Self::Fixed(value) => return Some(KeptRef::Fixed(value)),
             Self::Counted(counted) => counted,
         };
-        let uses = counted.count();
+        let count = counted.count();
         if let Some(guard) = counted.held() {
             return Some(KeptRef::Guarded(guard));
         }
-        let is_due = uses % RETRY_INTERVAL == 0;
+        let is_due = count.is_multiple_of(RETRY_INTERVAL);
         if is_due { counted.load_if_room(load).map(KeptRef::Loaded) } else { None }
     }
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     /// A value that is not in memory yet, known to the account.
-    fn new(account: &Arc<Account>, file: &Arc<Path>, bytes: u64, share: Option<Share>) -> Arc<Self> {
+    fn new(account: &Arc<Account>, file: &Arc<Path>, bytes: u64, need: Need) -> Arc<Self> {
         let counted = Arc::new(Self {
             account: Arc::clone(account),
             file: Arc::clone(file),
             value: ArcSwapOption::empty(),
             loading: Mutex::default(),
             bytes: AtomicU64::new(bytes),
-            uses: AtomicU64::new(1),
-            share,
+            need,
             is_reported: AtomicBool::new(false),
         });
         let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
@@ -260,9 +284,11 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     }
 
     /// What it offers for its place.
-    fn bid(&self) -> u64 {
-        let worth = self.worth();
-        if self.share.is_some() { (worth as f64 / HYSTERESIS) as u64 } else { worth }
+    fn bid(&self) -> f64 {
+        match &self.need {
+            Need::Own(_) => self.worth(),
+            Need::Share(..) => self.worth() / HYSTERESIS,
+        }
     }
 
     fn load_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
@@ -272,10 +298,17 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         self.load(load).ok()
     }
 
+    /// Counts a need; tells how many there were.
+    #[inline]
     fn count(&self) -> u64 {
-        let uses = self.uses.load(Ordering::Relaxed).saturating_add(1);
-        self.uses.store(uses, Ordering::Relaxed);
-        uses
+        match &self.need {
+            Need::Own(hotness) => hotness.note(&self.account.epoch),
+            Need::Share(_, count) => {
+                let next = count.load(Ordering::Relaxed) + 1;
+                count.store(next, Ordering::Relaxed);
+                next
+            }
+        }
     }
 
     #[inline]
@@ -307,7 +340,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         }
         drop(members);
         // Of parts some are meant to stay on disk.
-        if self.share.is_none() && !self.is_reported.swap(true, Ordering::Relaxed) {
+        if matches!(self.need, Need::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.account.metrics.not_kept.add(1);
             if let Some(listener) = &self.account.listener {
                 listener.on_event(&Event::NotKept { file: self.file.to_path_buf(), bytes });
@@ -317,13 +350,11 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
 }
 
 impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
-    fn worth(&self) -> u64 {
-        match &self.share {
-            None => self.uses.load(Ordering::Relaxed).saturating_mul(NEED_WORTH),
-            Some(share) => {
-                let lookups = share.hotness.at(self.account.epoch.now());
-                (lookups * share.saved * NEED_WORTH as f64) as u64
-            }
+    fn worth(&self) -> f64 {
+        let now = self.account.epoch.now();
+        match &self.need {
+            Need::Own(hotness) => hotness.at(now),
+            Need::Share(share, _) => share.hotness.at(now) * share.saved,
         }
     }
 

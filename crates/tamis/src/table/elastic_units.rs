@@ -4,17 +4,18 @@
 //! `h * q^u * (1 - q)`. That is what it stands for in the account, beside indexes and other filters: a unit comes in where
 //! there is room or where others are worth clearly less for their bytes, and goes when others are worth more. Later units
 //! of a table are worth less than earlier ones, so they go first. The filter answers from the units it has.
+//!
+//! Opening reads the filter's header and no more; each unit is held against its own checksum when it is loaded. One that is damaged
+//! is reported and done without, and the others go on.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use tamis_bits::AlignedBytes;
 use tamis_filter::{Probe, bloom::elastic::ElasticHeader};
 
 use super::{
-    environment::TableEnvironment,
+    environment::{FilterFault, TableEnvironment},
+    format::SECTION_HEADER_LENGTH,
     section::{SectionRecord, Source},
 };
 use crate::{
@@ -38,8 +39,17 @@ pub(super) struct ElasticUnits {
 #[derive(Debug)]
 struct Unit {
     kept: Kept<AlignedBytes>,
-    /// Told once, and not read again.
-    is_damaged: AtomicBool,
+    fault: FilterFault,
+}
+
+/// Bytes at the front of a section that tell whether it holds an elastic filter, and all of it but its units.
+pub(super) const FRONT_BYTES: usize = SECTION_HEADER_LENGTH + ElasticHeader::BYTES;
+
+/// The header of the filter of a section, by [`FRONT_BYTES`] of it, where it is an elastic one with units that can be kept one by
+/// one: those of a mapped file cost no memory of ours. Of any other filter, and of one that is damaged here, `None`.
+pub(super) fn elastic_header(front: &[u8], record: &SectionRecord) -> Option<ElasticHeader> {
+    let header = ElasticHeader::parse(front.get(SECTION_HEADER_LENGTH..)?, record.body_length());
+    header.ok().filter(|header| header.unit_count() > 0)
 }
 
 impl ElasticUnits {
@@ -55,33 +65,33 @@ impl ElasticUnits {
         let unit = |number: u32| {
             let saved = header.fpr(number) - header.fpr(number + 1);
             let share = Share { hotness: Arc::clone(hotness), saved };
-            Unit {
-                kept: Kept::shared(account, &source.path, share, bytes),
-                is_damaged: AtomicBool::new(false),
-            }
+            Unit { kept: Kept::shared(account, &source.path, share, bytes), fault: FilterFault::default() }
         };
         let units = (0..header.unit_count()).map(unit).collect();
         let offset = record.body_offset();
         let new = Self { header, offset, units, hotness: Arc::clone(hotness) };
         for (number, unit) in (0..).zip(&new.units) {
-            drop(unit.kept.get_if_room_now(|| new.read(environment, source, number)));
+            drop(unit.kept.get_if_room_now(|| new.load(environment, source, number, unit)));
         }
         new
     }
 
-    fn read(&self, environment: &TableEnvironment, source: &Source, number: u32) -> Result<AlignedBytes> {
+    fn load(
+        &self,
+        environment: &TableEnvironment,
+        source: &Source,
+        number: u32,
+        unit: &Unit,
+    ) -> Result<AlignedBytes> {
+        unit.fault.note(environment, &source.path, self.read(source, number))
+    }
+
+    fn read(&self, source: &Source, number: u32) -> Result<AlignedBytes> {
         let range = self.header.unit_range(number).unwrap_or_default();
         let mut bytes = AlignedBytes::zeroed((range.end - range.start) as usize);
         source.read(self.offset + range.start, bytes.as_mut_slice())?;
         self.header.check_unit(number, bytes.as_ref()).map_err(|reason| {
-            let error =
-                source.damaged(self.offset + range.start, "filter", "a whole unit", reason.to_string());
-            if let Some(unit) = self.units.get(number as usize)
-                && !unit.is_damaged.swap(true, Ordering::Relaxed)
-            {
-                environment.report_filter(&source.path, error.to_string());
-            }
-            error
+            source.damaged(self.offset + range.start, "filter", "a whole unit", reason.to_string())
         })?;
         Ok(bytes)
     }
@@ -93,18 +103,26 @@ impl ElasticUnits {
         source: &Source,
         probe: &Probe<'_>,
     ) -> bool {
-        let admits = |(number, unit): (u32, &Unit)| {
-            if unit.is_damaged.load(Ordering::Relaxed) {
-                return true;
+        let at_hand = |(number, unit)| {
+            let unit: &Unit = unit;
+            if unit.fault.is_known() {
+                return None;
             }
-            let bytes = unit.kept.get_if_room(|| self.read(environment, source, number));
-            bytes.is_none_or(|bytes| self.header.may_contain(probe, number, bytes.as_ref()))
+            let bytes = unit.kept.get_if_room(|| self.load(environment, source, number, unit));
+            bytes.map(|bytes| (u64::from(number), bytes))
         };
-        let is_admitted = (0..).zip(&self.units).all(admits);
+        let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(at_hand));
         if !is_admitted {
             self.note_in_vain(environment);
         }
         is_admitted
+    }
+
+    /// Brings what [`ElasticUnits::may_contain`] needs first into the processor's cache.
+    pub(super) fn prefetch(&self, probe: &Probe<'_>) {
+        let held = self.units.iter().map(|unit| unit.kept.peek());
+        let held = (0..).zip(held).filter_map(|(number, bytes)| bytes.map(|bytes| (number, bytes)));
+        self.header.prefetch(probe, held);
     }
 
     /// Counts a lookup whose key the table did not have.

@@ -3,7 +3,10 @@
 use std::{
     fmt, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tamis_vfs::{Access, Vfs};
@@ -66,6 +69,27 @@ impl TableEnvironment {
         if let Some(listener) = &self.listener {
             listener.on_event(&Event::FilterIgnored { file: file.to_path_buf(), reason });
         }
+    }
+}
+
+/// Whether a filter, or a part of one, could not be used when it was read after its table had been opened. It is told once and
+/// not read again while the table is open.
+#[derive(Debug, Default)]
+pub(super) struct FilterFault(AtomicBool);
+
+impl FilterFault {
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what came of reading it.
+    pub(super) fn note<T>(&self, environment: &TableEnvironment, file: &Path, read: Result<T>) -> Result<T> {
+        read.inspect_err(|error| {
+            if !self.0.swap(true, Ordering::Relaxed) {
+                environment.report_filter(file, error.to_string());
+            }
+        })
     }
 }
 

@@ -12,7 +12,6 @@ use std::fmt;
 
 use tamis_filter::{
     AnyFilter, Budget, BuildError, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
-    bloom::elastic::ElasticHeader,
 };
 
 use super::section::SectionBytes;
@@ -106,14 +105,6 @@ impl FilterBlock {
     /// Bytes of memory that are held.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.filter.encoded_bytes()
-    }
-
-    /// The header of an elastic filter, whose units can be kept one by one.
-    pub(super) fn elastic_header(&self) -> Option<&ElasticHeader> {
-        match &self.filter {
-            AnyFilter::Elastic(filter) if filter.header().unit_count() > 0 => Some(filter.header()),
-            _ => None,
-        }
     }
 
     /// Whether it can deny ranges of more than one key.

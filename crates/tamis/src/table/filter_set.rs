@@ -1,16 +1,16 @@
 //! The filters in force of an open table: those of its filter file, or else those in the table itself.
 //!
 //! Each filter is kept or dropped by the account for itself, an elastic one unit by unit; what was dropped abstains until it
-//! is read again. A filter that can't be used is reported and passed over; a file without a usable one gives way to the
-//! table's own.
+//! is read again. A filter that can't be used is reported and passed over, be it when the table is opened or when it is read
+//! again; a file without a usable one gives way to the table's own.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use tamis_filter::{Probe, RangeProbe};
 
 use super::{
-    elastic_units::ElasticUnits,
-    environment::TableEnvironment,
+    elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
+    environment::{FilterFault, TableEnvironment},
     filter_block::FilterBlock,
     filter_file::{FilterOwner, open_filter_file},
     format::KIND_FILTER,
@@ -51,13 +51,18 @@ struct KeptFilter {
 /// What is in memory of a filter.
 #[derive(Debug)]
 enum Held {
-    Whole(Kept<FilterBlock>),
+    Whole(Kept<FilterBlock>, FilterFault),
     /// The file it lies in, where that is not the table's.
     Units(ElasticUnits, Option<Source>),
 }
 
 fn open_block(source: &Source, record: &SectionRecord) -> Result<FilterBlock> {
-    FilterBlock::open(source.section(record)?)
+    open_behind(source, record, &[])
+}
+
+/// As [`open_block`], of which the front was read before.
+fn open_behind(source: &Source, record: &SectionRecord, front: &[u8]) -> Result<FilterBlock> {
+    FilterBlock::open(source.section_behind(record, front)?)
         .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
 }
 
@@ -71,11 +76,19 @@ impl KeptFilter {
         }
     }
 
+    /// The file that it lies in.
+    fn path(&self, environment: &TableEnvironment, table: &Source) -> PathBuf {
+        match self.place {
+            Place::File(number) => FileName::Filter(number).path(&environment.folder),
+            Place::Table => table.path.to_path_buf(),
+        }
+    }
+
     /// The filter of a mapped file, which always stays.
     #[inline]
     const fn fixed(&self) -> Option<&FilterBlock> {
         match &self.held {
-            Held::Whole(kept) => kept.as_fixed(),
+            Held::Whole(kept, _) => kept.as_fixed(),
             Held::Units(..) => None,
         }
     }
@@ -89,7 +102,11 @@ impl KeptFilter {
         table: &Source,
     ) -> Option<KeptRef<'a, FilterBlock>> {
         match &self.held {
-            Held::Whole(kept) => kept.get_if_room(|| self.read(environment, table)),
+            Held::Whole(_, fault) if fault.is_known() => None,
+            Held::Whole(kept, fault) => kept.get_if_room(|| {
+                let read = self.read(environment, table);
+                fault.note(environment, &self.path(environment, table), read)
+            }),
             Held::Units(..) => None,
         }
     }
@@ -106,7 +123,9 @@ impl KeptFilter {
     #[inline(never)]
     fn counted_may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
         match &self.held {
-            Held::Whole(_) => self.at_hand(environment, table).is_none_or(|filter| filter.may_contain(probe)),
+            Held::Whole(..) => {
+                self.at_hand(environment, table).is_none_or(|filter| filter.may_contain(probe))
+            }
             Held::Units(units, source) => {
                 units.may_contain(environment, source.as_ref().unwrap_or(table), probe)
             }
@@ -114,17 +133,19 @@ impl KeptFilter {
     }
 
     #[inline]
-    fn prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
+    fn prefetch(&self, probe: &Probe<'_>) {
         match self.fixed() {
             Some(filter) => filter.prefetch(probe),
-            None => self.counted_prefetch(environment, table, probe),
+            None => self.counted_prefetch(probe),
         }
     }
 
+    /// No need is counted: the question that follows counts it.
     #[inline(never)]
-    fn counted_prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
-        if let Some(filter) = self.at_hand(environment, table) {
-            filter.prefetch(probe);
+    fn counted_prefetch(&self, probe: &Probe<'_>) {
+        match &self.held {
+            Held::Whole(kept, _) => kept.peek().iter().for_each(|filter| filter.prefetch(probe)),
+            Held::Units(units, _) => units.prefetch(probe),
         }
     }
 
@@ -135,7 +156,7 @@ impl KeptFilter {
         probe: &RangeProbe<'_>,
     ) -> bool {
         match &self.held {
-            Held::Whole(_) => {
+            Held::Whole(..) => {
                 self.at_hand(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
             }
             Held::Units(..) => probe.point().is_none_or(|point| self.may_contain(environment, table, point)),
@@ -200,8 +221,8 @@ impl FilterSet {
 
     /// Brings what [`FilterSet::may_contain`] needs into the processor's cache.
     #[inline]
-    pub(super) fn prefetch(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) {
-        self.filters.iter().for_each(|filter| filter.prefetch(environment, table, probe));
+    pub(super) fn prefetch(&self, probe: &Probe<'_>) {
+        self.filters.iter().for_each(|filter| filter.prefetch(probe));
     }
 
     /// Takes note of a key that the filters admitted and the table did not have.
@@ -214,9 +235,9 @@ impl FilterSet {
     }
 
     /// What is in force, for people; filters that are not in memory at all are left out.
-    pub(super) fn designs(&self, environment: &TableEnvironment, table: &Source) -> Vec<String> {
+    pub(super) fn designs(&self) -> Vec<String> {
         let design = |filter: &KeptFilter| match &filter.held {
-            Held::Whole(_) => filter.at_hand(environment, table).map(|filter| filter.design()),
+            Held::Whole(kept, _) => kept.peek().map(|filter| filter.design()),
             Held::Units(units, _) => Some(units.design()),
         };
         self.filters.iter().filter_map(design).collect()
@@ -255,27 +276,20 @@ fn usable(
     place: Place,
     hotness: &Arc<Hotness>,
 ) -> Vec<KeptFilter> {
-    let open = |record: &SectionRecord| {
-        let filter = match open_block(source, record) {
-            Ok(filter) => filter,
-            Err(error) => {
-                environment.report_filter(&source.path, error.to_string());
-                return None;
-            }
-        };
-        let answers_ranges = filter.answers_ranges();
-        // Units of a mapped filter cost no memory of ours: there it stays in one piece.
-        let held = match filter.elastic_header() {
-            Some(header) if source.file.mapping().is_none() => {
-                let units = ElasticUnits::new(environment, source, record, header.clone(), hotness);
-                Held::Units(units, matches!(place, Place::File(_)).then(|| source.clone()))
-            }
-            _ => {
-                let bytes = filter.memory_bytes();
-                Held::Whole(environment.keep(source, filter, bytes))
-            }
-        };
-        Some(KeptFilter { place, record: *record, answers_ranges, held })
+    let open = |record: &SectionRecord| -> Result<KeptFilter> {
+        let front = source.front(record, FRONT_BYTES)?;
+        if let Some(header) = elastic_header(&front, record) {
+            let units = ElasticUnits::new(environment, source, record, header, hotness);
+            let held = Held::Units(units, matches!(place, Place::File(_)).then(|| source.clone()));
+            return Ok(KeptFilter { place, record: *record, answers_ranges: false, held });
+        }
+        let filter = open_behind(source, record, &front)?;
+        let (answers_ranges, bytes) = (filter.answers_ranges(), filter.memory_bytes());
+        let held = Held::Whole(environment.keep(source, filter, bytes), FilterFault::default());
+        Ok(KeptFilter { place, record: *record, answers_ranges, held })
     };
-    records.iter().filter_map(open).collect()
+    let usable = |record| {
+        open(record).inspect_err(|error| environment.report_filter(&source.path, error.to_string())).ok()
+    };
+    records.iter().filter_map(usable).collect()
 }

@@ -207,13 +207,13 @@ impl TableReader {
 
     /// What filters are in force, for people; those that are not in memory are left out.
     pub(crate) fn filter_designs(&self) -> Vec<String> {
-        self.filters.designs(&self.environment, &self.data.source)
+        self.filters.designs()
     }
 
     /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
-        self.filters.prefetch(&self.environment, &self.data.source, probe);
+        self.filters.prefetch(probe);
     }
 
     /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.

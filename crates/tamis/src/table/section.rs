@@ -1,7 +1,8 @@
 //! Sections, their directory and the footer: the frame of tables and filter files (`docs/format/table.md`).
 //!
 //! A section is read whole and verified before it is used, and is then used in place: in the mapping, or in memory of its
-//! own aligned to cache lines ([`SectionBytes`]).
+//! own aligned to cache lines ([`SectionBytes`]). Elastic filters, whose parts have checksums of their own, are also read part by
+//! part (`elastic_units.rs`).
 
 use std::{path::Path, sync::Arc};
 
@@ -135,8 +136,23 @@ impl Source {
         Error::corruption(&self.path, offset, what, expected, got)
     }
 
+    /// The first bytes of a section, header included and not verified; none of a mapped one, where reading ahead saves nothing.
+    pub(super) fn front(&self, record: &SectionRecord, length_max: usize) -> Result<Vec<u8>> {
+        if self.file.mapping().is_some() {
+            return Ok(Vec::new());
+        }
+        let mut front = vec![0; record.length.min(length_max as u64) as usize];
+        self.read(record.offset, &mut front)?;
+        Ok(front)
+    }
+
     /// Reads and verifies a section.
     pub(super) fn section(&self, record: &SectionRecord) -> Result<SectionBytes> {
+        self.section_behind(record, &[])
+    }
+
+    /// As [`Source::section`], of which [`Source::front`] is there already.
+    pub(super) fn section_behind(&self, record: &SectionRecord, front: &[u8]) -> Result<SectionBytes> {
         let length = usize::try_from(record.length).map_err(|_| {
             self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
         })?;
@@ -149,7 +165,11 @@ impl Source {
             }
             None => {
                 let mut buffer = AlignedBytes::zeroed(length);
-                self.read(record.offset, buffer.as_mut_slice())?;
+                let (target, rest) = buffer.as_mut_slice().split_at_mut(front.len().min(length));
+                target.iter_mut().zip(front).for_each(|(target, source)| *target = *source);
+                if !rest.is_empty() {
+                    self.read(record.offset + front.len() as u64, rest)?;
+                }
                 (HeldBytes::new(Arc::new(buffer), AlignedBytes::as_ref), length as u64)
             }
         };
@@ -191,6 +211,10 @@ impl SectionRecord {
     /// Where the body begins in the file.
     pub(super) const fn body_offset(&self) -> u64 {
         self.offset + SECTION_HEADER_LENGTH as u64
+    }
+
+    pub(super) const fn body_length(&self) -> u64 {
+        self.length.saturating_sub(SECTION_HEADER_LENGTH as u64)
     }
 }
 

@@ -300,3 +300,24 @@ fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_p
         assert_eq!(environment.metrics.filters_ignored.get(), 2);
     }
 }
+
+#[test]
+fn to_bring_a_filter_near_is_no_need_of_it() {
+    let vfs = memory();
+    let entry = |number: u64| (number.to_be_bytes().to_vec(), 1, Kind::Put, Vec::new());
+    let entries: Vec<_> = (0..2_000).map(entry).collect();
+    (1..=2).for_each(|number| write(&vfs, number, options(Compression::None, 4096), &entries));
+    let roomy = environment(&vfs, Access::Buffered);
+    let _one = TableReader::open(&roomy, 1, None).unwrap();
+    // Room for two of everything, but for a part of a filter.
+    let environment = environment_with(&vfs, Access::Buffered, 2 * roomy.account.used_bytes() - 1_000);
+    let [first, second] = [1, 2].map(|number| TableReader::open(&environment, number, None).unwrap());
+    let held = || [&first, &second].map(|table| table.filter_designs().len());
+    assert_eq!(held(), [1, 0]);
+    let (digester, key) = (Digester::new(9), [7; 8]);
+    (0..10_000).for_each(|_| first.prefetch(&Probe::new(&key, &digester)));
+    (0..64).for_each(|_| {
+        second.may_contain(&Probe::new(&key, &digester));
+    });
+    assert_eq!(held(), [0, 1], "a filter that is asked takes the place of one that is not");
+}

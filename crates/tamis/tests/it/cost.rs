@@ -10,7 +10,7 @@ use std::{
 use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
 
 const BLOCK: u64 = 4096;
 
@@ -94,6 +94,11 @@ fn roomy() -> KeyspaceOptions {
 /// A store whose keys `0, 2, 4, ... 2 * count` lie in `run_count` runs that all span the whole range.
 fn with_runs(access: Access, count: u64, run_count: u64) -> Bench {
     let bench = Bench::new(access, roomy());
+    fill_runs(&bench, count, run_count);
+    bench
+}
+
+fn fill_runs(bench: &Bench, count: u64, run_count: u64) {
     let (db, keyspace) = bench.open();
     for run in 0..run_count {
         for number in (run..count).step_by(run_count as usize) {
@@ -106,7 +111,6 @@ fn with_runs(access: Access, count: u64, run_count: u64) -> Bench {
     assert_eq!(of_keyspace.levels[0].run_count as u64, run_count);
     assert_eq!(of_keyspace.levels.len(), 1);
     db.close().unwrap();
-    bench
 }
 
 #[test]
@@ -193,6 +197,87 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
         total += cost.blocks + cost.hits;
     }
     assert!(total < 4_200, "{total} blocks for 4,000 gets");
+}
+
+/// The families whose answers to points come from digests: alone, and beside each other on several levels.
+fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
+    fn row(
+        access: Access,
+        row: &str,
+        names: &'static [&'static str],
+    ) -> (Access, Filters, &'static [&'static str]) {
+        (access, filters(row), names)
+    }
+    let mixed = |access| {
+        let filters = filters("elastic@12").with_deepest(["binary-fuse:bits=8".parse().unwrap()]);
+        (access, filters, ["elastic", "binary-fuse"].as_slice())
+    };
+    vec![
+        row(Access::Mapped, "elastic@12", &["elastic"]),
+        row(Access::Buffered, "elastic@12", &["elastic"]),
+        row(Access::Direct, "elastic:units=6@12", &["elastic"]),
+        row(Access::Mapped, "bloom@10", &["bloom"]),
+        row(Access::Buffered, "bloom:scheme=double@10", &["bloom"]),
+        row(Access::Buffered, "binary-fuse:bits=8", &["binary-fuse"]),
+        row(Access::Mapped, "cache-local@10 elastic@12", &["cache-local", "elastic"]),
+        row(Access::Buffered, "cache-local@10 elastic@12", &["cache-local", "elastic"]),
+        mixed(Access::Mapped),
+        mixed(Access::Buffered),
+    ]
+}
+
+#[test]
+fn one_digest_serves_a_lookup_whatever_families_are_asked() {
+    for (access, filters, names) in families() {
+        let bench = Bench::new(access, KeyspaceOptions { filters, ..roomy() });
+        fill_runs(&bench, 4_000, 4);
+        let (db, keyspace) = bench.open();
+        // All of it at the deepest level, and two runs above it.
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        for run in 0..2 {
+            for number in (run..4_000).step_by(9) {
+                keyspace.put(key(2 * number), value(number)).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        let mut denied = 0;
+        for number in 4_001..6_000 {
+            let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
+            assert_eq!(found.is_some(), number % 2 == 0);
+            assert_eq!(cost.digests, 1, "{access:?} {names:?}: {cost:?}");
+            assert!((1..=3).contains(&cost.asked));
+            denied += cost.denied;
+        }
+        assert!(denied > 3_000, "{access:?} {names:?}: {denied}");
+        let keys: Vec<_> = (1_001..1_400).map(key).collect();
+        let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+        assert_eq!(cost.digests, 399, "{access:?} {names:?}");
+        let designs = db.statistics().keyspaces[1].filter_designs.clone();
+        for name in names {
+            assert!(designs.iter().any(|filter| filter.design.starts_with(name)), "{name}: {designs:?}");
+        }
+
+        // Without sharing each filter costs one, however many units it has; an earlier one of a table may spare a later one.
+        db.share_digests(false);
+        let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+        let is_one_each = designs.iter().map(|filter| filter.table_number).collect::<BTreeSet<_>>().len();
+        if is_one_each == designs.len() {
+            assert_eq!(cost.digests, cost.asked, "{access:?} {names:?}");
+        }
+        db.share_digests(true);
+
+        // What a memtable answers is not hashed, alone or among others.
+        for number in 1_000..1_100 {
+            keyspace.put(key(number), b"new").unwrap();
+        }
+        let keys: Vec<_> = (1_000..1_100).map(key).collect();
+        let (cost, found) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+        assert!(found.iter().all(|value| value.as_deref() == Some(b"new".as_slice())));
+        assert_eq!((cost.digests, cost.asked, cost.blocks, cost.hits), (0, 0, 0, 0), "{access:?} {names:?}");
+        let keys: Vec<_> = (1_050..1_150).map(key).collect();
+        let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
+        assert_eq!(cost.digests, 50, "{access:?} {names:?}");
+    }
 }
 
 #[test]

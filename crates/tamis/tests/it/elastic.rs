@@ -1,7 +1,10 @@
 //! Elastic filters in a store: their units go where lookups in vain are, within the account.
 
+use std::path::PathBuf;
+
 use tamis::{Db, Keyspace, KeyspaceOptions, Options};
-use tamis_vfs::{Access, MemVfs};
+use tamis_filter::bloom::elastic::allocate::{TableUnits, best_allocation};
+use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::support::{Random, filters, inline_options, open_in_memory, small_keyspace};
 
@@ -36,17 +39,18 @@ fn open(vfs: &MemVfs, cache_bytes: u64) -> (Db, Keyspace) {
     (db, keyspace)
 }
 
+fn false_reads(db: &Db) -> u64 {
+    db.statistics().filters.iter().map(|level| level.asked - level.denied - level.useful).sum()
+}
+
 /// Looks up absent keys, nine of ten of them in the first tenth of the keys, and gives the share of false reads.
 fn look_up(db: &Db, keyspace: &Keyspace, random: &mut Random, count: u64) -> f64 {
-    let false_reads = || -> u64 {
-        db.statistics().filters.iter().map(|level| level.asked - level.denied - level.useful).sum()
-    };
-    let before = false_reads();
+    let before = false_reads(db);
     for _ in 0..count {
         let width = if random.below(10) > 0 { KEY_COUNT / 10 } else { KEY_COUNT - 1 };
         assert!(keyspace.get(key(2 * random.below(width) + 1)).unwrap().is_none());
     }
-    (false_reads() - before) as f64 / count as f64
+    (false_reads(db) - before) as f64 / count as f64
 }
 
 /// Units in memory and units on disk, of the tables in order of their numbers.
@@ -111,4 +115,112 @@ fn a_compaction_leaves_hot_keys_hot() {
     look_up(&db, &keyspace, &mut random, 5_000);
     let after = look_up(&db, &keyspace, &mut random, 20_000);
     assert!(after < 2.0 * before + 0.005, "{after} false reads a lookup, {before} before the compaction");
+}
+
+const TABLE_COUNT: usize = 100;
+/// A unit of three bits a key is twelve lines.
+const TABLE_KEYS: u64 = 2048;
+const UNIT_COUNT: u32 = 4;
+const UNIT_BYTES: u64 = TABLE_KEYS * 3 / 8;
+
+fn key_of(table: usize, number: u64) -> Vec<u8> {
+    format!("{table:02}/{number:012}").into_bytes()
+}
+
+/// A store of a hundred tables that lie side by side in one run, read into memory.
+fn side_by_side(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
+    let db = open_in_memory(vfs, inline_options()).unwrap();
+    // One block a table makes small indexes: it is filters that are compared.
+    let options =
+        KeyspaceOptions { block_bytes: 64 << 10, filters: filters(filter), ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    vfs.create_dir_all("/new".as_ref()).unwrap();
+    let mut paths = Vec::new();
+    for table in 0..TABLE_COUNT {
+        let path = PathBuf::from(format!("/new/{table}.table"));
+        let mut writer = keyspace.table_writer(&path).unwrap();
+        for number in 0..TABLE_KEYS {
+            writer.put(key_of(table, number << 20), b"").unwrap();
+        }
+        writer.finish().unwrap();
+        paths.push(path);
+    }
+    db.ingest(&keyspace, &paths).unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    open(vfs, 64 << 20)
+}
+
+/// Absent keys, their tables drawn by shares.
+struct Lookups {
+    cumulative: Vec<f64>,
+    random: Random,
+}
+
+impl Lookups {
+    fn new(shares: &[f64]) -> Self {
+        let mut sum = 0.0;
+        let cumulative = shares.iter().map(|share| {
+            sum += share;
+            sum
+        });
+        Self { cumulative: cumulative.collect(), random: Random(5) }
+    }
+
+    fn run(&mut self, keyspace: &Keyspace, count: u64) {
+        for _ in 0..count {
+            let place = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+            let place = place * self.cumulative[TABLE_COUNT - 1];
+            let table = self.cumulative.partition_point(|sum| *sum <= place);
+            let number = self.random.below((TABLE_KEYS - 1) << 20) | 1;
+            assert!(keyspace.get(key_of(table, number)).unwrap().is_none());
+        }
+    }
+}
+
+/// A small version of the experiment `bloom-elastic`: half of the units fit, and which those are is the store's choice.
+#[test]
+fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_nothing() {
+    let (elastic_vfs, plain_vfs) = (MemVfs::new(), MemVfs::new());
+    let (db, keyspace) = side_by_side(&elastic_vfs, &format!("elastic:units={UNIT_COUNT}@12"));
+    let (plain_db, plain_keyspace) = side_by_side(&plain_vfs, "cache-local@6");
+    for table in 0..TABLE_COUNT {
+        assert!(keyspace.get(key_of(table, 1 << 20)).unwrap().is_some());
+    }
+    let all_units = UNIT_BYTES * u64::from(UNIT_COUNT) * TABLE_COUNT as u64;
+    let index_bytes = db.statistics().cache_pinned_bytes - all_units;
+    assert_eq!(units(&db), (400, 400));
+    drop((db, keyspace));
+    let skewed: Vec<f64> = (1..=TABLE_COUNT).map(|rank| (rank as f64).powf(-0.99)).collect();
+    for (shares, most_of_plain) in [(skewed, 0.62), (vec![1.0; TABLE_COUNT], 1.03)] {
+        let (db, keyspace) = open(&elastic_vfs, (index_bytes + all_units / 2).next_multiple_of(100));
+        let mut lookups = Lookups::new(&shares);
+        lookups.run(&keyspace, 150_000);
+        let taught = false_reads(&db);
+        let mut same = Lookups { cumulative: lookups.cumulative.clone(), random: lookups.random.clone() };
+        lookups.run(&keyspace, 250_000);
+        let learned = (false_reads(&db) - taught) as f64;
+        let before = false_reads(&plain_db);
+        same.run(&plain_keyspace, 250_000);
+        let plain = (false_reads(&plain_db) - before) as f64;
+        // Two units err as a plain filter of their size.
+        let unit_fpr = (plain / 250_000.0).sqrt();
+        let table = |share: &f64| TableUnits {
+            hotness: *share,
+            unit_bytes: UNIT_BYTES,
+            unit_fpr,
+            unit_count: UNIT_COUNT,
+        };
+        let tables: Vec<_> = shares.iter().map(table).collect();
+        let best = best_allocation(&tables, all_units / 2);
+        let expected: f64 = tables.iter().zip(&best).map(|(table, count)| table.false_reads(*count)).sum();
+        let optimum = expected / shares.iter().sum::<f64>() * 250_000.0;
+        let (of_plain, of_optimum) = (learned / plain, learned / optimum);
+        println!("{of_plain:.3} of a plain filter's false reads, {of_optimum:.3} of the best choice's");
+        assert!(of_plain <= most_of_plain, "{of_plain}");
+        assert!(of_optimum <= 1.05, "{of_optimum}");
+        assert!(db.statistics().cache_pinned_bytes <= index_bytes + all_units / 2 + 100);
+        let (loaded, _) = units(&db);
+        assert!(loaded <= 202, "{loaded} units, where indexes leave room for 200");
+    }
 }

@@ -12,6 +12,7 @@ mod cost;
 mod crash;
 mod elastic;
 mod fault;
+mod filter_damage;
 mod golden_db;
 mod ingest;
 mod keyspaces;

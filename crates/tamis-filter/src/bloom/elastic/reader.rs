@@ -41,6 +41,10 @@ impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
         self.header.ask(probe, self.units())
     }
 
+    fn prefetch(&self, probe: &Probe<'_>) {
+        self.header.prefetch(probe, self.units());
+    }
+
     fn key_count(&self) -> u64 {
         self.header.envelope().key_count
     }

@@ -9,6 +9,9 @@ use super::{DIRECTORY_BYTES, UNITS_MAX, probes::UnitProbes};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
 use crate::{DecodeError, Family, Filter, Probe, remix};
 
+/// An absent key is seldom admitted by more units.
+const PREFETCHED_UNITS: usize = 2;
+
 /// What the first [`ElasticHeader::BYTES`] of an elastic filter tell.
 #[derive(Debug, Clone)]
 pub struct ElasticHeader {
@@ -104,15 +107,10 @@ impl ElasticHeader {
         &self.envelope
     }
 
-    /// Whether one unit admits the key; its bytes are those of [`ElasticHeader::check_unit`].
+    /// Whether all the given units, with their numbers, admit the key; their bytes are those of [`ElasticHeader::check_unit`].
+    /// Costs one digest, and none without a unit: then it abstains.
     #[inline]
-    pub fn may_contain(&self, probe: &Probe<'_>, unit: u32, bytes: &[u8]) -> bool {
-        self.ask(probe, std::iter::once((u64::from(unit), bytes)))
-    }
-
-    /// Asks the given units, with their numbers.
-    #[inline]
-    pub(super) fn ask<'a>(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, &'a [u8])>) -> bool {
+    pub fn ask(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) -> bool {
         if self.envelope.key_count == 0 {
             return false;
         }
@@ -124,8 +122,20 @@ impl ElasticHeader {
         units.into_iter().all(|(number, unit)| {
             probe.add_probes(1);
             let probe_count = self.probes.of(digest, number);
-            kernel::may_contain(unit, self.line_count, remix(digest, number), probe_count)
+            kernel::may_contain(unit.as_ref(), self.line_count, remix(digest, number), probe_count)
         })
+    }
+
+    /// Brings the lines of the first of these units into the processor's cache, before [`ElasticHeader::ask`].
+    #[inline]
+    pub fn prefetch(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) {
+        if self.envelope.key_count == 0 {
+            return;
+        }
+        for (number, unit) in units.take(PREFETCHED_UNITS) {
+            let digest = remix(probe.digest_ahead(self.envelope.seed), number);
+            line::prefetch_line(unit.as_ref(), self.line_count, digest);
+        }
     }
 
     /// The rate of so many units together.
@@ -188,7 +198,11 @@ impl<D: AsRef<[u8]>> ElasticUnits<D> {
 
 impl<D: AsRef<[u8]>> Filter for ElasticUnits<D> {
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.header.ask(probe, (0..).zip(self.units.iter().map(AsRef::as_ref)))
+        self.header.ask(probe, (0..).zip(&self.units))
+    }
+
+    fn prefetch(&self, probe: &Probe<'_>) {
+        self.header.prefetch(probe, (0..).zip(&self.units));
     }
 
     fn key_count(&self) -> u64 {

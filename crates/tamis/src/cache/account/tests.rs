@@ -111,3 +111,50 @@ fn a_share_takes_the_place_of_another_only_where_it_is_worth_clearly_more() {
     of_first.set(2400.0, 0);
     assert!(first.get_if_room_now(|| Ok(1)).is_some() && !is_held(&second));
 }
+
+/// Needs of so many epochs, told to one value at a time.
+fn need(kept: &Kept<u64>, count: u64) {
+    for _ in 0..count {
+        let _ = kept.get_if_room(|| Ok(7));
+    }
+}
+
+#[test]
+fn memory_follows_the_hot_spot_when_it_moves_after_several_epochs() {
+    const EPOCH: u64 = 1 << 20;
+    let account = account(100);
+    let (first, second) = (kept(&account, 80), kept(&account, 80));
+    need(&first, 4 * EPOCH);
+    assert!(is_held(&first) && !is_held(&second));
+    // What was counted before is worth two epochs at most, and half with each that passes.
+    need(&second, EPOCH / 2);
+    assert!(is_held(&first) && !is_held(&second), "a short visit moves nothing");
+    need(&second, 3 * EPOCH / 2);
+    assert!(!is_held(&first) && is_held(&second));
+
+    // The same between whole values and shares, both ways.
+    let hotness = Arc::new(Hotness::default());
+    let share = Share { hotness: Arc::clone(&hotness), saved: 0.75 };
+    let unit = Kept::shared(&account, &Arc::from(Path::new("/db/000001.table")), share, 80);
+    let in_vain = |count: u64| {
+        for _ in 0..count {
+            hotness.note(account.epoch());
+            let _ = unit.get_if_room(|| Ok(1));
+        }
+    };
+    in_vain(4 * EPOCH);
+    assert!(is_held(&unit) && !is_held(&second));
+    need(&second, 3 * EPOCH);
+    assert!(!is_held(&unit) && is_held(&second));
+}
+
+#[test]
+fn to_look_at_a_value_is_no_need() {
+    let account = account(100);
+    let (first, second) = (kept(&account, 80), kept(&account, 80));
+    for _ in 0..1000 {
+        assert!(first.peek().is_some() && second.peek().is_none());
+    }
+    need(&second, 2 * RETRY_INTERVAL);
+    assert!(is_held(&second) && !is_held(&first));
+}

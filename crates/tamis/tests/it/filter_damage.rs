@@ -1,0 +1,252 @@
+//! Damaged filters: answers stay right, and each fault is told and counted once, whether it is found when a table is opened or
+//! when a filter is read again that had been dropped.
+
+use std::{
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use tamis::{Db, Event, EventListener, Keyspace, KeyspaceOptions, Options, TableFilter};
+use tamis_vfs::Access;
+use tempfile::TempDir;
+
+use crate::support::{filters, inline_options};
+
+const KEY_COUNT: u64 = 6_000;
+
+/// Keeps which filters were passed over.
+#[derive(Debug, Default)]
+struct Ignored(Mutex<Vec<(PathBuf, String)>>);
+
+impl EventListener for Ignored {
+    fn on_event(&self, event: &Event) {
+        if let Event::FilterIgnored { file, reason } = event {
+            self.0.lock().unwrap().push((file.clone(), reason.clone()));
+        }
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key/{number:08}").into_bytes()
+}
+
+/// A store with a listener.
+struct Store {
+    db: Db,
+    keyspace: Keyspace,
+    ignored: Arc<Ignored>,
+}
+
+impl Store {
+    fn open(folder: &Path, table_access: Access, cache_bytes: u64) -> Self {
+        let ignored = Arc::new(Ignored::default());
+        let listener: Arc<dyn EventListener> = Arc::<Ignored>::clone(&ignored);
+        let options = Options {
+            table_access,
+            cache_bytes: cache_bytes.next_multiple_of(100),
+            cache_pinned_percent: 100,
+            listener: Some(listener),
+            ..inline_options()
+        };
+        let db = Db::open_with(folder, options).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        Self { db, keyspace, ignored }
+    }
+
+    /// What was told, which is what was counted.
+    fn ignored(&self) -> Vec<(PathBuf, String)> {
+        let told = self.ignored.0.lock().unwrap().clone();
+        assert_eq!(self.db.statistics().filters_ignored, told.len() as u64);
+        told
+    }
+
+    /// Looks up absent keys of the first or second half; gives the share that a filter denied.
+    fn ask(&self, half: u64, count: u64) -> f64 {
+        let denied = || -> u64 { self.db.statistics().filters.iter().map(|level| level.denied).sum() };
+        let before = denied();
+        for number in 0..count {
+            let number = half * KEY_COUNT / 2 + number % (KEY_COUNT / 2 - 1);
+            assert!(self.keyspace.get(key(2 * number + 1)).unwrap().is_none());
+        }
+        (denied() - before) as f64 / count as f64
+    }
+
+    fn check_answers(&self) {
+        for number in (0..KEY_COUNT).step_by(7) {
+            assert_eq!(self.keyspace.get(key(2 * number)).unwrap().as_deref(), Some(b"value".as_slice()));
+            assert!(self.keyspace.get(key(2 * number + 1)).unwrap().is_none());
+        }
+    }
+}
+
+/// Two tables side by side: the even numbers of each half; beside them filter files where `rebuilt` says so.
+fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open_with(folder.path(), inline_options()).unwrap();
+    let options = KeyspaceOptions { level0_runs: 8, filters: filters(filter), ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for half in 0..2 {
+        for number in half * KEY_COUNT / 2..(half + 1) * KEY_COUNT / 2 {
+            keyspace.put(key(2 * number), b"value").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    if let Some(rebuilt) = rebuilt {
+        db.rebuild_filters(&keyspace, &[rebuilt.parse::<TableFilter>().unwrap()]).unwrap();
+    }
+    drop(keyspace);
+    db.close().unwrap();
+    folder
+}
+
+/// The files with a suffix, and where the filter begins in each.
+fn encoded_filters(folder: &Path, suffix: &str) -> Vec<(PathBuf, u64)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == suffix)).collect();
+    paths.sort();
+    let filter_of = |path: PathBuf| {
+        let bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(4).position(|window| window == b"TFLT").unwrap();
+        (path, at as u64)
+    };
+    paths.into_iter().map(filter_of).collect()
+}
+
+/// Changes a byte in place: whoever has the file open sees it.
+fn damage((path, offset): &(PathBuf, u64), at: u64) {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset + at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], offset + at).unwrap();
+}
+
+const ACCESSES: [Access; 3] = [Access::Mapped, Access::Buffered, Access::Direct];
+
+#[test]
+fn a_damaged_filter_of_a_table_is_told_and_done_without() {
+    for access in ACCESSES {
+        let folder = fill("cache-local@10", None);
+        let places = encoded_filters(folder.path(), "table");
+        damage(&places[0], 500);
+        let store = Store::open(folder.path(), access, 64 << 20);
+        store.check_answers();
+        let ignored = store.ignored();
+        assert_eq!(ignored.len(), 1, "{access:?}: {ignored:?}");
+        assert_eq!(ignored[0].0, places[0].0);
+        assert!(ignored[0].1.contains("checksum"), "{ignored:?}");
+        assert_eq!(store.ask(0, 100), 0.0);
+        assert!(store.ask(1, 1_000) > 0.95);
+        assert_eq!(store.ignored().len(), 1);
+        assert!(!store.db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn a_damaged_filter_file_is_told_and_the_tables_own_filter_takes_its_place() {
+    for access in ACCESSES {
+        for rebuilt in ["cache-local@14", "elastic@12"] {
+            let folder = fill("cache-local@10", Some(rebuilt));
+            let places = encoded_filters(folder.path(), "filter");
+            assert_eq!(places.len(), 2);
+            // The header: no part of the filter can be used.
+            damage(&places[0], 20);
+            let store = Store::open(folder.path(), access, 64 << 20);
+            store.check_answers();
+            let ignored = store.ignored();
+            assert_eq!(ignored.len(), 1, "{access:?} {rebuilt}: {ignored:?}");
+            assert_eq!(ignored[0].0, places[0].0);
+            assert!(store.ask(0, 1_000) > 0.95 && store.ask(1, 1_000) > 0.95, "{access:?} {rebuilt}");
+            assert!(!store.db.verify().unwrap().is_sound());
+        }
+    }
+}
+
+/// Envelope and directory of an elastic filter.
+const UNITS_BEGIN: u64 = 128;
+
+#[test]
+fn a_damaged_unit_is_told_and_the_others_go_on() {
+    for access in ACCESSES {
+        for (rebuilt, suffix) in [(None, "table"), (Some("elastic:units=4@12"), "filter")] {
+            let folder = fill("elastic:units=4@12", rebuilt);
+            let places = encoded_filters(folder.path(), suffix);
+            damage(&places[0], UNITS_BEGIN + 300);
+            let store = Store::open(folder.path(), access, 64 << 20);
+            store.check_answers();
+            let ignored = store.ignored();
+            assert_eq!(ignored.len(), 1, "{access:?} {suffix}: {ignored:?}");
+            assert_eq!(ignored[0].0, places[0].0);
+            // A mapped filter is taken in one piece, and one of a file gives way to the table's own.
+            let least = match (access, suffix) {
+                (Access::Mapped, "table") => 0.0,
+                _ => 0.95,
+            };
+            let denied = store.ask(0, 2_000);
+            assert!(denied >= least && (least > 0.0) == (denied > 0.0), "{access:?} {suffix}: {denied}");
+            if access != Access::Mapped {
+                let designs = store.db.statistics().keyspaces[1].filter_designs.clone();
+                let is_left = |units: &str| designs.iter().any(|filter| filter.design.contains(units));
+                assert!(is_left("elastic: 3 of 4 units") && is_left("elastic: 4 of 4 units"), "{designs:?}");
+            }
+            assert_eq!(store.ignored().len(), 1);
+            assert!(!store.db.verify().unwrap().is_sound());
+        }
+    }
+}
+
+/// A mapped filter is never dropped.
+#[test]
+fn a_filter_that_was_dropped_and_then_damaged_is_told_once() {
+    for access in [Access::Buffered, Access::Direct] {
+        for (rebuilt, suffix) in [(None, "table"), (Some("cache-local@10"), "filter")] {
+            let folder = fill("cache-local@10", rebuilt);
+            let places = encoded_filters(folder.path(), suffix);
+            let store = Store::open(folder.path(), access, 64 << 20);
+            store.check_answers();
+            let all = store.db.statistics().cache_pinned_bytes;
+            drop(store);
+            // Room for all but half of a filter.
+            let store = Store::open(folder.path(), access, all - KEY_COUNT / 2 * 10 / 8 / 2);
+            assert!(store.ask(0, 300) > 0.95);
+            assert!(store.ask(1, 3_000) > 0.5, "it comes in as it is asked more often");
+            assert_eq!(store.ask(0, 20), 0.0, "and the other had to go");
+            assert_eq!(store.ignored(), []);
+            // The one that is in memory is not read again.
+            places.iter().for_each(|place| damage(place, 500));
+            assert_eq!(store.ask(0, 20_000), 0.0, "{access:?} {suffix}: it can't be read again");
+            let ignored = store.ignored();
+            assert_eq!(ignored.len(), 1, "{access:?} {suffix}: {ignored:?}");
+            assert!(places.iter().any(|(path, _)| *path == ignored[0].0));
+            store.check_answers();
+            store.ask(0, 5_000);
+            assert_eq!(store.ignored().len(), 1, "it is not read again");
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_was_dropped_and_then_damaged_is_told_once() {
+    for access in [Access::Buffered, Access::Direct] {
+        let folder = fill("elastic:units=4@12", None);
+        let places = encoded_filters(folder.path(), "table");
+        let store = Store::open(folder.path(), access, 64 << 20);
+        store.check_answers();
+        let all = store.db.statistics().cache_pinned_bytes;
+        drop(store);
+        // Room for half of the units.
+        let store = Store::open(folder.path(), access, all - KEY_COUNT * 12 / 8 / 2);
+        assert!(store.ask(0, 100) > 0.95);
+        store.ask(1, 40_000);
+        assert_eq!(store.ask(0, 20), 0.0, "all units had to go");
+        damage(&places[0], UNITS_BEGIN + 300);
+        store.ask(0, 40_000);
+        let ignored = store.ignored();
+        assert_eq!(ignored.len(), 1, "{access:?}: {ignored:?}");
+        assert_eq!(ignored[0].0, places[0].0);
+        assert!(store.ask(0, 2_000) > 0.7, "others came back");
+        store.check_answers();
+        assert_eq!(store.ignored().len(), 1, "it is not read again");
+    }
+}
