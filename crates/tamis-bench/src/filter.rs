@@ -14,6 +14,7 @@ use tamis_filter::KeySet;
 
 pub use figures::{Figures, Outcome, Times};
 pub use measure::{Answers, Built, Plan, answers, batch_query_ns, calibration_ns, query_ns};
+pub(crate) use measure::{median, median_of_passes};
 pub use ranges::Ranges;
 
 /// Keys and queries of a measurement.

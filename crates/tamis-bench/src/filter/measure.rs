@@ -21,7 +21,8 @@ const BATCH_KEYS: usize = 64;
 /// Searches that make up the calibration unit.
 const CALIBRATION_COUNT: usize = 1_000_000;
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The middle one of some times; 0 where there are none.
+pub(crate) fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
 }
@@ -137,7 +138,7 @@ impl Plan<'_> {
         let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).map_err(|_| {
             BuildError::Refused { family: self.spec.family().name(), reason: "it does not open" }
         })?;
-        let (build_ns_per_key, model_ms) = (median(times), median(model_times));
+        let (build_ns_per_key, model_ms) = (median(&mut times), median(&mut model_times));
         Ok(Built { filter, build_ns_per_key, model_ms, build_peak_bytes })
     }
 }
@@ -252,9 +253,9 @@ pub fn query_ns(
 }
 
 /// The median of some passes, in nanoseconds for each of `count`, after one that is left out.
-fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn()) -> f64 {
+pub(crate) fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn()) -> f64 {
     pass();
-    median((0..ROUND_COUNT).map(|_| nanoseconds_each(clock, count, &pass)).collect())
+    median(&mut [0.0; ROUND_COUNT].map(|_| nanoseconds_each(clock, count, &pass)))
 }
 
 /// As [`query_ns`], asked in batches: keys where all queries are points, else ranges, of which a point is one of a single key.

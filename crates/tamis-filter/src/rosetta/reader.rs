@@ -18,9 +18,6 @@ pub(super) const NO_PREDICTION: f32 = -1.0;
 /// Most probes that a filter may allow a query.
 const PROBE_CAP_MAX: u32 = 1 << 16;
 
-/// Keys that are hashed before the first of them is asked for.
-const BATCH_KEYS: usize = 64;
-
 /// A filter of [`crate::Family::Rosetta`].
 #[derive(Debug, Clone)]
 pub struct RosettaFilter<D> {
@@ -191,24 +188,6 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
             return self.may_contain(point);
         }
         self.walk::<true>(probe) != End::Absent
-    }
-
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        let Some(level) = self.full() else {
-            for (probe, answer) in probes.iter().zip(answers) {
-                *answer = *answer && self.may_contain(probe);
-            }
-            return;
-        };
-        let bits = level.bits(self.payload());
-        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
-                level.prefetch(bits, probe.digest(self.envelope.seed), 0);
-            }
-            for (probe, answer) in probes.iter().zip(answers) {
-                *answer = *answer && self.may_contain(probe);
-            }
-        }
     }
 
     #[inline]

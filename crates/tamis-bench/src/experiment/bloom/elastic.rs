@@ -20,6 +20,7 @@ use tamis_filter::{
 use tamis_workload::SplitMix64;
 use tempfile::TempDir;
 
+use super::levels::false_reads;
 use crate::{BenchError, Context, Definition, Given, OperationDigest, PaperFigure, Plot, Point, Row, Size};
 
 const TABLE_COUNT: usize = 100;
@@ -195,8 +196,7 @@ impl Store {
     }
 
     fn false_reads(&self) -> u64 {
-        let levels = self.db.statistics().filters;
-        levels.iter().map(|level| level.asked - level.denied - level.useful).sum()
+        false_reads(&self.db.statistics())
     }
 
     /// Units of elastic filters in memory.

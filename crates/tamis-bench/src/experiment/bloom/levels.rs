@@ -13,6 +13,7 @@ use tamis_filter::{Digester, Probe};
 use tamis_workload::SplitMix64;
 
 use super::{cost_model::CostModel, murmur::murmur_hash_64a};
+use crate::filter::median;
 use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 
 /// Rounds in which all ways are timed; the medians of their blocks count.
@@ -300,11 +301,6 @@ fn mean_of_medians(more: &mut More) -> f64 {
     more.iter_mut().map(|differences| median(differences)).sum::<f64>() / WAY_COUNT as f64
 }
 
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(0.0)
-}
-
 /// Nanoseconds of a digest that a lookup computes once more: of a key that is near, as it is for every digest but a lookup's first. Keys
 /// that come out of memory would hide a part of it behind their misses. To hand over a key and to take its digest costs a third of the
 /// digest of a short key, where the compiler may not see through it: a loop that does nothing else is timed beside, and taken off.
@@ -347,6 +343,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
     let lookups = Lookups::new(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
+    let read_lookups = ReadLookups::new(&shape, context.seed());
     let opening_count = if is_direct { 1 } else { OPENING_COUNT };
     let mut measured = Measured::default();
     let mut read_ns = Vec::new();
@@ -354,7 +351,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         let db = Db::open_with(loaded.folder.path(), options.clone())?;
         let keyspace = db.keyspace("levels")?;
         measure_ways(context, &shape, &db, &keyspace, &lookups, &mut measured)?;
-        read_ns.push(self::read_ns(context, &shape, &keyspace)?);
+        read_ns.push(read_lookups.read_ns(context, &keyspace)?);
         context.progress(0.5 + 0.5 * (opening + 1) as f64 / opening_count as f64)?;
     }
     row(context, &shape, &lookups, opening_count * ROUND_COUNT, measured, median(&mut read_ns))
@@ -376,21 +373,21 @@ fn row(
     let (saved, beside) = (mean_of_medians(&mut saved), mean_of_medians(&mut beside));
     let (shared_ns, unshared_ns) = (median(&mut shared.ns), median(&mut unshared.ns));
     let digester = Digester::new(7);
-    let own_ns = hash_ns(context, lookups, |key| digester.digest(key));
     let hash_ns = match shape.hash {
         "murmur" => hash_ns(context, lookups, |key| murmur_hash_64a(key, 7)),
-        _ => own_ns,
+        _ => hash_ns(context, lookups, |key| digester.digest(key)),
     };
     let mut digest = OperationDigest::default();
     lookups.iter().for_each(|(key, asked)| {
         digest.add_bytes(key);
         digest.add(u64::from(asked));
     });
+    let present = shape.present_percent as f64 / 100.0;
     let model = CostModel {
         level_count: shape.level_count,
         size_ratio: shape.size_ratio,
-        present: shape.present_percent as f64 / 100.0,
-        fpr: shared.useless as f64 / (count * (asked - shape.present_percent as f64 / 100.0)).max(1.0),
+        present,
+        fpr: shared.useless as f64 / (count * (asked - present)).max(1.0),
         hash_ns,
         read_ns,
     };
@@ -417,29 +414,40 @@ fn row(
         .with_digest(digest.finish()))
 }
 
-/// Nanoseconds that a read adds to a lookup: what lookups of keys that are there take more than those of keys that are not, both with
-/// sharing. A search in an index and in a block, and the value's copy, belong to it.
-fn read_ns(context: &Context<'_>, shape: &Shape, keyspace: &Keyspace) -> Result<f64, BenchError> {
-    let count = if shape.device == "direct" { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
-    let [absent, present] = [0, 100]
-        .map(|present_percent| Lookups::new(&Shape { present_percent, ..*shape }, context.seed(), count));
-    // Once before: what is mapped is not there until it was touched.
-    present.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
-    let mut differences = Vec::new();
-    for (absent, present) in absent.blocks().zip(present.blocks()) {
-        let mut times = [0.0; 2];
-        for (time, (block, wanted)) in times.iter_mut().zip([(absent, 0), (present, present.asked.len())]) {
+/// Lookups by which the time of a read is found.
+struct ReadLookups {
+    absent: Lookups,
+    present: Lookups,
+}
+
+impl ReadLookups {
+    fn new(shape: &Shape, seed: u64) -> Self {
+        let count = if shape.device == "direct" { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
+        let of = |present_percent| Lookups::new(&Shape { present_percent, ..*shape }, seed, count);
+        Self { absent: of(0), present: of(100) }
+    }
+
+    /// Nanoseconds that a read adds to a lookup: what lookups of keys that are there take more than those of keys that are not,
+    /// both with sharing. A search in an index and in a block, and the value's copy, belong to it.
+    fn read_ns(&self, context: &Context<'_>, keyspace: &Keyspace) -> Result<f64, BenchError> {
+        // Once before: what is mapped is not there until it was touched.
+        self.present.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
+        let timed = |block: Block<'_>, wanted: usize| -> Result<f64, BenchError> {
             let start = context.clock().now();
             let found = pass(keyspace, block, Extra::None)?;
-            *time = (context.clock().now() - start).as_nanos() as f64 / block.asked.len().max(1) as f64;
+            let time = context.clock().now() - start;
             if found != wanted as u64 {
                 return Err(BenchError::other(format!("{found} keys were found where {wanted} are")));
             }
+            Ok(time.as_nanos() as f64 / block.asked.len().max(1) as f64)
+        };
+        let mut differences = Vec::new();
+        for (absent, present) in self.absent.blocks().zip(self.present.blocks()) {
+            let absent_ns = timed(absent, 0)?;
+            differences.push(timed(present, present.asked.len())? - absent_ns);
         }
-        let [absent, present] = times;
-        differences.push(present - absent);
+        Ok(median(&mut differences).max(0.0))
     }
-    Ok(median(&mut differences).max(0.0))
 }
 
 /// With sharing one digest a lookup, without it one for each filter asked. Few keys lie between two tables of the only run: none.
@@ -511,5 +519,10 @@ fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
         statistics.filters.iter().map(of).sum()
     };
     let since = |of| sum(after, of) - sum(before, of);
-    (since(|level| level.asked), since(|level| level.asked - level.denied - level.useful))
+    (since(|level| level.asked), false_reads(after) - false_reads(before))
+}
+
+/// Lookups that a filter let pass in vain.
+pub(super) fn false_reads(statistics: &Statistics) -> u64 {
+    statistics.filters.iter().map(|level| level.asked - level.denied - level.useful).sum()
 }

@@ -3,15 +3,15 @@
 
 use std::hint::black_box;
 
-use tamis::Clock as _;
 use tamis_filter::{Digester, KeySet};
 
 use super::single::BITS_PER_KEY;
-use crate::{BenchError, Context, Row, filter::FilterInput};
+use crate::{
+    BenchError, Context, Row,
+    filter::{FilterInput, median_of_passes},
+};
 
 const UNIT_COUNT: usize = 7;
-/// Passes over all queries, the first of which is left out.
-const PASS_COUNT: usize = 4;
 
 struct TwoDigests {
     digesters: [Digester; 2],
@@ -63,21 +63,17 @@ pub(super) fn measure(input: &FilterInput, context: &Context<'_>) -> Result<Row,
     if !input.keys.iter().all(|key| filter.may_contain(key)) {
         return Err(BenchError::other("a key is denied"));
     }
-    let query_count = input.queries.len().max(1) as f64;
-    let mut false_positives = 0;
-    let mut times = Vec::new();
-    for _ in 0..PASS_COUNT {
-        let start = context.clock().now();
-        false_positives = input.queries.iter().filter(|(key, _)| filter.may_contain(black_box(key))).count();
-        times.push((context.clock().now() - start).as_nanos() as f64 / query_count);
-    }
-    let timed = times.get_mut(1..).unwrap_or_default();
-    timed.sort_by(f64::total_cmp);
+    let query_count = input.queries.len();
+    let positives = || input.queries.iter().filter(|(key, _)| filter.may_contain(black_box(key))).count();
+    let query_ns = median_of_passes(context.clock(), query_count, || {
+        black_box(positives());
+    });
+    let false_positives = positives();
     let bytes: usize = filter.units.iter().map(Vec::len).sum();
     Ok(Row::new()
-        .with("fpr", false_positives as f64 / query_count)
+        .with("fpr", false_positives as f64 / query_count.max(1) as f64)
         .with("predicted_fpr", (1.0 - (-(UNIT_COUNT as f64) / BITS_PER_KEY).exp()).powi(UNIT_COUNT as i32))
         .with("bits_per_key", bytes as f64 * 8.0 / (input.keys.len() as f64).max(1.0))
         .with("false_positives", false_positives)
-        .with("query_ns", timed.get(timed.len() / 2).copied().unwrap_or(0.0)))
+        .with("query_ns", query_ns))
 }
