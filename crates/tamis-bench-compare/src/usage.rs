@@ -87,12 +87,17 @@ pub fn disk_bytes(folder: &Path) -> u64 {
     bytes
 }
 
-/// Reads all files below a folder once, so that they are in the page cache of the system.
-pub fn warm(folder: &Path) {
+/// Reads all files below a folder once, so that they are in the page cache of the system; not there but in what lies below it (the
+/// cache of a virtual machine's host, of a controller) for a store that goes past it.
+pub fn warm(folder: &Path, is_direct: bool) {
     let mut buffer = vec![0; 1 << 20];
     for_each_file(folder, &mut |path, _| {
         let Ok(mut file) = fs::OpenOptions::new().read(true).open(path) else { return };
         while file.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        if is_direct {
+            // Advice only: where it is refused, the pages go when memory is short.
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap_or_default();
+        }
     });
 }
 

@@ -23,7 +23,8 @@ use crate::{
 
 /// Parts of a fill whose runs stay apart.
 const UNMERGED_RUN_COUNT: u64 = 8;
-/// Seconds after which the files of a store that waits are read again, so that they are in the page cache.
+/// Seconds after which the files of a store that waits are read again, so that they are in the page cache; one that goes past it has
+/// them read once, for the cache of the host where the machine is a virtual one.
 const WARM_EVERY_SECONDS: f64 = 45.0;
 
 /// What the driver says.
@@ -151,10 +152,9 @@ impl Worker {
 
     fn pass(&mut self, name: &str, request: DrawRequest, limits: Limits) -> Result<Answer> {
         let workload = workload_named(name)?;
-        if !self.settings.is_direct
-            && self.warmed.as_ref().is_none_or(|warmed| warmed.seconds() > WARM_EVERY_SECONDS)
-        {
-            usage::warm(&self.folder);
+        let is_direct = self.settings.is_direct;
+        if self.warmed.as_ref().is_none_or(|warmed| !is_direct && warmed.seconds() > WARM_EVERY_SECONDS) {
+            usage::warm(&self.folder, is_direct);
             self.warmed = Some(Stopwatch::start());
         }
         if workload.action == Action::Open {
