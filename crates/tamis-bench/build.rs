@@ -1,8 +1,9 @@
-//! Puts the commit and the compiler into the crate, so that every result can say what was measured.
+//! Puts the commit and the compiler into the crate, so that every result can say what was measured. Serves the comparison with
+//! other stores, too.
 
 use std::{
     hash::{DefaultHasher, Hasher as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -12,17 +13,20 @@ fn printed(program: &str, words: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// What stands in a folder, in order, without what was built from it.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| !path.ends_with("target")).collect();
+    paths.sort();
+    paths
+}
+
 /// Takes names and bytes of all files below a folder, in order.
 fn add_folder(folder: &Path, hasher: &mut DefaultHasher) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
+    for path in sources(folder) {
         if path.is_dir() {
-            // What was built, not what it was built from.
-            if !path.ends_with("target") {
-                add_folder(&path, hasher);
-            }
+            add_folder(&path, hasher);
         } else {
             hasher.write(path.as_os_str().as_encoded_bytes());
             hasher.write(&std::fs::read(&path).unwrap_or_default());
@@ -62,6 +66,9 @@ fn main() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    println!("cargo::rerun-if-changed=../../crates");
+    // Each by itself: a crate that is a workspace of its own builds into its folder.
+    for path in sources(Path::new("../../crates")).iter().flat_map(|folder| sources(folder)) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
     println!("cargo::rerun-if-changed=../../Cargo.lock");
 }

@@ -1,6 +1,6 @@
 //! The one clock of the comparison.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamis::{Clock as _, SystemClock};
 
@@ -31,4 +31,10 @@ impl Stopwatch {
 )]
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
+}
+
+/// Seconds since 1970, by which results say when they were measured.
+#[expect(clippy::disallowed_methods, reason = "a date, not a duration")]
+pub fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

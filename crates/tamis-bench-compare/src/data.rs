@@ -1,7 +1,9 @@
 //! The data of all stores: keys and values by index, and the streams that fill a store.
 //!
 //! Keys are [`KEY_FORM`]: a one-to-one function of the index, so that an index that was never written is certainly absent. A value
-//! has 50 random bytes and 50 constant ones.
+//! has 50 random bytes and 50 constant ones. Both are written out before any clock starts.
+
+use std::sync::LazyLock;
 
 use tamis_workload::{KeyForm, SplitMix64, operations::hex_digits};
 
@@ -19,6 +21,8 @@ pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 pub const KEY_FORM: KeyForm = KeyForm::Hex;
 /// Random bytes of a value.
 const RANDOM_BYTES: usize = 50;
+/// Different values: as many as a byte tells apart.
+const VALUE_COUNT: usize = 256;
 
 /// A key.
 pub type Key = [u8; KEY_BYTES];
@@ -35,52 +39,53 @@ pub fn key_of_number(number: u64) -> Key {
     hex_digits(number)
 }
 
-/// Writes the value that belongs to a seed.
-pub fn fill_value(seed: u64, value: &mut Value) {
-    let mut random = SplitMix64::new(seed);
-    let (noise, constant) = value.split_at_mut(RANDOM_BYTES);
-    for part in noise.chunks_mut(8) {
-        let bytes = random.next_u64().to_le_bytes();
-        for (to, from) in part.iter_mut().zip(bytes) {
-            *to = from;
+static VALUES: LazyLock<[Value; VALUE_COUNT]> = LazyLock::new(|| {
+    let mut random = SplitMix64::new(0);
+    std::array::from_fn(|_| {
+        let mut value = [b'x'; VALUE_BYTES];
+        for part in value.split_at_mut(RANDOM_BYTES).0.chunks_mut(8) {
+            let bytes = random.next_u64().to_le_bytes();
+            for (to, from) in part.iter_mut().zip(bytes) {
+                *to = from;
+            }
         }
-    }
-    constant.fill(b'x');
+        value
+    })
+});
+
+/// The value that belongs to a number: to its last byte.
+pub fn value_of(number: u64) -> &'static Value {
+    static NONE: Value = [0; VALUE_BYTES];
+    VALUES.get(number as usize % VALUE_COUNT).unwrap_or(&NONE)
 }
 
 /// The entries that one thread writes when a store is filled, in their order.
 pub struct Entries {
-    numbers: std::vec::IntoIter<u64>,
+    /// Keys, and which value goes with each.
+    entries: std::vec::IntoIter<(Key, u8)>,
     is_sorted: bool,
     key: Key,
-    value: Value,
 }
 
 impl Entries {
     /// The share of thread `thread` of `thread_count` of the entries of `indexes`; in the order of keys or in that of
-    /// the indexes, which is random to the keys. The numbers are drawn here, before any clock starts.
+    /// the indexes, which is random to the keys.
     pub fn new(indexes: std::ops::Range<u64>, is_sorted: bool, thread: u64, thread_count: u64) -> Self {
         let mut numbers: Vec<u64> = indexes.map(number_of).collect();
         if is_sorted {
             numbers.sort_unstable();
         }
-        if thread_count > 1 {
-            let mut position = 0;
-            numbers.retain(|_| {
-                position += 1;
-                (position - 1) % thread_count == thread
-            });
-        }
+        let own = numbers.into_iter().skip(thread as usize).step_by(thread_count.max(1) as usize);
+        let entries: Vec<_> = own.map(|number| (key_of_number(number), number as u8)).collect();
         let is_sorted = is_sorted && thread_count == 1;
-        Self { numbers: numbers.into_iter(), is_sorted, key: [0; KEY_BYTES], value: [0; VALUE_BYTES] }
+        Self { entries: entries.into_iter(), is_sorted, key: [0; KEY_BYTES] }
     }
 
     /// The next entry.
     pub fn advance(&mut self) -> Option<(&Key, &Value)> {
-        let number = self.numbers.next()?;
-        self.key = key_of_number(number);
-        fill_value(number, &mut self.value);
-        Some((&self.key, &self.value))
+        let (key, last) = self.entries.next()?;
+        self.key = key;
+        Some((&self.key, value_of(last.into())))
     }
 
     /// Whether each key is greater than all that any thread writes before.
@@ -90,6 +95,6 @@ impl Entries {
 
     /// Entries still to come.
     pub fn remaining(&self) -> u64 {
-        self.numbers.len() as u64
+        self.entries.len() as u64
     }
 }

@@ -58,7 +58,11 @@ fn list() {
 
 fn execute(command: &Command) -> Result<()> {
     match command {
-        Command::Run(arguments) => run::run(&arguments.plan()?),
+        Command::Run(arguments) => {
+            let plan = arguments.plan()?;
+            plan::check_build()?;
+            run::run(&plan)
+        }
         Command::Report(arguments) => arguments.run(),
         Command::List => {
             list();

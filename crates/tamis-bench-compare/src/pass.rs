@@ -8,16 +8,13 @@
 //! The digest is that of the first [`DIGEST_COUNT`] operations of the first thread: where only reads are done it is the same
 //! for every store. It is 0 where a pass did not come so far.
 
-use std::{
-    sync::{Barrier, OnceLock},
-    thread,
-};
+use std::{sync::Barrier, thread};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Stopwatch,
-    data::{Entries, VALUE_BYTES, Value, fill_value},
+    data::{Entries, value_of},
     failure::{Failure, Result},
     operations::{Draw, Operation, Verb, draw},
     sink::Sink,
@@ -29,8 +26,6 @@ use crate::{
 const LOOK_EVERY: usize = 32;
 /// Operations whose answers are compared between the stores.
 const DIGEST_COUNT: usize = 1000;
-/// Different values that are written; they are made before the clock starts.
-const VALUE_COUNT: u64 = 256;
 
 /// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -105,7 +100,7 @@ pub fn run(
     })
 }
 
-/// Fills a store; the drawing of the keys is not timed.
+/// Fills a store; keys and values are written out before the clock starts.
 pub fn fill(
     store: &dyn Store,
     indexes: std::ops::Range<u64>,
@@ -116,22 +111,11 @@ pub fn fill(
     on_threads(thread_count, |thread| {
         let mut entries = Entries::new(indexes.clone(), is_sorted, thread, thread_count);
         let operations = entries.remaining();
+        value_of(0);
         barrier.wait();
         let stopwatch = Stopwatch::start();
         store.fill(&mut entries)?;
         Ok(Outcome { operations, seconds: stopwatch.seconds(), ..Outcome::default() })
-    })
-}
-
-fn values() -> &'static [Value] {
-    static VALUES: OnceLock<Vec<Value>> = OnceLock::new();
-    VALUES.get_or_init(|| {
-        let value = |seed| {
-            let mut value = [0; VALUE_BYTES];
-            fill_value(seed, &mut value);
-            value
-        };
-        (0..VALUE_COUNT).map(value).collect()
     })
 }
 
@@ -155,7 +139,8 @@ impl<'a> Runner<'a> {
             sink: Sink::new(is_strict),
             outcome: Outcome::default(),
         };
-        values();
+        // The first value asked for makes them all: not within the time.
+        value_of(0);
         if !is_live && count > 0 && limits.warm_seconds > 0.0 {
             runner.operations = draw(action, count / 10, Draw { seed: !own.seed, ..own });
             runner.run(Limits { seconds: limits.warm_seconds, ..limits })?;
@@ -215,10 +200,7 @@ impl<'a> Runner<'a> {
     }
 
     fn put(&self, operation: &Operation, number: usize) -> Result<usize> {
-        let values = values();
-        if let Some(value) = values.get(number % values.len()) {
-            self.store.put(&operation.key, value)?;
-        }
+        self.store.put(&operation.key, value_of(number as u64))?;
         Ok(1)
     }
 

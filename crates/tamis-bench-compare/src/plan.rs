@@ -175,12 +175,32 @@ impl RunArgs {
                 memtable_bytes: in_bytes("memtable-mib", self.memtable_mib)?,
                 operations: self.operations,
                 seconds: self.seconds,
+                warm_seconds: self.warm,
                 is_direct: self.direct,
                 commit: env!("TAMIS_COMMIT").to_owned(),
+                build: Configuration::build(),
+                foreign_flags: Configuration::foreign_flags().to_owned(),
+                processor: usage::processor(),
             },
             is_keeping: self.keep,
         })
     }
+}
+
+/// Fails for a program whose figures would say nothing.
+pub fn check_build() -> Result<()> {
+    if cfg!(debug_assertions) {
+        return Err(Failure::new(
+            "this is a debug build, whose figures say nothing: `cargo run --release -- run ...`",
+        ));
+    }
+    if !Configuration::foreign_flags().contains("native") {
+        return Err(Failure::new(
+            "the stores of C and C++ were not built for this machine (no -march=native in CXXFLAGS): \
+             build from the folder of tamis-bench-compare, whose .cargo/config.toml says so",
+        ));
+    }
+    Ok(())
 }
 
 impl Plan {
@@ -287,6 +307,7 @@ impl Plan {
     }
 
     /// Removes what runs made, and the folder where nothing else is in it.
+    #[expect(clippy::disallowed_methods, reason = "a folder of several stores, of which ours is one")]
     pub fn remove_stores(&self) -> Result<()> {
         for kind in KINDS {
             let folder = self.folder.join(kind.name);

@@ -1,7 +1,8 @@
-//! Tables from results, put into a page between its markers.
+//! Tables from results, put into a page between its markers, or their figures as JSON.
 //!
 //! A page says `<!-- begin NAME -->` and `<!-- end NAME -->`, each on a line of its own; what stands between is replaced.
 
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -13,12 +14,13 @@ use std::{
 
 use clap::Args;
 
+use self::summary::Summary;
 use crate::{
     failure::{Failure, Result, while_doing},
     results::Results,
 };
 
-/// Make tables of results, on the terminal or into a page
+/// Make tables of results, on the terminal or into a page, or JSON
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
     /// The file of results
@@ -29,13 +31,21 @@ pub struct ReportArgs {
     /// The name in the markers
     #[arg(long, default_value = "main")]
     name: String,
+    /// Medians, spreads, ratios and what was missed, as JSON on the terminal
+    #[arg(long, conflicts_with_all = ["page", "name"])]
+    json: bool,
 }
 
 impl ReportArgs {
     /// Makes the tables.
     pub fn run(&self) -> Result<()> {
         let results = Results::read(&self.results)?;
-        let text = table::all(&results);
+        let summary = Summary::new(&results);
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&summary)?);
+            return Ok(());
+        }
+        let text = table::all(&summary);
         match &self.page {
             None => {
                 print!("{text}");

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clock::seconds_since_1970,
     failure::{Failure, Result, while_doing},
     pass::Outcome,
     store::{KINDS, kind_named},
@@ -32,10 +33,30 @@ pub struct Configuration {
     pub operations: usize,
     /// Seconds of a pass.
     pub seconds: f64,
+    /// Seconds of warming up before a pass that only reads.
+    pub warm_seconds: f64,
     /// Past the page cache.
     pub is_direct: bool,
-    /// The commit of Tamis.
+    /// The commit of Tamis and of this program, with a digest of the sources where they differ from it.
     pub commit: String,
+    /// How Rust's part was built: profile, compiler, features of the target.
+    pub build: String,
+    /// With what flags the stores of C and C++ were built.
+    pub foreign_flags: String,
+    /// The processor, and how many of its cores.
+    pub processor: String,
+}
+
+impl Configuration {
+    /// How this program was built.
+    pub fn build() -> String {
+        format!("{}, {}, {}", env!("TAMIS_PROFILE"), env!("TAMIS_COMPILER"), env!("TAMIS_TARGET_FEATURES"))
+    }
+
+    /// The flags of C and C++; `.cargo/config.toml` gives them to builds begun in this crate's folder only.
+    pub fn foreign_flags() -> &'static str {
+        option_env!("CXXFLAGS").unwrap_or_default()
+    }
 }
 
 /// One pass.
@@ -117,6 +138,8 @@ pub struct Results {
     pub configuration: Configuration,
     /// On what.
     pub machine: serde_json::Value,
+    /// When the first pass was begun: seconds since 1970.
+    pub begun: u64,
     /// How each store is set.
     pub stores: BTreeMap<String, String>,
     /// Whether all that was asked for is there.
@@ -138,10 +161,11 @@ impl Results {
     /// The results that a file holds already, or empty ones for it.
     pub fn open(path: &Path, configuration: Configuration) -> Result<Self> {
         if !path.exists() {
-            let machine = usage::machine();
+            let (machine, begun) = (usage::machine(), seconds_since_1970());
             let stores = KINDS.iter().map(|kind| (kind.name.to_owned(), kind.about.to_owned())).collect();
             let path = path.to_owned();
-            let results = Self { configuration, machine, stores, is_complete: false, rows: Vec::new(), path };
+            let results =
+                Self { configuration, machine, begun, stores, is_complete: false, rows: Vec::new(), path };
             results.write()?;
             return Ok(results);
         }

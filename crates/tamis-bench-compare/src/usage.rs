@@ -117,6 +117,13 @@ pub fn free_disk_bytes(folder: &Path) -> Result<u64> {
     Ok(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
+/// The processor and its cores.
+pub fn processor() -> String {
+    let machine = machine();
+    let of = |key: &str| machine.get(key).map(ToString::to_string).unwrap_or_default();
+    format!("{}, {} cores", of("processor").trim_matches('"'), of("cores"))
+}
+
 /// The machine, as results name it.
 pub fn machine() -> serde_json::Value {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

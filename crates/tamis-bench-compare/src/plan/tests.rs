@@ -29,6 +29,7 @@ fn results_within_the_folder_of_the_stores_are_refused() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a file of the test")]
 fn only_what_runs_made_is_removed() {
     let parent = tempfile::tempdir().expect("a folder");
     let (folder, out) = (parent.path().join("stores"), parent.path().join("main.json"));

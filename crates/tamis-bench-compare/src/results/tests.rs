@@ -9,8 +9,12 @@ fn configuration(entries: u64) -> Configuration {
         memtable_bytes: 1,
         operations: 1,
         seconds: 1.0,
+        warm_seconds: 0.0,
         is_direct: false,
         commit: "c".to_owned(),
+        build: Configuration::build(),
+        foreign_flags: Configuration::foreign_flags().to_owned(),
+        processor: "p".to_owned(),
     }
 }
 
@@ -32,6 +36,8 @@ fn results_go_on_and_refuse_another_configuration() {
     assert_eq!(again.rows.first().map(|row| row.rate), Some(5.0));
     let refused = Results::open(&path, configuration(6)).expect_err("another configuration");
     assert!(refused.0.contains("another configuration"), "{refused}");
+    let elsewhere = Configuration { processor: "q".to_owned(), ..configuration(5) };
+    assert!(Results::open(&path, elsewhere).is_err(), "rows of two machines are not mixed");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn open(folder: &Path, settings: &Settings, is_tuned: bool) -> Result<Box<dyn St
     if is_tuned {
         options.set_max_background_jobs(2);
         options.set_max_subcompactions(2);
+        options.set_bytes_per_sync(1 << 20);
     }
     options.set_block_based_table_factory(&table_options(settings, is_tuned));
     let db = DB::open(&options, folder)?;

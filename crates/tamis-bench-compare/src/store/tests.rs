@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    data::{ENTRY_BYTES, VALUE_BYTES, fill_value, key_of_number, number_of},
+    data::{ENTRY_BYTES, key_of_number, number_of, value_of},
     operations::Draw,
     pass::{self, Limits, Outcome},
     workload::{Action, WORKLOADS},
@@ -44,10 +44,8 @@ fn expected_scan() -> u64 {
         (0..ENTRY_COUNT).map(|index| (key_of_number(number_of(index)), number_of(index))).collect();
     let mut sink = Sink::new(true);
     for (key, &number) in &model {
-        let mut value = [0; VALUE_BYTES];
-        fill_value(number, &mut value);
         sink.key(key);
-        sink.value(&value);
+        sink.value(value_of(number));
     }
     sink.finish()
 }
