@@ -86,8 +86,10 @@ pub(crate) struct Metrics {
     pub(crate) user_bytes_written: Counter,
     pub(crate) log_bytes_written: Counter,
     pub(crate) flush_bytes_written: Counter,
+    pub(crate) flush_blocks_written: Counter,
     pub(crate) compaction_bytes_read: Counter,
     pub(crate) compaction_bytes_written: Counter,
+    pub(crate) compaction_blocks_written: Counter,
     pub(crate) flushes: Counter,
     pub(crate) direct_flushes: Counter,
     pub(crate) compactions: Counter,
@@ -196,10 +198,14 @@ pub struct Statistics {
     pub log_bytes_written: u64,
     /// Bytes written by flushes.
     pub flush_bytes_written: u64,
+    /// Data blocks of the tables that flushes wrote.
+    pub flush_blocks_written: u64,
     /// Bytes read by compactions.
     pub compaction_bytes_read: u64,
     /// Bytes written by compactions.
     pub compaction_bytes_written: u64,
+    /// Data blocks of the tables that compactions wrote.
+    pub compaction_blocks_written: u64,
     /// Flushes done.
     pub flushes: u64,
     /// Those of them that wrote past the page cache.
@@ -271,8 +277,10 @@ impl Metrics {
             user_bytes_written: self.user_bytes_written.get(),
             log_bytes_written: self.log_bytes_written.get(),
             flush_bytes_written: self.flush_bytes_written.get(),
+            flush_blocks_written: self.flush_blocks_written.get(),
             compaction_bytes_read: self.compaction_bytes_read.get(),
             compaction_bytes_written: self.compaction_bytes_written.get(),
+            compaction_blocks_written: self.compaction_blocks_written.get(),
             flushes: self.flushes.get(),
             direct_flushes: self.direct_flushes.get(),
             compactions: self.compactions.get(),

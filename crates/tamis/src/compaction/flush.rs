@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{
     edges::{Front, back},
-    output::{Cut, JobContext, Outputs},
+    output::{Cut, JobContext, Outputs, Written},
 };
 use crate::{
     cursor::Cursor,
@@ -29,7 +29,7 @@ pub(super) struct Layout<'a> {
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
 }
 
-/// Writes the tables of `memtable`; the edit puts them in force. Gives the bytes written too.
+/// Writes the tables of `memtable`; the edit puts them in force. Gives what was written too.
 ///
 /// # Errors
 /// Those of the file system; no table is left then.
@@ -37,10 +37,10 @@ pub(super) fn flush(
     context: &JobContext<'_>,
     memtable: &Arc<Memtable>,
     layout: &Layout<'_>,
-) -> Result<(VersionEdit, u64)> {
+) -> Result<(VersionEdit, Written)> {
     let mut edit = VersionEdit::default();
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok((edit, 0)) };
-    let mut bytes_written = 0;
+    let mut written = Written::default();
+    let Some((_, newest)) = memtable.sequence_range() else { return Ok((edit, written)) };
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
@@ -63,7 +63,7 @@ pub(super) fn flush(
         outputs.cut_at(back.map(|key| Cut { key, is_direct: context.is_direct }));
         outputs.take(&mut cursor, upper, &is_lowest)?;
         for summary in outputs.finish()? {
-            bytes_written += summary.file_bytes;
+            written.add(&summary);
             edit.push(Change::AddTable { place, summary, filter_file: None });
         }
         edit.push(Change::SetFlushedSequence {
@@ -73,7 +73,7 @@ pub(super) fn flush(
         });
     }
     edit.push(Change::Raise(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok((edit, bytes_written))
+    Ok((edit, written))
 }
 
 /// Whether no table of the partition can hold the key.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{
-    output::{Cut, JobContext, Outputs},
+    output::{Cut, JobContext, Outputs, Written},
     plan::Plan,
 };
 use crate::{
@@ -26,9 +26,9 @@ use crate::{
 pub(crate) struct Merged {
     pub(crate) edit: VersionEdit,
     /// The files that were written.
-    pub(crate) written: Vec<FileName>,
+    pub(crate) files: Vec<FileName>,
     pub(crate) bytes_read: u64,
-    pub(crate) bytes_written: u64,
+    pub(crate) written: Written,
 }
 
 /// Merges; the edit puts the result in force.
@@ -47,14 +47,14 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
     outputs.cut_at(plan.cuts.iter().map(|key| Cut { key: key.clone(), is_direct: context.is_direct }));
     outputs.take(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
     let mut edit = plan.moves();
-    let mut written = Vec::new();
-    let mut bytes_written = 0;
+    let mut files = Vec::new();
+    let mut written = Written::default();
     for summary in outputs.finish()? {
-        bytes_written += summary.file_bytes;
-        written.push(FileName::Table(summary.number));
+        written.add(&summary);
+        files.push(FileName::Table(summary.number));
         edit.push(Change::AddTable { place, summary, filter_file: None });
     }
-    Ok(Merged { edit, written, bytes_read: plan.bytes_read, bytes_written })
+    Ok(Merged { edit, files, bytes_read: plan.bytes_read, written })
 }
 
 /// Whether a table of the run may hold the key.

@@ -96,6 +96,21 @@ impl JobContext<'_> {
     }
 }
 
+/// What the tables of a job have, once they are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    pub(crate) bytes: u64,
+    /// Data blocks.
+    pub(crate) blocks: u64,
+}
+
+impl Written {
+    pub(crate) fn add(&mut self, summary: &TableSummary) {
+        self.bytes += summary.file_bytes;
+        self.blocks += summary.block_count;
+    }
+}
+
 /// Where a table ends: before the first key that is not below `key`.
 pub(crate) struct Cut {
     pub(crate) key: Vec<u8>,

@@ -110,13 +110,14 @@ impl Engine {
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
         let layout = Layout { front, is_direct, newer: &newer };
-        let (edit, bytes) = self.with_context(&view.version, |context| flush(context, memtable, &layout))?;
-        let written = edit.new_tables();
+        let (edit, written) =
+            self.with_context(&view.version, |context| flush(context, memtable, &layout))?;
+        let files = edit.new_tables();
         // Tables sync the folder, and with it the names of all segments that were there when they were begun.
-        let durable_segment = if written.is_empty() { 0 } else { segment };
+        let durable_segment = if files.is_empty() { 0 } else { segment };
         if let Err(error) = self.install_flush(keyspace, &view, edit) {
             if self.versions.refusal().is_none() {
-                self.versions.garbage().extend(written);
+                self.versions.garbage().extend(files);
             }
             // A keyspace that was dropped meanwhile needs no flush.
             return if matches!(error, Error::KeyspaceDropped) { Ok(()) } else { Err(error) };
@@ -128,8 +129,9 @@ impl Engine {
         }
         self.metrics.flushes.add(1);
         self.metrics.direct_flushes.add(u64::from(is_direct));
-        self.metrics.flush_bytes_written.add(bytes);
-        self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes });
+        self.metrics.flush_bytes_written.add(written.bytes);
+        self.metrics.flush_blocks_written.add(written.blocks);
+        self.tell(&Event::Flushed { keyspace: keyspace.name.clone(), bytes: written.bytes });
         self.drop_old_segments(durable_segment)
     }
 
@@ -235,21 +237,22 @@ impl Engine {
             let context = JobContext { between_tables: &|| self.flush_between_tables(), ..context.clone() };
             merge(&context, &self.tables, plan)
         })?;
-        let Merged { edit, written, bytes_read, bytes_written } = merged;
-        self.apply_job(edit, &written)?;
+        let Merged { edit, files, bytes_read, written } = merged;
+        self.apply_job(edit, &files)?;
         if plan.level() == 0 {
             self.back_pressure.note_merge(plan.bytes_of(0), self.runtime.clock.now().saturating_sub(start));
         }
         self.metrics.compactions.add(1);
         self.metrics.trivial_moves.add(plan.moved().count() as u64);
         self.metrics.compaction_bytes_read.add(bytes_read);
-        self.metrics.compaction_bytes_written.add(bytes_written);
+        self.metrics.compaction_bytes_written.add(written.bytes);
+        self.metrics.compaction_blocks_written.add(written.blocks);
         self.tell(&Event::Compacted {
             keyspace: keyspace.name.clone(),
             level: plan.level(),
             output_level: plan.output_level,
             bytes_read,
-            bytes_written,
+            bytes_written: written.bytes,
         });
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
+use tamis::{Compression, Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
@@ -665,6 +665,37 @@ fn a_key_column_is_written_only_where_asked_for_and_never_read_by_reads() {
     assert!((3_000 * 2..3_000 * 12).contains(&column), "{column} bytes");
     assert_eq!(with.1, without.1);
     assert!(with.2 - without.2 < 256, "reads do not touch the column: {with:?} {without:?}");
+}
+
+/// What is written is counted in the blocks that a walk over all of it reads.
+#[test]
+fn the_blocks_that_flushes_and_compactions_write_are_counted() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let options = KeyspaceOptions { compression: vec![compression], ..roomy() };
+        let bench = Bench::new(Access::Buffered, options);
+        let (db, keyspace) = bench.open();
+        let fill = |round: u64| {
+            for number in 0..3_000 {
+                keyspace.put(key(number), value(number + round)).unwrap();
+            }
+            db.flush().unwrap();
+            db.statistics()
+        };
+        let blocks_of_walk = || {
+            let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., 0));
+            assert!(seen.len() == 3_000 && cost.hits == 0, "{cost:?}");
+            cost.blocks
+        };
+        let one = fill(0);
+        assert!(one.flush_blocks_written > 80);
+        assert_eq!((one.flush_blocks_written, one.compaction_blocks_written), (blocks_of_walk(), 0));
+        let two = fill(1);
+        assert!(two.flush_blocks_written > one.flush_blocks_written + 80);
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        let merged = db.statistics();
+        assert_eq!(merged.flush_blocks_written, two.flush_blocks_written);
+        assert_eq!(merged.compaction_blocks_written, blocks_of_walk());
+    }
 }
 
 #[test]
