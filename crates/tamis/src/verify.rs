@@ -8,6 +8,8 @@
 //! all tables and log segments that are there are read. There the tables are named, too, that the manifest does not name and that are not proven
 //! to be unneeded (`orphans.rs`).
 //!
+//! A table that can't be opened is checked part by part, as far as its parts can be found (`table/remains.rs`).
+//!
 //! Cost: every file is read once.
 
 use std::{
@@ -25,7 +27,10 @@ use crate::{
     orphans::{self, LogSpan},
     recover::{look_at, take_lock},
     state::Engine,
-    table::reader::TableReader,
+    table::{
+        reader::TableReader,
+        remains::{check_filter_file_alone, check_remains},
+    },
     version::{folder, handle::Table, prefix::read_longest, state::State},
     wal::{
         format::database_id_of,
@@ -118,8 +123,16 @@ impl VerifyReport {
                 self.bytes += reader.properties().summary.file_bytes;
                 reader.verify().iter().for_each(|error| self.note(path.clone(), error));
             }
-            Err(error) => self.note(path, &error),
+            Err(error) => self.add_remains(&path, tables, number, error),
         }
+    }
+
+    /// Reads what can be found of a table that can't be opened, and notes each fault.
+    fn add_remains(&mut self, path: &Path, tables: &TableCache, number: u64, why: Error) {
+        let remains = check_remains(tables.environment(), number, why);
+        self.bytes += remains.bytes;
+        self.entry_count += remains.entry_count;
+        remains.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
     }
 
     /// Reads a table and its filter file, and notes each fault.
@@ -128,7 +141,10 @@ impl VerifyReport {
         self.file_count += 1;
         let reader = match tables.reader(table) {
             Ok(reader) => reader,
-            Err(error) => return self.note(path, &error),
+            Err(error) => {
+                self.add_remains(&path, tables, table.number(), error);
+                return self.add_filter_file_alone(folder, tables, table);
+            }
         };
         self.bytes += table.file_bytes();
         self.entry_count += table.summary().entry_count;
@@ -142,6 +158,13 @@ impl VerifyReport {
         if let Err(error) = reader.check_filter_file(number) {
             self.note(FileName::Filter(number).path(folder), &error);
         }
+    }
+
+    fn add_filter_file_alone(&mut self, folder: &Path, tables: &TableCache, table: &Table) {
+        let Some(number) = table.filter_file() else { return };
+        self.file_count += 1;
+        let faults = check_filter_file_alone(tables.environment(), number);
+        faults.iter().for_each(|error| self.note(FileName::Filter(number).path(folder), error));
     }
 
     fn note(&mut self, file: PathBuf, error: &Error) {

@@ -21,6 +21,7 @@ use crate::{
         properties::TableOrigin,
         reader::TableReader,
         refilter::write_filters_of,
+        remains::check_remains,
         writer::{TableOptions, TableWriter},
     },
 };
@@ -243,7 +244,10 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
 /// Opens a table and reads it in every way; gives the number of entries that a walk meets.
 fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs = files(&[("000005.table", bytes)]);
-    read_all(&TableReader::open(&environment(&vfs, access), NUMBER, None)?, bytes.len())
+    let environment = environment(&vfs, access);
+    let opened = TableReader::open(&environment, NUMBER, None);
+    let reader = opened.inspect_err(|why| drop(check_remains(&environment, NUMBER, why.clone())))?;
+    read_all(&reader, bytes.len())
 }
 
 fn read_all(reader: &Arc<TableReader>, length: usize) -> Result<usize> {

@@ -258,7 +258,7 @@ impl DataBlocks {
     }
 
     /// Verifies the bytes of a block at `offset` of the file; the content gets memory of its own.
-    fn decode(&self, offset: u64, raw: &[u8]) -> Result<CachedBlock> {
+    pub(super) fn decode(&self, offset: u64, raw: &[u8]) -> Result<CachedBlock> {
         let header = verify_block(&self.source, offset, raw)?;
         if header.compression != COMPRESSION_NONE {
             return self.decompress(offset, &header, raw);

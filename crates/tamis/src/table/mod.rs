@@ -20,10 +20,12 @@ pub(crate) mod properties;
 pub(crate) mod read_ahead;
 pub(crate) mod reader;
 pub(crate) mod refilter;
+pub(crate) mod remains;
 mod salvage;
 mod section;
 pub(crate) mod slot;
 mod verify;
+mod walk;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use super::{
     index::Index,
     key_column::KeyColumn,
     properties::{TableOrigin, TableProperties, TableSummary},
+    remains::open_index,
     section::{Directory, SectionRecord, Source},
 };
 use crate::{
@@ -240,20 +241,11 @@ impl TableReader {
     }
 
     pub(super) fn malformed(&self, offset: u64) -> Error {
-        self.data.source.damaged(
-            offset,
-            "block",
-            "entries within the block",
-            "others, under a right checksum",
-        )
+        self.data.source.malformed(offset)
     }
 
     pub(super) fn kind(&self, byte: u8, offset: u64) -> Result<Kind> {
-        Kind::from_byte(byte).ok_or_else(|| Error::UnknownEntryKind {
-            file: self.data.source.path.to_path_buf(),
-            offset,
-            kind: byte,
-        })
+        self.data.source.kind(byte, offset)
     }
 
     /// Entries before the key, to within half a block: no block is read.
@@ -340,11 +332,6 @@ fn found_outside(
         let expected = "a sequence number in the manifest";
         source.damaged(offset, "properties", expected, "a table built outside of a store, which has none")
     })
-}
-
-fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {
-    Index::open(source.section(record)?)
-        .ok_or_else(|| source.damaged(record.offset, "block index", "a possible index", "another"))
 }
 
 fn find_section(source: &Source, records: &[SectionRecord], kind: u32) -> Result<SectionRecord> {

@@ -16,6 +16,7 @@ use super::format::{
 use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
+    key::Kind,
 };
 
 /// Memory for direct reads: begins at a multiple of the alignment that they need, found inside a larger buffer.
@@ -134,6 +135,17 @@ impl Source {
         got: impl Into<String>,
     ) -> Error {
         Error::corruption(&self.path, offset, what, expected, got)
+    }
+
+    /// A block whose entries are not what a writer makes.
+    pub(super) fn malformed(&self, offset: u64) -> Error {
+        self.damaged(offset, "block", "entries within the block", "others, under a right checksum")
+    }
+
+    /// The kind of an entry of the block at `offset`.
+    pub(super) fn kind(&self, byte: u8, offset: u64) -> Result<Kind> {
+        let file = || self.path.to_path_buf();
+        Kind::from_byte(byte).ok_or_else(|| Error::UnknownEntryKind { file: file(), offset, kind: byte })
     }
 
     /// The first bytes of a section, header included and not verified; none of a mapped one, where reading ahead saves nothing.

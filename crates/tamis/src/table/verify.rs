@@ -6,13 +6,15 @@
 //! 3. The key column has the keys and kinds of the entries, in their order.
 //! 4. Every section has its checksum, and the properties name the first and last key.
 //!
+//! Where the index can't be read any more, as much as can be found without it (`remains.rs`).
+//!
 //! Cost: the file is read once, and some sections twice.
 
 use tamis_filter::{Digester, Probe};
 
 use super::{
     block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn, read_ahead::ReadAhead,
-    reader::TableReader,
+    reader::TableReader, remains::check_remains_of,
 };
 use crate::{
     error::{Error, Result},
@@ -32,7 +34,7 @@ struct Check<'a> {
 }
 
 impl TableReader {
-    /// Every fault of the table, in the order of the file; none for a sound one.
+    /// Every fault of the table, those of its sections first; none for a sound one.
     pub(crate) fn verify(&self) -> Vec<Error> {
         let mut faults = Vec::new();
         for record in &self.records {
@@ -40,7 +42,10 @@ impl TableReader {
         }
         let index = match self.index() {
             Ok(index) => index,
-            Err(error) => return vec![error],
+            Err(error) => {
+                faults.push(error);
+                return check_remains_of(&self.data.source, self.data.file_number, faults).faults;
+            }
         };
         let mut keep = |error: Error| {
             // A damaged section was found by its checksum already.

@@ -1,6 +1,8 @@
 //! Filters that are rebuilt beside their tables: the same answers, other files, and damage that `verify` goes past.
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options, TableFilter};
+use std::path::{Path, PathBuf};
+
+use tamis::{Db, Keyspace, KeyspaceOptions, Options, TableFilter, VerifyReport};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
@@ -81,27 +83,68 @@ fn filters_that_can_not_be_built_are_refused_and_change_nothing() {
     check(&keyspace);
 }
 
-#[test]
-fn verify_goes_on_after_a_fault_and_names_each() {
+/// A closed store on disk, and its largest table.
+fn store_on_disk(options: impl Fn() -> Options) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
     let db = Db::open_with(folder.path(), options()).unwrap();
     drop(fill(&db, true));
     db.close().unwrap();
-    let mut tables: Vec<_> = std::fs::read_dir(folder.path())
+    let tables = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "table"))
-        .collect();
-    tables.sort();
-    let table = tables.iter().max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
-    let mut bytes = std::fs::read(table).unwrap();
+        .filter(|path| path.extension().is_some_and(|extension| extension == "table"));
+    let table = tables.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
+    (folder, table)
+}
+
+fn offsets_in(table: &Path, report: &VerifyReport) -> Vec<u64> {
+    assert!(report.faults.iter().all(|fault| fault.file == table), "{:?}", report.faults);
+    report.faults.iter().map(|fault| fault.offset.unwrap()).collect()
+}
+
+#[test]
+fn verify_goes_on_after_a_fault_and_names_each() {
+    let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
+    let (folder, table) = store_on_disk(options);
+    let mut bytes = std::fs::read(&table).unwrap();
     for block in [1_usize, 4, 5] {
         bytes[block * 4096 + 700] ^= 1;
     }
-    std::fs::write(table, bytes).unwrap();
+    std::fs::write(&table, bytes).unwrap();
     let db = Db::open_with(folder.path(), options()).unwrap();
-    let report = db.verify().unwrap();
-    let offsets: Vec<_> = report.faults.iter().map(|fault| (fault.file == *table, fault.offset)).collect();
-    assert_eq!(offsets, [(true, Some(4096)), (true, Some(4 * 4096)), (true, Some(5 * 4096))]);
+    assert_eq!(offsets_in(&table, &db.verify().unwrap()), [4096, 4 * 4096, 5 * 4096]);
+}
+
+/// A damaged index, footer or properties section keeps a table from being opened, and hides none of the other faults.
+#[test]
+fn verify_goes_on_behind_what_keeps_a_table_from_being_opened() {
+    let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
+    let (folder, table) = store_on_disk(options);
+    let whole = std::fs::read(&table).unwrap();
+    let footer = whole.len() - 64;
+    let number = |offset: usize| u64::from_le_bytes(*whole[offset..].first_chunk().unwrap());
+    let directory = number(footer + 16) as usize;
+    let section = |kind: u8| {
+        let mut records = (directory + 64..footer).step_by(24);
+        number(records.find(|record| whole[*record] == kind).unwrap() + 8)
+    };
+    let (index, filter, properties) = (section(1), section(3), section(4));
+    for parts in [[4096, index, filter], [4096, filter, properties], [4096, filter, footer as u64]] {
+        let mut bytes = whole.clone();
+        parts.iter().for_each(|part| bytes[*part as usize + 20] ^= 1);
+        std::fs::write(&table, bytes).unwrap();
+        let db = Db::open_with(folder.path(), options()).unwrap();
+        assert_eq!(offsets_in(&table, &db.verify().unwrap()), parts);
+        db.close().unwrap();
+        let report = Db::verify_folder(folder.path()).unwrap();
+        assert_eq!(offsets_in(&table, &report), parts);
+        // Where nothing says which tables are in force, too.
+        let current = folder.path().join("CURRENT");
+        let named = std::fs::read(&current).unwrap();
+        std::fs::write(&current, "").unwrap();
+        let report = Db::verify_folder(folder.path()).unwrap();
+        let found: Vec<_> = report.faults.iter().filter(|fault| fault.file == table).collect();
+        assert_eq!(found.iter().filter_map(|fault| fault.offset).collect::<Vec<_>>(), parts);
+        std::fs::write(&current, named).unwrap();
+    }
 }

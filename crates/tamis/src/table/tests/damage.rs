@@ -1,6 +1,12 @@
 //! Every byte of a small table is flipped: an error that names the file, or the right answers.
 
-use super::*;
+use super::{
+    super::{
+        inspect::sections_of,
+        remains::{Remains, check_remains},
+    },
+    *,
+};
 
 fn read_all(table: &Arc<TableReader>) -> Result<Vec<Entry>> {
     let mut cursor = table.cursor();
@@ -144,4 +150,111 @@ fn index_bytes() -> usize {
     write(&vfs, 1, options(Compression::None, 4096), &small_table()[..5]);
     let bytes = vfs.read(Path::new("/db/000001.table")).unwrap();
     usize::from(u16::from_le_bytes([bytes[4096 + 8], bytes[4096 + 9]]))
+}
+
+/// A table of many blocks: its bytes, where its blocks begin, and where its sections begin by their names.
+fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static str, usize)>) {
+    let vfs = memory();
+    write(&vfs, 1, options(compression, 8192), &hostile_entries(&mut Random::new(8), 1500));
+    let path = Path::new("/db/000001.table");
+    let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
+    let blocks = table.blocks().unwrap().iter().map(|block| block.offset as usize).collect();
+    let sections = sections_of(&vfs, path).unwrap();
+    let sections = sections.iter().map(|section| (section.kind, section.offset as usize)).collect();
+    (vfs.read(path).unwrap(), blocks, sections)
+}
+
+/// What verify finds in a table of these bytes; it can't be opened.
+fn remains_of(bytes: &[u8], access: Access) -> Remains {
+    let vfs = memory();
+    vfs.create(Path::new("/db/000001.table")).unwrap().append(bytes).unwrap();
+    let environment = environment(&vfs, access);
+    let why = TableReader::open(&environment, 1, None).unwrap_err();
+    check_remains(&environment, 1, why)
+}
+
+fn offsets_of(remains: &Remains) -> Vec<usize> {
+    let offset = |error: &Error| match error {
+        Error::Corruption(found) => found.offset as usize,
+        other => panic!("{other}"),
+    };
+    remains.faults.iter().map(offset).collect()
+}
+
+#[test]
+fn all_parts_of_a_table_that_can_not_be_opened_are_checked() {
+    for compression in COMPRESSIONS {
+        let (bytes, blocks, sections) = large_table(compression);
+        assert!(blocks.len() > 20);
+        let section = |kind: &str| sections.iter().find(|(own, _)| *own == kind).unwrap().1;
+        let footer = bytes.len() - 64;
+        let directory = usize::from_le_bytes(*bytes[footer + 16..].first_chunk().unwrap());
+        let check = |places: &[(usize, usize)]| {
+            let mut damaged = bytes.clone();
+            places.iter().for_each(|(part, within)| damaged[part + within] ^= 0x41);
+            for access in ACCESSES {
+                let remains = remains_of(&damaged, access);
+                let mut expected: Vec<usize> = places.iter().map(|(part, _)| *part).collect();
+                expected.sort_unstable();
+                assert_eq!(offsets_of(&remains), expected, "{compression:?} {access:?} {places:?}");
+                assert_eq!(remains.bytes, bytes.len() as u64);
+            }
+        };
+        let (index, filter) = ((section("index"), 99), (section("filter"), 70));
+        let block = |number: usize, within: usize| {
+            let length = blocks[number + 1] - blocks[number];
+            (blocks[number], within % length)
+        };
+        // In its content, which the header still tells the length of; and in the header.
+        for within in [700, 13, 9] {
+            check(&[index, filter, block(1, within)]);
+            check(&[(footer, 20), block(0, within), block(7, within), filter]);
+        }
+        check(&[(directory, 80), block(3, 20), (section("key column"), 64), index]);
+        check(&[(section("properties"), 70), block(2, 500), block(9, 14), filter]);
+        check(&[index, (*blocks.last().unwrap(), 40)]);
+        check(&[(footer, 3), index]);
+        let whole = remains_of(&[&bytes[..footer], &[0; 64]].concat(), Access::Mapped);
+        assert_eq!(whole.entry_count, hostile_entries(&mut Random::new(8), 1500).len() as u64);
+    }
+    // Blocks of one size next to each other: each has a header of its own that tells where it ends.
+    let (mut bytes, blocks, sections) = large_table(Compression::None);
+    let plain = blocks.windows(3).position(|trio| trio[2] - trio[0] == 2 * 8192 && trio[0] > 0).unwrap();
+    let index = sections[0].1;
+    [blocks[plain] + 50, blocks[plain + 1] + 60, index + 70].iter().for_each(|&place| bytes[place] ^= 1);
+    assert_eq!(offsets_of(&remains_of(&bytes, Access::Mapped)), [blocks[plain], blocks[plain + 1], index]);
+}
+
+#[test]
+fn what_is_left_of_a_table_is_searched_without_a_panic_and_not_for_ever() {
+    let mut random = Random::new(12);
+    for compression in COMPRESSIONS {
+        let (bytes, ..) = large_table(compression);
+        let length = bytes.len();
+        for _ in 0..20 {
+            let mut damaged = bytes.clone();
+            damaged[length - 40] ^= 1;
+            for _ in 0..random.below(60) {
+                damaged[random.below(length)] = random.next() as u8;
+            }
+            damaged.drain(..random.below(3) * random.below(5000));
+            assert!(!remains_of(&damaged, ACCESSES[random.below(3)]).faults.is_empty());
+        }
+    }
+    // A header every 16 bytes, each of a block as long as all of the rest.
+    for compression in 0..3 {
+        let mut bytes = vec![0x28; 1 << 16];
+        let length = bytes.len();
+        for (index, header) in bytes.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            header[8..12].copy_from_slice(&((length - 16 * index).saturating_sub(80) as u32).to_le_bytes());
+            header[12..16].copy_from_slice(&[1, compression, 0, 0]);
+        }
+        let remains = remains_of(&bytes, Access::Mapped);
+        assert!(remains.faults.len() > 1 && remains.entry_count == 0, "{remains:?}");
+        if compression == 0 {
+            let last =
+                remains.faults.iter().map(ToString::to_string).find(|text| text.contains("not searched"));
+            assert!(last.is_some(), "{:?}", remains.faults);
+        }
+    }
 }

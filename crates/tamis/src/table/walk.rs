@@ -1,0 +1,241 @@
+//! Finds the parts of a table by their own headers, where no index and no directory tell where they lie.
+//!
+//! From the first byte on: what begins with the header of a block or of a section and has the right checksum is a part, and the
+//! next one begins where it ends. A block's header tells how long its content is, compressed content where it ends itself; to how many
+//! bytes blocks are padded is tried. Behind what is damaged, the next place is looked for at which a part with a right checksum
+//! begins; where headers in between are still readable, they tell how many parts are damaged.
+//!
+//! Cost: every byte is looked at once. What checksums and compressed contents are tried for in vain is counted, and the search ends at
+//! [`EFFORT`] times the length: bytes that look like headers everywhere can't make it long.
+
+use super::{
+    format::{
+        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
+        CONTENT_LENGTH_MAX, KIND_INDEX, KIND_OWNER, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH,
+        SECTION_PASSABLE,
+    },
+    section::SectionRecord,
+};
+use crate::coding::{Decoder, checksum};
+
+/// How many times the length of the bytes may be tried in vain.
+const EFFORT: u64 = 64;
+/// What the lengths of blocks are multiples of: any number of bytes in a packed table, else the block size.
+const PADDINGS: [usize; 6] = [1, 4096, 8192, 16_384, 32_768, 65_536];
+/// The shortest match of LZ4, to which the lengths of matches are added.
+const LZ4_MATCH_MIN: usize = 4;
+
+/// What lies at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A block with a right checksum: where it begins and ends.
+    Block(usize, usize),
+    /// A section with a right checksum.
+    Section(SectionRecord),
+    /// Neither, from here to there.
+    Damaged(usize, usize),
+    /// From here on it was not searched any more.
+    Unsearched(usize),
+}
+
+/// Where a part begins by its header, and what its checksum would cover.
+#[derive(Debug, Clone, Copy)]
+enum Header {
+    Block { compression: u8, length: usize },
+    Section(SectionRecord),
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    /// Where what is damaged ends.
+    damaged_end: usize,
+    /// What the block before was padded to.
+    padding: usize,
+    effort_left: u64,
+    is_spent: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Over the bytes of a table up to its first section, or up to its footer.
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        let effort_left = (bytes.len() as u64).saturating_mul(EFFORT);
+        Self { bytes, position: 0, damaged_end: 0, padding: 1, effort_left, is_spent: false }
+    }
+
+    fn header(&self, start: usize) -> Option<Header> {
+        let mut fields = Decoder::new(self.bytes.get(start..)?.get(8..)?);
+        let (length, kind, compression, zero) =
+            (fields.take_u32()?, fields.take_u8()?, fields.take_u8()?, fields.take_u16()?);
+        let length = length as usize;
+        if kind == BLOCK_KIND_ENTRIES {
+            let is_possible = compression <= COMPRESSION_ZSTD && zero == 0 && length <= CONTENT_LENGTH_MAX;
+            return (is_possible && length > 0).then_some(Header::Block { compression, length });
+        }
+        if !start.is_multiple_of(SECTION_ALIGNMENT) {
+            return None;
+        }
+        let mut fields = Decoder::new(self.bytes.get(start..)?.get(8..SECTION_HEADER_LENGTH)?);
+        let (length, kind, flags) = (fields.take_u64()?, fields.take_u32()?, fields.take_u32()?);
+        let length = length.checked_add(SECTION_HEADER_LENGTH as u64)?;
+        let is_possible = (KIND_INDEX..=KIND_OWNER).contains(&kind)
+            && flags <= SECTION_PASSABLE
+            && fields.rest().iter().all(|&byte| byte == 0)
+            && length <= (self.bytes.len() - start) as u64;
+        let record = SectionRecord { kind, flags, offset: start as u64, length };
+        is_possible.then_some(Header::Section(record))
+    }
+
+    /// Where a block ends, without what it is padded with.
+    fn stored_end(&mut self, start: usize, compression: u8, length: usize) -> Option<usize> {
+        let content = start + BLOCK_HEADER_LENGTH;
+        let rest = self.bytes.get(content..)?;
+        if compression == COMPRESSION_NONE {
+            return (length <= rest.len()).then_some(content + length);
+        }
+        // Content that does not get shorter is not compressed.
+        let rest = rest.get(..length).unwrap_or(rest);
+        self.take_effort(rest.len())?;
+        let stored = match compression {
+            COMPRESSION_LZ4 => lz4_length(rest, length)?,
+            _ => zstd::zstd_safe::find_frame_compressed_size(rest).ok()?,
+        };
+        Some(content + stored)
+    }
+
+    fn take_effort(&mut self, length: usize) -> Option<()> {
+        let left = self.effort_left.checked_sub(length as u64);
+        self.is_spent |= left.is_none();
+        self.effort_left = left?;
+        Some(())
+    }
+
+    fn has_right_checksum(&mut self, start: usize, end: usize) -> Option<()> {
+        let (stored, covered) = self.bytes.get(start..end)?.split_first_chunk::<8>()?;
+        self.take_effort(covered.len())?;
+        (checksum(start as u64, covered) == u64::from_le_bytes(*stored)).then_some(())
+    }
+
+    /// The part with a right checksum that begins here.
+    fn sound_part(&mut self, start: usize) -> Option<Part> {
+        match self.header(start)? {
+            Header::Section(record) => {
+                self.has_right_checksum(start, start + record.length as usize)?;
+                Some(Part::Section(record))
+            }
+            Header::Block { compression, length } => {
+                let stored = self.stored_end(start, compression, length)? - start;
+                let known = self.padding;
+                let others = PADDINGS.into_iter().filter(|padding| *padding != known);
+                let mut last = 0;
+                for padding in [known].into_iter().chain(others) {
+                    let end = start + stored.next_multiple_of(padding);
+                    if end != last && self.has_right_checksum(start, end).is_some() {
+                        self.padding = padding;
+                        return Some(Part::Block(start, end));
+                    }
+                    if compression != COMPRESSION_NONE && padding == 1 {
+                        break;
+                    }
+                    last = end;
+                }
+                None
+            }
+        }
+    }
+
+    /// Passes over zero bytes up to where a section may begin, or to the end.
+    fn skip_padding(&mut self) {
+        let next = self.position.next_multiple_of(SECTION_ALIGNMENT).min(self.bytes.len());
+        let are_zero = |bytes: Option<&[u8]>| bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0));
+        if matches!(self.header(self.position), Some(Header::Block { .. }))
+            || !are_zero(self.bytes.get(self.position..next))
+        {
+            return;
+        }
+        self.position = if are_zero(self.bytes.get(next..)) { self.bytes.len() } else { next };
+    }
+
+    /// One part, or several that can't be told apart, of what is damaged.
+    fn damaged_part(&mut self) -> Part {
+        let start = self.position;
+        let claimed = match self.header(start) {
+            Some(Header::Section(record)) => Some(start + record.length as usize),
+            Some(Header::Block { compression, length }) => {
+                let padding = if compression == COMPRESSION_NONE { self.padding } else { 1 };
+                let end = self.stored_end(start, compression, length);
+                end.map(|end| start + (end - start).next_multiple_of(padding))
+            }
+            None => None,
+        };
+        let leads_on = |end: usize| {
+            let aligned = end.next_multiple_of(SECTION_ALIGNMENT);
+            end < self.damaged_end && [end, aligned].into_iter().any(|start| self.header(start).is_some())
+        };
+        let end = claimed.filter(|end| leads_on(*end)).unwrap_or(self.damaged_end);
+        self.position = end;
+        Part::Damaged(start, end)
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        self.skip_padding();
+        let start = self.position;
+        if start >= self.bytes.len() {
+            return None;
+        }
+        if start < self.damaged_end {
+            return Some(self.damaged_part());
+        }
+        if let Some(part) = self.sound_part(start) {
+            self.position = match part {
+                Part::Section(record) => start + record.length as usize,
+                Part::Block(_, end) | Part::Damaged(_, end) | Part::Unsearched(end) => end,
+            };
+            return Some(part);
+        }
+        let next =
+            (start + 1..self.bytes.len()).find(|&next| self.is_spent || self.sound_part(next).is_some());
+        if self.is_spent {
+            self.position = self.bytes.len();
+            return Some(Part::Unsearched(start));
+        }
+        self.damaged_end = next.unwrap_or(self.bytes.len());
+        Some(self.damaged_part())
+    }
+}
+
+/// Bytes of the LZ4 block at the beginning of `bytes` that makes `length` bytes.
+fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
+    let mut source = Decoder::new(bytes);
+    let mut made = 0_usize;
+    loop {
+        let token = source.take_u8()?;
+        let literal_count = lz4_count(&mut source, token >> 4)?;
+        source.take(literal_count)?;
+        made = made.checked_add(literal_count)?;
+        // The last sequence has literals only.
+        if made >= length {
+            return (made == length).then(|| bytes.len() - source.rest().len());
+        }
+        source.take_u16()?;
+        made = made.checked_add(lz4_count(&mut source, token & 15)?)?.checked_add(LZ4_MATCH_MIN)?;
+    }
+}
+
+/// A count of four bits, which goes on in bytes where all are set.
+fn lz4_count(source: &mut Decoder<'_>, bits: u8) -> Option<usize> {
+    let mut count = usize::from(bits);
+    let mut goes_on = bits == 15;
+    while goes_on {
+        let byte = source.take_u8()?;
+        count = count.checked_add(usize::from(byte))?;
+        goes_on = byte == u8::MAX;
+    }
+    Some(count)
+}
