@@ -9,17 +9,20 @@ use tamis_bench::{BenchError, Definition, Observer, Point, Report, RunOptions, S
 
 use crate::{failure::Failure, interrupt, progress, terminal};
 
+#[cfg(test)]
+mod tests;
+
 const EXAMPLES: &str = "\
 Examples:
   tamis bench list
   tamis bench run bloom-rate-by-bits --out results
-  tamis bench run store-ycsb --size medium --only workload=a --only workload=b
+  tamis bench run store-ycsb --size medium --only workload=ycsb-a --only workload=ycsb-b
   tamis bench run all --size small --out results
 
-A run writes NAME-SIZE-sSEED.json and a plot as .svg for each drawing, after every point: an interrupted
-run keeps what it has, and the same command goes on. Stores lie in --scratch while they are
-measured and are deleted before the next one is loaded; what a killed run leaves (tamis-bench-*) is
-named by the next. Use a release build on an idle machine.";
+A run writes NAME-SIZE-sSEED.json after every point, and at its end, also by Ctrl-C, a plot as .svg
+for each drawing: an interrupted run keeps what it has, and the same command goes on. Stores lie in
+--scratch while they are measured and are deleted before the next one is loaded; what a killed run
+leaves (tamis-bench-*) is named by the next. Use a release build on an idle machine.";
 
 /// Steps of the bar for each point, so that long points move it.
 const POINT_STEPS: u64 = 1000;
@@ -84,13 +87,23 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
-        match error {
-            BenchError::Unknown { .. } => Self::Usage(error.to_string()),
-            BenchError::Store(error) => Self::Store(error),
+        if let BenchError::Unknown { .. } = error {
+            return Self::Usage(error.to_string());
+        }
+        // What a point met is the cause; the message tells the point, too.
+        let mut cause = &error;
+        while let BenchError::Point { source, .. } = cause {
+            cause = source;
+        }
+        match cause {
             BenchError::Io { .. } | BenchError::Place { .. } | BenchError::TooLittle { .. } => {
                 Self::Input(error.to_string())
             }
-            other => Self::Damage(other.to_string()),
+            // Stores of experiments are outputs: what the system refuses them is no damage.
+            BenchError::Store(tamis::Error::Io { .. } | tamis::Error::DiskFull { .. }) => {
+                Self::Input(error.to_string())
+            }
+            _ => Self::Damage(error.to_string()),
         }
     }
 }
@@ -132,20 +145,25 @@ impl ListArgs {
 }
 
 impl RunArgs {
-    fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+    /// What is run, and how.
+    fn plan(&self) -> Result<(Vec<&'static Definition>, RunOptions), Failure> {
         let definitions = self.definitions()?;
         if self.out.exists() && !self.out.is_dir() {
             return Err(Failure::Input(format!("{}: no folder; name one with --out", self.out.display())));
         }
-        interrupt::watch()?;
-        let scratch = self.scratch.clone().unwrap_or_else(|| self.out.clone());
         let options = RunOptions {
             seed: self.seed,
-            scratch,
+            scratch: self.scratch.clone().unwrap_or_else(|| self.out.clone()),
             again: self.again,
             only: self.only.clone(),
             ..RunOptions::new(self.size, &self.out)
         };
+        Ok((definitions, options))
+    }
+
+    fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let (definitions, options) = self.plan()?;
+        interrupt::watch()?;
         if cfg!(debug_assertions) && self.size != Size::Small {
             eprintln!("tamis: this is a debug build: its times mean nothing; build with --release");
         }

@@ -18,6 +18,8 @@ mod scan;
 mod shell;
 mod stats;
 mod table;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::io::Write;
