@@ -36,7 +36,7 @@ pub enum BenchError {
         what: String,
     },
     /// The machine is too small for what was asked.
-    #[error("this needs {need} of {what}, and {have} are free{place}: take a smaller --size, or make room")]
+    #[error("this needs {need} of {what}, and {have} are free{place}: {advice}, or make room")]
     TooLittle {
         /// `disk` or `memory`.
         what: &'static str,
@@ -46,6 +46,8 @@ pub enum BenchError {
         need: String,
         /// What there is, for people.
         have: String,
+        /// What needs less.
+        advice: &'static str,
     },
     /// A store failed.
     #[error(transparent)]

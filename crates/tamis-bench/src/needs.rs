@@ -28,7 +28,16 @@ impl Needs {
     /// # Errors
     /// [`BenchError::TooLittle`] with the need and what there is.
     pub fn check(self, scratch: &Path) -> Result<(), BenchError> {
-        self.check_against(scratch, machine::free_disk_bytes(scratch), machine::free_memory_bytes())
+        self.check_advising(scratch, "take a smaller --size")
+    }
+
+    /// The same for what has no sizes; `advice` says what needs less.
+    ///
+    /// # Errors
+    /// As [`Needs::check`].
+    pub fn check_advising(self, scratch: &Path, advice: &'static str) -> Result<(), BenchError> {
+        let (disk_bytes, memory_bytes) = (machine::free_disk_bytes(scratch), machine::free_memory_bytes());
+        self.check_against(scratch, disk_bytes, memory_bytes, advice)
     }
 
     fn check_against(
@@ -36,6 +45,7 @@ impl Needs {
         scratch: &Path,
         free_disk_bytes: Option<u64>,
         free_memory_bytes: Option<u64>,
+        advice: &'static str,
     ) -> Result<(), BenchError> {
         let kinds = [
             ("disk", self.disk_bytes, free_disk_bytes, format!(" in {}", scratch.display())),
@@ -44,7 +54,7 @@ impl Needs {
         for (what, need, have, place) in kinds {
             if let Some(have) = have.filter(|have| *have < need) {
                 let (need, have) = (mebibytes(need), mebibytes(have));
-                return Err(BenchError::TooLittle { what, place, need, have });
+                return Err(BenchError::TooLittle { what, place, need, have, advice });
             }
         }
         Ok(())

@@ -5,10 +5,15 @@
 //! by the 64-bit sensor number, both big-endian, so that byte order is time order. Events come ascending and distinct.
 //! The intervals go through the system's `ln`: another C library may move a few timestamps by a nanosecond.
 //! Cost: one heap operation an event.
+//!
+//! Queries are those of integers over the timestamps: from a moment to another one, whatever the sensor ([`EventQuerySet`]).
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, fmt, str::FromStr};
 
-use crate::prng::SplitMix64;
+use crate::{
+    prng::{SplitMix64, mix64},
+    queries::{NoEmptyRange, QuerySet, Range, RangeMax, Space, non_empty_ranges},
+};
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +23,9 @@ pub const SENSOR_COUNT: u64 = 2000;
 
 /// Mean time between two events of one sensor, in nanoseconds.
 const INTERVAL_MEAN: f64 = 2e8;
+
+/// Longest uniform half of a split set, in nanoseconds: about the time between two events, as among gaps.
+const SPLIT_LENGTH_MAX: u64 = 1 << 17;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +46,82 @@ impl Event {
     pub fn from_key(key: [u8; 16]) -> Self {
         let number = u128::from_be_bytes(key);
         Self { timestamp: (number >> 64) as u64, sensor: number as u64 }
+    }
+}
+
+/// A closed range of events: both bounds are included.
+pub type EventRange = (Event, Event);
+
+/// All events from one moment to another, both included.
+fn span((first, last): Range) -> EventRange {
+    (Event { timestamp: first, sensor: 0 }, Event { timestamp: last, sensor: u64::MAX })
+}
+
+/// A distribution of ranges of events; uniform ones begin between the first and the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventQuerySet {
+    /// A sensor at a moment without any event.
+    Points,
+    /// From one moment to another; lengths are in nanoseconds.
+    Spans(QuerySet),
+}
+
+impl EventQuerySet {
+    /// The sets of which there is one each, in the order in which they are listed to users.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Points].into_iter().chain(QuerySet::all().map(Self::Spans))
+    }
+
+    /// `count` ranges over events of these timestamps (ascending), in the order of their drawing; all but those of
+    /// [`QuerySet::Mixed`] hold no event.
+    ///
+    /// # Errors
+    /// [`NoEmptyRange`] when there are no events, or they leave no room for such ranges.
+    pub fn generate(
+        self,
+        timestamps: &[u64],
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<EventRange>, NoEmptyRange> {
+        let spans = |set: QuerySet| {
+            set.generate_in(Space::Between { split_length_max: SPLIT_LENGTH_MAX }, timestamps, count, seed)
+        };
+        match self {
+            Self::Points => {
+                let mut random = SplitMix64::new(mix64(seed));
+                let moments = spans(QuerySet::Uniform(RangeMax::Point))?.into_iter();
+                let events =
+                    moments.map(|(timestamp, _)| Event { timestamp, sensor: random.below(SENSOR_COUNT) });
+                Ok(events.map(|event| (event, event)).collect())
+            }
+            Self::Spans(set) => Ok(spans(set)?.into_iter().map(span).collect()),
+        }
+    }
+}
+
+/// `count` ranges that each hold at least one event of these timestamps (ascending): every filter must answer `true`. See
+/// [`non_empty_ranges`].
+pub fn non_empty_event_ranges(timestamps: &[u64], count: usize, seed: u64) -> Vec<EventRange> {
+    non_empty_ranges(timestamps, count, seed).into_iter().map(span).collect()
+}
+
+impl fmt::Display for EventQuerySet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Points => formatter.write_str("points"),
+            Self::Spans(set) => fmt::Display::fmt(set, formatter),
+        }
+    }
+}
+
+impl FromStr for EventQuerySet {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "points" => Ok(Self::Points),
+            name => name.parse().map(Self::Spans).map_err(|error| format!("{error}, points")),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use std::{
 use crate::{
     operations::{KeyForm, Operation, OperationKind, Workload, hex_digits},
     queries::Range,
+    text_queries::TextRange,
 };
 
 #[cfg(test)]
@@ -292,7 +293,7 @@ pub fn write_lines<K: AsRef<[u8]>>(target: impl Write, keys: impl IntoIterator<I
 ///
 /// # Errors
 /// The operating system's.
-pub fn write_line_ranges(target: impl Write, ranges: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+pub fn write_line_ranges(target: impl Write, ranges: &[TextRange]) -> io::Result<()> {
     write_lines(target, ranges.iter().map(|(lower, upper)| [lower.as_slice(), upper].join(&b'\t')))
 }
 

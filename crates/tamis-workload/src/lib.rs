@@ -1,15 +1,17 @@
 //! Seeded generators of keys, queries and operations, and the files that hold them.
 //!
-//! Everything here is a pure function of its seed: the same call gives the same bytes on every machine (where the
-//! system's `ln` and `cos` enter, the item says so). The crate imports nothing of Tamis, so that tests, benches,
-//! the command line and comparisons with other stores all measure the same input.
+//! Everything here is a pure function of its seed: the same call gives the same bytes on every machine, but for what goes through
+//! the system's `ln`, `exp`, `cos` or `powf` ([`KeySet::Normal`] and [`KeySet::Zipf`], [`TextSet`], [`Events`], Zipfian choices): there
+//! another C library may draw a few others. The crate imports nothing of Tamis, so that tests, benches, the command line
+//! and comparisons with other stores all measure the same input.
 //!
 //! - [`SplitMix64`]: the generator under all others.
 //! - [`KeySet`]: sets of distinct 64-bit keys: uniform, normal, gaps, Zipfian gaps.
-//! - [`TextSet`]: domain names and host-reversed e-mail addresses; [`empty_text_ranges`], [`empty_prefixes`]: queries over them.
-//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split, prefixes), a share of
-//!   which holds none, and ranges that do.
+//! - [`TextSet`]: domain names and host-reversed e-mail addresses.
 //! - [`Events`]: the time series of the SuRF paper, keyed by timestamp and sensor.
+//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split, prefixes), a share of
+//!   which holds none, and ranges that do. [`TextQuerySet`], [`non_empty_text_ranges`]: the like over text; [`EventQuerySet`],
+//!   [`non_empty_event_ranges`]: over events.
 //! - [`Zipfian`], [`ScrambledZipfian`], [`Latest`], [`ZipfianComposite`]: skewed choices, as YCSB draws them.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
@@ -27,9 +29,12 @@ pub mod operations;
 mod prng;
 mod queries;
 mod strings;
+mod text_queries;
 mod zipf;
 
-pub use events::{Event, Events, SENSOR_COUNT, fill_value};
+pub use events::{
+    Event, EventQuerySet, EventRange, Events, SENSOR_COUNT, fill_value, non_empty_event_ranges,
+};
 pub use file::FileError;
 pub use keys::{KeySet, PUBLIC_KEY_SEED};
 pub use operations::{KeyForm, Operation, OperationKind, Workload};
@@ -37,5 +42,8 @@ pub use prng::{SplitMix64, mix64};
 pub use queries::{
     NON_EMPTY_SEED, NoEmptyRange, QUERY_SEED, QuerySet, Range, RangeMax, SAMPLE_SEED, non_empty_ranges,
 };
-pub use strings::{TextDraws, TextSet, absent_texts, empty_prefixes, empty_text_ranges};
+pub use strings::{TextDraws, TextSet};
+pub use text_queries::{
+    TextQuerySet, TextRange, absent_texts, empty_prefixes, empty_text_ranges, non_empty_text_ranges,
+};
 pub use zipf::{Latest, ScrambledZipfian, Zipfian, ZipfianComposite, fnv_hash};

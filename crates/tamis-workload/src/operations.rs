@@ -196,9 +196,9 @@ pub struct Workload {
     pub end: Option<Mix>,
     /// Whether the workload fills an empty store: nothing is loaded before.
     pub is_fill: bool,
-    /// Whether its keys come in order.
+    /// Whether its keys come in order: see [`Stream::sorted`].
     pub is_sorted: bool,
-    /// Whether one more thread writes all the time.
+    /// Whether one more thread writes all the time: see [`Workload::writer`].
     pub has_writer: bool,
 }
 
@@ -289,7 +289,8 @@ impl Workload {
         YCSB.into_iter().chain(MICRO).chain(RANGES).chain(SHIFTS)
     }
 
-    /// `count` operations on a store of `record_count` items. Fills begin with item 0 whatever the record count.
+    /// `count` operations on a store of `record_count` items. Fills begin with item 0 whatever the record count. Those of a sorted
+    /// workload come by their items: the form of the keys decides about their order, and so [`Stream::sorted`] makes it.
     pub fn operations(&self, record_count: u64, count: u64, seed: u64) -> Stream {
         Stream::new(*self, if self.is_fill { 0 } else { record_count }, count, seed)
     }
@@ -314,6 +315,21 @@ impl FromStr for Workload {
         Self::all()
             .find(|workload| workload.name == name)
             .ok_or_else(|| UnknownWorkload { name: name.to_owned() })
+    }
+}
+
+impl Stream {
+    /// All operations in the order of their keys, for workloads with [`Workload::is_sorted`]. Takes the memory of all of them.
+    pub fn sorted(self, form: KeyForm) -> Vec<Operation> {
+        let mut operations: Vec<Operation> = self.collect();
+        match form {
+            // The order of the numbers is that of the keys.
+            KeyForm::Hex | KeyForm::Integer => {
+                operations.sort_unstable_by_key(|operation| form.number(operation.item));
+            }
+            KeyForm::User => operations.sort_by_cached_key(|operation| form.key(operation.item)),
+        }
+        operations
     }
 }
 

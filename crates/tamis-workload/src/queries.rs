@@ -85,11 +85,11 @@ pub enum QuerySet {
 /// The keys lie so close together that no empty range of the wanted kind was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no empty range of kind {set} was found among {key_count} keys in {REJECTED_MAX} draws: take shorter ranges, sparser keys, or at least one key"
+    "no empty range of kind {set} was found among {key_count} keys: take shorter ranges or longer prefixes, sparser keys, or at least one key"
 )]
 pub struct NoEmptyRange {
-    /// The wanted set.
-    pub set: QuerySet,
+    /// The name of the wanted set.
+    pub set: String,
     /// How many keys there are.
     pub key_count: usize,
 }
@@ -122,36 +122,73 @@ impl QuerySet {
         count: usize,
         seed: u64,
     ) -> Result<Vec<Range>, NoEmptyRange> {
-        let fail = NoEmptyRange { set: self, key_count: keys.len() };
-        let (Some(&least), Some(&greatest)) = (keys.first(), keys.last()) else { return Err(fail) };
-        let bounds = matches!(key_set, KeySet::Gaps | KeySet::Zipf).then_some((least, greatest));
-        let mut draws = Draws { random: SplitMix64::new(seed), keys, bounds };
-        let split_length_max = if bounds.is_some() { SPLIT_LENGTH_MAX_GAPS } else { SPLIT_LENGTH_MAX };
-        let mut ranges = Vec::with_capacity(count);
-        let mut rejected = 0;
-        while ranges.len() < count {
-            let drawn = match self {
-                Self::Uniform(length) => draws.uniform(length.length_max()),
-                Self::Correlated(length) => draws.correlated(length.length_max()),
-                Self::Split if ranges.len() % 2 == 0 => draws.correlated(RangeMax::R32.length_max()),
-                Self::Split => draws.uniform(split_length_max),
-                Self::Prefix(bits) => draws.prefix(bits),
-                Self::Mixed(length, percent) if is_empty_turn(ranges.len(), percent) => {
-                    draws.uniform(length.length_max())
-                }
-                Self::Mixed(length, _) => draws.holding(length),
-            };
-            if let Some(range) = drawn {
-                ranges.push(range);
-                rejected = 0;
-            } else if rejected == REJECTED_MAX {
-                return Err(fail);
-            } else {
-                rejected += 1;
-            }
-        }
-        Ok(ranges)
+        let space = match key_set {
+            KeySet::Gaps | KeySet::Zipf => Space::Between { split_length_max: SPLIT_LENGTH_MAX_GAPS },
+            KeySet::Uniform | KeySet::Normal => Space::Whole,
+        };
+        self.generate_in(space, keys, count, seed)
     }
+
+    /// The same over any ascending numbers.
+    pub(crate) fn generate_in(
+        self,
+        space: Space,
+        keys: &[u64],
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Range>, NoEmptyRange> {
+        let fail = || NoEmptyRange { set: self.to_string(), key_count: keys.len() };
+        let (Some(&least), Some(&greatest)) = (keys.first(), keys.last()) else { return Err(fail()) };
+        let (bounds, split_length_max) = match space {
+            Space::Whole => (None, SPLIT_LENGTH_MAX),
+            Space::Between { split_length_max } => (Some((least, greatest)), split_length_max),
+        };
+        let mut draws = Draws { random: SplitMix64::new(seed), keys, bounds };
+        let draw = |index: usize| match self {
+            Self::Uniform(length) => draws.uniform(length.length_max()),
+            Self::Correlated(length) => draws.correlated(length.length_max()),
+            Self::Split if index.is_multiple_of(2) => draws.correlated(RangeMax::R32.length_max()),
+            Self::Split => draws.uniform(split_length_max),
+            Self::Prefix(bits) => draws.prefix(bits),
+            Self::Mixed(length, percent) if is_empty_turn(index, percent) => {
+                draws.uniform(length.length_max())
+            }
+            Self::Mixed(length, _) => draws.holding(length),
+        };
+        accepted(count, draw).ok_or_else(fail)
+    }
+}
+
+/// Where uniform ranges begin, and how long the uniform half of a split set is at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Space {
+    /// Anywhere among 64-bit numbers.
+    Whole,
+    /// Between the least and the greatest key.
+    Between { split_length_max: u64 },
+}
+
+/// Draws until so many were accepted; `draw` gets the number of those before. `None`: a million were rejected in a row.
+pub(crate) fn accepted<R>(count: usize, mut draw: impl FnMut(usize) -> Option<R>) -> Option<Vec<R>> {
+    let mut ranges = Vec::with_capacity(count);
+    let mut rejected = 0;
+    while ranges.len() < count {
+        if let Some(range) = draw(ranges.len()) {
+            ranges.push(range);
+            rejected = 0;
+        } else if rejected == REJECTED_MAX {
+            return None;
+        } else {
+            rejected += 1;
+        }
+    }
+    Some(ranges)
+}
+
+/// Whether one of `keys` (ascending) lies in a closed range.
+pub(crate) fn holds_key<K: Ord>(keys: &[K], lower: &K, upper: &K) -> bool {
+    let next = keys.partition_point(|key| key < lower);
+    keys.get(next).is_some_and(|key| key <= upper)
 }
 
 /// One draw at a time; `None` is a rejected one.
@@ -204,9 +241,7 @@ impl Draws<'_> {
 
     fn empty(&self, left: u64, right: Option<u64>) -> Option<Range> {
         let right = right?;
-        let next = self.keys.partition_point(|&key| key < left);
-        let is_empty = self.keys.get(next).is_none_or(|&key| key > right);
-        is_empty.then_some((left, right))
+        (!holds_key(self.keys, &left, &right)).then_some((left, right))
     }
 }
 
@@ -237,7 +272,7 @@ fn holding(keys: &[u64], length: RangeMax, random: &mut SplitMix64) -> Option<Ra
 }
 
 /// Whether the range of a number is an empty one, so that of each hundred `percent` are, evenly mixed.
-fn is_empty_turn(index: usize, percent: u8) -> bool {
+pub(crate) fn is_empty_turn(index: usize, percent: u8) -> bool {
     let percent = usize::from(percent.min(100));
     (index + 1) * percent / 100 > index * percent / 100
 }
@@ -277,5 +312,10 @@ fn prefix(bits: &str) -> Option<QuerySet> {
 fn mixed(name: &str) -> Option<QuerySet> {
     let (length, percent) = name.strip_prefix("mixed_")?.split_once("_e")?;
     let length = RangeMax::ALL.into_iter().find(|own| own.name() == length)?;
-    percent.parse().ok().filter(|percent| *percent <= 100).map(|percent| QuerySet::Mixed(length, percent))
+    Some(QuerySet::Mixed(length, share(percent)?))
+}
+
+/// A share in percent.
+pub(crate) fn share(percent: &str) -> Option<u8> {
+    percent.parse().ok().filter(|percent| *percent <= 100)
 }

@@ -266,39 +266,3 @@ impl FromStr for TextSet {
         })
     }
 }
-
-/// `count` texts of a set that are none of `keys` (ascending), in the order of their drawing; one may come twice. Give another seed
-/// than that of the keys.
-pub fn absent_texts(set: TextSet, keys: &[Vec<u8>], count: usize, seed: u64) -> Vec<Vec<u8>> {
-    let mut draws = TextDraws::new(set, seed);
-    let absent = std::iter::repeat_with(|| draws.draw()).filter(|text| keys.binary_search(text).is_err());
-    absent.take(count).collect()
-}
-
-/// Closed ranges of text from a word on: `[word, word']`, where `word'` ends with the next byte. Ranges that hold one of `keys`
-/// (ascending) are left out, and so are words that end with the last byte there is.
-pub fn empty_text_ranges(keys: &[Vec<u8>], words: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut ranges = Vec::new();
-    for word in words {
-        let mut upper = word.clone();
-        let Some(last) = upper.last_mut().filter(|last| **last < u8::MAX) else { continue };
-        *last += 1;
-        let next = keys.partition_point(|key| key < word);
-        if keys.get(next).is_none_or(|key| *key > upper) {
-            ranges.push((word.clone(), upper));
-        }
-    }
-    ranges
-}
-
-/// Prefixes of `length` bytes of `words`, those that no key begins with. Each stands for all keys that begin with it.
-pub fn empty_prefixes(keys: &[Vec<u8>], words: &[Vec<u8>], length: usize) -> Vec<Vec<u8>> {
-    let mut prefixes: Vec<Vec<u8>> =
-        words.iter().filter_map(|word| word.get(..length)).map(<[u8]>::to_vec).collect();
-    prefixes.dedup();
-    prefixes.retain(|prefix| {
-        let next = keys.partition_point(|key| key < prefix);
-        keys.get(next).is_none_or(|key| !key.starts_with(prefix))
-    });
-    prefixes
-}

@@ -1,6 +1,8 @@
 //! `tamis gen`: writes files of keys, queries and operations, byte for byte as published.
 
 mod content;
+#[cfg(test)]
+mod tests;
 
 use std::{
     io::{self, Write},
@@ -11,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 use tamis_workload::{PUBLIC_KEY_SEED, Workload};
 
-use self::content::{Content, KeyKind, Plan};
+use self::content::{Content, DrawArgs, KeyKind, Plan};
 use crate::{failure::Failure, interrupt, output_file::OutputFile, progress};
 
 const EXAMPLES: &str = "\
@@ -19,15 +21,32 @@ Examples:
   tamis gen inputs                                      a million uniform keys
   tamis gen inputs --keys gaps --count 10000000
   tamis gen inputs --keys normal --queries correlated_r32 split non_empty
-  tamis gen inputs --keys emails --queries points ranges prefix_b64
+  tamis gen inputs --keys uniform --queries mixed_r32_e50 --query-seed 7 --sample-seed 8
+  tamis gen inputs --keys emails --queries points mixed_e50 prefix_b64 non_empty
+  tamis gen inputs --keys events --queries points mixed_r1m_e25
   tamis gen inputs --operations ycsb-a ycsb-e --query-count 100000
 
 Key sets of 64-bit values: uniform, normal, gaps, zipf. Their query sets: uniform_r0, uniform_r32,
-uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50 (50 in a
-hundred are empty), non_empty, or all. Key sets of text, one key a line: domains, emails, composite; events
-(sensor events, in hexadecimal digits). Query sets of text: points, ranges, prefix_bN (N a multiple of 8),
-or all. Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q (queries),
-uniform_n1m_s42.split_s44.s (samples), emails_n1m_s42.txt, ycsb-a_n1m_o1m_s42.ops.";
+uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50
+(50 in a hundred are empty), non_empty, or all.
+Key sets of text, one key a line: domains, emails, composite. Their query sets: points, ranges,
+prefix_bN (N a multiple of 8), mixed_e50, non_empty, or all.
+Sensor events, in hexadecimal digits: events. Their query sets: points, and those of 64-bit values
+over the timestamps, with lengths in nanoseconds (an event comes every 100,000).
+
+Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q
+(queries), uniform_n1m_s42.split_s44.s (samples), uniform_n1m_s42.fn_s45.q (ranges that all hold
+a key). Of text and events: emails_n1m_s42.txt, emails_n1m_s42.points_s43.txt (queries),
+emails_n1m_s42.points_s44.s.txt (samples), emails_n1m_s42.fn_s45.txt. Of operations:
+ycsb-a_n1m_o1m_s42.ops.
+
+The keys of fillseq ascend. readwhilewriting has two files: its reads, and with .writer.ops what one
+more thread writes beside them, again and again until they are done.
+
+Which bytes are the same on every machine: keys of uniform and gaps with all their queries, and
+operations whose choices are uniform. All others go through ln, exp, cos or powf of the system's C
+library, and another library or processor may draw a few others: normal, zipf, text, events, their
+queries, and operations of ycsb-.., readzipfian and shift-hot-spot.";
 
 /// The examples, and the workloads that there are.
 fn after_help() -> String {
@@ -51,7 +70,7 @@ const LINE_LENGTH_MAX: usize = 100;
 
 /// Write files of keys, queries and operations for experiments
 ///
-/// The same arguments give the same bytes on every machine.
+/// The same arguments give the same bytes each time; which sets do so on every machine is said below.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct GenArgs {
@@ -73,9 +92,8 @@ pub(crate) struct GenArgs {
     /// Write operations of these workloads instead of keys
     #[arg(long, num_args = 1.., value_name = "WORKLOAD", conflicts_with_all = ["keys", "queries"])]
     operations: Vec<Workload>,
-    /// How many queries in each set, and how many operations
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    query_count: u64,
+    #[command(flatten)]
+    draws: DrawArgs,
     /// Replace files that are there
     #[arg(long)]
     force: bool,
@@ -84,22 +102,27 @@ pub(crate) struct GenArgs {
     json: bool,
 }
 
+/// What helps where room is missing.
+const ROOM_ADVICE: &str = "take a smaller --count or --query-count";
+
 impl GenArgs {
+    /// What is to be written; refuses query sets that the keys do not have.
+    fn plan(&self) -> Result<Plan, Failure> {
+        if self.operations.is_empty() {
+            Plan::of_keys(self.keys, &self.queries, self.count, self.seed, self.draws)
+        } else {
+            Ok(Plan::of_operations(self.operations.clone(), self.count, self.seed, self.draws))
+        }
+    }
+
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let plan = Plan {
-            kind: self.keys,
-            count: self.count,
-            seed: self.seed,
-            queries: self.keys.query_sets(&self.queries)?,
-            query_count: self.query_count,
-            workloads: self.operations,
-        };
+        let plan = self.plan()?;
         // Too little room is told before anything is drawn.
-        plan.needs().check(&self.dir)?;
+        plan.needs().check_advising(&self.dir, ROOM_ADVICE)?;
         interrupt::watch()?;
         std::fs::create_dir_all(&self.dir)
             .map_err(|error| Failure::Input(format!("{}: {error}", self.dir.display())))?;
-        let bar = progress::items(Some(plan.step_count()));
+        let bar = progress::items(Some(plan.file_count()));
         bar.set_message("generating");
         let mut names = Vec::new();
         plan.write(&mut |name: String, content: &mut Content<'_>| {

@@ -1,5 +1,7 @@
 //! gen: the files it writes are the published ones, can be loaded, and are not overwritten.
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest as _, Sha256};
 
 use crate::Folder;
@@ -76,9 +78,21 @@ fn ranges_that_can_not_be_are_refused() {
 fn text_keys_and_their_queries_are_measured_as_they_are() {
     let folder = Folder::new();
     for (set, prefix) in [("domains", "prefix_b64"), ("emails", "prefix_b64"), ("composite", "prefix_b128")] {
-        let words = ["gen", ".", "--keys", set, "--count", "2000", "--query-count", "300", "--queries"];
+        let words = [
+            "gen",
+            ".",
+            "--keys",
+            set,
+            "--count",
+            "2000",
+            "--query-count",
+            "300",
+            "--sample-count",
+            "300",
+            "--queries",
+        ];
         let run = folder.tamis(&[words.as_slice(), &["points", "ranges", prefix]].concat());
-        assert_eq!((run.code, run.stdout.lines().count()), (0, 4), "{}{}", run.stdout, run.stderr);
+        assert_eq!((run.code, run.stdout.lines().count()), (0, 7), "{}{}", run.stdout, run.stderr);
         for line in run.stderr.lines() {
             assert!(line.contains("queries, not 300"), "{line}");
         }
@@ -108,6 +122,61 @@ fn text_keys_and_their_queries_are_measured_as_they_are() {
     assert!(lines.len() == 500 && lines.is_sorted() && lines.iter().all(|line| line.len() == 32));
 }
 
+/// What `filter eval` finds in the files of `gen` beside keys that are no 64-bit values: queries with their share of empty ones,
+/// samples to learn from, and ranges that hold a key.
+#[test]
+fn shares_samples_and_non_empty_ranges_go_with_every_kind_of_keys() {
+    let folder = Folder::new();
+    for (set, mixed) in [
+        ("domains", "mixed_e25"),
+        ("emails", "mixed_e25"),
+        ("composite", "mixed_e25"),
+        ("events", "mixed_r1m_e25"),
+    ] {
+        let words = ["gen", ".", "--keys", set, "--count", "2000", "--query-count", "400"];
+        let seeds =
+            ["--query-seed", "7", "--sample-seed", "8", "--sample-count", "300", "--non-empty-seed", "9"];
+        let stem = format!("{set}_n2000_s42");
+        let (queries, samples) = (format!("{stem}.{mixed}_s7.txt"), format!("{stem}.{mixed}_s8.s.txt"));
+        let (keys, present) = (format!("{stem}.txt"), format!("{stem}.fn_s9.txt"));
+        let shown = folder.ok(&[&words[..], &seeds, &["--queries", mixed, "non_empty"]].concat());
+        assert_eq!(shown, format!("./{keys}\n./{queries}\n./{samples}\n./{present}\n"));
+        let line_count = |name: &str| {
+            std::fs::read(folder.path(name)).unwrap().iter().filter(|byte| **byte == b'\n').count()
+        };
+        assert_eq!([&queries, &samples, &present].map(|name| line_count(name)), [400, 300, 100_000]);
+        let words = ["filter", "eval", "--family", "surf", "--bits-per-key", "30", "--format", "json"];
+        let files = ["--keys", &keys, "--queries", &queries, "--sample", &samples, "--present", &present];
+        let report: serde_json::Value =
+            serde_json::from_str(&folder.ok(&[&words[..], &files].concat())).unwrap();
+        assert_eq!(report["queries"], 400, "{report}");
+        assert_eq!(
+            report["present"],
+            300 + 100_000,
+            "three in four hold a key, and so do all of the set: {report}"
+        );
+        assert_eq!(report["false_negatives"], 0, "{report}");
+    }
+}
+
+/// Integers keep the names and endings that they have, with the seeds that were asked for.
+#[test]
+fn other_seeds_draw_other_queries_of_the_same_keys() {
+    let folder = Folder::new();
+    let words = ["gen", ".", "--count", "1000", "--query-count", "50", "--queries", "split", "non_empty"];
+    folder.ok(&words);
+    let seeds = ["--query-seed", "7", "--sample-seed", "7", "--non-empty-seed", "8", "--sample-count", "60"];
+    folder.ok(&[&words[..], &["--force"], &seeds].concat());
+    let read = |name: &str| std::fs::read(folder.path(&format!("uniform_n1000_s42.{name}"))).unwrap();
+    assert_eq!([read("split_s7.q").len(), read("split_s7.s").len()], [8 + 16 * 50, 8 + 16 * 60]);
+    assert_eq!([read("split_s43.q").len(), read("split_s44.s").len()], [8 + 16 * 50, 8 + 16 * 20_000]);
+    assert_ne!(read("split_s43.q"), read("split_s7.q"));
+    assert_ne!(read("fn_s45.q"), read("fn_s8.q"));
+    let message = folder.fails(2, &["gen", "other", "--query-seed", "7"]);
+    assert!(message.contains("--queries"), "without query sets a seed of them would do nothing: {message}");
+    assert!(!folder.path("other").exists());
+}
+
 /// Sets with fewer queries than were asked for say so; one with none is refused.
 #[test]
 fn query_sets_that_have_too_few_say_so() {
@@ -132,12 +201,14 @@ fn operations_are_written_and_unknown_ones_list_what_there_is() {
     assert_eq!(folder.ok(&words), "./ycsb-a_n1000_o200_s42.ops\n./empty-near_n1000_o200_s42.ops\n");
     let text = std::fs::read_to_string(folder.path("ycsb-a_n1000_o200_s42.ops")).unwrap();
     assert!(text.lines().count() == 200 && text.contains("read\t") && text.contains("update\t"));
+
     let folder = Folder::new();
     for (words, expected) in [
         (["--operations", "ycsb-g"].as_slice(), "ycsb-a, ycsb-b"),
         (&["--keys", "zeta"], "uniform, normal, gaps, zipf, domains, emails, composite, events"),
         (&["--keys", "emails", "--queries", "split"], "points, ranges, prefix_bN"),
-        (&["--keys", "events", "--queries", "points"], "no query sets"),
+        (&["--keys", "events", "--queries", "ranges"], "points, non_empty, all"),
+        (&["--keys", "emails", "--queries", "mixed_r32_e50"], "mixed_eN"),
         (&["--queries", "uniform_r5"], "mixed_R_eN"),
         (&["--operations", "ycsb-a", "--queries", "split"], "cannot be used with"),
     ] {
@@ -145,4 +216,41 @@ fn operations_are_written_and_unknown_ones_list_what_there_is() {
         assert!(message.contains(expected), "{words:?}: {message}");
     }
     assert!(folder.is_empty());
+}
+
+/// The files of fillseq and fillrandom were the same, and so were those of readwhilewriting and readrandom.
+#[test]
+fn operations_in_order_and_beside_others_have_their_own_files() {
+    let folder = Folder::new();
+    let names = ["fillseq", "fillrandom", "readwhilewriting", "readrandom"];
+    let words = ["gen", ".", "--count", "500", "--query-count", "300", "--operations"];
+    let shown = folder.ok(&[&words[..], &names].concat());
+    let files: Vec<&str> = shown.lines().map(|line| line.strip_prefix("./").unwrap()).collect();
+    assert_eq!(files.len(), 5, "{shown}");
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("{name}_n500_o300_s42.ops")));
+    let [sorted, random, reads, alone] = names.map(|name| read(name).unwrap());
+    let keys = |text: &str| text.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
+    let (sorted_keys, random_keys): (Vec<String>, Vec<String>) = (keys(&sorted), keys(&random));
+    assert!(sorted_keys.len() == 300 && sorted_keys.is_sorted_by(|one, two| one < two));
+    assert!(!random_keys.is_sorted());
+    assert_eq!(sorted_keys.iter().collect::<BTreeSet<_>>(), random_keys.iter().collect());
+    // Its reads are those of readrandom; what makes the difference stands in a second file.
+    assert_eq!(reads, alone);
+    let name = "readwhilewriting_n500_o300_s42.writer.ops";
+    assert!(files.contains(&name), "{shown}");
+    let written = std::fs::read_to_string(folder.path(name)).unwrap();
+    assert!(written.lines().count() == 300 && written.lines().all(|line| line.starts_with("update\t")));
+    let message = folder.ok(&["gen", "--help"]);
+    assert!(message.contains("The keys of fillseq ascend") && message.contains(".writer.ops"), "{message}");
+}
+
+/// It has counts and no sizes.
+#[test]
+fn too_little_room_is_told_with_what_gen_has() {
+    let folder = Folder::new();
+    for words in [["gen", "/proc/x"].as_slice(), &["gen", "/proc/x", "--operations", "ycsb-c"]] {
+        let message = folder.fails(4, words);
+        assert!(message.contains("take a smaller --count or --query-count, or make room"), "{message}");
+        assert!(!message.contains("--size"), "{message}");
+    }
 }

@@ -1,8 +1,8 @@
-//! Order, distinctness and rate of the events, and the bytes of a key.
+//! Order, distinctness and rate of the events, the bytes of a key, and queries that hold events or none.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use super::{Event, Events, SENSOR_COUNT, fill_value};
+use super::{Event, EventQuerySet, EventRange, Events, SENSOR_COUNT, fill_value, non_empty_event_ranges};
 
 #[test]
 fn keys_ascend_and_are_distinct() {
@@ -39,4 +39,35 @@ fn values_of_any_length_are_filled() {
     fill_value(5, &mut short);
     assert_eq!(long[..3], short);
     assert!(long.iter().any(|&byte| byte != 0));
+}
+
+#[test]
+fn queries_hold_as_many_events_as_they_shall() {
+    let events: Vec<Event> = Events::new(42).take(5000).collect();
+    let timestamps: Vec<u64> = events.iter().map(|event| event.timestamp).collect();
+    let first = *events.first().unwrap();
+    // As a store sees it: keys of bytes.
+    let holds = |(lower, upper): &EventRange| {
+        assert!(lower.key() <= upper.key());
+        events.iter().any(|event| lower.key() <= event.key() && event.key() <= upper.key())
+    };
+    for set in EventQuerySet::all().chain(["prefix_b52".parse().unwrap()]) {
+        assert_eq!(set.to_string().parse(), Ok(set));
+        let ranges = set.generate(&timestamps, 100, 43).unwrap();
+        assert!(ranges.len() == 100 && !ranges.iter().any(holds), "{set}");
+        assert_eq!(ranges, set.generate(&timestamps, 100, 43).unwrap());
+        assert_ne!(ranges, set.generate(&timestamps, 100, 44).unwrap());
+        let is_point = set == EventQuerySet::Points;
+        assert!(ranges.iter().all(|(lower, upper)| (lower == upper) == is_point), "{set}");
+        assert!(ranges.iter().all(|(lower, _)| lower.timestamp + 4096 > first.timestamp), "{set}");
+    }
+    for percent in [0, 10, 50, 100] {
+        let set: EventQuerySet = format!("mixed_r1m_e{percent}").parse().unwrap();
+        let ranges = set.generate(&timestamps, 300, 43).unwrap();
+        assert_eq!(ranges.iter().filter(|range| !holds(range)).count(), 3 * percent);
+    }
+    let ranges = non_empty_event_ranges(&timestamps, 200, 45);
+    assert!(ranges.len() == 200 && ranges.iter().all(holds));
+    assert!("mixed_e50".parse::<EventQuerySet>().unwrap_err().contains("mixed_R_eN"));
+    assert!(EventQuerySet::Points.generate(&[], 1, 1).is_err());
 }

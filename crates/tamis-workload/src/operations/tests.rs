@@ -129,11 +129,11 @@ fn scans_of_e_are_of_one_to_a_hundred_entries_alike() {
 
 #[test]
 fn micro_benchmarks_do_what_their_names_say() {
-    for name in ["fillseq", "fillrandom"] {
+    for (name, is_sorted) in [("fillseq", true), ("fillrandom", false)] {
         let fill = workload(name);
+        assert!(fill.is_fill && fill.is_sorted == is_sorted);
         let items: Vec<u64> = fill.operations(RECORDS, 100, 7).map(|operation| operation.item).collect();
-        assert_eq!(items, (0..100).collect::<Vec<_>>());
-        assert!(fill.is_fill);
+        assert_eq!(items, (0..100).collect::<Vec<_>>(), "each item once");
     }
     for (name, kind, limit) in [
         ("overwrite", Update, 1),
@@ -155,8 +155,20 @@ fn micro_benchmarks_do_what_their_names_say() {
             "{name}"
         );
     }
+    assert!(workload("readwhilewriting").has_writer && !workload("readrandom").has_writer);
     let writer = workload("readwhilewriting").writer(RECORDS, 100, 7);
     assert!(writer.into_iter().all(|operation| operation.kind == Update && operation.item < RECORDS));
+}
+
+#[test]
+fn a_fill_in_order_writes_ascending_keys_each_once() {
+    for form in [KeyForm::Hex, KeyForm::Integer, KeyForm::User] {
+        let sorted = workload("fillseq").operations(0, 1000, 7).sorted(form);
+        assert!(sorted.is_sorted_by(|one, two| form.key(one.item) < form.key(two.item)), "{form:?}");
+        assert!(sorted.len() == 1000 && sorted.iter().all(|it| it.kind == Insert && it.item < 1000));
+        let drawn = workload("fillrandom").operations(0, 1000, 7);
+        assert!(!drawn.into_iter().is_sorted_by_key(|operation| form.key(operation.item)), "{form:?}");
+    }
 }
 
 #[test]

@@ -86,24 +86,6 @@ fn texts_are_functions_of_the_seed() {
 }
 
 #[test]
-fn ranges_and_prefixes_hold_no_key() {
-    let (keys, words) = TextSet::Domains.generate_split(5000, 5000, 42);
-    let ranges = empty_text_ranges(&keys, &words);
-    assert!(ranges.len() > 4000, "{}", ranges.len());
-    for (lower, upper) in &ranges {
-        assert!(lower < upper && !keys.iter().any(|key| lower <= key && key <= upper));
-    }
-    let prefixes = empty_prefixes(&keys, &words, 7);
-    assert!(prefixes.len() > 1000, "{}", prefixes.len());
-    assert!(
-        prefixes.iter().all(|prefix| prefix.len() == 7 && !keys.iter().any(|key| key.starts_with(prefix)))
-    );
-    let absent = absent_texts(TextSet::Domains, &keys, 1000, 43);
-    assert!(absent.len() == 1000 && !absent.iter().any(|text| keys.contains(text)));
-    assert!(empty_text_ranges(&keys, &[vec![255], Vec::new()]).is_empty());
-}
-
-#[test]
 fn composite_keys_share_prefixes_of_twelve_digits() {
     let keys = TextSet::Composite.generate(COUNT, 42);
     assert!(keys.len() == COUNT && keys.iter().all(|key| key.len() == 16));

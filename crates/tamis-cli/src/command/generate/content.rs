@@ -1,33 +1,29 @@
 //! What `tamis gen` puts into its files: kinds of keys, the queries that each of them has, and operations.
 
-use std::{io, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
+use clap::Args;
 use tamis_bench::Needs;
 use tamis_workload::{
-    Events, KeySet, NON_EMPTY_SEED, QUERY_SEED, QuerySet, Range, SAMPLE_SEED, TextSet, Workload,
-    absent_texts, empty_prefixes, empty_text_ranges,
+    EventQuerySet, EventRange, Events, KeyForm, KeySet, NON_EMPTY_SEED, NoEmptyRange, Operation, QUERY_SEED,
+    QuerySet, Range, SAMPLE_SEED, TextQuerySet, TextRange, TextSet, Workload,
     file::{
         key_set_name, operations_name, write_keys, write_line_ranges, write_lines, write_operations,
         write_ranges,
     },
-    non_empty_ranges,
+    non_empty_event_ranges, non_empty_ranges, non_empty_text_ranges,
 };
 
 use super::Interruptible;
-use crate::{failure::Failure, interrupt};
+use crate::{bytes::hex, failure::Failure, interrupt};
 
-/// Samples in each `.s` file.
-const SAMPLE_COUNT: usize = 20_000;
 /// Ranges in the non-empty set.
-const NON_EMPTY_COUNT: usize = 100_000;
+const NON_EMPTY_COUNT: u64 = 100_000;
 /// Bytes of a text key with its place in memory, and of a line, about.
 const TEXT_BYTES: u64 = 64;
 
 /// Writes the content of one file.
 pub(super) type Content<'a> = dyn FnMut(Interruptible<'_>) -> io::Result<()> + 'a;
-
-/// Ranges of text keys, both bounds included.
-type TextRanges = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Takes each file: its name and its content.
 type Sink<'a> = dyn FnMut(String, &mut Content<'_>) -> Result<(), Failure> + 'a;
@@ -38,17 +34,6 @@ pub(super) enum KeyKind {
     Integers(KeySet),
     Text(TextSet),
     Events,
-}
-
-/// Queries beside the keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Queries {
-    Empty(QuerySet),
-    NonEmpty,
-    TextPoints,
-    TextRanges,
-    /// Of so many bytes.
-    TextPrefix(usize),
 }
 
 impl FromStr for KeyKind {
@@ -66,181 +51,299 @@ impl FromStr for KeyKind {
     }
 }
 
-impl KeyKind {
-    /// The query sets of these names.
-    pub(super) fn query_sets(self, names: &[String]) -> Result<Vec<Queries>, Failure> {
-        let mut sets = Vec::new();
-        for name in names {
-            let fail = |text: String| Failure::Usage(format!("--queries: {text}"));
-            match self {
-                Self::Integers(keys) => sets.extend(integer_sets(keys, name).map_err(fail)?),
-                Self::Text(_) => sets.extend(text_sets(name).map_err(fail)?),
-                Self::Events => return Err(fail("events have no query sets".to_owned())),
-            }
+/// How many queries and samples are drawn, and from which seeds.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct DrawArgs {
+    /// How many queries in each set, and how many operations
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    query_count: u64,
+    /// How many samples beside each query set
+    #[arg(long, default_value_t = 20_000, value_name = "N", requires = "queries", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    sample_count: u64,
+    /// The seed of the queries
+    #[arg(long, default_value_t = QUERY_SEED, value_name = "N", requires = "queries")]
+    query_seed: u64,
+    /// The seed of the samples
+    #[arg(long, default_value_t = SAMPLE_SEED, value_name = "N", requires = "queries")]
+    sample_seed: u64,
+    /// The seed of the ranges that all hold a key
+    #[arg(long, default_value_t = NON_EMPTY_SEED, value_name = "N", requires = "queries")]
+    non_empty_seed: u64,
+}
+
+/// A query set of a kind of keys, or ranges that all hold one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queries<S> {
+    Of(S),
+    NonEmpty,
+}
+
+/// A file of queries.
+struct Part {
+    is_sample: bool,
+    count: u64,
+    seed: u64,
+}
+
+impl<S> Queries<S> {
+    /// The files of the set: its queries and its samples.
+    fn parts(&self, draws: &DrawArgs) -> Vec<Part> {
+        let part = |is_sample, count, seed| Part { is_sample, count, seed };
+        match self {
+            Self::Of(_) => vec![
+                part(false, draws.query_count, draws.query_seed),
+                part(true, draws.sample_count, draws.sample_seed),
+            ],
+            Self::NonEmpty => vec![part(false, NON_EMPTY_COUNT, draws.non_empty_seed)],
         }
-        Ok(sets)
     }
 }
 
-fn integer_sets(keys: KeySet, name: &str) -> Result<Vec<Queries>, String> {
-    // Gaps are shorter than the longest ranges: hardly any such range is empty.
-    let fits = |set: QuerySet| keys != KeySet::Gaps || !set.to_string().contains("_r1m");
-    match name {
-        "all" => {
-            let empty = QuerySet::published(keys).map(Queries::Empty);
-            Ok(empty.chain([Queries::NonEmpty]).collect())
+impl<S: fmt::Display> fmt::Display for Queries<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(set) => fmt::Display::fmt(set, formatter),
+            // What it finds are false negatives.
+            Self::NonEmpty => formatter.write_str("fn"),
         }
-        "non_empty" => Ok(vec![Queries::NonEmpty]),
-        name => match name.parse() {
-            Ok(set) if fits(set) => Ok(vec![Queries::Empty(set)]),
-            Ok(set) => Err(format!("no range of {set} is empty among gaps; take shorter ones")),
-            Err(error) => Err(format!("{error}, non_empty, all")),
-        },
     }
 }
 
-fn text_sets(name: &str) -> Result<Vec<Queries>, String> {
-    let prefix = name.strip_prefix("prefix_b").and_then(|bits| bits.parse::<usize>().ok());
-    match (name, prefix) {
-        ("points", _) => Ok(vec![Queries::TextPoints]),
-        ("ranges", _) => Ok(vec![Queries::TextRanges]),
-        ("all", _) => Ok(vec![Queries::TextPoints, Queries::TextRanges]),
-        (_, Some(bits)) if bits > 0 && bits % 8 == 0 => Ok(vec![Queries::TextPrefix(bits / 8)]),
-        _ => Err(format!(
-            "no query set of text named {name:?}; there are points, ranges, prefix_bN (N a multiple of 8), all"
-        )),
+/// The query sets of these names; `all` stands for the sets given and the one of ranges that hold a key.
+fn query_sets<S: FromStr<Err = String>>(
+    names: &[String],
+    all: impl Fn() -> Vec<S>,
+) -> Result<Vec<Queries<S>>, Failure> {
+    let mut sets = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => sets.extend(all().into_iter().map(Queries::Of).chain([Queries::NonEmpty])),
+            "non_empty" => sets.push(Queries::NonEmpty),
+            name => sets
+                .push(Queries::Of(name.parse().map_err(|error| usage(format!("{error}, non_empty, all")))?)),
+        }
     }
+    Ok(sets)
+}
+
+fn usage(text: impl fmt::Display) -> Failure {
+    Failure::Usage(format!("--queries: {text}"))
+}
+
+/// What is drawn.
+#[derive(Debug)]
+enum What {
+    Integers(KeySet, Vec<Queries<QuerySet>>),
+    Text(TextSet, Vec<Queries<TextQuerySet>>),
+    Events(Vec<Queries<EventQuerySet>>),
+    Operations(Vec<Workload>),
 }
 
 /// All files of one command.
+#[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) kind: KeyKind,
-    pub(super) count: u64,
-    pub(super) seed: u64,
-    pub(super) queries: Vec<Queries>,
-    pub(super) query_count: u64,
-    pub(super) workloads: Vec<Workload>,
+    what: What,
+    count: u64,
+    seed: u64,
+    draws: DrawArgs,
 }
 
 impl Plan {
-    /// Files that are written, about: some query sets have two.
-    pub(super) fn step_count(&self) -> u64 {
-        1 + self.queries.len() as u64 * 2
+    /// Keys and queries over them.
+    pub(super) fn of_keys(
+        kind: KeyKind,
+        queries: &[String],
+        count: u64,
+        seed: u64,
+        draws: DrawArgs,
+    ) -> Result<Self, Failure> {
+        let what = match kind {
+            KeyKind::Integers(keys) => {
+                let sets = query_sets(queries, || QuerySet::published(keys).collect())?;
+                check_room(keys, &sets)?;
+                What::Integers(keys, sets)
+            }
+            KeyKind::Text(keys) => What::Text(keys, query_sets(queries, || TextQuerySet::ALL.to_vec())?),
+            KeyKind::Events => What::Events(query_sets(queries, || EventQuerySet::all().collect())?),
+        };
+        Ok(Self { what, count, seed, draws })
+    }
+
+    /// Operations on a store that holds `count` items.
+    pub(super) fn of_operations(workloads: Vec<Workload>, count: u64, seed: u64, draws: DrawArgs) -> Self {
+        Self { what: What::Operations(workloads), count, seed, draws }
+    }
+
+    /// The files of queries.
+    fn parts(&self) -> Vec<Part> {
+        fn of<S>(sets: &[Queries<S>], draws: &DrawArgs) -> Vec<Part> {
+            sets.iter().flat_map(|set| set.parts(draws)).collect()
+        }
+        match &self.what {
+            What::Integers(_, sets) => of(sets, &self.draws),
+            What::Text(_, sets) => of(sets, &self.draws),
+            What::Events(sets) => of(sets, &self.draws),
+            What::Operations(_) => Vec::new(),
+        }
+    }
+
+    /// Files that are written.
+    pub(super) fn file_count(&self) -> u64 {
+        match &self.what {
+            What::Operations(workloads) => {
+                workloads.iter().map(|workload| 1 + u64::from(workload.has_writer)).sum()
+            }
+            _ => 1 + self.parts().len() as u64,
+        }
     }
 
     /// Room for keys and queries, in memory and on disk.
     pub(super) fn needs(&self) -> Needs {
-        let sets = self.queries.len() as u64;
-        if !self.workloads.is_empty() {
-            let disk_bytes = self.query_count * TEXT_BYTES * self.workloads.len() as u64;
-            return Needs { disk_bytes, memory_bytes: 0 };
-        }
-        let (key_bytes, query_bytes) = match self.kind {
-            KeyKind::Integers(_) => (8, 16),
-            KeyKind::Text(_) => (TEXT_BYTES, 2 * TEXT_BYTES),
-            KeyKind::Events => (33, 0),
+        let parts = self.parts();
+        // Of a key and of a query, on disk and in memory.
+        let (key, query) = match &self.what {
+            What::Integers(..) => ((8, 8), (16, 16)),
+            What::Text(..) => ((TEXT_BYTES, TEXT_BYTES), (2 * TEXT_BYTES, 3 * TEXT_BYTES)),
+            // Timestamps stay for the queries only.
+            What::Events(_) => ((33, if parts.is_empty() { 0 } else { 8 }), (66, 64)),
+            What::Operations(workloads) => {
+                let is_kept = workloads.iter().any(|workload| workload.is_sorted);
+                let kept_bytes = if is_kept { size_of::<Operation>() as u64 } else { 0 };
+                return Needs {
+                    disk_bytes: self.file_count() * self.draws.query_count * TEXT_BYTES,
+                    memory_bytes: self.draws.query_count * kept_bytes,
+                };
+            }
         };
-        let keys = if self.kind == KeyKind::Events { 0 } else { self.count * key_bytes };
+        let all: u64 = parts.iter().map(|part| part.count).sum();
+        let most = parts.iter().map(|part| part.count).max().unwrap_or(0);
         Needs {
-            disk_bytes: self.count * key_bytes + sets * self.query_count * query_bytes,
-            memory_bytes: keys + self.query_count * query_bytes * sets.min(1),
+            disk_bytes: self.count * key.0 + all * query.0,
+            memory_bytes: self.count * key.1 + most * query.1,
         }
     }
 
     /// Draws and writes one file after the other.
     pub(super) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
-        for workload in &self.workloads {
-            let name = operations_name(workload, self.count, self.query_count, self.seed);
-            // Some need the weights of all items first.
-            let operations =
-                interrupt::at_once(|| workload.operations(self.count, self.query_count, self.seed))?;
-            sink(format!("{name}.ops"), &mut |file| write_operations(file, operations.clone()))?;
-        }
-        if !self.workloads.is_empty() {
-            return Ok(());
-        }
-        match self.kind {
-            KeyKind::Integers(set) => self.write_integers(set, sink),
-            KeyKind::Text(set) => self.write_text(set, sink),
-            KeyKind::Events => {
-                let stem = key_set_name("events", self.count, self.seed);
-                let events = || Events::new(self.seed).take(self.count as usize);
-                sink(format!("{stem}.txt"), &mut |file| {
-                    write_lines(file, events().map(|event| crate::bytes::hex(&event.key())))
-                })
+        match &self.what {
+            What::Integers(set, queries) => self.write_integers(*set, queries, sink),
+            What::Text(set, queries) => self.write_text(*set, queries, sink),
+            What::Events(queries) => self.write_events(queries, sink),
+            What::Operations(workloads) => {
+                workloads.iter().try_for_each(|workload| self.write_workload(workload, sink))
             }
         }
     }
 
-    fn write_integers(&self, set: KeySet, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    fn write_workload(&self, workload: &Workload, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        let (count, seed) = (self.draws.query_count, self.seed);
+        let name = operations_name(workload, self.count, count, seed);
+        // Some need the weights of all items first.
+        let operations = interrupt::at_once(|| workload.operations(self.count, count, seed))?;
+        if workload.is_sorted {
+            // `write_operations` writes keys of this form.
+            let sorted = interrupt::at_once(|| operations.sorted(KeyForm::Hex))?;
+            sink(format!("{name}.ops"), &mut |file| write_operations(file, sorted.iter().copied()))?;
+        } else {
+            sink(format!("{name}.ops"), &mut |file| write_operations(file, operations.clone()))?;
+        }
+        if workload.has_writer {
+            let writer = workload.writer(self.count, count, seed);
+            sink(format!("{name}.writer.ops"), &mut |file| write_operations(file, writer.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn write_integers(
+        &self,
+        set: KeySet,
+        queries: &[Queries<QuerySet>],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
         let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
         sink(format!("{stem}.keys"), &mut |file| write_keys(file, &keys))?;
-        for queries in &self.queries {
-            for (name, ranges) in self.ranges(set, *queries, &stem, &keys)? {
-                sink(name, &mut |file| write_ranges(file, &ranges))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The files of a query set: names and ranges.
-    fn ranges(
-        &self,
-        key_set: KeySet,
-        queries: Queries,
-        stem: &str,
-        keys: &[u64],
-    ) -> Result<Vec<(String, Vec<Range>)>, Failure> {
-        let Queries::Empty(set) = queries else {
-            let ranges = interrupt::at_once(|| non_empty_ranges(keys, NON_EMPTY_COUNT, NON_EMPTY_SEED))?;
-            return Ok(vec![(format!("{stem}.fn_s{NON_EMPTY_SEED}.q"), ranges)]);
+        let draw = |queries: Queries<QuerySet>, count, seed| match queries {
+            Queries::Of(queries) => queries.generate(set, &keys, count, seed),
+            Queries::NonEmpty => Ok(non_empty_ranges(&keys, count, seed)),
         };
-        let files = [("q", QUERY_SEED, self.query_count as usize), ("s", SAMPLE_SEED, SAMPLE_COUNT)];
-        let ranges = files.into_iter().map(|(suffix, seed, count)| {
-            let ranges = interrupt::at_once(|| set.generate(key_set, keys, count, seed))?
-                .map_err(|error| Failure::Usage(format!("--queries: {error}")))?;
-            Ok((format!("{stem}.{set}_s{seed}.{suffix}"), ranges))
-        });
-        ranges.collect()
+        let write = |file: Interruptible<'_>, ranges: &[Range]| write_ranges(file, ranges);
+        self.write_queries(queries, &stem, ["q", "s"], draw, write, sink)
     }
 
-    fn write_text(&self, set: TextSet, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    fn write_text(
+        &self,
+        set: TextSet,
+        queries: &[Queries<TextQuerySet>],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
         let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
         sink(format!("{stem}.txt"), &mut |file| write_lines(file, &keys))?;
-        for queries in &self.queries {
-            let (name, ranges) = interrupt::at_once(|| self.text_ranges(set, *queries, &keys))?;
-            let file = format!("{stem}.{name}_s{QUERY_SEED}.txt");
-            match ranges.len() as u64 {
-                0 => {
-                    return Err(Failure::Usage(format!(
-                        "--queries: no range of {name} is empty among these keys; take a longer prefix"
-                    )));
+        let draw = |queries: Queries<TextQuerySet>, count, seed| match queries {
+            Queries::Of(queries) => queries.generate(set, &keys, count, seed),
+            Queries::NonEmpty => Ok(non_empty_text_ranges(&keys, count, seed)),
+        };
+        let write = |file: Interruptible<'_>, ranges: &[TextRange]| write_line_ranges(file, ranges);
+        self.write_queries(queries, &stem, ["txt", "s.txt"], draw, write, sink)
+    }
+
+    fn write_events(&self, queries: &[Queries<EventQuerySet>], sink: &mut Sink<'_>) -> Result<(), Failure> {
+        let stem = key_set_name("events", self.count, self.seed);
+        let events = || Events::new(self.seed).take(self.count as usize);
+        sink(format!("{stem}.txt"), &mut |file| write_lines(file, events().map(|event| hex(&event.key()))))?;
+        if queries.is_empty() {
+            return Ok(());
+        }
+        let timestamps: Vec<u64> = interrupt::at_once(|| events().map(|event| event.timestamp).collect())?;
+        let draw = |queries: Queries<EventQuerySet>, count, seed| match queries {
+            Queries::Of(queries) => queries.generate(&timestamps, count, seed),
+            Queries::NonEmpty => Ok(non_empty_event_ranges(&timestamps, count, seed)),
+        };
+        let write = |file: Interruptible<'_>, ranges: &[EventRange]| {
+            let lines =
+                ranges.iter().map(|(lower, upper)| [lower, upper].map(|bound| hex(&bound.key())).join("\t"));
+            write_lines(file, lines)
+        };
+        self.write_queries(queries, &stem, ["txt", "s.txt"], draw, write, sink)
+    }
+
+    /// The files of all query sets; `endings` are those of queries and of samples.
+    fn write_queries<S: fmt::Display + Copy, R>(
+        &self,
+        queries: &[Queries<S>],
+        stem: &str,
+        endings: [&str; 2],
+        draw: impl Fn(Queries<S>, usize, u64) -> Result<Vec<R>, NoEmptyRange>,
+        write: impl Fn(Interruptible<'_>, &[R]) -> io::Result<()>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Failure> {
+        let [of_queries, of_samples] = endings;
+        for queries in queries {
+            for Part { is_sample, count, seed } in queries.parts(&self.draws) {
+                let ending = if is_sample { of_samples } else { of_queries };
+                let name = format!("{stem}.{queries}_s{seed}.{ending}");
+                let ranges = interrupt::at_once(|| draw(*queries, count as usize, seed))?.map_err(usage)?;
+                if (ranges.len() as u64) < count {
+                    let got = ranges.len();
+                    eprintln!(
+                        "tamis: {name}: {got} queries, not {count}: among these keys there are no more"
+                    );
                 }
-                count if count < self.query_count => eprintln!(
-                    "tamis: {file}: {count} queries, not {}: among these keys there are no more",
-                    self.query_count
-                ),
-                _ => {}
+                sink(name, &mut |file| write(file, &ranges))?;
             }
-            sink(file, &mut |file| write_line_ranges(file, &ranges))?;
         }
         Ok(())
     }
+}
 
-    /// A query set: its name, and its ranges of which none holds a key.
-    fn text_ranges(&self, set: TextSet, queries: Queries, keys: &[Vec<u8>]) -> (String, TextRanges) {
-        let words = absent_texts(set, keys, self.query_count as usize, QUERY_SEED);
-        match queries {
-            Queries::TextPrefix(length) => {
-                let prefixes = empty_prefixes(keys, &words, length).into_iter();
-                // No key holds a byte of 255: nothing with the prefix lies above.
-                let whole = |prefix: Vec<u8>| (prefix.clone(), [prefix.as_slice(), &[u8::MAX]].concat());
-                (format!("prefix_b{}", length * 8), prefixes.map(whole).collect())
-            }
-            Queries::TextRanges => ("ranges".to_owned(), empty_text_ranges(keys, &words)),
-            _ => ("points".to_owned(), words.into_iter().map(|word| (word.clone(), word)).collect()),
+/// Gaps are shorter than the longest ranges: hardly any such range is empty.
+fn check_room(keys: KeySet, sets: &[Queries<QuerySet>]) -> Result<(), Failure> {
+    let is_long = |set: &&Queries<QuerySet>| set.to_string().contains("_r1m");
+    match sets.iter().find(is_long) {
+        Some(set) if keys == KeySet::Gaps => {
+            Err(usage(format!("no range of {set} is empty among gaps; take shorter ones")))
         }
+        _ => Ok(()),
     }
 }
