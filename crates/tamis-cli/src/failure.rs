@@ -1,6 +1,12 @@
 //! How a command ends when it does not succeed: a message and an exit code.
 
-use std::{io, process::ExitCode};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use tamis::Error;
 
 /// The codes as `tamis --help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -20,7 +26,7 @@ pub(crate) enum Failure {
     /// The command line asks for something impossible.
     Usage(String),
     /// The store failed.
-    Store(tamis::Error),
+    Store(Error),
     /// The store is not what it has to be; the text says how.
     Damage(String),
     /// An input file failed; the text names file and line or offset.
@@ -32,6 +38,29 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// An error of a command that was given files: faults of those files are the input's, and what helps a damaged store does not
+    /// help there.
+    pub(crate) fn of_inputs(error: Error, inputs: &[PathBuf]) -> Self {
+        let is_input = |file: &Path| inputs.iter().any(|input| plain(input) == plain(file));
+        match &error {
+            Error::Corruption(found) if is_input(&found.file) => Self::Input(format!(
+                "{}: {} at offset {}: expected {}, got {}; is the file cut, or of another kind?",
+                found.file.display(),
+                found.what,
+                found.offset,
+                found.expected,
+                found.got
+            )),
+            Error::UnknownFormat { file, .. } | Error::UnknownEntryKind { file, .. } if is_input(file) => {
+                Self::Input(error.to_string())
+            }
+            Error::Io { path, .. } | Error::MissingFile { path, .. } if is_input(path) => {
+                Self::Input(error.to_string())
+            }
+            _ => Self::Store(error),
+        }
+    }
+
     /// What to tell the user, if anything.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
@@ -59,8 +88,13 @@ impl Failure {
     }
 }
 
-impl From<tamis::Error> for Failure {
-    fn from(error: tamis::Error) -> Self {
+/// A path without the dot that a folder of no name has.
+fn plain(path: &Path) -> &Path {
+    path.strip_prefix(".").unwrap_or(path)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }

@@ -58,6 +58,9 @@ pub(crate) struct InputArgs {
 pub(crate) trait Entries {
     /// Puts the next entry into `key` and `value`; `false` at the end.
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool, Failure>;
+
+    /// The line or offset of the entry that was given last.
+    fn place(&self) -> String;
 }
 
 /// An open input.

@@ -3,10 +3,7 @@
 //! Files are looked at one by one, wherever they lie and whether or not the store can be opened. What can't be read is a
 //! fault with its offset; what stands before it is given.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use tamis_vfs::Vfs;
 
@@ -26,6 +23,9 @@ use crate::{
     },
     wal::format::{HEADER_BYTES, SegmentHeader, database_id_of, segment_seed},
 };
+
+#[cfg(test)]
+mod tests;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,9 +250,18 @@ impl Inspection {
                 got: path.display().to_string(),
                 expected: format!("name {expected}"),
             };
-            Current { manifest: number_of(path).ok_or_else(wrong)?, manifest_bytes: 0 }
+            // A file of another kind may have the number of a manifest.
+            let Some(FileName::Manifest(number)) = name_of(path) else { return Err(wrong()) };
+            Current { manifest: number, manifest_bytes: 0 }
         };
         let (contents, fault) = manifest::read_prefix(&**vfs, folder, current);
+        let fault = fault.map(|error| match error {
+            // Nothing but the caller names it.
+            Error::MissingFile { path, .. } if !is_current => {
+                Error::MissingFile { path, advice: "name a manifest that is there, or CURRENT" }
+            }
+            other => other,
+        });
         if let (Some(error), true) = (&fault, contents.edits.is_empty()) {
             return Err(error.clone());
         }
@@ -283,8 +292,12 @@ fn is_zero_from(bytes: &[u8], offset: u64) -> bool {
     rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
 }
 
+fn name_of(path: &Path) -> Option<FileName> {
+    FileName::parse(&path.file_name()?.to_string_lossy())
+}
+
 fn number_of(path: &Path) -> Option<u64> {
-    FileName::parse(&PathBuf::from(path.file_name()?).to_string_lossy())?.number()
+    name_of(path)?.number()
 }
 
 fn place_text(place: &RunPlace) -> String {

@@ -1,13 +1,17 @@
 //! `tamis inspect`: what stands in one file of a store.
 
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use tamis::{Cell, Inspection, OsVfs, Vfs};
+use tamis::{Cell, Error, Inspection, OsVfs, Vfs};
 
 use super::verify::{fault_json, fault_text, faults};
-use crate::{bytes::Formats, failure::Failure, terminal};
+use crate::{bytes::Formats, failure::Failure, input, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,8 +21,8 @@ Examples:
   tamis inspect log store/000012.log --key-format hex    header, entries
   tamis inspect manifest store/CURRENT                   every change of the manifest in force
 
-The store may be open, or too damaged to be opened. What can't be read is named with its offset, and
-the exit code is 3.";
+The store may be open, or too damaged to be opened. What can't be read of a file is named with its
+offset, and the exit code is 3; it is 4 where nothing can be read: a file that is cut, or foreign.";
 
 /// Show what stands in one file of a store
 #[derive(Debug, Args)]
@@ -76,23 +80,27 @@ impl InspectArgs {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let (args, found) = match self.what {
             What::Table(args) => {
-                let found = Inspection::of_table(&vfs, &args.file);
+                let found = args.read(|path| Inspection::of_table(&vfs, path));
                 (args, found)
             }
             What::Block(BlockArgs { file, block }) => {
-                let found = Inspection::of_block(&vfs, &file.file, block);
+                let found = match Inspection::of_block(&vfs, &file.file, block) {
+                    // The damage of a block; a file that can't be opened is no table.
+                    Err(error) if Inspection::of_table(&vfs, &file.file).is_ok() => Err(error.into()),
+                    found => file.read(|_| found),
+                };
                 (file, found)
             }
             What::Filter(args) => {
-                let found = Inspection::of_filter(&vfs, &args.file);
+                let found = args.read(|path| Inspection::of_filter(&vfs, path));
                 (args, found)
             }
             What::Log(args) => {
-                let found = Inspection::of_log(&vfs, &args.file);
+                let found = args.read(|path| Inspection::of_log(&vfs, path));
                 (args, found)
             }
             What::Manifest(args) => {
-                let found = Inspection::of_manifest(&vfs, &args.file);
+                let found = args.read(|path| Inspection::of_manifest(&vfs, path));
                 (args, found)
             }
         };
@@ -101,6 +109,16 @@ impl InspectArgs {
 }
 
 impl FileArgs {
+    /// Reads the file by `inspect`; a file that can't be read at all is no damage of a store.
+    fn read(&self, inspect: impl FnOnce(&Path) -> tamis::Result<Inspection>) -> Result<Inspection, Failure> {
+        input::open_file(&self.file)?;
+        inspect(&self.file).map_err(|error| match error {
+            // Told by its name to be none.
+            Error::InvalidArgument { what: "manifest", .. } => Failure::Input(error.to_string()),
+            error => Failure::of_inputs(error, std::slice::from_ref(&self.file)),
+        })
+    }
+
     fn show(&self, found: &Inspection, output: &mut dyn Write) -> Result<(), Failure> {
         let rows = found.rows.iter().take(self.limit.unwrap_or(usize::MAX));
         if self.json {

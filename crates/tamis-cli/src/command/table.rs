@@ -52,8 +52,12 @@ impl BuildArgs {
         while input.entries.next(&mut key, &mut value)? {
             count += 1;
             table.put(&key, &value).map_err(|error| match error {
-                Error::InvalidArgument { .. } => {
-                    Failure::Input(format!("{}: entry {count}: {error}", self.input.file.display()))
+                Error::InvalidArgument { what: "key", .. } => {
+                    let (file, place) = (self.input.file.display(), input.entries.place());
+                    let key = self.input.formats.key_format.show(&key);
+                    Failure::Input(format!(
+                        "{file}: {place}: the key {key} does not lie above the one before it; sort by the bytes of the keys, each once"
+                    ))
                 }
                 other => Failure::Store(other),
             })?;
@@ -114,10 +118,11 @@ impl IngestArgs {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         for path in &self.tables {
             input::open_file(path)?;
-            Inspection::of_table(&vfs, path)?;
+            Inspection::of_table(&vfs, path).map_err(|error| Failure::of_inputs(error, &self.tables))?;
         }
         let (db, keyspace) = self.store.open_to_write()?;
-        let report = db.ingest(&keyspace, &self.tables)?;
+        let report =
+            db.ingest(&keyspace, &self.tables).map_err(|error| Failure::of_inputs(error, &self.tables))?;
         drop(keyspace);
         db.close()?;
         if self.json {

@@ -108,6 +108,11 @@ impl CsvEntries {
         Ok((key, value))
     }
 
+    /// Where the row begins.
+    fn line(&self) -> u64 {
+        self.row.position().map_or(0, csv::Position::line)
+    }
+
     fn fail(&self, line: u64, error: impl std::fmt::Display) -> Failure {
         Failure::Input(format!("{}: line {line}: {error}", self.name))
     }
@@ -152,8 +157,11 @@ impl Entries for CsvEntries {
         if !has_row {
             return Ok(false);
         }
-        let line = self.row.position().map_or(0, csv::Position::line);
-        (*key, *value) = self.entry().map_err(|error| self.fail(line, error))?;
+        (*key, *value) = self.entry().map_err(|error| self.fail(self.line(), error))?;
         Ok(true)
+    }
+
+    fn place(&self) -> String {
+        format!("line {}", self.line())
     }
 }

@@ -86,4 +86,8 @@ impl Entries for JsonEntries {
         check_lengths(key, value).map_err(|error| self.fail(error))?;
         Ok(true)
     }
+
+    fn place(&self) -> String {
+        format!("line {}", self.line_number)
+    }
 }

@@ -32,4 +32,8 @@ impl Entries for ValueEntries {
         value.clear();
         Ok(true)
     }
+
+    fn place(&self) -> String {
+        format!("offset {}", self.reader.offset().saturating_sub(size_of::<u64>() as u64))
+    }
 }

@@ -174,7 +174,15 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
 
     folder.write("unsorted.csv", "key,value\nb,1\na,2\n");
     let message = folder.fails(4, &["build", "unsorted.csv", "unsorted.table"]);
-    assert!(message.contains("unsorted.csv: entry 2") && message.contains("ascending"), "{message}");
+    let expected = "unsorted.csv: line 3: the key a does not lie above the one before it; sort by";
+    assert!(message.contains(expected), "{message}");
+    folder.write("unsorted.jsonl", "{\"key\": \"b\", \"value\": 1}\n\n{\"key\": \"a\", \"value\": 1}\n");
+    let words = ["build", "unsorted.jsonl", "unsorted.table", "--value-format", "u64"];
+    assert!(folder.fails(4, &words).contains("unsorted.jsonl: line 3: the key a"));
+    let values = [2_u64, 7, 7].map(u64::to_le_bytes).concat();
+    folder.write("unsorted.keys", values);
+    let words = ["build", "unsorted.keys", "unsorted.table", "--key-format", "u64"];
+    assert!(folder.fails(4, &words).contains("unsorted.keys: offset 16: the key 7 "));
     folder.write("empty.csv", "key,value\n");
     assert!(folder.fails(4, &["build", "empty.csv", "empty.table"]).contains("no entries"));
     folder.write("cut.jsonl", "{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"va");
@@ -186,19 +194,23 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
 
     let message = folder.fails(3, &["ingest", "store", "new.table", "new.table"]);
     assert!(message.contains("one after the other"), "{message}");
-    let message = folder.fails(3, &["ingest", "store", "new.csv"]);
-    assert!(message.contains("new.csv"), "{message}");
+    let whole = std::fs::read(folder.path("new.table")).unwrap();
+    folder.write("cut.table", &whole[..whole.len() - 100]);
+    for (store, table) in [("store", "new.csv"), ("made", "new.csv"), ("store", "cut.table")] {
+        let message = folder.fails(4, &["ingest", store, table]);
+        assert!(message.contains(table) && message.contains("cut, or of another kind"), "{message}");
+        assert!(!message.contains("tamis repair") && !message.contains("from a copy"), "{message}");
+    }
     folder.fails(4, &["ingest", "made", "missing.table"]);
-    let message = folder.fails(3, &["ingest", "made", "new.csv"]);
-    assert!(message.contains("new.csv"), "{message}");
     assert!(!folder.path("made").exists(), "a file that is no table makes no store");
     assert!(folder.fails(2, &["build", "new.csv", "other.table", "--zstd", "99"]).contains("1..=19"));
     let own = files(&folder, "store", "table").remove(0);
-    assert!(folder.fails(3, &["ingest", "store", name(&own)]).contains("outside of a store"));
+    assert!(folder.fails(4, &["ingest", "store", name(&own)]).contains("outside of a store"));
     std::fs::copy(folder.path("new.table"), folder.path("bad.table")).unwrap();
     flip(&folder.path("bad.table"), 40);
-    let message = folder.fails(3, &["ingest", "store", "bad.table"]);
+    let message = folder.fails(4, &["ingest", "store", "bad.table"]);
     assert!(message.contains("bad.table") && message.contains("offset"), "{message}");
+    assert!(!message.contains("tamis repair"), "{message}");
     assert_eq!(folder.ok(&["get", "store", "zebra"]), "last\n");
 }
 
@@ -290,11 +302,27 @@ fn files_are_inspected_one_by_one() {
     assert!(message.contains("1 fault"), "{message}");
     assert!(folder.fails(3, &["inspect", "block", name(&table), "1"]).contains("offset 4096"));
     folder.write("text", "nothing of ours");
-    for what in ["table", "filter", "log", "manifest"] {
-        let message = folder.fails(3, &["inspect", what, "text"]);
-        assert!(message.contains("text"), "{what}: {message}");
-        assert!(folder.fails(3, &["inspect", what, "missing"]).contains("missing"), "{what}");
+    let bytes = std::fs::read(&table).unwrap();
+    folder.write("000001.manifest", "nothing of ours");
+    folder.write("000001.table", &bytes[..bytes.len() / 2]);
+    for what in ["table", "block", "filter", "log", "manifest"] {
+        for (file, text) in [
+            ("text", "text"),
+            ("000001.manifest", "000001.manifest"),
+            ("000001.table", "000001.table"),
+            ("missing", "missing: No such file"),
+            ("000099.manifest", "000099.manifest: No such file"),
+            ("store", "a folder"),
+        ] {
+            let words = ["inspect", what, file, "0"];
+            let message = folder.fails(4, &words[..if what == "block" { 4 } else { 3 }]);
+            assert!(message.contains(text), "{what} {file}: {message}");
+            assert!(!message.contains("tamis repair") && !message.contains("CURRENT names"), "{message}");
+        }
     }
+    // The store's own damage is told as such.
+    remove(&manifest);
+    assert!(folder.fails(3, &["inspect", "manifest", "store/CURRENT"]).contains("CURRENT names it"));
     folder.fails(2, &["inspect", "page", "text"]);
 }
 

@@ -1,0 +1,34 @@
+//! Which manifest is read, and who names one that is not there.
+
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use tamis_vfs::OsVfs;
+
+use super::*;
+
+/// The message of a manifest given by its name said that `CURRENT` names it, whatever `CURRENT` names.
+#[test]
+fn a_manifest_is_the_file_that_was_named_and_missing_by_who_named_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    crate::Db::open(&path).unwrap().close().unwrap();
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let inspect = |name: &str| Inspection::of_manifest(&vfs, &path.join(name));
+    let message = inspect("987654.manifest").unwrap_err().to_string();
+    assert!(message.contains("987654.manifest: missing; name a manifest that is there"), "{message}");
+
+    let number = inspect("CURRENT").unwrap().facts.into_iter().find(|(name, _)| *name == "number");
+    let Some((_, Cell::Number(number))) = number else { panic!("a manifest has a number") };
+    let name = FileName::Manifest(number).name();
+    assert!(inspect(&name).is_ok());
+    let other = FileName::Table(number).name();
+    std::fs::write(path.join(&other), "no manifest").unwrap();
+    let message = inspect(&other).unwrap_err().to_string();
+    assert!(
+        message.contains(&other) && message.contains("name a file named"),
+        "not that of the number: {message}"
+    );
+    vfs.remove(&path.join(&name)).unwrap();
+    let message = inspect("CURRENT").unwrap_err().to_string();
+    assert!(message.contains(&name) && message.contains("CURRENT names it"), "{message}");
+}
