@@ -30,6 +30,10 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
+    /// Several, in order.
+    List(Vec<Value>),
+    /// Names with values of their own.
+    Object(Fields),
 }
 
 impl Value {
@@ -38,7 +42,7 @@ impl Value {
         match self {
             Self::Integer(number) => Some(*number as f64),
             Self::Number(number) => Some(*number),
-            Self::Absent | Self::Flag(_) | Self::Text(_) => None,
+            Self::Absent | Self::Flag(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => None,
         }
     }
 
@@ -70,6 +74,11 @@ impl fmt::Display for Value {
                 formatter.write_str(text)
             }
             Self::Text(text) => formatter.write_str(text),
+            Self::List(values) => {
+                let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+                formatter.write_str(&texts.join(" "))
+            }
+            Self::Object(fields) => fields.fmt(formatter),
         }
     }
 }
@@ -119,6 +128,18 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::Text(text)
+    }
+}
+
+impl From<&[u64]> for Value {
+    fn from(numbers: &[u64]) -> Self {
+        Self::List(numbers.iter().map(|number| Self::Integer(*number)).collect())
+    }
+}
+
+impl From<Fields> for Value {
+    fn from(fields: Fields) -> Self {
+        Self::Object(fields)
     }
 }
 

@@ -17,6 +17,14 @@ fn values_come_back_from_a_file_as_they_were() {
     let text = serde_json::to_string(&row.fields).unwrap();
     assert_eq!(text, r#"{"nothing":null,"none":null,"flag":true}"#);
     assert_eq!(serde_json::from_str::<Fields>(&text).unwrap(), row.fields);
+
+    let row = Row::new().with("list", [3_u64, 0, 7].as_slice()).with("object", point.fields().clone());
+    let text = serde_json::to_string(&row.fields).unwrap();
+    let object = r#"{"zeta":0.30000000000000004,"alpha":7,"name":"x y","ten":10.0}"#;
+    assert_eq!(text, format!(r#"{{"list":[3,0,7],"object":{object}}}"#));
+    assert_eq!(serde_json::from_str::<Fields>(&text).unwrap(), row.fields);
+    let shown = |name: &str| row.fields.get(name).unwrap().to_string();
+    assert_eq!([shown("list"), shown("object")], ["3 0 7", "zeta=0.3 alpha=7 name=x y ten=10"]);
 }
 
 #[test]
