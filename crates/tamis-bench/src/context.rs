@@ -3,6 +3,7 @@
 
 use std::{
     any::Any,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -45,18 +46,22 @@ pub struct Context<'a> {
     clock: SystemClock,
     scratch: &'a Path,
     observer: &'a mut dyn Observer,
+    /// Which span of the point the shares of progress are of.
+    span: Range<f64>,
     /// The one used last stands last.
     inputs: Vec<NamedInput>,
 }
 
 impl<'a> Context<'a> {
     pub(crate) fn new(size: Size, seed: u64, scratch: &'a Path, observer: &'a mut dyn Observer) -> Self {
-        Self { size, seed, clock: SystemClock::default(), scratch, observer, inputs: Vec::new() }
+        let (clock, span) = (SystemClock::default(), 0.0..1.0);
+        Self { size, seed, clock, scratch, observer, span, inputs: Vec::new() }
     }
 
     /// A point begins.
     pub(crate) fn begin(&mut self, point: &Point) -> Result<(), BenchError> {
         self.observer.point(point);
+        self.span = 0.0..1.0;
         self.progress(0.0)
     }
 
@@ -85,13 +90,24 @@ impl<'a> Context<'a> {
         folder.map_err(BenchError::io(self.scratch))
     }
 
-    /// Says how much of the point is done, and ends it when somebody asked for the end. Long measurements call it between
+    /// Does a part of the work: of the progress that it tells, 0 and 1 are the ends of this span of what is being done.
+    pub fn part<T>(&mut self, span: Range<f64>, work: impl FnOnce(&mut Self) -> T) -> T {
+        let whole = self.span.clone();
+        let place = |share: f64| whole.start + share * (whole.end - whole.start);
+        self.span = place(span.start)..place(span.end);
+        let result = work(self);
+        self.span = whole;
+        result
+    }
+
+    /// Says how much of the point (or of the [part](Self::part)) is done, and ends it when somebody asked for the end. Long measurements call it between
     /// their parts, loops at least once a second.
     ///
     /// # Errors
     /// [`BenchError::Interrupted`].
     pub fn progress(&mut self, share: f64) -> Result<(), BenchError> {
-        self.observer.progress(share.clamp(0.0, 1.0));
+        let Range { start, end } = self.span;
+        self.observer.progress(start + share.clamp(0.0, 1.0) * (end - start));
         if self.observer.is_interrupted() { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 

@@ -5,12 +5,15 @@
 //! 2. [`drive`]: each thread opens a [`Session`], does its warm-up, waits for the others, and works through its part. The end of an
 //!    operation is the beginning of the next, so that each costs one look at the clock; with [`Latencies::OneIn16`] most cost none.
 //! 3. [`Measured`]: histograms by kind of operation to 99.99 %, throughput by second, what the store's counters and the process's
-//!    own (input and output, time, memory) grew by.
+//!    own (input and output, time) grew by.
+//! 4. [`Measured::settle`], where something was written: the store comes to rest, and all counters are taken again, so that what the writes
+//!    still cause counts in each of them.
 //!
 //! Cost of the harness itself: the experiment `store-harness` measures it on a store that does nothing.
 
 mod counters;
 mod empty;
+mod rest;
 mod run;
 mod script;
 mod tamis_store;
@@ -21,29 +24,36 @@ use crate::{BenchError, Fields};
 
 pub use counters::{Counters, Process};
 pub use empty::EmptyStore;
+pub use rest::settle;
 pub use run::{Drive, Latencies, Measured, drive};
 pub use script::{Script, Values};
 pub use tamis_store::{TamisOptions, TamisStore};
 
 /// A store under measurement. All threads share it; each has a session.
 pub trait Store: Sync {
-    /// What one thread works with: an iterator that is used again, a transaction, buffers.
+    /// What one thread works with.
     ///
     /// # Errors
     /// The store's.
     fn session(&self) -> Result<Box<dyn Session + '_>, BenchError>;
 
-    /// Brings the store to rest: what was written is in tables, and nothing goes on in the background. Counts as part of a fill.
+    /// Brings the store to rest: what was written is in tables, and nothing goes on in the background. Who measures calls [`settle`], which
+    /// can be interrupted.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's, also where it is closed meanwhile.
     fn settle(&self) -> Result<(), BenchError>;
 
-    /// Merges everything into one run, where the store can.
+    /// About how much is left to do until it is at rest.
+    fn unsettled_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Ends all work, so that a [`Store::settle`] of another thread returns soon. The store is of no use then.
     ///
     /// # Errors
     /// The store's.
-    fn compact(&self) -> Result<(), BenchError>;
+    fn close(&self) -> Result<(), BenchError>;
 
     /// Its own counters since it was opened. Fields that it does not count stay empty.
     fn counters(&self) -> Counters {
@@ -62,7 +72,7 @@ pub trait Store: Sync {
 /// Reads bring the value to the program: an implementation touches each entry that it counts (`std::hint::black_box` of the value, or a copy),
 /// so that no store is paid for handing out what it never looked at.
 pub trait Session {
-    /// Writes an entry. Stores that write in transactions may gather several until [`Session::commit`].
+    /// Writes an entry.
     ///
     /// # Errors
     /// The store's.
@@ -97,12 +107,4 @@ pub trait Session {
     /// # Errors
     /// The store's.
     fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError>;
-
-    /// Ends what [`Session::put`] gathered; called at the end of each thread's part.
-    ///
-    /// # Errors
-    /// The store's.
-    fn commit(&mut self) -> Result<(), BenchError> {
-        Ok(())
-    }
 }

@@ -80,18 +80,48 @@ pub(crate) fn free_disk_bytes(folder: &Path) -> Option<u64> {
 }
 
 /// Bytes of memory that this process holds now.
-pub(crate) fn resident_bytes() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     kibibytes_of("/proc/self/status", "VmRSS:")
 }
 
 /// The most that this process held since [`forget_peak`].
-pub(crate) fn peak_resident_bytes() -> Option<u64> {
+fn peak_resident_bytes() -> Option<u64> {
     kibibytes_of("/proc/self/status", "VmHWM:")
 }
 
 /// Sets the peak back to what is held now.
-pub(crate) fn forget_peak() -> Option<()> {
+fn forget_peak() -> Option<()> {
     std::fs::write("/proc/self/clear_refs", "5").ok()
+}
+
+/// What this process holds beyond what it held at a moment, where the system tells it (Linux).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    before: Option<u64>,
+    /// Whether the peak is known: the system forgot the one before.
+    has_peak: bool,
+}
+
+impl Memory {
+    /// From now on.
+    pub(crate) fn start() -> Self {
+        Self { before: resident_bytes(), has_peak: forget_peak().is_some() }
+    }
+
+    /// The peak begins anew; what was held at the start stays what it was.
+    pub(crate) fn forget_peak(&mut self) {
+        self.has_peak = forget_peak().is_some();
+    }
+
+    /// Bytes held now.
+    pub(crate) fn now(&self) -> Option<u64> {
+        Some(resident_bytes()?.saturating_sub(self.before?))
+    }
+
+    /// The most that was held.
+    pub(crate) fn peak(&self) -> Option<u64> {
+        Some(peak_resident_bytes().filter(|_| self.has_peak)?.saturating_sub(self.before?))
+    }
 }
 
 /// A line `name  1234 kB` of a file of the system, in bytes.

@@ -1,8 +1,6 @@
-//! What stores and the process count: blocks and bytes, time and memory.
+//! What stores and the process count: blocks, bytes, time.
 
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::machine;
 
 /// A store's own counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,6 +11,8 @@ pub struct Counters {
     pub bytes_read: Option<u64>,
     /// Blocks that reads found in memory.
     pub cache_hits: Option<u64>,
+    /// Blocks of the tables that flushes and compactions wrote.
+    pub blocks_written: Option<u64>,
     /// Bytes written to log, tables and compactions.
     pub bytes_written: Option<u64>,
     /// Bytes that compactions read.
@@ -30,6 +30,7 @@ impl Counters {
             blocks_read: minus(self.blocks_read, before.blocks_read),
             bytes_read: minus(self.bytes_read, before.bytes_read),
             cache_hits: minus(self.cache_hits, before.cache_hits),
+            blocks_written: minus(self.blocks_written, before.blocks_written),
             bytes_written: minus(self.bytes_written, before.bytes_written),
             compaction_bytes_read: minus(self.compaction_bytes_read, before.compaction_bytes_read),
             stall_ns: minus(self.stall_ns, before.stall_ns),
@@ -46,8 +47,6 @@ pub struct Process {
     pub disk_bytes_read: Option<u64>,
     /// Bytes on their way to disks, where the system tells it.
     pub disk_bytes_written: Option<u64>,
-    /// Bytes of memory held.
-    pub resident_bytes: Option<u64>,
 }
 
 impl Process {
@@ -60,11 +59,10 @@ impl Process {
             cpu_seconds: time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9,
             disk_bytes_read: of("read_bytes:"),
             disk_bytes_written: of("write_bytes:"),
-            resident_bytes: machine::resident_bytes(),
         }
     }
 
-    /// What was counted since `before`; memory as it stands.
+    /// What was counted since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
@@ -72,7 +70,6 @@ impl Process {
             cpu_seconds: self.cpu_seconds - before.cpu_seconds,
             disk_bytes_read: minus(self.disk_bytes_read, before.disk_bytes_read),
             disk_bytes_written: minus(self.disk_bytes_written, before.disk_bytes_written),
-            resident_bytes: self.resident_bytes,
         }
     }
 }

@@ -21,7 +21,7 @@ impl Store for EmptyStore {
         Ok(())
     }
 
-    fn compact(&self) -> Result<(), BenchError> {
+    fn close(&self) -> Result<(), BenchError> {
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use tamis::{Clock as _, SystemClock};
 use tamis_workload::OperationKind;
 
 use super::{
-    Counters, Process, Script, Session, Store, Values,
+    Counters, Process, Script, Session, Store, Values, rest,
     script::{Part, Ready},
 };
 use crate::{BenchError, Context, Row};
@@ -87,8 +87,10 @@ pub struct Measured {
     pub counters: Counters,
     /// As they stood when the time began.
     pub counters_before: Counters,
-    /// The process's counters.
+    /// The process's counters: what was added within the same time.
     pub process: Process,
+    /// As they stood when the time began.
+    process_before: Process,
 }
 
 type HistogramByKind = [Option<Histogram<u64>>; OperationKind::ALL.len()];
@@ -137,7 +139,8 @@ pub fn drive(
     let shared = Shared { running, ..Shared::default() };
     let barrier = Barrier::new(parts.len() + 1);
     let clock = SystemClock::default();
-    let total = drive.script.operation_count().max(1);
+    let to_do = |part: &Part| (part.len() as u64).saturating_sub(drive.warm_up);
+    let total = parts.iter().filter(|part| !part.is_beside).map(to_do).sum::<u64>().max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .iter()
@@ -161,8 +164,10 @@ pub fn drive(
         // The first look comes at once: an interruption counts even where all is done soon.
         loop {
             let share = shared.done.load(Ordering::Relaxed) as f64 / total as f64;
-            let is_late = drive.time_max.is_some_and(|time_max| clock.now() - start > time_max);
-            let progress = context.progress(share);
+            let share_of_time =
+                drive.time_max.map_or(0.0, |time_max| (clock.now() - start).div_duration_f64(time_max));
+            let is_late = share_of_time > 1.0;
+            let progress = context.progress(share.max(share_of_time));
             if progress.is_err() || is_late {
                 shared.is_stopped.store(true, Ordering::Relaxed);
             }
@@ -182,7 +187,7 @@ pub fn drive(
         }
         outcome?;
         let measured = collect(tallies, start, counters, process);
-        Ok(Measured { counters_before: before, ..measured.of(drive) })
+        Ok(Measured { counters_before: before, process_before, ..measured.of(drive) })
     })
 }
 
@@ -202,6 +207,7 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
         counters,
         counters_before: Counters::default(),
         process,
+        process_before: Process::default(),
     };
     for tally in tallies {
         measured.user_bytes += tally.user_bytes;
@@ -303,7 +309,6 @@ impl Worker<'_> {
             Latencies::Every => self.every(session.as_mut(), operations, &mut tally)?,
             Latencies::OneIn16 => self.sampled(session.as_mut(), operations, &mut tally)?,
         }
-        session.commit()?;
         tally.end = self.clock.now();
         ending.is_complete = true;
         Ok(tally)
@@ -378,7 +383,9 @@ impl Worker<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.shared.done.fetch_add(REPORTED, Ordering::Relaxed);
+        if !self.part.is_beside {
+            self.shared.done.fetch_add(REPORTED, Ordering::Relaxed);
+        }
         self.shared.is_stopped.load(Ordering::Relaxed)
     }
 
@@ -473,6 +480,20 @@ impl Measured {
         self
     }
 
+    /// Brings the store to rest and gives how long that took. What the writes still caused meanwhile is added to all counters, so that they are of one
+    /// span; the time of the operations stays.
+    ///
+    /// # Errors
+    /// As [`settle`](super::settle).
+    pub fn settle(&mut self, store: &dyn Store, context: &mut Context<'_>) -> Result<Duration, BenchError> {
+        let start = context.clock().now();
+        rest::settle(store, context)?;
+        let time = context.clock().now() - start;
+        self.counters = store.counters().since(self.counters_before);
+        self.process = Process::now().since(self.process_before);
+        Ok(time)
+    }
+
     /// Operations in a second.
     pub fn rate(&self) -> f64 {
         self.operation_count as f64 / self.seconds.max(1e-9)
@@ -495,6 +516,7 @@ impl Measured {
             .with("blocks_read", self.counters.blocks_read)
             .with("bytes_read", self.counters.bytes_read)
             .with("cache_hits", self.counters.cache_hits)
+            .with("blocks_written", self.counters.blocks_written)
             .with("bytes_written", self.counters.bytes_written)
             .with("disk_bytes_read", self.process.disk_bytes_read)
             .with("disk_bytes_written", self.process.disk_bytes_written)
@@ -505,8 +527,7 @@ impl Measured {
             .with("disk_write_amplification", times(self.process.disk_bytes_written, self.user_bytes))
             .with("read_amplification", times(self.counters.bytes_read, self.user_bytes_read))
             .with("compaction_bytes_read", self.counters.compaction_bytes_read)
-            .with("stall_seconds", self.counters.stall_ns.map(|ns| ns as f64 * 1e-9))
-            .with("resident_bytes", self.process.resident_bytes);
+            .with("stall_seconds", self.counters.stall_ns.map(|ns| ns as f64 * 1e-9));
         if self.is_cut {
             row.fields.set("is_cut", true);
         }
@@ -520,7 +541,6 @@ impl Measured {
             }
             row.fields.set(&format!("{}_max_ns", kind.name()), histogram.max());
         }
-        let seconds: Vec<String> = self.by_second.iter().map(u64::to_string).collect();
-        row.with("operations_by_second", seconds.join(" ")).with_digest(self.digest)
+        row.with("operations_by_second", self.by_second.as_slice()).with_digest(self.digest)
     }
 }

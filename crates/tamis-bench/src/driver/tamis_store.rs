@@ -50,16 +50,6 @@ impl TamisStore {
             configuration: configuration(options),
         })
     }
-
-    /// The database, for what only Tamis tells.
-    pub fn db(&self) -> &Db {
-        &self.db
-    }
-
-    /// The keyspace that is measured.
-    pub fn keyspace(&self) -> &Keyspace {
-        &self.keyspace
-    }
 }
 
 fn configuration(options: &TamisOptions) -> Fields {
@@ -99,8 +89,12 @@ impl Store for TamisStore {
         Ok(self.db.wait_for_compactions()?)
     }
 
-    fn compact(&self) -> Result<(), BenchError> {
-        Ok(self.db.compact_range::<&[u8]>(&self.keyspace, ..)?)
+    fn unsettled_bytes(&self) -> u64 {
+        self.db.statistics().keyspaces.iter().map(|keyspace| keyspace.pending_compaction_bytes).sum()
+    }
+
+    fn close(&self) -> Result<(), BenchError> {
+        Ok(self.db.clone().close()?)
     }
 
     fn counters(&self) -> Counters {
@@ -109,6 +103,7 @@ impl Store for TamisStore {
             blocks_read: Some(statistics.blocks_read),
             bytes_read: Some(statistics.bytes_read),
             cache_hits: Some(statistics.cache_hits),
+            blocks_written: Some(statistics.flush_blocks_written + statistics.compaction_blocks_written),
             bytes_written: Some(
                 statistics.log_bytes_written
                     + statistics.flush_bytes_written
@@ -133,20 +128,18 @@ struct TamisSession<'a> {
     store: &'a TamisStore,
 }
 
-fn take(scan: impl Iterator<Item = tamis::Result<(tamis::Slice, tamis::Slice)>>) -> Result<u64, BenchError> {
+/// Reads up to `limit` entries where they lie, as the comparison with other stores does: nothing is copied for each.
+fn take(
+    scan: &mut Scan,
+    limit: u64,
+    step: impl Fn(&mut Scan) -> tamis::Result<bool>,
+) -> Result<u64, BenchError> {
     let mut count = 0;
-    for entry in scan {
-        let (key, value) = entry?;
-        black_box((key.as_ref(), value.as_ref()));
+    while count < limit && step(scan)? {
+        black_box((scan.key(), scan.value()));
         count += 1;
     }
     Ok(count)
-}
-
-impl TamisSession<'_> {
-    fn above(&self, lower: &[u8]) -> Scan {
-        self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Unbounded))
-    }
 }
 
 impl Session for TamisSession<'_> {
@@ -174,15 +167,18 @@ impl Session for TamisSession<'_> {
     }
 
     fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
-        take(self.above(lower).take(limit as usize))
+        let mut scan = self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Unbounded));
+        take(&mut scan, limit, Scan::advance)
     }
 
     fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
-        let scan = self.store.keyspace.range::<&[u8]>((Bound::Unbounded, Bound::Included(upper)));
-        take(scan.rev().take(limit as usize))
+        let mut scan = self.store.keyspace.range::<&[u8]>((Bound::Unbounded, Bound::Included(upper)));
+        scan.seek_back(upper)?;
+        take(&mut scan, limit, Scan::retreat)
     }
 
     fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
-        take(self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Included(upper))))
+        let bounds = (Bound::Included(lower), Bound::Included(upper));
+        take(&mut self.store.keyspace.range::<&[u8]>(bounds), u64::MAX, Scan::advance)
     }
 }

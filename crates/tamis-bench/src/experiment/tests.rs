@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{RunOptions, Silent, Size, run};
+use crate::{Observer, RunOptions, Silent, Size, Value, run};
 
 #[test]
 fn names_are_distinct_and_begin_with_their_group() {
@@ -78,10 +78,17 @@ fn stores_are_loaded_driven_and_deleted() {
         let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
         let report = run(find(name).unwrap(), &options, &mut Silent).unwrap();
         let row = report.rows.iter().find(|row| row.point.text("workload").unwrap() == workload).unwrap();
-        let number = |metric: &str| row.get(metric).and_then(crate::Value::as_number).unwrap();
+        let number = |metric: &str| row.get(metric).and_then(Value::as_number).unwrap();
         assert!(number("operations_per_second") > 0.0 && number("cpu_seconds") > 0.0, "{row:?}");
         if name != "store-harness" {
             assert!((0.9..3.0).contains(&number("space_amplification")), "{row:?}");
+            // What is written comes into blocks of 4 KiB before the store is at rest.
+            let written = number("blocks_written") * 4096.0;
+            let is_writing = number("user_bytes_written") > 0.0;
+            assert!((written > 0.0) == is_writing && written <= number("bytes_written"), "{row:?}");
+            assert!(number("peak_resident_bytes") >= number("resident_bytes"), "{row:?}");
+            assert!(matches!(row.get("operations_by_second"), Some(Value::List(_))), "{row:?}");
+            assert!(matches!(row.get("configuration"), Some(Value::Object(_))), "{row:?}");
             assert!(number("stall_seconds") >= 0.0 && number("compaction_bytes_read") >= 0.0, "{row:?}");
             let left = number("entries_left") - number("entries");
             match workload {
@@ -101,4 +108,31 @@ fn stores_are_loaded_driven_and_deleted() {
     }
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
     assert!(left.into_iter().all(|entry| entry.file_type().unwrap().is_file()), "no store is left");
+}
+
+/// Notes what is told of the progress.
+#[derive(Default)]
+struct Noted(Vec<f64>);
+
+impl Observer for Noted {
+    fn progress(&mut self, share: f64) {
+        self.0.push(share);
+    }
+}
+
+/// Loading, running and coming to rest are parts of one whole.
+#[test]
+fn the_progress_of_a_store_goes_forward_only() {
+    for workload in ["fillrandom", "overwrite", "readrandom"] {
+        let folder = tempfile::tempdir().unwrap();
+        let only = [("workload", workload), ("threads", "1")];
+        let only = only.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        let mut noted = Noted::default();
+        run(find("store-micro").unwrap(), &options, &mut noted).unwrap();
+        let Noted(shares) = noted;
+        assert!(shares.is_sorted(), "{workload}: {shares:?}");
+        let ends = (*shares.first().unwrap(), *shares.last().unwrap());
+        assert!(ends.0 == 0.0 && (0.65..=1.0).contains(&ends.1), "{workload}: {shares:?}");
+    }
 }

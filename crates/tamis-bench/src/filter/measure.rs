@@ -10,7 +10,7 @@ use tamis_filter::{
 use tamis_workload::SplitMix64;
 
 use super::{Figures, FilterInput, Outcome, Ranges, Times};
-use crate::{BenchError, OperationDigest, machine};
+use crate::{BenchError, OperationDigest, machine::Memory};
 
 /// How often a time is taken; the median counts.
 const ROUND_COUNT: usize = 3;
@@ -115,7 +115,7 @@ impl Plan<'_> {
         let (mut times, mut model_times) = (Vec::new(), Vec::new());
         let mut first = None;
         for _ in 0..ROUND_COUNT {
-            let peak = first.is_none().then(PeakMemory::start);
+            let memory = first.is_none().then(Memory::start);
             let start = clock.now();
             let mut builder = self.spec.builder(self.seed)?;
             builder.add_all(&self.input.keys)?;
@@ -126,8 +126,8 @@ impl Plan<'_> {
             let time = clock.now() - start - model_time;
             model_times.push(model_time.as_secs_f64() * 1e3);
             times.push(time.as_nanos() as f64 / self.input.keys.len().max(1) as f64);
-            if let Some(peak) = peak {
-                first = Some((bytes, peak.and_then(|peak| peak.finish())));
+            if let Some(memory) = memory {
+                first = Some((bytes, memory.peak()));
             }
             if time > LONG_BUILD {
                 break;
@@ -140,22 +140,6 @@ impl Plan<'_> {
         })?;
         let (build_ns_per_key, model_ms) = (median(&mut times), median(&mut model_times));
         Ok(Built { filter, build_ns_per_key, model_ms, build_peak_bytes })
-    }
-}
-
-/// The peak of this process's memory between two moments, where the system tells it (Linux).
-struct PeakMemory {
-    before: u64,
-}
-
-impl PeakMemory {
-    fn start() -> Option<Self> {
-        machine::forget_peak()?;
-        Some(Self { before: machine::resident_bytes()? })
-    }
-
-    fn finish(&self) -> Option<u64> {
-        Some(machine::peak_resident_bytes()?.saturating_sub(self.before))
     }
 }
 

@@ -9,6 +9,25 @@ fn dates_are_those_of_the_calendar() {
 }
 
 #[test]
+fn memory_is_what_came_since_the_start() {
+    const BALLAST: usize = 256 << 20;
+    const MINE: usize = 128 << 20;
+    // Other tests of the process hold memory, too, but not as much as this.
+    let ballast = vec![1_u8; BALLAST];
+    let mut memory = Memory::start();
+    let Some(before) = memory.now() else { return };
+    let mine = vec![1_u8; MINE];
+    let with_mine = memory.now();
+    assert!(
+        before < BALLAST as u64 / 2 && with_mine.is_some_and(|with| with > before),
+        "{before} {with_mine:?}"
+    );
+    assert!(memory.peak().is_none_or(|peak| peak < BALLAST as u64), "{memory:?}");
+    memory.forget_peak();
+    assert_eq!(std::hint::black_box((&ballast, &mine)).0.len(), BALLAST);
+}
+
+#[test]
 fn the_machine_tells_what_it_is() {
     let machine = Machine::here();
     assert!(machine.core_count > 0);

@@ -13,7 +13,7 @@ use std::{
 use tamis_workload::{KeyForm, Workload};
 
 use super::*;
-use crate::{Fields, Observer, Silent, Size};
+use crate::{Fields, Observer, Silent, Size, Value};
 
 /// What reading a key does beside answering.
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -29,8 +29,13 @@ enum Fault {
 struct Model {
     entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
     bytes_written: AtomicU64,
+    /// Blocks that coming to rest wrote.
+    blocks_written: AtomicU64,
     fault: Fault,
 }
+
+/// How long a model takes to come to rest.
+const SETTLE_SECONDS: f64 = 0.02;
 
 struct ModelSession<'a>(&'a Model);
 
@@ -38,14 +43,23 @@ impl Store for Model {
     fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
         Ok(Box::new(ModelSession(self)))
     }
+    /// Writes and takes time, as compactions do.
     fn settle(&self) -> Result<(), BenchError> {
+        self.bytes_written.fetch_add(4096, Ordering::Relaxed);
+        self.blocks_written.fetch_add(1, Ordering::Relaxed);
+        let start = Process::now().cpu_seconds;
+        while Process::now().cpu_seconds < start + SETTLE_SECONDS {}
         Ok(())
     }
-    fn compact(&self) -> Result<(), BenchError> {
+    fn close(&self) -> Result<(), BenchError> {
         Ok(())
     }
     fn counters(&self) -> Counters {
-        Counters { bytes_written: Some(self.bytes_written.load(Ordering::Relaxed)), ..Counters::default() }
+        Counters {
+            bytes_written: Some(self.bytes_written.load(Ordering::Relaxed)),
+            blocks_written: Some(self.blocks_written.load(Ordering::Relaxed)),
+            ..Counters::default()
+        }
     }
     fn configuration(&self) -> Fields {
         Fields::default()
@@ -146,6 +160,24 @@ fn what_the_warm_up_wrote_is_no_part_of_the_bytes_of_a_run() {
     assert_eq!(measured.user_bytes, 2000 * 36);
     let all = store.counters().since(measured.counters_before);
     assert_eq!(all.bytes_written, Some(measured.user_bytes), "each byte of the user was written once");
+}
+
+/// All counters are of one span; rates stay those of the operations.
+#[test]
+fn what_it_costs_to_come_to_rest_counts_in_every_counter() {
+    let store = Model::default();
+    let mut measured = measured(&store, "overwrite", 1, Latencies::Every, 0, &mut Silent).unwrap();
+    let (seconds, process) = (measured.seconds, measured.process);
+    assert_eq!(measured.counters.blocks_written, Some(0));
+    let mut silent = Silent;
+    let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
+    let time = measured.settle(&store, &mut context).unwrap();
+    assert_eq!(measured.counters.bytes_written, Some(measured.user_bytes + 4096));
+    assert!(measured.process.cpu_seconds >= process.cpu_seconds + SETTLE_SECONDS, "{process:?} {measured:?}");
+    assert!(measured.seconds == seconds && time > Duration::ZERO);
+    let row = measured.row();
+    assert_eq!(row.fields.get("blocks_written"), Some(&Value::Integer(1)));
+    assert_eq!(row.fields.get("operations_by_second"), Some(&Value::from(measured.by_second.as_slice())));
 }
 
 #[test]

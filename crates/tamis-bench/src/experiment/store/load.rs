@@ -5,7 +5,8 @@ use tamis_workload::{KeyForm, Workload};
 
 use crate::{
     BenchError, Context, Needs, Row, Size,
-    driver::{Counters, Drive, Latencies, Measured, Script, Store, TamisOptions, TamisStore, Values, drive},
+    driver::{Drive, Latencies, Script, Store, TamisOptions, TamisStore, Values, drive, settle},
+    machine::Memory,
 };
 
 /// Entries of a full store; the settings below belong to it.
@@ -23,6 +24,9 @@ const KEY_BYTES: u64 = 16;
 const DISK_FACTOR: u64 = 4;
 /// Memory of an entry's operation before the clock starts, and of the drawing.
 const OPERATION_BYTES: u64 = 96;
+
+/// Which part of the progress of a fill is that of its operations, about; the rest is that of coming to rest.
+pub(super) const FILL_SHARE: f64 = 0.7;
 
 /// The form of all keys.
 pub(super) const FORM: KeyForm = KeyForm::Hex;
@@ -59,24 +63,19 @@ pub(super) fn options(entries: u64) -> TamisOptions {
     }
 }
 
-/// Fills an empty store in the order of a fill workload and brings it to rest; the time of both counts.
-pub(super) fn fill(
-    store: &dyn Store,
-    workload: &Workload,
-    entries: u64,
-    threads: usize,
-    context: &mut Context<'_>,
-) -> Result<Measured, BenchError> {
-    let operations = workload.operations(entries, entries, context.seed());
-    let script = if workload.is_sorted {
+/// What fills an empty store in the order of a fill workload.
+pub(super) fn fill_script(workload: &Workload, entries: u64, threads: usize, seed: u64) -> Script {
+    let operations = workload.operations(entries, entries, seed);
+    if workload.is_sorted {
         Script::deal_sorted(operations, FORM, threads)
     } else {
         Script::deal(operations, FORM, threads)
-    };
-    let values = Values::new(VALUE_BYTES, context.seed());
-    let latencies = Latencies::Every;
-    let what = Drive { script: &script, values: &values, warm_up: 0, latencies, time_max: None, round: 0 };
-    drive(store, &what, context)
+    }
+}
+
+/// A fill by a script: no warm-up, and every latency counts.
+pub(super) fn fill<'a>(script: &'a Script, values: &'a Values) -> Drive<'a> {
+    Drive { script, values, warm_up: 0, latencies: Latencies::Every, time_max: None, round: 0 }
 }
 
 /// A store with `entries` entries, loaded in random order and brought to rest.
@@ -85,11 +84,18 @@ pub(super) fn loaded(
     entries: u64,
     context: &mut Context<'_>,
 ) -> Result<TamisStore, BenchError> {
-    let store = TamisStore::open(folder, &options(entries))?;
     let workload: Workload = "fillrandom".parse().map_err(BenchError::other)?;
-    fill(&store, &workload, entries, 1, context)?;
-    store.settle()?;
+    let script = fill_script(&workload, entries, 1, context.seed());
+    let values = Values::new(VALUE_BYTES, context.seed());
+    let store = TamisStore::open(folder, &options(entries))?;
+    context.part(0.0..FILL_SHARE, |context| drive(&store, &fill(&script, &values), context))?;
+    context.part(FILL_SHARE..1.0, |context| settle(&store, context))?;
     Ok(store)
+}
+
+/// Adds what the store holds in memory, and held at most, beyond what the harness held before it was opened.
+pub(super) fn with_memory(row: Row, memory: &Memory) -> Row {
+    row.with("resident_bytes", memory.now()).with("peak_resident_bytes", memory.peak())
 }
 
 /// Adds what is left behind: bytes on disk for each byte of the entries that are there now, and the store's settings.
@@ -104,17 +110,9 @@ pub(super) fn with_space(row: Row, store: &dyn Store) -> Result<Row, BenchError>
     // Operations may have inserted and deleted.
     let entries = store.session()?.scan(b"", u64::MAX)?;
     let user_bytes = entries * (KEY_BYTES + VALUE_BYTES as u64);
-    let configuration = store.configuration();
-    let settings = configuration.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     Ok(row
         .with("entries_left", entries)
         .with("disk_bytes", bytes)
         .with("space_amplification", bytes as f64 / user_bytes.max(1) as f64)
-        .with("configuration", settings.join(" ")))
-}
-
-/// What the store counted until it came to rest, after a fill began with `before`.
-pub(super) fn settled(store: &dyn Store, before: Counters) -> Result<Counters, BenchError> {
-    store.settle()?;
-    Ok(store.counters().since(before))
+        .with("configuration", store.configuration()))
 }

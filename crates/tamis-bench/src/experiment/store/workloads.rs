@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use tamis::Clock as _;
 use tamis_workload::{
     Workload,
     operations::{MICRO, RANGES, SHIFTS, YCSB},
 };
 
-use super::load::{self, FORM, VALUE_BYTES};
+use super::load::{self, FILL_SHARE, FORM, VALUE_BYTES};
 use crate::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    driver::{Drive, Latencies, Process, Script, Store as _, TamisStore, Values, drive},
+    driver::{Drive, Latencies, Script, TamisStore, Values, drive},
+    machine::Memory,
 };
 
 const RATE: Plot = Plot {
@@ -123,17 +123,24 @@ fn filled(
     threads: usize,
     context: &mut Context<'_>,
 ) -> Result<Row, BenchError> {
+    let script = load::fill_script(workload, entries, threads, context.seed());
+    let values = Values::new(VALUE_BYTES, context.seed());
+    let memory = Memory::start();
     let store = TamisStore::open(folder, &load::options(entries))?;
-    let (before, process_before) = (store.counters(), Process::now());
-    let mut measured = load::fill(&store, workload, entries, threads, context)?;
-    let start = context.clock().now();
-    measured.counters = load::settled(&store, before)?;
-    let settling = context.clock().now() - start;
-    measured.process = Process::now().since(process_before);
+    let what = load::fill(&script, &values);
+    let mut measured = context.part(0.0..FILL_SHARE, |context| drive(&store, &what, context))?;
+    let settling = context.part(FILL_SHARE..1.0, |context| measured.settle(&store, context))?.as_secs_f64();
     let fill_seconds = measured.seconds;
-    measured.seconds += settling.as_secs_f64();
-    let row = measured.row().with("fill_seconds", fill_seconds);
-    load::with_space(row, &store)
+    measured.seconds += settling;
+    let row = measured.row().with("fill_seconds", fill_seconds).with("settle_seconds", settling);
+    load::with_space(load::with_memory(row, &memory), &store)
+}
+
+/// Where in the progress of a point the load ends and the run ends, by about how long an operation of each takes.
+fn shares(entries: u64, count: u64) -> (f64, f64) {
+    let (load, run) = (entries as f64 * LOAD_WEIGHT, count as f64);
+    let whole = load + run * (1.0 + SETTLE_WEIGHT);
+    (load / whole, (load + run) / whole)
 }
 
 /// A run on a loaded store.
@@ -145,7 +152,6 @@ fn run(
     threads: usize,
     context: &mut Context<'_>,
 ) -> Result<Row, BenchError> {
-    let store = load::loaded(folder, entries, context)?;
     let mut script = Script::deal(workload.operations(entries, count, context.seed()), FORM, threads);
     if workload.has_writer {
         script = script.and_beside(workload.writer(entries, count, context.seed()), FORM);
@@ -160,19 +166,27 @@ fn run(
         // Values differ from the loaded ones.
         round: 1,
     };
-    let mut measured = drive(&store, &what, context)?;
-    // What the writes still cause belongs to them; the time of the operations does not grow by it.
-    let settled = load::settled(&store, measured.counters_before)?;
+    // The script of the load is there while it is needed, and no more when the store's memory is looked at.
+    let mut memory = Memory::start();
+    let (load_end, run_end) = shares(entries, count);
+    let store = context.part(0.0..load_end, |context| load::loaded(folder, entries, context))?;
+    memory.forget_peak();
+    let mut measured = context.part(load_end..run_end, |context| drive(&store, &what, context))?;
+    let mut settling = None;
     if measured.user_bytes > 0 {
-        measured.counters.bytes_written = settled.bytes_written;
+        let time = context.part(run_end..1.0, |context| measured.settle(&store, context))?;
+        settling = Some(time.as_secs_f64());
     }
-    let row = measured.row();
+    let row = measured.row().with("settle_seconds", settling);
     let absent = ["readmissing", "empty-near", "empty-far", "empty-correlated"].contains(&workload.name);
     if absent && measured.found > 0 {
         return Err(BenchError::Other(format!("{} entries found where none is", measured.found)));
     }
-    load::with_space(row, &store)
+    load::with_space(load::with_memory(row, &memory), &store)
 }
 
+/// How long an entry of the load takes, and coming to rest after an operation, in operations.
+const LOAD_WEIGHT: f64 = 1.5;
+const SETTLE_WEIGHT: f64 = 0.1;
 /// The longest run at full size.
 const TIME_MAX: Duration = Duration::from_secs(120);
