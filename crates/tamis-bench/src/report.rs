@@ -198,7 +198,9 @@ impl Report {
     pub(crate) fn write(&self) -> Result<(), BenchError> {
         let fail = || BenchError::io(&self.path);
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
+        // Readable for whom the user's other files are; by itself a temporary file is its owner's alone.
+        let create = |path: &Path| std::fs::File::create_new(path);
+        let mut file = tempfile::Builder::new().make_in(folder, create).map_err(fail())?;
         serde_json::to_writer_pretty(&mut file, self).map_err(|error| fail()(error.into()))?;
         file.write_all(b"\n").map_err(fail())?;
         file.persist(&self.path).map_err(|error| fail()(error.error))?;

@@ -5,7 +5,7 @@
 //! 3. Each point is measured; after each the file is written whole, so that an interruption at any moment loses one point.
 //! 4. Plots are drawn from what there is.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use tamis::Clock as _;
 
@@ -15,6 +15,11 @@ use crate::{
 
 #[cfg(test)]
 mod tests;
+
+/// The parameter that [`RunOptions::threads`] is for.
+const THREADS: &str = "threads";
+/// How many values a message lists.
+const LISTED_MAX: usize = 20;
 
 /// What is run, and where.
 #[derive(Debug, Clone)]
@@ -31,13 +36,23 @@ pub struct RunOptions {
     pub again: bool,
     /// Only points whose parameters have one of the values given for them (as they are shown). Others are left for later runs.
     pub only: Vec<(String, String)>,
+    /// The numbers of threads that points with such a parameter are measured at; none: those of the experiment.
+    pub threads: Vec<u64>,
 }
 
 impl RunOptions {
     /// Seed 42, everything in one folder.
     pub fn new(size: Size, out: impl Into<PathBuf>) -> Self {
         let out = out.into();
-        Self { size, seed: 42, scratch: out.clone(), out, again: false, only: Vec::new() }
+        Self {
+            size,
+            seed: 42,
+            scratch: out.clone(),
+            out,
+            again: false,
+            only: Vec::new(),
+            threads: Vec::new(),
+        }
     }
 }
 
@@ -66,9 +81,50 @@ impl Observer for Silent {}
 /// # Errors
 /// Parameters that it does not have, a machine that is too small for what is missing, earlier results of another program.
 pub fn check(definition: &Definition, options: &RunOptions) -> Result<(), BenchError> {
-    let points = (definition.points)(options.size);
+    let points = points(definition, options, &[])?;
     let wanted = wanted(&points, options)?;
     missing(&wanted, earlier(definition, options)?.as_ref(), options).map(drop)
+}
+
+/// The points of a run: those of the experiment, at the numbers of threads that the caller wants, and those of earlier rows that differ from
+/// them in that number alone. Such rows stay.
+fn points(
+    definition: &Definition,
+    options: &RunOptions,
+    rows: &[MeasuredRow],
+) -> Result<Vec<Point>, BenchError> {
+    if options.threads.contains(&0) {
+        return Err(BenchError::Unknown {
+            kind: THREADS,
+            name: "0".to_owned(),
+            names: "1 and more".to_owned(),
+        });
+    }
+    let mut points = Vec::new();
+    for point in (definition.points)(options.size) {
+        if options.threads.is_empty() {
+            points.push(point);
+            continue;
+        }
+        point.get(THREADS)?;
+        for &threads in &options.threads {
+            add_new(&mut points, point.clone().with(THREADS, threads));
+        }
+    }
+    for row in rows {
+        let Some(threads) = row.point.fields().get(THREADS) else { continue };
+        let is_alike = |point: &Point| point.clone().with(THREADS, threads.clone()).is_same(&row.point);
+        if points.iter().any(is_alike) {
+            add_new(&mut points, row.point.clone());
+        }
+    }
+    Ok(points)
+}
+
+fn add_new(points: &mut Vec<Point>, point: Point) {
+    if !points.iter().any(|other| other.is_same(&point)) {
+        points.push(point);
+    }
 }
 
 /// What earlier runs kept.
@@ -102,10 +158,10 @@ pub fn run(
     options: &RunOptions,
     observer: &mut dyn Observer,
 ) -> Result<Report, BenchError> {
-    let points = (definition.points)(options.size);
-    let wanted = wanted(&points, options)?;
     let new = || Report::new(definition, options, Report::path_of(definition, options));
     let mut report = earlier(definition, options)?.unwrap_or_else(new);
+    let points = points(definition, options, &report.rows)?;
+    let wanted = wanted(&points, options)?;
     report.settle(definition, &points);
 
     let missing = missing(&wanted, Some(&report), options)?;
@@ -160,12 +216,10 @@ fn wanted<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point
         for point in points {
             point.get(name)?;
         }
-        let mut values: Vec<String> =
-            points.iter().filter_map(|point| point.fields().get(name)).map(Value::to_string).collect();
-        if !values.contains(value) {
-            values.dedup();
-            let names = values.join(", ");
-            return Err(BenchError::Unknown { kind: "value of this parameter", name: value.clone(), names });
+        let values = points.iter().filter_map(|point| point.fields().get(name)).map(Value::to_string);
+        if !values.clone().any(|other| other == *value) {
+            let (kind, names) = ("value of this parameter", listed(values));
+            return Err(BenchError::Unknown { kind, name: value.clone(), names });
         }
     }
     let fits = |point: &&Point| {
@@ -176,4 +230,14 @@ fn wanted<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point
         })
     };
     Ok(points.iter().filter(fits).collect())
+}
+
+/// Values for a message: each once, in order, and of many the first.
+fn listed(values: impl Iterator<Item = String>) -> String {
+    let mut seen = BTreeSet::new();
+    let mut values: Vec<String> = values.filter(|value| seen.insert(value.clone())).collect();
+    let more = values.len().saturating_sub(LISTED_MAX);
+    values.truncate(LISTED_MAX);
+    let names = values.join(", ");
+    if more > 0 { format!("{names}, and {more} more") } else { names }
 }

@@ -84,6 +84,12 @@ fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
     assert_eq!(run(&DEFINITION, &again, &mut busy).unwrap().digest, whole.digest);
     assert_eq!(busy.points, 6);
 
+    let mode = |name: &str| std::fs::metadata(folder.path().join("out").join(name)).unwrap().permissions();
+    assert_eq!(
+        mode("store-squares-small-s42.json"),
+        mode("store-squares-small-s42.squares.svg"),
+        "who may read the one may read the other"
+    );
     let mut names: Vec<_> = std::fs::read_dir(folder.path().join("out"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -123,4 +129,47 @@ fn points_can_be_chosen() {
     let message = only(&[("number", "9")]).unwrap_err().to_string();
     assert!(message.ends_with("named \"9\"; there are: 0, 1, 2, 3, 4, 5"), "{message}");
     assert!(only(&[]).unwrap().is_complete);
+}
+
+/// As [`DEFINITION`], at 1 and 2 threads.
+const THREADED: Definition = Definition {
+    name: "store-threads",
+    points: |_| {
+        let point = |set: &str, threads: u64| Point::new().with("set", set).with("threads", threads);
+        ["one", "two"].iter().flat_map(|set| [1, 2].map(|threads| point(set, threads))).collect()
+    },
+    measure: |point, _| Ok(Row::new().with("square", point.integer("threads")?)),
+    plots: &[],
+    ..DEFINITION
+};
+
+#[test]
+fn other_numbers_of_threads_are_measured_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = |threads: &[u64], only: &[(&str, &str)]| {
+        let only = only.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let threads = threads.to_vec();
+        let options = RunOptions { threads, only, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(&THREADED, &options, &mut Silent)?;
+        let threads = report.rows.iter().map(|row| row.point.integer("threads").unwrap()).collect::<Vec<_>>();
+        Ok::<_, BenchError>((threads, report.is_complete))
+    };
+    assert_eq!(go(&[4, 1, 4], &[]).unwrap(), (vec![4, 1, 4, 1], true));
+    assert_eq!(go(&[], &[("set", "one")]).unwrap(), (vec![1, 2, 1, 4, 4], false), "those of 4 stay");
+    assert_eq!(go(&[], &[]).unwrap(), (vec![1, 2, 1, 2, 4, 4], true));
+    let message = go(&[], &[("threads", "8")]).unwrap_err().to_string();
+    assert!(message.ends_with("named \"8\"; there are: 1, 2, 4"), "{message}");
+    let message = go(&[2, 0], &[]).unwrap_err().to_string();
+    assert!(message.contains("no threads named \"0\""), "{message}");
+
+    let options = RunOptions { threads: vec![4], ..RunOptions::new(Size::Small, folder.path()) };
+    let message = check(&DEFINITION, &options).unwrap_err().to_string();
+    assert_eq!(message, "no parameter named \"threads\"; there are: number, set");
+}
+
+#[test]
+fn a_message_lists_each_value_once_and_not_thousands() {
+    let values = |count: u64| listed((0..count).chain(0..count).map(|number| number.to_string()));
+    assert_eq!(values(3), "0, 1, 2");
+    assert!(values(3000).starts_with("0, 1, 2, 3") && values(3000).ends_with("18, 19, and 2980 more"));
 }

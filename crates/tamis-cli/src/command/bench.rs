@@ -24,6 +24,8 @@ for each drawing: an interrupted run keeps what it has, and the same command goe
 --scratch while they are measured and are deleted before the next one is loaded; what a killed run
 leaves (tamis-bench-*) is named by the next. Use a release build on an idle machine.";
 
+/// The most threads that drive a store.
+const THREADS_MAX: u64 = 1024;
 /// Steps of the bar for each point, so that long points move it.
 const POINT_STEPS: u64 = 1000;
 
@@ -72,6 +74,9 @@ struct RunArgs {
     /// Measure only points where a parameter has this value; several values of one parameter are all measured
     #[arg(long, value_name = "PARAMETER=VALUE", value_parser = parse_pair)]
     only: Vec<(String, String)>,
+    /// Measure experiments with a parameter `threads` at these numbers of threads instead of their own
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    threads: Vec<u64>,
     /// Measure anew what was measured before
     #[arg(long)]
     again: bool,
@@ -156,6 +161,7 @@ impl RunArgs {
             scratch: self.scratch.clone().unwrap_or_else(|| self.out.clone()),
             again: self.again,
             only: self.only.clone(),
+            threads: self.threads.clone(),
             ..RunOptions::new(self.size, &self.out)
         };
         Ok((definitions, options))

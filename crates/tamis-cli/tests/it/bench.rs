@@ -34,6 +34,22 @@ fn results_are_files_and_a_second_run_measures_nothing() {
     assert_eq!(json, results);
 }
 
+#[test]
+fn stores_are_driven_by_as_many_threads_as_one_likes() {
+    let folder = Folder::new();
+    let words = ["bench", "run", "store-harness", "--out", "out", "--only", "workload=overwrite"];
+    let shown = folder.ok(&[&words[..], &["--threads", "3"]].concat());
+    assert!(shown.contains("PARTIAL: 2 of 8 points"), "{shown}");
+    let text = std::fs::read_to_string(folder.path("out/store-harness-small-s42.json")).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    for row in results["rows"].as_array().unwrap() {
+        assert_eq!(row["point"]["threads"], 3);
+        let by_second = row["metrics"]["operations_by_second"].as_array().unwrap();
+        let sum: u64 = by_second.iter().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(sum, row["metrics"]["operations"].as_u64().unwrap());
+    }
+}
+
 /// Folders whose process is gone are named, and those of others are left in peace.
 #[test]
 fn stores_that_a_killed_run_left_are_named() {
@@ -66,6 +82,9 @@ fn wrong_names_list_what_there_is() {
         (&["bench", "run", NAME, "--only", "colour=red"], "there are: family, bits, keys"),
         (&["bench", "run", NAME, "--only", "family=red"], "there are: cache-local, bloom"),
         (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
+        (&["bench", "run", "store-ycsb", "--only", "threads=8"], "named \"8\"; there are: 1, 2\n"),
+        (&["bench", "run", "store-ycsb", "--threads", "2,0"], "1..=1024"),
+        (&["bench", "run", NAME, "--threads", "4"], "no parameter named \"threads\"; there are: family"),
         // What the second can't do is told before the first is run.
         (&["bench", "run", NAME, "store-ycsb", "--only", "bits=10"], "there are: workload"),
         (&["bench", "run"], "NAME"),
