@@ -161,7 +161,7 @@ impl TableWriter {
         writer.add(key, 0, kind, value).map_err(|error| match error {
             Error::InvalidArgument { what: "entry", .. } => Error::InvalidArgument {
                 what: "key",
-                got: format!("{} behind a key that is not less", key.escape_ascii()),
+                got: format!("{} after an equal or greater one", key.escape_ascii()),
                 expected: "give keys in ascending order, each once".to_owned(),
             },
             other => other,

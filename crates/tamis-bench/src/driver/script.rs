@@ -92,16 +92,10 @@ impl Script {
         Self::of(parts)
     }
 
-    /// The same in the order of the keys, each thread with a stretch of its own.
-    pub fn deal_sorted(
-        operations: impl Iterator<Item = Operation>,
-        form: KeyForm,
-        thread_count: usize,
-    ) -> Self {
-        let mut all: Vec<Operation> = operations.collect();
-        all.sort_by_cached_key(|operation| form.key(operation.item));
-        let stretch = all.len().div_ceil(thread_count.max(1)).max(1);
-        let parts = all.chunks(stretch).map(|chunk| {
+    /// The same, each thread with a stretch of its own.
+    pub fn deal_stretches(operations: &[Operation], form: KeyForm, thread_count: usize) -> Self {
+        let stretch = operations.len().div_ceil(thread_count.max(1)).max(1);
+        let parts = operations.chunks(stretch).map(|chunk| {
             let mut part = Part::default();
             chunk.iter().for_each(|operation| part.push(form, operation));
             part

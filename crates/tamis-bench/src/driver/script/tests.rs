@@ -31,7 +31,11 @@ fn threads_share_one_stream() {
 
 #[test]
 fn sorted_parts_are_stretches_of_the_key_space() {
-    let script = Script::deal_sorted(workload("fillseq").operations(0, 1001, 7), KeyForm::Hex, 2);
+    let script = Script::deal_stretches(
+        &workload("fillseq").operations(0, 1001, 7).sorted(KeyForm::Hex),
+        KeyForm::Hex,
+        2,
+    );
     let keys = keys(&script);
     assert!(keys.is_sorted() && keys.iter().collect::<BTreeSet<_>>().len() == 1001);
     let script = script.and_beside(workload("overwrite").operations(10, 5, 7), KeyForm::Integer);

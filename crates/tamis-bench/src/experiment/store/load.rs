@@ -67,7 +67,7 @@ pub(super) fn options(entries: u64) -> TamisOptions {
 pub(super) fn fill_script(workload: &Workload, entries: u64, threads: usize, seed: u64) -> Script {
     let operations = workload.operations(entries, entries, seed);
     if workload.is_sorted {
-        Script::deal_sorted(operations, FORM, threads)
+        Script::deal_stretches(&operations.sorted(FORM), FORM, threads)
     } else {
         Script::deal(operations, FORM, threads)
     }
