@@ -21,7 +21,7 @@ use crate::{
 mod tests;
 
 /// What must be equal for two runs to belong together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Configuration {
     /// Entries of a store.
     pub entries: u64,
@@ -136,7 +136,7 @@ impl Row {
 pub struct Results {
     /// With what.
     pub configuration: Configuration,
-    /// On what.
+    /// On what, beside the processor.
     pub machine: serde_json::Value,
     /// When the first pass was begun: seconds since 1970.
     pub begun: u64,

@@ -117,24 +117,23 @@ pub fn free_disk_bytes(folder: &Path) -> Result<u64> {
     Ok(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
-/// The processor and its cores.
-pub fn processor() -> String {
-    let machine = machine();
-    let of = |key: &str| machine.get(key).map(ToString::to_string).unwrap_or_default();
-    format!("{}, {} cores", of("processor").trim_matches('"'), of("cores"))
+/// The value of a line `name: value` of a file of the system.
+fn system_value(path: &str, name: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    value.trim_start_matches([' ', '\t', ':']).trim_end().to_owned()
 }
 
-/// The machine, as results name it.
+/// The processor and its cores.
+pub fn processor() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{}, {cores} cores", system_value("/proc/cpuinfo", "model name"))
+}
+
+/// What else results tell of the machine.
 pub fn machine() -> serde_json::Value {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let processors = read("/proc/cpuinfo");
-    let name = processors.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
-    let memory = read("/proc/meminfo");
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or_default();
     serde_json::json!({
-        "processor": name.trim_start_matches([' ', '\t', ':']),
-        "cores": std::thread::available_parallelism().map_or(0, usize::from),
-        "memory": total.trim(),
-        "kernel": read("/proc/sys/kernel/osrelease").trim(),
+        "memory": system_value("/proc/meminfo", "MemTotal"),
+        "kernel": system_value("/proc/sys/kernel/osrelease", ""),
     })
 }

@@ -1,7 +1,7 @@
 //! What results come to: medians over the rounds, their spread, ratios of ours to the others, and what of all that is asked for was
 //! missed. The tables and the JSON of `report` are made of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ pub struct Cost {
 pub struct Summary {
     /// With what it was measured.
     pub configuration: Configuration,
-    /// On what.
+    /// On what, beside the processor.
     pub machine: serde_json::Value,
     /// When the first pass was begun: seconds since 1970.
     pub begun: u64,
@@ -101,8 +101,9 @@ impl Summary {
     /// What some results come to.
     pub fn new(results: &Results) -> Self {
         let mut rates = Vec::new();
+        let thread_counts: BTreeSet<u64> = results.rows.iter().map(|row| row.threads).collect();
         for &state in State::ALL {
-            for threads in 1..=64 {
+            for &threads in &thread_counts {
                 let has_rates = |workload: &&Workload| {
                     workload.states.contains(&state) && workload.action != Action::Open
                 };

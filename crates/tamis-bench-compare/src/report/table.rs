@@ -100,15 +100,12 @@ pub fn all(summary: &Summary) -> String {
         if summary.is_complete { "" } else { " **Not complete.**" }
     );
     for &state in State::ALL {
-        for threads in 1..=64 {
-            let is_here = |line: &&Line| line.state == state.name() && line.threads == threads;
-            let lines: Vec<&Line> = summary.rates.iter().filter(is_here).collect();
-            if !lines.is_empty() {
-                let plural = if threads == 1 { "thread" } else { "threads" };
-                let table = rates(&lines, &kinds);
-                let title = state.title();
-                let _ = writeln!(text, "**{title}, {threads} {plural}** (thousands per second)\n\n{table}");
-            }
+        let lines: Vec<&Line> = summary.rates.iter().filter(|line| line.state == state.name()).collect();
+        for lines in lines.chunk_by(|one, next| one.threads == next.threads) {
+            let threads = lines.first().map_or(0, |line| line.threads);
+            let plural = if threads == 1 { "thread" } else { "threads" };
+            let (title, table) = (state.title(), rates(lines, &kinds));
+            let _ = writeln!(text, "**{title}, {threads} {plural}** (thousands per second)\n\n{table}");
         }
     }
     if !summary.costs.is_empty() {

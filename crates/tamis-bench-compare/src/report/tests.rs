@@ -29,20 +29,7 @@ fn the_middle_is_the_median() {
 
 /// Results of one round in which each store did so many operations in a second, and wrote so many bytes for each.
 fn results(path: &std::path::Path, rates: &[(&str, u64, f64)]) -> Results {
-    let configuration = Configuration {
-        entries: 1,
-        cache_bytes: 1,
-        memtable_bytes: 1,
-        operations: 1,
-        seconds: 1.0,
-        warm_seconds: 0.0,
-        is_direct: false,
-        commit: "c".to_owned(),
-        build: String::new(),
-        foreign_flags: String::new(),
-        processor: "p".to_owned(),
-    };
-    let mut results = Results::open(path, configuration).expect("new results");
+    let mut results = Results::open(path, Configuration::default()).expect("new results");
     let place = Place { state: "fill", workload: "fill-random", threads: 1, round: 1 };
     for &(store, operations, write_amplification) in rates {
         let outcome = Outcome { operations, seconds: 1.0, ..Outcome::default() };

@@ -3,19 +3,7 @@
 use super::*;
 
 fn configuration(entries: u64) -> Configuration {
-    Configuration {
-        entries,
-        cache_bytes: 1,
-        memtable_bytes: 1,
-        operations: 1,
-        seconds: 1.0,
-        warm_seconds: 0.0,
-        is_direct: false,
-        commit: "c".to_owned(),
-        build: Configuration::build(),
-        foreign_flags: Configuration::foreign_flags().to_owned(),
-        processor: "p".to_owned(),
-    }
+    Configuration { entries, commit: "c".to_owned(), ..Configuration::default() }
 }
 
 const PLACE: Place = Place { state: "settled", workload: "seek", threads: 1, round: 1 };
