@@ -274,7 +274,8 @@ impl Fields {
         let Self { depth, count, least, last, .. } = *self;
         let (shape, expected) = match form {
             SetForm::Trie => {
-                let layout = Layout::read(bytes).map_err(|(field, got)| DecodeError::Field { field, got })?;
+                let layout =
+                    Layout::read(bytes, true).map_err(|(field, got)| DecodeError::Field { field, got })?;
                 let table = layout.counts.height as usize * LEVEL_BYTES + TRAILER_BYTES;
                 let is_whole = bytes.len().checked_sub(table).is_some_and(|rest| rest >= layout.leaves);
                 (Some(SetShape::Trie(layout)), is_whole.then_some(self.first_bytes))

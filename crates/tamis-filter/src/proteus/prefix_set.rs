@@ -130,7 +130,7 @@ impl TrieSetBuilder {
             self.write_pending(0);
         }
         self.levels.seal(&mut NoWords);
-        let encoded = trie::plan(&self.levels, self.levels.levels().len())
+        let encoded = trie::plan(&self.levels, self.levels.levels().len(), true)
             .and_then(|plan| trie::encode(&self.levels, &plan));
         let too_large =
             BuildError::Refused { family: Family::Proteus.name(), reason: "its trie has too many labels" };

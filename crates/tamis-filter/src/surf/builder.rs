@@ -68,6 +68,22 @@ impl Leaf {
     }
 }
 
+/// A trie and the plan that it was encoded by.
+#[derive(Debug)]
+struct Planned {
+    plan: Plan,
+    encoded: EncodedTrie,
+}
+
+impl Planned {
+    /// Bytes of a filter with suffixes of so many bits.
+    fn filter_bytes(&self, width: u32) -> u64 {
+        let suffixes = packed::encoded_bytes(width, self.encoded.layout.counts.leaf_count());
+        let others = ENVELOPE_BYTES + self.encoded.bytes.len() + TRAILER_BYTES;
+        suffixes.unwrap_or(u64::MAX).saturating_add(others as u64)
+    }
+}
+
 impl SurfBuilder {
     /// A builder of one of the SuRF families; any other counts as [`Family::Surf`]. `given` fixes the suffix, otherwise the
     /// budget does.
@@ -118,62 +134,65 @@ impl SurfBuilder {
     fn trie(
         &self,
         core: &Core,
-        plan: impl FnOnce(&Levels, u64) -> Option<Plan>,
-    ) -> Result<(Plan, EncodedTrie), BuildError> {
+        has_suffixes: bool,
+        plan: impl Fn(&Levels, u64, bool) -> Option<Plan>,
+    ) -> Result<Planned, BuildError> {
         let reserved = self.given.map_or(0, |given| u64::from(given.width()).min(SUFFIX_BITS_COUNTED_MAX));
         let bits = core.levels.key_count().saturating_mul(BITS_PER_KEY_MAX - reserved);
         let bytes_max = bits / 8 + SMALL_SET_BYTES - (ENVELOPE_BYTES + TRAILER_BYTES) as u64;
-        let encoded = plan(&core.levels, bytes_max)
-            .and_then(|plan| trie::encode(&core.levels, &plan).map(|encoded| (plan, encoded)));
+        let planned = plan(&core.levels, bytes_max, has_suffixes)
+            .and_then(|plan| trie::encode(&core.levels, &plan).map(|encoded| Planned { plan, encoded }));
         let too_large = BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 };
-        encoded.ok_or(too_large)
+        planned.ok_or(too_large)
     }
 
-    /// The suffix of a filter, or the refusal of the budget.
-    fn suffix(
+    /// The suffix that the parameters give, or `None` where the budget decides.
+    fn fixed_suffix(&self, budget: Budget) -> Result<Option<SuffixBits>, BuildError> {
+        match (self.given, budget.as_bits_per_key()) {
+            (Some(given), _) => Ok(Some(given)),
+            (None, Some(_)) => Ok(None),
+            (None, None) if self.family == Family::SurfMixed => Ok(Some(SuffixBits { hash: 4, real: 4 })),
+            (None, None) => Err(BuildError::BudgetMissing { family: self.family.name() }),
+        }
+    }
+
+    /// The widest suffix, up to a limit, with which a filter keeps its budget, or the refusal of the budget.
+    fn widest_suffix(
         &self,
         core: &Core,
-        (plan, encoded): (&Plan, &EncodedTrie),
+        trie: &Planned,
         budget: Budget,
-        samples: Samples<'_>,
-    ) -> Result<(SuffixBits, Option<f64>), BuildError> {
-        let leaf_count = encoded.layout.counts.leaf_count();
-        let total = |width: u32| {
-            let suffixes = packed::encoded_bytes(width, leaf_count).unwrap_or(u64::MAX);
-            suffixes.saturating_add((ENVELOPE_BYTES + encoded.bytes.len() + TRAILER_BYTES) as u64)
-        };
+        width_max: u32,
+    ) -> Result<u32, BuildError> {
+        let Some(given) = budget.as_bits_per_key() else { return Ok(width_max) };
         let key_count = core.levels.key_count() as f64;
-        let fixed = match (self.given, budget.as_bits_per_key()) {
-            (Some(given), _) => given,
-            (None, None) if self.family == Family::SurfMixed => SuffixBits { hash: 4, real: 4 },
-            (None, _) => SuffixBits::default(),
-        };
-        let Some(given) = budget.as_bits_per_key() else {
-            if self.given.is_none() && self.family != Family::SurfMixed {
-                return Err(BuildError::BudgetMissing { family: self.family.name() });
-            }
-            return Ok((fixed, None));
-        };
         let allowed = (key_count * given / 8.0) as u64 + BUDGET_SLACK_BYTES;
-        if total(fixed.width()) > allowed {
-            let needed = total(fixed.width()) - BUDGET_SLACK_BYTES;
+        let least = if self.given.is_some() { width_max } else { 0 };
+        let widest = (least..=width_max).rev().find(|width| trie.filter_bytes(*width) <= allowed);
+        widest.ok_or_else(|| {
+            let needed = trie.filter_bytes(least) - BUDGET_SLACK_BYTES;
             let least_bits_per_key = needed as f64 * 8.0 / key_count;
-            return Err(BuildError::BudgetTooSmall { family: self.family.name(), given, least_bits_per_key });
-        }
-        if self.given.is_some() {
-            return Ok((fixed, None));
-        }
-        let width = (0..=SuffixBits::MAX).rev().find(|width| total(*width) <= allowed).unwrap_or(0);
-        Ok(match self.family {
+            BuildError::BudgetTooSmall { family: self.family.name(), given, least_bits_per_key }
+        })
+    }
+
+    /// How many bits of a suffix are of which kind, and the rate to be expected.
+    fn divide(
+        &self,
+        core: &Core,
+        trie: &Planned,
+        width: u32,
+        samples: Samples<'_>,
+    ) -> (SuffixBits, Option<f64>) {
+        match self.family {
             Family::SurfHash => (SuffixBits { hash: width, real: 0 }, None),
             Family::SurfReal => (SuffixBits { hash: 0, real: width }, None),
             Family::Surf if !samples.queries.is_empty() => {
                 let detailed = SuffixBits { hash: 0, real: SuffixBits::MAX };
-                let bytes = self.assemble(core, plan, encoded, detailed, None);
-                choose(self.seed, bytes, width, samples)
+                choose(self.seed, self.assemble(core, trie, detailed, None), width, samples)
             }
             _ => (SuffixBits { hash: width - width / 2, real: width / 2 }, None),
-        })
+        }
     }
 
     /// The encoded filter, its trie of a plan of the caller's choice.
@@ -181,7 +200,7 @@ impl SurfBuilder {
         &self,
         budget: Budget,
         samples: Samples<'_>,
-        plan: impl FnOnce(&Levels, u64) -> Option<Plan>,
+        plan: impl Fn(&Levels, u64, bool) -> Option<Plan>,
     ) -> Result<Vec<u8>, BuildError> {
         {
             let Core { levels, leaf } = &mut *self.core.borrow_mut();
@@ -195,17 +214,31 @@ impl SurfBuilder {
             Envelope::new(self.family, self.seed, 0, parameters).seal(&mut filter);
             return Ok(filter);
         }
-        let (plan, encoded) = self.trie(&core, plan)?;
-        let (suffix, predicted) = self.suffix(&core, (&plan, &encoded), budget, samples)?;
-        Ok(self.assemble(&core, &plan, &encoded, suffix, predicted))
+        let fixed = self.fixed_suffix(budget)?;
+        // A trie without suffixes needs less beside its labels: only where there is no room for one bit of them.
+        if fixed.is_none_or(|fixed| fixed.width() > 0) {
+            let trie = self.trie(&core, true, &plan)?;
+            let width_max = fixed.map_or(SuffixBits::MAX, SuffixBits::width);
+            match (self.widest_suffix(&core, &trie, budget, width_max), fixed) {
+                (Ok(_), Some(fixed)) => return Ok(self.assemble(&core, &trie, fixed, None)),
+                (Ok(width @ 1..), None) => {
+                    let (suffix, predicted) = self.divide(&core, &trie, width, samples);
+                    return Ok(self.assemble(&core, &trie, suffix, predicted));
+                }
+                (Err(error), Some(_)) => return Err(error),
+                (Ok(_) | Err(_), None) => {}
+            }
+        }
+        let trie = self.trie(&core, false, &plan)?;
+        self.widest_suffix(&core, &trie, budget, 0)?;
+        Ok(self.assemble(&core, &trie, SuffixBits::default(), None))
     }
 
     /// The whole filter.
     fn assemble(
         &self,
         core: &Core,
-        plan: &Plan,
-        encoded: &EncodedTrie,
+        Planned { plan, encoded }: &Planned,
         suffix: SuffixBits,
         predicted: Option<f64>,
     ) -> Vec<u8> {

@@ -50,7 +50,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         let layout = if envelope.key_count == 0 && payload.is_empty() {
             None
         } else {
-            let layout = Layout::read(payload).map_err(refuse)?;
+            let layout = Layout::read(payload, widths.width() > 0).map_err(refuse)?;
             let suffixes = packed::encoded_bytes(widths.width(), layout.counts.leaf_count());
             let expected =
                 suffixes.and_then(|suffixes| suffixes.checked_add((layout.leaves + TRAILER_BYTES) as u64));

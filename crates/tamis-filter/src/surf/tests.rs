@@ -36,18 +36,21 @@ fn builder(keys: &[Vec<u8>], suffix: SuffixBits) -> SurfBuilder {
 }
 
 fn encode(keys: &[Vec<u8>], suffix: SuffixBits, shape: Shape) -> Vec<u8> {
-    let bytes =
-        builder(keys, suffix).finish_with(Budget::BY_PARAMETERS, Samples::NONE, |levels, bytes_max| {
+    let bytes = builder(keys, suffix).finish_with(
+        Budget::BY_PARAMETERS,
+        Samples::NONE,
+        |levels, bytes_max, has_suffixes| {
             let height = levels.levels().len();
             // The empty key alone has a root without labels, which is sparse.
             let is_lone = keys.len() == 1 && keys[0].is_empty();
             match shape {
-                Shape::Best => plan_within(levels, bytes_max),
-                Shape::Dense if !is_lone => plan_at(levels, height, Some(height)),
-                Shape::Sparse | Shape::Dense => plan_at(levels, height, Some(0)),
-                Shape::Capped(cap) => plan_at(levels, cap.min(height), None),
+                Shape::Best => plan_within(levels, bytes_max, has_suffixes),
+                Shape::Dense if !is_lone => plan_at(levels, height, has_suffixes, Some(height)),
+                Shape::Sparse | Shape::Dense => plan_at(levels, height, has_suffixes, Some(0)),
+                Shape::Capped(cap) => plan_at(levels, cap.min(height), has_suffixes, None),
             }
-        });
+        },
+    );
     bytes.unwrap()
 }
 

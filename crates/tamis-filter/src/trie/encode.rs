@@ -3,7 +3,8 @@
 use tamis_bits::{BitBuilder, elias_fano, rank};
 
 use super::layout::{
-    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, DENSE_GROUP, HINT_GROUP, Layout, RANK_BLOCKS,
+    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, DENSE_GROUP, FINE_BLOCKS, HINT_GROUP, Layout,
+    RANK_BLOCKS,
 };
 use super::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
 use super::plan::Plan;
@@ -23,7 +24,7 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
     let mut counts = plan.counts;
     let capped = plan.is_capped.then(|| levels.keys_below(plan.height.saturating_sub(1)));
     counts.capped_key_count = capped.as_ref().map_or(0, |capped| capped.iter().sum());
-    let layout = Layout::new(counts)?;
+    let layout = Layout::new(counts, plan.has_leaf_array)?;
     let chosen = levels.levels().get(..plan.height)?;
     let (dense, sparse) = chosen.split_at_checked(plan.cut)?;
 
@@ -208,16 +209,12 @@ impl Blocks {
     /// Writes into the blocks where their children lie; gives ranks and bases of blocks, bases and hints of nodes.
     fn directory(&self, blocks: &mut [u8], layout: &Layout) -> [Vec<u8>; 4] {
         let block_count = self.ranks.len();
-        let mut ranks: Vec<u8> = Vec::new();
         let mut bases: Vec<u8> = Vec::new();
         let mut base = 0;
         let mut first_one = FirstOnes::default();
         let ends = self.ranks.iter().skip(1).chain([&self.child_count]);
         let (lines, _) = blocks.as_chunks_mut::<BLOCK_BYTES>();
         for (index, ((line, rank), end)) in lines.iter_mut().zip(&self.ranks).zip(ends).enumerate() {
-            if index % RANK_BLOCKS as usize == 0 {
-                ranks.extend_from_slice(&rank.to_le_bytes());
-            }
             let first = self.first_child + *rank as usize;
             // The child in the middle: the others are as near to it as can be, before and behind it.
             let middle = first + (end - rank) as usize / 2;
@@ -237,11 +234,27 @@ impl Blocks {
                 *last = *last & 1 | (skip as u8) << 1;
             }
         }
-        if block_count > 0 {
-            ranks.extend_from_slice(&self.child_count.to_le_bytes());
-        }
+        let ranks = if layout.has_fine_ranks { self.fine_ranks() } else { self.coarse_ranks() };
         let [hint_bases, hints] = self.hints(layout);
         [ranks, bases, hint_bases, hints]
+    }
+
+    /// Labels with a child before groups of blocks, and all of them.
+    fn coarse_ranks(&self) -> Vec<u8> {
+        self.ranks.iter().step_by(RANK_BLOCKS as usize).flat_map(|rank| rank.to_le_bytes()).collect()
+    }
+
+    /// Labels with a child before groups of blocks, then those before each block within its group.
+    fn fine_ranks(&self) -> Vec<u8> {
+        let groups = || self.ranks.chunks(FINE_BLOCKS as usize);
+        let mut bytes: Vec<u8> =
+            groups().filter_map(<[u32]>::first).flat_map(|rank| rank.to_le_bytes()).collect();
+        for group in groups() {
+            let first = group.first().copied().unwrap_or(0);
+            bytes.extend(group.iter().flat_map(|rank| ((rank - first) as u16).to_le_bytes()));
+        }
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
     }
 
     /// Where the nodes below dense ones begin.

@@ -27,13 +27,16 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 
 use super::rank::{Frontier, Side, count_between};
-use super::tails::{TailBuilder, TailLayout, Tails};
+use super::tails::{TailBuilder, TailCounts, TailLayout, Tails};
 use super::{
     Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked, encode,
     plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
+
+/// Long tails may have so many bytes; the byte above says how many bits the lengths of tails have.
+const LONG_BYTES_MAX: u64 = u64::MAX >> 8;
 
 /// Number of the index among the families of the envelope; it is no filter.
 const INDEX_NUMBER: u16 = 256;
@@ -104,7 +107,7 @@ impl TrieIndexBuilder {
     /// # Errors
     /// [`BuildError::TooLarge`] beyond 2^32 labels.
     pub fn finish(self) -> Result<Vec<u8>, BuildError> {
-        self.finish_with(plan)
+        self.finish_with(|levels, height| plan(levels, height, true))
     }
 
     /// [`TrieIndexBuilder::finish`] with a plan of the caller's choice.
@@ -123,12 +126,14 @@ impl TrieIndexBuilder {
         bytes.reserve_exact(trie.bytes.len() + self.values.len() + TRAILER_BYTES);
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
-        let (short_bytes, long_bytes) = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
+        let tails = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 4, short_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 8, long_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 4, tails.short_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 8, tails.long_bytes.to_le_bytes());
+        // The last byte of that is always zero.
+        envelope::set_parameter(&mut parameters, 15, [tails.length_bits]);
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -185,7 +190,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
         match trie.walk(self.key) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                (self.key.get(depth..) == Some(self.index.tails().get(leaf))).then_some(leaf)
+                self.index.tails().is_rest_of(leaf, self.key, depth).then_some(leaf)
             }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
@@ -212,15 +217,18 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let value_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 0));
         let payload = envelope::payload(slice);
         let refuse = |(field, got)| DecodeError::Field { field, got };
-        let layout = Layout::read(payload).map_err(refuse)?;
+        let layout = Layout::read(payload, true).map_err(refuse)?;
         let key_count = layout.counts.key_count();
         let values =
             key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
         let wrong_length = || refuse(("payload_bytes", envelope.payload_bytes));
-        let short_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
         let long_bytes = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
-        let tail_layout =
-            TailLayout::new(layout.counts.leaf_count(), short_bytes, long_bytes).ok_or_else(wrong_length)?;
+        let tails = TailCounts {
+            short_bytes: u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4)),
+            long_bytes: long_bytes & LONG_BYTES_MAX,
+            length_bits: (long_bytes >> 56) as u8,
+        };
+        let tail_layout = TailLayout::new(layout.counts.leaf_count(), tails).ok_or_else(wrong_length)?;
         let tails = values
             .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
             .ok_or_else(wrong_length)?;

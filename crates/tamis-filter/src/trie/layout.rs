@@ -25,8 +25,10 @@ pub(super) const BLOCK_LABELS: u32 = 49;
 pub(super) const BLOCK_BYTES: usize = 64;
 /// Bytes of a block before its labels.
 pub(super) const BLOCK_HEADER_BYTES: usize = 15;
-/// Blocks that share a u32 of the labels with a child before them.
+/// Blocks that share a u32 of the labels with a child before them, where ranks are coarse.
 pub(super) const RANK_BLOCKS: u32 = 8;
+/// Blocks that share such a u32 where each has a u16 of its own besides: fine ranks.
+pub(super) const FINE_BLOCKS: u32 = 1024;
 /// Blocks that share a u32 of the block that their children begin in.
 pub(super) const BASE_BLOCKS: u32 = 128;
 /// Nodes that share a u32 of the block that the first of them begins in.
@@ -121,6 +123,12 @@ impl Counts {
         hinted_count(self.dense_node_count as u64, self.dense_child_count as u64)
     }
 
+    /// Whether each block has a rank: where the walk to a leaf or to a node goes on with what is stored for it. Otherwise only counts
+    /// need ranks.
+    pub(super) const fn has_fine_ranks(&self, has_leaf_array: bool) -> bool {
+        has_leaf_array || self.prefix_key_count != 0
+    }
+
     /// Refuses what no builder writes, by the name of the field.
     fn check(&self) -> Result<(), (&'static str, u64)> {
         let children = u64::from(self.dense_child_count) + u64::from(self.sparse_label_count);
@@ -148,18 +156,56 @@ impl Counts {
     }
 }
 
+/// What all keys begin with, up to eight bytes, and as far as the nodes on the way and the one behind it are dense. Node by node they have
+/// one label, so that a node's number is its depth.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stem {
+    /// The bytes at the high end, and which bits they fill.
+    pub(super) word: u64,
+    pub(super) mask: u64,
+    pub(super) length: u32,
+}
+
+impl Stem {
+    fn of(payload: &[u8], layout: &Layout) -> Self {
+        let mut stem = Self::default();
+        for node in payload.as_chunks::<DENSE_NODE_BYTES>().0.iter().take(8) {
+            let length = stem.length;
+            let behind = payload.get(layout.prefix_keys + length as usize / 8).copied().unwrap_or(0);
+            let is_key = layout.counts.prefix_key_count != 0 && behind >> (length % 8) & 1 != 0;
+            let (labels, children) = node.split_at(DENSE_NODE_BYTES / 2);
+            let has_one = labels.iter().map(|byte| byte.count_ones()).sum::<u32>() == 1;
+            let Some(place) = labels.iter().position(|byte| *byte != 0) else { break };
+            let is_behind_dense = length + 1 < layout.counts.dense_node_count;
+            if is_key || !has_one || labels != children || !is_behind_dense {
+                break;
+            }
+            let label =
+                place as u64 * 8 + u64::from(labels.get(place).map_or(0, |byte| byte.trailing_zeros()));
+            stem.word |= label << (56 - 8 * length);
+            stem.length += 1;
+        }
+        stem.mask = !u64::MAX.checked_shr(8 * stem.length).unwrap_or(0);
+        stem
+    }
+}
+
 /// Counts and offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) counts: Counts,
+    pub(super) stem: Stem,
     pub(super) hint_shift: u32,
     pub(super) hinted_count: u32,
     /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
     pub(super) is_wide: bool,
+    pub(super) has_fine_ranks: bool,
     pub(super) sparse: usize,
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
     pub(super) block_ranks: usize,
+    /// Those of single blocks, where ranks are fine.
+    pub(super) fine_ranks: usize,
     pub(super) block_bases: usize,
     pub(super) hint_bases: usize,
     pub(super) hints: usize,
@@ -192,14 +238,28 @@ pub(super) const fn hinted_count(dense_node_count: u64, dense_child_count: u64) 
 }
 
 /// Bytes of what leads to sparse nodes: ranks and bases of blocks, bases and hints of the nodes that have them.
-pub(super) fn directory_bytes(label_count: u64, node_count: u64, hinted_count: u64) -> [u64; 4] {
+pub(super) fn directory_bytes(
+    label_count: u64,
+    node_count: u64,
+    hinted_count: u64,
+    has_fine_ranks: bool,
+) -> [u64; 4] {
     let blocks = label_count.div_ceil(u64::from(BLOCK_LABELS));
-    let ranks = if blocks == 0 { 0 } else { (blocks.div_ceil(u64::from(RANK_BLOCKS)) + 1) * 4 };
+    let ranks = if has_fine_ranks {
+        fine_ranks_start(blocks) + blocks.next_multiple_of(2) * 2
+    } else {
+        blocks.div_ceil(u64::from(RANK_BLOCKS)) * 4
+    };
     let bases = blocks.div_ceil(u64::from(BASE_BLOCKS)) * 4;
     let hint_bases = hinted_count.div_ceil(u64::from(HINT_GROUP)) * 4;
     let hints = hinted_count.div_ceil(1 << hint_shift(label_count, node_count, hinted_count)) * 2;
     let all = ranks + bases + hint_bases + hints;
     [ranks, bases, hint_bases, hints + all.next_multiple_of(8) - all]
+}
+
+/// Where the ranks of single blocks begin behind those of groups.
+pub(super) const fn fine_ranks_start(block_count: u64) -> u64 {
+    block_count.div_ceil(FINE_BLOCKS as u64) * 4
 }
 
 /// Bytes of dense nodes, of their groups and of their ranks.
@@ -226,13 +286,15 @@ pub(super) fn capped_bytes(leaf_count: u64, key_count: u64) -> Option<u64> {
 }
 
 impl Layout {
-    /// The layout that follows from counts; `None` where it is beyond the address space.
-    pub(super) fn new(counts: Counts) -> Option<Self> {
+    /// The layout that follows from counts, and from whether leaves have something stored for them; `None` where it is beyond the
+    /// address space.
+    pub(super) fn new(counts: Counts, has_leaf_array: bool) -> Option<Self> {
         let sparse_nodes = u64::from(counts.node_count.checked_sub(counts.dense_node_count)?);
         let labels = u64::from(counts.sparse_label_count);
         let [dense, groups, ranks] = dense_bytes(u64::from(counts.dense_node_count));
+        let has_fine_ranks = counts.has_fine_ranks(has_leaf_array);
         let [block_ranks, block_bases, bases, hints] =
-            directory_bytes(labels, sparse_nodes, counts.hinted_count());
+            directory_bytes(labels, sparse_nodes, counts.hinted_count(), has_fine_ranks);
         let lengths = [
             dense,
             sparse_bytes(labels),
@@ -263,16 +325,21 @@ impl Layout {
             capped,
             leaves,
         ] = offsets;
+        let block_count = labels.div_ceil(u64::from(BLOCK_LABELS));
+        let fine_ranks = block_ranks.checked_add(usize::try_from(fine_ranks_start(block_count)).ok()?)?;
         let hint_shift = hint_shift(labels, sparse_nodes, counts.hinted_count());
         Some(Self {
             counts,
+            stem: Stem::default(),
             hint_shift,
             hinted_count: counts.hinted_count() as u32,
             is_wide: labels > WIDE_LABELS * sparse_nodes,
+            has_fine_ranks,
             sparse,
             dense_groups,
             dense_ranks,
             block_ranks,
+            fine_ranks,
             block_bases,
             hint_bases,
             hints,
@@ -283,15 +350,16 @@ impl Layout {
     }
 
     /// Reads the trailer of a payload; the error names a field that no builder writes.
-    pub(crate) fn read(payload: &[u8]) -> Result<Self, (&'static str, u64)> {
+    pub(crate) fn read(payload: &[u8], has_leaf_array: bool) -> Result<Self, (&'static str, u64)> {
         let wrong_length = ("payload_bytes", payload.len() as u64);
         let trailer = payload.last_chunk::<TRAILER_BYTES>().ok_or(wrong_length)?;
         let counts = Counts::from_bytes(trailer);
         counts.check()?;
-        let layout = Self::new(counts).ok_or(wrong_length)?;
+        let mut layout = Self::new(counts, has_leaf_array).ok_or(wrong_length)?;
         if layout.leaves > payload.len() - TRAILER_BYTES {
             return Err(wrong_length);
         }
+        layout.stem = Stem::of(payload, &layout);
         Ok(layout)
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) cut: usize,
     /// Whether leaves of the last level stand for several keys.
     pub(crate) is_capped: bool,
+    /// Whether something is stored for each leaf.
+    pub(super) has_leaf_array: bool,
     /// Bytes without leaf array and trailer; for a capped trie an upper bound.
     pub(crate) bytes: u64,
     pub(super) counts: Counts,
@@ -71,29 +73,36 @@ impl LevelCounts {
     }
 }
 
-/// Bytes of a trie of whole levels without capped leaves and prefix keys, cut as [`plan`] cuts it; without leaf array and
-/// trailer. `None` where there are more labels than can be numbered.
+/// Bytes of a trie of whole levels without capped leaves and prefix keys, for whose leaves something is stored, cut as [`plan`] cuts
+/// it; without leaf array and trailer. `None` where there are more labels than can be numbered.
 pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {
     let all = levels.iter().fold(Sums::default(), Sums::with_counts);
-    let (_, dense) = best_cut(levels, &all);
-    (all.labels <= LABEL_COUNT_MAX && all.nodes <= LABEL_COUNT_MAX).then(|| cost(&dense, &all))
+    let (_, dense) = best_cut(levels, &all, true);
+    (all.labels <= LABEL_COUNT_MAX && all.nodes <= LABEL_COUNT_MAX).then(|| cost(&dense, &all, true))
 }
 
-fn cost(dense: &Sums, all: &Sums) -> u64 {
+fn cost(dense: &Sums, all: &Sums, has_fine_ranks: bool) -> u64 {
     let sparse_labels = all.labels - dense.labels;
     let dense_bytes: u64 = dense_bytes(dense.nodes).iter().sum();
     let hinted = hinted_count(dense.nodes, dense.children);
-    let directory_bytes: u64 = directory_bytes(sparse_labels, all.nodes - dense.nodes, hinted).iter().sum();
-    dense_bytes + sparse_bytes(sparse_labels) + directory_bytes
+    let sparse_nodes = all.nodes - dense.nodes;
+    let directory_bytes = directory_bytes(sparse_labels, sparse_nodes, hinted, has_fine_ranks);
+    dense_bytes + sparse_bytes(sparse_labels) + directory_bytes.iter().sum::<u64>()
 }
 
-/// The plan for the first `height` levels. `None` where there are more labels than can be numbered.
-pub(crate) fn plan(levels: &Levels, height: usize) -> Option<Plan> {
-    plan_at(levels, height, None)
+/// The plan for the first `height` levels, of leaves for which something is stored or nothing. `None` where there are more labels than
+/// can be numbered.
+pub(crate) fn plan(levels: &Levels, height: usize, has_leaf_array: bool) -> Option<Plan> {
+    plan_at(levels, height, has_leaf_array, None)
 }
 
 /// [`plan`] with a given cut.
-pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Option<Plan> {
+pub(crate) fn plan_at(
+    levels: &Levels,
+    height: usize,
+    has_leaf_array: bool,
+    cut: Option<usize>,
+) -> Option<Plan> {
     let is_capped = levels.is_capped() || height < levels.levels().len();
     let chosen = levels.levels().get(..height)?;
     let mut all = chosen.iter().fold(Sums::default(), Sums::with);
@@ -106,12 +115,13 @@ pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Opt
     if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
         return None;
     }
+    let has_fine_ranks = has_leaf_array || all.prefix_keys != 0;
     let (cut, dense) = match cut {
-        None => best_cut(&chosen.iter().map(LevelCounts::of).collect::<Vec<_>>(), &all),
+        None => best_cut(&chosen.iter().map(LevelCounts::of).collect::<Vec<_>>(), &all, has_fine_ranks),
         Some(cut) => (cut, chosen.get(..cut)?.iter().fold(Sums::default(), Sums::with)),
     };
     let capped_leaves = last.map_or(0, |last| last.labels.len() as u64);
-    let bytes = cost(&dense, &all)
+    let bytes = cost(&dense, &all, has_fine_ranks)
         + prefix_key_bytes(all.nodes, all.prefix_keys)
         + capped_bytes(capped_leaves, levels.key_count().max(capped_leaves))?;
     let dense_children = dense.children - last.filter(|_| cut == height).map_or(0, |last| last.child_count);
@@ -126,23 +136,24 @@ pub(crate) fn plan_at(levels: &Levels, height: usize, cut: Option<usize>) -> Opt
         height: height as u32,
         capped_key_count: 0,
     };
-    Some(Plan { height, cut, is_capped, bytes, counts })
+    Some(Plan { height, cut, is_capped, has_leaf_array, bytes, counts })
 }
 
 /// The deepest cut whose size is near the least.
-fn best_cut(levels: &[LevelCounts], all: &Sums) -> (usize, Sums) {
+fn best_cut(levels: &[LevelCounts], all: &Sums, has_fine_ranks: bool) -> (usize, Sums) {
+    let cost = |dense: &Sums| cost(dense, all, has_fine_ranks);
     let mut dense = Sums::default();
-    let mut least = cost(&dense, all);
+    let mut least = cost(&dense);
     for level in levels {
         dense = dense.with_counts(level);
-        least = least.min(cost(&dense, all));
+        least = least.min(cost(&dense));
     }
     let allowed = least + least / DENSE_SHARE;
     let mut best = (0, Sums::default());
     let mut dense = Sums::default();
     for (index, level) in levels.iter().enumerate() {
         dense = dense.with_counts(level);
-        if cost(&dense, all) <= allowed && level.nodes > 0 {
+        if cost(&dense) <= allowed && level.nodes > 0 {
             best = (index + 1, dense);
         }
     }
@@ -150,8 +161,9 @@ fn best_cut(levels: &[LevelCounts], all: &Sums) -> (usize, Sums) {
 }
 
 /// The plan of the greatest height whose bytes keep a limit, or of height 1 where none does.
-pub(crate) fn plan_within(levels: &Levels, bytes_max: u64) -> Option<Plan> {
-    let own = plan(levels, levels.levels().len());
+pub(crate) fn plan_within(levels: &Levels, bytes_max: u64, has_leaf_array: bool) -> Option<Plan> {
+    let plan = |height: usize| plan(levels, height, has_leaf_array);
+    let own = plan(levels.levels().len());
     if let Some(own) = own
         && (own.bytes <= bytes_max || own.height <= 1)
     {
@@ -161,11 +173,7 @@ pub(crate) fn plan_within(levels: &Levels, bytes_max: u64) -> Option<Plan> {
     let (mut fits, mut fails) = (1, levels.levels().len());
     while fits + 1 < fails {
         let middle = usize::midpoint(fits, fails);
-        if plan(levels, middle).is_some_and(|plan| plan.bytes <= bytes_max) {
-            fits = middle
-        } else {
-            fails = middle
-        }
+        if plan(middle).is_some_and(|plan| plan.bytes <= bytes_max) { fits = middle } else { fails = middle }
     }
-    plan(levels, fits)
+    plan(fits)
 }

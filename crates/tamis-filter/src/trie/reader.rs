@@ -4,7 +4,7 @@
 //! no child.
 
 use tamis_bits::kernel::{Portable, Steps};
-use tamis_bits::{EliasFano, RankBits, prefetch, rank::Select};
+use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 
 use super::Layout;
 use super::layout::DENSE_NODE_BYTES;
@@ -321,7 +321,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         if counts.dense_node_count == 0 {
             return Entered::Below(Ahead::ROOT, 0);
         }
+        let stem = &self.layout.stem;
         let (mut number, mut depth) = (0, 0);
+        if stem.length != 0 && key.len() >= stem.length as usize {
+            if (key_head(key) ^ stem.word) & stem.mask != 0 {
+                return Entered::Ended(Walked::Nowhere);
+            }
+            (number, depth) = (stem.length, stem.length as usize);
+        }
         loop {
             let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };
             depth += 1;

@@ -11,7 +11,9 @@
 
 use tamis_bits::kernel::{self, Steps, Task};
 
-use super::layout::{BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, HINT_GROUP, RANK_BLOCKS};
+use super::layout::{
+    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
+};
 use super::reader::{Ahead, Edge, Leaf, Node, Parting, Split, Trie, Walked, chunk, item};
 
 /// A bit for each label of a block.
@@ -22,9 +24,6 @@ const SKIP_BIAS: u32 = 64;
 const NODE_BLOCKS: u32 = 256 / BLOCK_LABELS + 1;
 /// Blocks that the children of a block, or the nodes between two hints, can reach into.
 const FAR_BLOCKS: u32 = 64 * 256 / BLOCK_LABELS + 2;
-
-/// Half of the blocks that share a rank.
-const HALF: u32 = RANK_BLOCKS / 2;
 
 pub(super) type Block = [u8; BLOCK_BYTES];
 
@@ -125,13 +124,6 @@ pub(super) enum SparseStep {
     /// A leaf at this place.
     Leaf(u32),
     Child(Ahead),
-}
-
-/// Labels with a child from a group of blocks on to a block of it: for the last groups, which may have few. Apart, as [`find_far`] is.
-#[cold]
-fn children_from(blocks: &[Block], group: u32, number: u32) -> u32 {
-    let from = blocks.get((group * RANK_BLOCKS) as usize..number as usize).unwrap_or_default();
-    from.iter().map(|block| (child_word(block) & LABEL_MASK).count_ones()).sum()
 }
 
 struct FindBeyond<'a> {
@@ -680,25 +672,25 @@ impl<'a, S: Steps> Trie<'a, S> {
             return all.saturating_sub(self.layout.counts.dense_child_count);
         };
         let inside = (child_word(block) & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-        // From the nearer end of the group: half of its blocks are looked at, and no branch asks which of them count.
-        let group = number / RANK_BLOCKS;
-        let is_upper = number % RANK_BLOCKS > HALF;
-        let rank = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, group + u32::from(is_upper)));
-        let start = group * RANK_BLOCKS + if is_upper { HALF } else { 0 };
-        let Some([a, b, c, d]) = self.blocks.get(start as usize..).and_then(|blocks| blocks.first_chunk())
-        else {
-            let rank = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, group));
-            return rank.wrapping_add(children_from(self.blocks, group, number)).wrapping_add(inside);
-        };
-        // One by one, not in a loop: of that the compiler makes a gather of four words and counts in vectors, which takes longer than
-        // all the rest.
-        let place = number - start;
-        let counted = |index: u32, block: &Block| {
-            (child_word(block) & LABEL_MASK & all_if((index < place) != is_upper)).count_ones()
-        };
-        let between = counted(0, a) + counted(1, b) + counted(2, c) + counted(3, d);
-        let before = if is_upper { rank.wrapping_sub(between) } else { rank.wrapping_add(between) };
+        let before =
+            if self.layout.has_fine_ranks { self.fine_rank(number) } else { self.coarse_rank(number) };
         before.wrapping_add(inside)
+    }
+
+    /// Labels with a child before a block that has a rank of its own.
+    #[inline(always)]
+    fn fine_rank(&self, number: u32) -> u32 {
+        let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
+        let own = u16::from_le_bytes(item(self.bytes, self.layout.fine_ranks, number));
+        group.wrapping_add(u32::from(own))
+    }
+
+    /// Labels with a child before any block, for those who count: blocks of its group are looked at one by one.
+    fn coarse_rank(&self, number: u32) -> u32 {
+        let group = number / RANK_BLOCKS;
+        let rank = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, group));
+        let before = self.blocks.get((group * RANK_BLOCKS) as usize..number as usize).unwrap_or_default();
+        before.iter().fold(rank, |sum, block| sum.wrapping_add((child_word(block) & LABEL_MASK).count_ones()))
     }
 
     /// Labels before a place, dense ones apart.

@@ -35,10 +35,10 @@ fn build(map: &Map, cut: Cut) -> Vec<u8> {
     // The empty key alone has a root without labels, which is sparse.
     let all = |height: usize| if map.keys().all(Vec::is_empty) { 0 } else { height };
     let bytes = builder.finish_with(|levels, height| match cut {
-        Cut::Best => plan(levels, height),
-        Cut::Sparse => plan_at(levels, height, Some(0)),
-        Cut::One => plan_at(levels, height, Some(all(height).min(1))),
-        Cut::Dense => plan_at(levels, height, Some(all(height))),
+        Cut::Best => plan(levels, height, true),
+        Cut::Sparse => plan_at(levels, height, true, Some(0)),
+        Cut::One => plan_at(levels, height, true, Some(all(height).min(1))),
+        Cut::Dense => plan_at(levels, height, true, Some(all(height))),
     });
     bytes.unwrap()
 }
@@ -123,6 +123,15 @@ fn hostile_maps() -> Vec<Map> {
         }
     }
     maps.push(map_of(wide));
+    // All keys begin alike, and some of them end there.
+    for length in [1, 3, 7, 8, 9, 12] {
+        let stem = || (10..10 + length).collect::<Vec<u8>>();
+        let below = (0..700_u16).map(|number| [stem(), number.to_be_bytes().to_vec()].concat());
+        let ends = |from: usize| (from..=stem().len()).map(|end| stem()[..end].to_vec());
+        maps.push(map_of(below.clone()));
+        maps.push(map_of(below.clone().chain(ends(stem().len()))));
+        maps.push(map_of(below.chain(ends(stem().len() / 2))));
+    }
     for symbols in [2, 3, 5] {
         let mut word = || -> Vec<u8> {
             let length = next(&mut state) % 9;
@@ -165,7 +174,11 @@ fn hostile_keys_are_found_scanned_and_counted() {
                     Some(key) => (*key).clone(),
                     None => vec![255; 3],
                 };
-                match round % 5 {
+                match round % 6 {
+                    5 => {
+                        let place = (next(&mut state) % 9) as usize;
+                        probe.get_mut(place).into_iter().for_each(|byte| *byte ^= 1);
+                    }
                     0 => probe.push((next(&mut state) % 256) as u8),
                     1 => drop(probe.pop()),
                     2 => {
@@ -181,6 +194,20 @@ fn hostile_keys_are_found_scanned_and_counted() {
                     check_count(&map, &index, &probe, keys[(next(&mut state) % keys.len() as u64) as usize]);
                 }
             }
+        }
+    }
+}
+
+/// More blocks than a group of ranks has: all nodes sparse.
+#[test]
+fn many_blocks_are_counted() {
+    let mut state = 3;
+    let map = map_of((0..80_000).map(|_| next(&mut state).to_be_bytes()[..5].to_vec()));
+    let index = TrieIndex::open(build(&map, Cut::Sparse)).unwrap();
+    for (before, (key, value)) in map.iter().enumerate().step_by(7) {
+        assert_eq!(index.get(key), Some(&value.to_le_bytes()[..]), "{key:?}");
+        if before % 91 == 0 {
+            assert_eq!(index.count(Bound::Unbounded, Bound::Excluded(key)), before as u64, "{key:?}");
         }
     }
 }

@@ -1,29 +1,42 @@
-//! Sums of lengths, and tails of all lengths in another order than that of the keys.
+//! Tails of all lengths, and of few, in another order than that of the keys.
 
-use super::{TailBuilder, TailLayout, Tails, sum_of_nibbles};
-
-#[test]
-fn nibbles_are_summed() {
-    assert_eq!(sum_of_nibbles(u128::MAX), 480);
-    assert_eq!(sum_of_nibbles(0x1234_5678_9abc_def0), 120);
-    assert_eq!(sum_of_nibbles(0xf << 124), 15);
-}
+use super::{TailBuilder, TailLayout, Tails};
 
 #[test]
 fn tails_of_all_lengths_are_found() {
-    let mut builder = TailBuilder::new();
-    let tail =
-        |number: usize| vec![number as u8; if number % 7 == 3 { 14 + number % 40 } else { number % 16 }];
-    (0..200).for_each(|number| builder.push(&tail(number)));
-    let mut bytes = Vec::new();
-    // In another order than that of the keys.
-    let order: Vec<u64> = (0..200).map(|leaf| leaf * 37 % 200).collect();
-    let (short, long) = builder.encode(&mut bytes, order.iter().copied()).expect("less than 4 GiB");
-    let layout = TailLayout::new(200, short, long).expect("fits");
-    assert_eq!(layout.bytes(), Some(bytes.len()));
-    let tails = Tails::new(&bytes, &layout);
-    for (leaf, ordinal) in (0..).zip(&order) {
-        assert_eq!(tails.get(leaf), tail(*ordinal as usize));
+    // The longest tail decides how many bits a length has.
+    for (longest, length_bits) in [(0, 0), (1, 1), (2, 2), (7, 3), (8, 4), (14, 4), (15, 4), (60, 4)] {
+        let mut builder = TailBuilder::new();
+        let tail = |number: usize| vec![number as u8; number * 7 % (longest + 1)];
+        (0..200).for_each(|number| builder.push(&tail(number)));
+        let mut bytes = Vec::new();
+        // In another order than that of the keys.
+        let order: Vec<u64> = (0..200).map(|leaf| leaf * 37 % 200).collect();
+        let counts = builder.encode(&mut bytes, order.iter().copied()).expect("less than 4 GiB");
+        assert_eq!(counts.length_bits, length_bits, "{longest}");
+        let layout = TailLayout::new(200, counts).expect("fits");
+        assert_eq!(layout.bytes(), Some(bytes.len()));
+        let tails = Tails::new(&bytes, &layout);
+        for (leaf, ordinal) in (0..).zip(&order) {
+            let tail = tail(*ordinal as usize);
+            assert_eq!(tails.get(leaf), tail);
+            for depth in [0, 3, 9] {
+                let key = [&vec![1; depth][..], &tail].concat();
+                assert!(tails.is_rest_of(leaf, &key, depth), "{longest} {leaf}");
+                let longer = [&key[..], &[1]].concat();
+                assert!(!tails.is_rest_of(leaf, &longer, depth), "{longest} {leaf}");
+                let Some((last, rest)) = key.split_last().filter(|_| !tail.is_empty()) else { continue };
+                assert!(!tails.is_rest_of(leaf, rest, depth), "{longest} {leaf}");
+                let other = [rest, &[last ^ 0x40]].concat();
+                assert!(!tails.is_rest_of(leaf, &other, depth), "{longest} {leaf}");
+            }
+        }
+        assert_eq!(tails.get(224), b"");
     }
-    assert_eq!(tails.get(224), b"");
+}
+
+#[test]
+fn counts_that_no_builder_writes_are_refused() {
+    let counts = super::TailCounts { length_bits: 5, ..Default::default() };
+    assert!(TailLayout::new(200, counts).is_none());
 }
