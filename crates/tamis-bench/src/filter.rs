@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use tamis_filter::KeySet;
 
-pub use figures::{Figures, Outcome, Times};
-pub use measure::{Answers, Built, Plan, answers, batch_query_ns, calibration_ns, query_ns};
+pub use figures::{Figures, Outcome};
+pub use measure::{Answers, Calibrated, Calibration, Plan, answers};
 pub(crate) use measure::{median, median_of_passes};
 pub use ranges::Ranges;
 

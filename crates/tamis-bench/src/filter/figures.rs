@@ -1,18 +1,7 @@
 //! What a measurement of a filter found.
 
-use super::Answers;
+use super::{Answers, Calibrated};
 use crate::{BenchError, Row};
-
-/// Times of a filter, on this machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Times {
-    /// Nanoseconds of a query, digests included.
-    pub query_ns: f64,
-    /// The same asked in batches.
-    pub batch_query_ns: f64,
-    /// The calibration unit.
-    pub calibration_ns: f64,
-}
 
 /// Figures of a filter that was built.
 #[derive(Debug, Clone)]
@@ -29,14 +18,16 @@ pub struct Figures {
     pub present: (u64, u64),
     /// What the family expects of itself.
     pub predicted_fpr: Option<f64>,
-    /// Nanoseconds of building, for each key, the choice of a design apart.
-    pub build_ns_per_key: f64,
+    /// The time of building, for each key, the choice of a design apart.
+    pub build: Calibrated,
     /// Milliseconds in which the family chose its design; hardly any where it has no model.
     pub model_ms: f64,
     /// The peak of memory while building, where the system tells it.
     pub build_peak_bytes: Option<u64>,
-    /// Times of queries.
-    pub times: Times,
+    /// The time of a query, digests included.
+    pub query: Calibrated,
+    /// The same asked in batches.
+    pub batch_query: Calibrated,
 }
 
 /// Figures, or the family's own reason for having none.
@@ -97,13 +88,15 @@ impl Outcome {
             .with("false_positives", figures.answers.false_positives)
             .with("present", figures.present_count())
             .with("probes_per_query", figures.probes_per_query())
-            .with("build_ns_per_key", figures.build_ns_per_key)
+            .with("build_ns_per_key", figures.build.ns)
+            .with("build_units", figures.build.units)
             .with("model_ms", figures.model_ms)
             .with("build_peak_bytes", figures.build_peak_bytes)
-            .with("query_ns", figures.times.query_ns)
-            .with("batch_query_ns", figures.times.batch_query_ns)
-            .with("calibration_ns", figures.times.calibration_ns)
-            .with("query_units", figures.times.query_ns / figures.times.calibration_ns.max(1e-9))
+            .with("query_ns", figures.query.ns)
+            .with("batch_query_ns", figures.batch_query.ns)
+            .with("calibration_ns", figures.query.unit_ns)
+            .with("query_units", figures.query.units)
+            .with("batch_query_units", figures.batch_query.units)
             .with("design", figures.design);
         Ok(row.with_digest(figures.answers.digest))
     }

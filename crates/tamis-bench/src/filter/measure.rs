@@ -9,7 +9,7 @@ use tamis_filter::{
 };
 use tamis_workload::SplitMix64;
 
-use super::{Figures, FilterInput, Outcome, Ranges, Times};
+use super::{Figures, FilterInput, Outcome, Ranges};
 use crate::{BenchError, OperationDigest, machine::Memory};
 
 /// How often a time is taken; the median counts.
@@ -18,8 +18,8 @@ const ROUND_COUNT: usize = 3;
 const LONG_BUILD: Duration = Duration::from_secs(2);
 /// Keys that are asked for at once.
 const BATCH_KEYS: usize = 64;
-/// Searches that make up the calibration unit.
-const CALIBRATION_COUNT: usize = 1_000_000;
+/// Searches that make up the calibration unit, each time that it is taken.
+const CALIBRATION_COUNT: usize = 300_000;
 
 /// The middle one of some times; 0 where there are none.
 pub(crate) fn median(times: &mut [f64]) -> f64 {
@@ -36,11 +36,11 @@ fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f
 
 /// A filter, and what building it cost.
 #[derive(Debug)]
-pub struct Built {
+struct Built {
     /// The filter.
     pub filter: AnyFilter<AlignedBytes>,
-    /// Nanoseconds for each key, the choice of a design apart: the median.
-    pub build_ns_per_key: f64,
+    /// The time of a key, the choice of a design apart.
+    pub build: Calibrated,
     /// Milliseconds in which the family chose its design: the median.
     pub model_ms: f64,
     /// The peak of memory of the first build, where the system tells it.
@@ -74,14 +74,31 @@ impl Plan<'_> {
     /// # Errors
     /// Wrong parameters. What a family refuses for these keys is an [`Outcome`].
     pub fn measure(&self, clock: &SystemClock) -> Result<Outcome, BenchError> {
-        match self.build(clock) {
-            Ok(built) => Ok(Outcome::Figures(Box::new(self.figures(clock, &built)?))),
+        self.measure_beside(clock, &Calibration::new(self.input.keys.len()))
+    }
+
+    /// [`Plan::measure`] with a calibration unit of another number of keys.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn measure_beside(
+        &self,
+        clock: &SystemClock,
+        calibration: &Calibration,
+    ) -> Result<Outcome, BenchError> {
+        match self.build(clock, calibration) {
+            Ok(built) => Ok(Outcome::Figures(Box::new(self.figures(clock, calibration, &built)?))),
             Err(error) if is_refusal(&error) => Ok(Outcome::Refused(error.to_string())),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn figures(&self, clock: &SystemClock, built: &Built) -> Result<Figures, BenchError> {
+    fn figures(
+        &self,
+        clock: &SystemClock,
+        calibration: &Calibration,
+        built: &Built,
+    ) -> Result<Figures, BenchError> {
         let digester = Digester::new(self.seed);
         let filter = &built.filter;
         let FilterInput { keys, queries, present, .. } = self.input;
@@ -95,26 +112,21 @@ impl Plan<'_> {
             answers: answers(filter, &digester, keys, queries),
             present: (of_present.present, of_present.false_negatives),
             predicted_fpr: filter.predicted_fpr(),
-            build_ns_per_key: built.build_ns_per_key,
+            build: built.build,
             model_ms: built.model_ms,
             build_peak_bytes: built.build_peak_bytes,
-            times: Times {
-                query_ns: query_ns(clock, filter, &digester, queries),
-                batch_query_ns: batch_query_ns(clock, filter, &digester, queries),
-                calibration_ns: calibration_ns(clock, keys.len()),
-            },
+            query: query_time(clock, calibration, filter, &digester, queries),
+            batch_query: batch_query_time(clock, calibration, filter, &digester, queries),
         })
     }
 
     /// Builds up to three times. The peak of memory is that of the first.
-    ///
-    /// # Errors
-    /// The family's.
-    pub fn build(&self, clock: &SystemClock) -> Result<Built, BuildError> {
+    fn build(&self, clock: &SystemClock, calibration: &Calibration) -> Result<Built, BuildError> {
         let queries = self.input.samples.key_ranges();
         let (mut times, mut model_times) = (Vec::new(), Vec::new());
         let mut first = None;
         for _ in 0..ROUND_COUNT {
+            let unit = calibration.unit_ns(clock);
             let memory = first.is_none().then(Memory::start);
             let start = clock.now();
             let mut builder = self.spec.builder(self.seed)?;
@@ -125,7 +137,7 @@ impl Plan<'_> {
             let bytes = builder.finish(self.budget, Samples { queries: &queries })?;
             let time = clock.now() - start - model_time;
             model_times.push(model_time.as_secs_f64() * 1e3);
-            times.push(time.as_nanos() as f64 / self.input.keys.len().max(1) as f64);
+            times.push((time.as_nanos() as f64 / self.input.keys.len().max(1) as f64, unit));
             if let Some(memory) = memory {
                 first = Some((bytes, memory.peak()));
             }
@@ -138,8 +150,8 @@ impl Plan<'_> {
         let filter = AnyFilter::open(AlignedBytes::from(bytes.as_slice())).map_err(|_| {
             BuildError::Refused { family: self.spec.family().name(), reason: "it does not open" }
         })?;
-        let (build_ns_per_key, model_ms) = (median(&mut times), median(&mut model_times));
-        Ok(Built { filter, build_ns_per_key, model_ms, build_peak_bytes })
+        let (build, model_ms) = (Calibrated::of(&times), median(&mut model_times));
+        Ok(Built { filter, build, model_ms, build_peak_bytes })
     }
 }
 
@@ -208,26 +220,27 @@ enum Question<'a> {
     Range(KeyRange<'a>),
 }
 
-/// Nanoseconds of a query: all of them in the order of the file, digests included, the first pass left out. Points lie one behind the
+/// The time of a query: all of them in the order of the file, digests included, the first pass left out. Points lie one behind the
 /// other: references to them, and bounds that are not asked for, would cost more to read than the filter.
-pub fn query_ns(
+fn query_time(
     clock: &SystemClock,
+    calibration: &Calibration,
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
     queries: &Ranges,
-) -> f64 {
+) -> Calibrated {
     if let Some(points) = queries.points() {
         let pass = || {
             let keys = points.bytes.chunks_exact(points.key_bytes);
             black_box(keys.filter(|key| filter.may_contain(&Probe::new(key, digester))).count());
         };
-        return median_of_passes(clock, queries.len(), pass);
+        return calibration.beside(clock, queries.len(), pass);
     }
     let of = |(lower, upper)| {
         if lower == upper { Question::Point(lower) } else { Question::Range(KeyRange::closed(lower, upper)) }
     };
     let questions: Vec<Question<'_>> = queries.iter().map(of).collect();
-    median_of_passes(clock, queries.len(), || {
+    calibration.beside(clock, queries.len(), || {
         let answers = questions.iter().map(|question| match question {
             Question::Point(key) => filter.may_contain(&Probe::new(key, digester)),
             Question::Range(range) => filter.may_contain_range(&RangeProbe::new(*range, digester)),
@@ -242,17 +255,19 @@ pub(crate) fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn(
     median(&mut [0.0; ROUND_COUNT].map(|_| nanoseconds_each(clock, count, &pass)))
 }
 
-/// As [`query_ns`], asked in batches: keys where all queries are points, else ranges, of which a point is one of a single key.
-pub fn batch_query_ns(
+/// As [`query_time`], asked in batches: keys where all queries are points, else ranges, of which a point is one of a single key.
+fn batch_query_time(
     clock: &SystemClock,
+    calibration: &Calibration,
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,
     queries: &Ranges,
-) -> f64 {
+) -> Calibrated {
+    let clocks = (clock, calibration);
     if !queries.are_points() {
         let ranges: Vec<KeyRange<'_>> =
             queries.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
-        return median_of_batches(clock, &ranges, |batch, answers| {
+        return time_of_batches(clocks, &ranges, |batch, answers| {
             filter.may_contain_ranges(digester, batch, answers);
         });
     }
@@ -261,11 +276,15 @@ pub fn batch_query_ns(
         Some(points) => points.bytes.chunks_exact(points.key_bytes).collect(),
         None => queries.iter().map(|(key, _)| key).collect(),
     };
-    median_of_batches(clock, &keys, |batch, answers| filter.may_contain_keys(digester, batch, answers))
+    time_of_batches(clocks, &keys, |batch, answers| filter.may_contain_keys(digester, batch, answers))
 }
 
-fn median_of_batches<T>(clock: &SystemClock, questions: &[T], ask: impl Fn(&[T], &mut [bool])) -> f64 {
-    median_of_passes(clock, questions.len(), || {
+fn time_of_batches<T>(
+    (clock, calibration): (&SystemClock, &Calibration),
+    questions: &[T],
+    ask: impl Fn(&[T], &mut [bool]),
+) -> Calibrated {
+    calibration.beside(clock, questions.len(), || {
         let mut positive_count = 0;
         for batch in questions.chunks(BATCH_KEYS) {
             let mut answers = [true; BATCH_KEYS];
@@ -277,18 +296,63 @@ fn median_of_batches<T>(clock: &SystemClock, questions: &[T], ask: impl Fn(&[T],
     })
 }
 
-/// The calibration unit: nanoseconds of a binary search for a random integer among as many random integers as there are
+/// The calibration unit: the time of a binary search for a random integer among as many random integers as there are
 /// keys. Times divided by it can be compared between machines.
-pub fn calibration_ns(clock: &SystemClock, key_count: usize) -> f64 {
-    let mut random = SplitMix64::new(1);
-    let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
-    integers.sort_unstable();
-    let wanted: Vec<u64> = (0..CALIBRATION_COUNT).map(|_| random.next_u64()).collect();
-    let pass = || {
-        let sum = wanted.iter().fold(0_usize, |sum, wanted| {
-            sum.wrapping_add(integers.partition_point(|integer| integer < wanted))
-        });
-        black_box(sum);
-    };
-    median_of_passes(clock, CALIBRATION_COUNT, pass)
+#[derive(Debug)]
+pub struct Calibration {
+    integers: Vec<u64>,
+    wanted: Vec<u64>,
+}
+
+impl Calibration {
+    /// The unit for so many keys.
+    pub fn new(key_count: usize) -> Self {
+        let mut random = SplitMix64::new(1);
+        let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
+        integers.sort_unstable();
+        Self { integers, wanted: (0..CALIBRATION_COUNT).map(|_| random.next_u64()).collect() }
+    }
+
+    /// What the unit is at this moment, in nanoseconds.
+    pub fn unit_ns(&self, clock: &SystemClock) -> f64 {
+        nanoseconds_each(clock, self.wanted.len(), || {
+            let sum = self.wanted.iter().fold(0_usize, |sum, wanted| {
+                sum.wrapping_add(self.integers.partition_point(|integer| integer < wanted))
+            });
+            black_box(sum);
+        })
+    }
+
+    /// The time of each of `count` in some passes, after one that is left out. The unit is taken anew before each pass: a processor that others
+    /// share is faster at one time than at another.
+    fn beside(&self, clock: &SystemClock, count: usize, pass: impl Fn()) -> Calibrated {
+        pass();
+        Calibrated::of(&[(); ROUND_COUNT].map(|()| {
+            let unit = self.unit_ns(clock);
+            (nanoseconds_each(clock, count, &pass), unit)
+        }))
+    }
+}
+
+/// A time, and the calibration unit beside it: medians of some passes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibrated {
+    /// Nanoseconds.
+    pub ns: f64,
+    /// Calibration units: the median of the quotients of passes.
+    pub units: f64,
+    /// Nanoseconds of a unit.
+    pub unit_ns: f64,
+}
+
+impl Calibrated {
+    /// Of the nanoseconds of passes, each with the unit before it.
+    fn of(passes: &[(f64, f64)]) -> Self {
+        let median = |of: &dyn Fn(&(f64, f64)) -> f64| median(&mut passes.iter().map(of).collect::<Vec<_>>());
+        Self {
+            ns: median(&|(ns, _)| *ns),
+            units: median(&|(ns, unit)| ns / unit.max(1e-9)),
+            unit_ns: median(&|(_, unit)| *unit),
+        }
+    }
 }

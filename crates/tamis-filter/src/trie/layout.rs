@@ -156,46 +156,15 @@ impl Counts {
     }
 }
 
-/// What all keys begin with, up to eight bytes, and as far as the nodes on the way and the one behind it are dense. Node by node they have
-/// one label, so that a node's number is its depth.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stem {
-    /// The bytes at the high end, and which bits they fill.
-    pub(super) word: u64,
-    pub(super) mask: u64,
-    pub(super) length: u32,
-}
-
-impl Stem {
-    fn of(payload: &[u8], layout: &Layout) -> Self {
-        let mut stem = Self::default();
-        for node in payload.as_chunks::<DENSE_NODE_BYTES>().0.iter().take(8) {
-            let length = stem.length;
-            let behind = payload.get(layout.prefix_keys + length as usize / 8).copied().unwrap_or(0);
-            let is_key = layout.counts.prefix_key_count != 0 && behind >> (length % 8) & 1 != 0;
-            let (labels, children) = node.split_at(DENSE_NODE_BYTES / 2);
-            let has_one = labels.iter().map(|byte| byte.count_ones()).sum::<u32>() == 1;
-            let Some(place) = labels.iter().position(|byte| *byte != 0) else { break };
-            let is_behind_dense = length + 1 < layout.counts.dense_node_count;
-            if is_key || !has_one || labels != children || !is_behind_dense {
-                break;
-            }
-            let label =
-                place as u64 * 8 + u64::from(labels.get(place).map_or(0, |byte| byte.trailing_zeros()));
-            stem.word |= label << (56 - 8 * length);
-            stem.length += 1;
-        }
-        stem.mask = !u64::MAX.checked_shr(8 * stem.length).unwrap_or(0);
-        stem
-    }
-}
-
 /// Counts and offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) counts: Counts,
-    pub(super) stem: Stem,
-    pub(super) hint_shift: u32,
+    /// What all keys begin with, at the high end of a word, and how many bytes that are, up to eight: as far as the nodes on the way and the
+    /// one behind it are dense. Node by node they have one label, so that a node's number is its depth.
+    pub(super) stem: u64,
+    pub(super) stem_length: u8,
+    pub(super) hint_shift: u8,
     pub(super) hinted_count: u32,
     /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
     pub(super) is_wide: bool,
@@ -330,8 +299,9 @@ impl Layout {
         let hint_shift = hint_shift(labels, sparse_nodes, counts.hinted_count());
         Some(Self {
             counts,
-            stem: Stem::default(),
-            hint_shift,
+            stem: 0,
+            stem_length: 0,
+            hint_shift: hint_shift as u8,
             hinted_count: counts.hinted_count() as u32,
             is_wide: labels > WIDE_LABELS * sparse_nodes,
             has_fine_ranks,
@@ -359,7 +329,25 @@ impl Layout {
         if layout.leaves > payload.len() - TRAILER_BYTES {
             return Err(wrong_length);
         }
-        layout.stem = Stem::of(payload, &layout);
+        layout.find_stem(payload);
         Ok(layout)
+    }
+
+    fn find_stem(&mut self, payload: &[u8]) {
+        for (node, depth) in payload.as_chunks::<DENSE_NODE_BYTES>().0.iter().zip(0..8_u8) {
+            let (labels, children) = node.split_at(DENSE_NODE_BYTES / 2);
+            let has_one = labels.iter().map(|byte| byte.count_ones()).sum::<u32>() == 1;
+            let Some(place) = labels.iter().position(|byte| *byte != 0) else { break };
+            let is_behind_dense = u32::from(depth) + 1 < self.counts.dense_node_count;
+            // The first eight nodes have their bits in one byte.
+            let keys = payload.get(self.prefix_keys).copied().unwrap_or(0);
+            let is_key = self.counts.prefix_key_count != 0 && keys >> depth & 1 != 0;
+            if is_key || !has_one || labels != children || !is_behind_dense {
+                break;
+            }
+            let bit = labels.get(place).map_or(0, |byte| byte.trailing_zeros());
+            self.stem |= (place as u64 * 8 + u64::from(bit)) << (56 - 8 * depth);
+            self.stem_length = depth + 1;
+        }
     }
 }

@@ -321,13 +321,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         if counts.dense_node_count == 0 {
             return Entered::Below(Ahead::ROOT, 0);
         }
-        let stem = &self.layout.stem;
+        let stem_length = self.layout.stem_length;
         let (mut number, mut depth) = (0, 0);
-        if stem.length != 0 && key.len() >= stem.length as usize {
-            if (key_head(key) ^ stem.word) & stem.mask != 0 {
+        if stem_length != 0 && key.len() >= usize::from(stem_length) {
+            if (key_head(key) ^ self.layout.stem) >> (64 - 8 * u32::from(stem_length)) != 0 {
                 return Entered::Ended(Walked::Nowhere);
             }
-            (number, depth) = (stem.length, stem.length as usize);
+            (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
         loop {
             let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };

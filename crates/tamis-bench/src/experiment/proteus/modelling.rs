@@ -7,7 +7,7 @@ use tamis_filter::proteus::{Model, Prices, ProteusBuilder};
 use tamis_filter::{Budget, Family, FilterBuilder as _, Samples};
 
 use super::input::{Length, Place, integer_input};
-use crate::filter::calibration_ns;
+use crate::filter::Calibration;
 use crate::{BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size};
 
 const BITS: f64 = 10.0;
@@ -95,6 +95,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         .with("model_ms", model_ms)
         .with("copy_ms", copy_ms)
         .with("build_ms", build_ms)
-        .with("calibration_ns", calibration_ns(clock, input.keys.len()))
+        .with("calibration_ns", Calibration::new(input.keys.len()).unit_ns(clock))
         .with("design", chosen.0.to_string()))
 }

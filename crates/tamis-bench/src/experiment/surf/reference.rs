@@ -6,7 +6,7 @@ use super::inputs::{SEED_DISTANCES, published};
 use super::reference_figures::{REFERENCES, Reference, unit_ns};
 use crate::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    filter::{Figures, Outcome, Plan, calibration_ns},
+    filter::{Calibration, Figures, Outcome, Plan},
 };
 
 /// The experiment.
@@ -75,7 +75,9 @@ fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Op
     let Some(input) = published(context, of, point.text("queries")?, distance)? else { return Ok(None) };
     let spec = point.text("family")?.parse()?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget: Budget::BY_PARAMETERS, input: &input };
-    match plan.measure(context.clock())? {
+    // The reference's unit was taken with a million keys: so is ours for the words, of which there are fewer.
+    let unit_count = if point.text("key_set")? == "words" { 1_000_000 } else { input.keys.len() };
+    match plan.measure_beside(context.clock(), &Calibration::new(unit_count))? {
         Outcome::Figures(figures) => Ok(Some(*figures)),
         Outcome::Refused(reason) => Err(BenchError::other(reason)),
     }
@@ -89,27 +91,20 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     context.progress(0.5)?;
     // The words have no seed.
     let second = if point.text("key_set")? == "words" { None } else { figures(point, context, other)? };
-    let (size, build, query) = (ours.bits_per_key(), ours.build_ns_per_key, ours.times.query_ns);
+    let (size, build, query) = (ours.bits_per_key(), ours.build.units, ours.query.units);
     let fpr = ours.answers.fpr();
-    // The reference's unit was taken with a million keys: so is ours for the words, of which there are fewer.
-    let unit = match point.text("key_set")? {
-        "words" => calibration_ns(context.clock(), 1_000_000),
-        _ => ours.times.calibration_ns,
-    };
     let mut row = Outcome::Figures(Box::new(ours)).into_row()?;
-    row.fields.set("calibration_ns", unit);
-    row.fields.set("query_units", query / unit);
     let reference = reference_of(point)?;
     row.fields.set("reference_false_positives", reference.map(|(_, false_positives, _)| false_positives));
     row.fields.set("size_ratio", reference.map(|(reference, ..)| size / reference.bits_per_key));
     // What the other computer's times are worth here.
     let there = reference.map(|(reference, ..)| unit_ns(reference.key_count));
-    let ratio = |ours: f64, theirs: f64| there.map(|there| ours / unit / (theirs / there));
+    let ratio = |ours: f64, theirs: f64| there.map(|there| ours / (theirs / there));
     row.fields.set("query_ratio", reference.and_then(|(_, _, query_ns)| ratio(query, query_ns)));
     row.fields.set("build_ratio", reference.and_then(|(reference, ..)| ratio(build, reference.build_ns)));
     row.fields.set("fpr", fpr);
     row.fields.set("fpr_other_seeds", second.as_ref().map(|second| second.answers.fpr()));
-    row.fields.set("query_ns_other_seeds", second.as_ref().map(|second| second.times.query_ns));
+    row.fields.set("query_ns_other_seeds", second.as_ref().map(|second| second.query.ns));
     if second.is_some_and(|second| second.false_negatives() > 0) {
         return Err(BenchError::other("a range that holds a key was denied (other seeds)"));
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use tamis_bench::filter::{Figures, Outcome};
+use tamis_bench::filter::{Calibrated, Figures, Outcome};
 
 use crate::{failure::Failure, terminal};
 
@@ -39,12 +39,15 @@ impl Report {
             "probes_per_query": figures.probes_per_query(),
             "present": figures.present_count(),
             "false_negatives": figures.false_negatives(),
-            "build_ns_per_key": figures.build_ns_per_key,
+            "build_ns_per_key": figures.build.ns,
+            "build_units": figures.build.units,
             "build_peak_bytes": figures.build_peak_bytes,
             "model_ms": figures.model_ms,
-            "query_ns": figures.times.query_ns,
-            "batch_query_ns": figures.times.batch_query_ns,
-            "calibration_ns": figures.times.calibration_ns,
+            "query_ns": figures.query.ns,
+            "query_units": figures.query.units,
+            "batch_query_ns": figures.batch_query.ns,
+            "batch_query_units": figures.batch_query.units,
+            "calibration_ns": figures.query.unit_ns,
             "refused": null,
         })
     }
@@ -63,8 +66,7 @@ impl Report {
 
     fn figure_rows(&self, figures: &Figures) -> impl Iterator<Item = (&'static str, String)> {
         let unknown = || "unknown".to_owned();
-        let in_units =
-            |ns: f64| format!("{ns:.1} ns ({:.3} units)", ns / figures.times.calibration_ns.max(1e-9));
+        let in_units = |time: &Calibrated| format!("{:.1} ns ({:.3} units)", time.ns, time.units);
         [
             ("design", figures.design.clone()),
             ("size", terminal::bytes(figures.encoded_bytes)),
@@ -76,12 +78,12 @@ impl Report {
             ("probes per query", format!("{:.2}", figures.probes_per_query())),
             ("ranges that hold a key", terminal::count(figures.present_count())),
             ("denied of them", terminal::count(figures.false_negatives())),
-            ("build", format!("{:.1} ns/key", figures.build_ns_per_key)),
+            ("build", format!("{:.1} ns/key ({:.3} units)", figures.build.ns, figures.build.units)),
             ("choice of a design", format!("{:.1} ms", figures.model_ms)),
             ("build, memory peak", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
-            ("query", in_units(figures.times.query_ns)),
-            ("query, in batches", in_units(figures.times.batch_query_ns)),
-            ("calibration unit", format!("{:.1} ns", figures.times.calibration_ns)),
+            ("query", in_units(&figures.query)),
+            ("query, in batches", in_units(&figures.batch_query)),
+            ("calibration unit", format!("{:.1} ns", figures.query.unit_ns)),
         ]
         .into_iter()
     }
