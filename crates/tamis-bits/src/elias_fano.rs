@@ -13,9 +13,12 @@
 //! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
 
 use crate::bits::low_mask;
-use crate::kernel::Steps;
 use crate::packed::{self, PackedInts};
 use crate::rank::{self, RankBits, RankShape, Select};
+
+mod marked;
+
+pub use marked::MarkedEliasFano;
 
 /// Groups of equal high parts up to this are looked through one by one.
 const LINEAR_GROUP: u64 = 8;
@@ -28,23 +31,8 @@ const MARK_BYTES: usize = 2;
 /// In place of a mark that does not fit.
 const NO_MARK: u16 = u16::MAX;
 
-/// Low parts up to this are read four at a time.
-const STEADY_WIDTH: u32 = 14;
-
-/// Four lanes of so many bits (at least 1) at the low end of a word: a one in each, and all bits of each but the top one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lanes {
-    ones: u64,
-    below_tops: u64,
-}
-
-impl Lanes {
-    const fn new(width: u32) -> Self {
-        let pair = 1 | 1_u64 << width;
-        let ones = pair | pair << (2 * width);
-        Self { ones, below_tops: (ones << (width - 1)) - ones }
-    }
-}
+/// Bits of low parts of which four are compared at a time.
+const MARKED_WIDTH_MAX: u32 = 14;
 
 /// Borrowed ascending integers.
 #[derive(Debug, Clone, Copy)]
@@ -63,17 +51,6 @@ pub struct EliasFanoShape {
     count: u64,
     low_length: usize,
     high: RankShape,
-    /// Where low parts are read four at a time.
-    lanes: Option<Lanes>,
-    /// Where what leads to a marked bit begins.
-    marks: Option<Marks>,
-}
-
-/// Where marks and the list of the directory's blocks for unset bits begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Marks {
-    marks: usize,
-    blocks: usize,
 }
 
 impl EliasFanoShape {
@@ -83,113 +60,13 @@ impl EliasFanoShape {
         let low_length = usize::try_from(packed::encoded_bytes(width, count)?).ok()?;
         let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
         let high = RankShape::new(bit_count, count, Select::Both)?;
-        let lanes = (1..=STEADY_WIDTH).contains(&width).then(|| Lanes::new(width));
-        Some(Self { width, count, low_length, high, lanes, marks: None })
+        Some(Self { width, count, low_length, high })
     }
 
-    /// The same with marks behind it.
-    pub fn with_marks(self) -> Self {
-        let marks = self.low_length + self.high.length();
-        let blocks = self.low_length + self.high.zeros_start();
-        Self { marks: self.lanes.map(|_| Marks { marks, blocks }), ..self }
-    }
-
-    /// Whether a value is among the integers at the front of `bytes`, for a walk that is compiled for the processor; `true` where
-    /// the bytes are too few. Looks at no integer but those that share its high part.
-    #[inline(always)]
-    pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> bool {
-        self.near_contains_in(steps, bytes, value).unwrap_or_else(|| self.far_contains(bytes, value))
-    }
-
-    #[inline(never)]
-    fn far_contains(&self, bytes: &[u8], value: u64) -> bool {
-        self.view(bytes)
-            .is_none_or(|integers| integers.successor(value).is_some_and(|(_, found)| found == value))
-    }
-
-    /// The same in a few steps; `None` where it takes more: wide or no low parts, many of one high part, and high parts that lie unevenly.
-    #[inline(always)]
-    fn near_contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
-        let lanes = self.lanes?;
-        let high = value >> self.width;
-        let zero = high.checked_sub(1)?;
-        let words = Words::new(bytes)?;
-        // The integers with this high part lie behind the zero before: as many as there are ones.
-        let start = match &self.marks {
-            Some(marks) => self.marked_zero_in(steps, &words, marks, zero)?,
-            None => self.high.near_zero_in(steps, bytes.get(self.low_length..)?, zero)?,
-        } + 1;
-        let bits = words.at(self.low_length + (start / 8) as usize)? >> (start % 8);
-        let group = bits.trailing_ones();
-        if group > STEADY_GROUP as u32 {
-            return None;
-        }
-        let place = start.wrapping_sub(high).wrapping_mul(u64::from(self.width));
-        let lows = words.at((place / 8) as usize)? >> (place % 8);
-        // In which of their lanes do the low parts differ? Which of them it is cannot be foreseen.
-        let Lanes { ones, below_tops } = lanes;
-        let low = value & !(u64::MAX << self.width);
-        let lanes = lows ^ low.wrapping_mul(ones);
-        let differs = ((lanes & below_tops) + below_tops) | lanes;
-        let tops = (below_tops + ones) & !(u64::MAX << (group * self.width));
-        Some(!differs & tops != 0)
-    }
-
-    /// Whether no integer at the front of `bytes` lies from one value to another, which is not smaller, for a walk that is compiled for
-    /// the processor; `None` where it takes more than a few steps to know: without marks, with many integers of one high part, and where
-    /// high parts lie unevenly.
-    #[inline(always)]
-    pub fn near_is_free_in<S: Steps>(&self, steps: S, bytes: &[u8], from: u64, to: u64) -> Option<bool> {
-        let high = from >> self.width;
-        let words = Words::new(bytes)?;
-        let start = self.marked_zero_in(steps, &words, self.marks.as_ref()?, high.checked_sub(1)?)? + 1;
-        let bits = words.at(self.low_length + (start / 8) as usize)? >> (start % 8);
-        let group = u64::from(bits.trailing_ones());
-        if group > STEADY_GROUP {
-            return None;
-        }
-        let first = start.wrapping_sub(high);
-        let place = first.wrapping_mul(u64::from(self.width));
-        let lows = words.at((place / 8) as usize)? >> (place % 8);
-        // How many of the group are smaller: without a jump that depends on it.
-        let mask = low_mask(self.width);
-        let mut smaller = 0;
-        for number in 0..STEADY_GROUP {
-            let low = lows >> (number as u32 * self.width) & mask;
-            smaller += u64::from((low < from & mask) & (number < group));
-        }
-        let rest = bits >> smaller;
-        let index = first.wrapping_add(smaller);
-        if index >= self.count {
-            return Some(true);
-        }
-        // The next integer, whose bit is the next one: each unset bit before it counts its high part on.
-        let place = index.wrapping_mul(u64::from(self.width));
-        let low = words.at((place / 8) as usize)? >> (place % 8) & mask;
-        let next = (high + u64::from(rest.trailing_zeros())) << self.width | low;
-        (rest != 0).then_some(next > to)
-    }
-
-    /// The place of an unset high bit from the mark before it on; `None` where that is further than three words.
-    #[inline(always)]
-    fn marked_zero_in<S: Steps>(&self, steps: S, words: &Words<'_>, marks: &Marks, zero: u64) -> Option<u64> {
-        let mark = words.short(marks.marks + (zero / MARK_RATE) as usize * MARK_BYTES)?;
-        let block = words.half(marks.blocks + (zero / rank::SAMPLE_RATE) as usize * 4)?;
-        let place = u64::from(block) * rank::BLOCK_BITS + u64::from(mark);
-        let [first, second, third] = words.three(self.low_length + (place / 8) as usize)?;
-        let (first, second, third) = (!first & u64::MAX << (place % 8), !second, !third);
-        // Which word it is cannot be foreseen: no jump depends on it.
-        let rank = (zero % MARK_RATE) as u32;
-        let (to_second, to_third) = (first.count_ones(), first.count_ones() + second.count_ones());
-        let (mut word, mut before, mut shift) = (first, 0, 0);
-        if rank >= to_second {
-            (word, before, shift) = (second, to_second, 64);
-        }
-        if rank >= to_third {
-            (word, before, shift) = (third, to_third, 128);
-        }
-        let found = steps.nth_one(word, rank - before);
-        (found != 0 && mark != NO_MARK).then(|| (place & !7) + shift + u64::from(found.trailing_zeros()))
+    /// What questions to such integers with marks behind them need, where the first byte of them is `start`; `None` where marks are of no
+    /// use.
+    pub fn marked_at(&self, start: usize) -> Option<MarkedEliasFano> {
+        MarkedEliasFano::new(self, start)
     }
 
     /// The integers at the front of `bytes`; `None` where the bytes are too few. See [`RankShape::view`] for what is not checked.
@@ -198,58 +75,6 @@ impl EliasFanoShape {
         let low = PackedInts::with_bytes(bytes.get(..self.low_length)?, self.width, self.count);
         let high = self.high.view(bytes.get(self.low_length..)?)?;
         Some(EliasFano { low, high, width: self.width, count: self.count })
-    }
-}
-
-/// Bytes of which words are read at any place.
-#[derive(Debug, Clone, Copy)]
-struct Words<'a> {
-    bytes: &'a [u8],
-    /// Places from which a word can be read.
-    places: usize,
-}
-
-impl<'a> Words<'a> {
-    #[inline(always)]
-    fn new(bytes: &'a [u8]) -> Option<Self> {
-        Some(Self { bytes, places: bytes.len().checked_sub(7)? })
-    }
-
-    /// `N` bytes, at most eight, from a place on; `None` where they are not all there. One comparison, where slices take three.
-    #[inline(always)]
-    fn bytes<const N: usize>(&self, place: usize) -> Option<[u8; N]> {
-        const { assert!(N <= 8, "no more than a word") };
-        if place >= self.places + (8 - N) {
-            return None;
-        }
-        // SAFETY: `place` is below `len - 7 + 8 - N`, so that the `N` bytes from it on lie in the slice.
-        Some(unsafe { self.bytes.as_ptr().add(place).cast::<[u8; N]>().read() })
-    }
-
-    #[inline(always)]
-    fn at(&self, place: usize) -> Option<u64> {
-        self.bytes(place).map(u64::from_le_bytes)
-    }
-
-    #[inline(always)]
-    fn half(&self, place: usize) -> Option<u32> {
-        self.bytes(place).map(u32::from_le_bytes)
-    }
-
-    #[inline(always)]
-    fn short(&self, place: usize) -> Option<u16> {
-        self.bytes(place).map(u16::from_le_bytes)
-    }
-
-    /// Three words.
-    #[inline(always)]
-    fn three(&self, place: usize) -> Option<[u64; 3]> {
-        if place >= self.places.saturating_sub(16) {
-            return None;
-        }
-        // SAFETY: `place` is below `len - 7 - 16`, so that the 24 bytes from it on lie in the slice.
-        let words: [[u8; 8]; 3] = unsafe { self.bytes.as_ptr().add(place).cast::<[[u8; 8]; 3]>().read() };
-        Some(words.map(u64::from_le_bytes))
     }
 }
 
@@ -420,7 +245,11 @@ pub fn encoded_marked_bytes(count: u64, last: u64) -> Option<u64> {
 
 /// Whether marks make questions to so many integers faster: not where low parts are none or wide.
 pub fn has_use_for_marks(count: u64, last: u64) -> bool {
-    (1..=STEADY_WIDTH).contains(&low_width(count, last))
+    is_width_for_marks(low_width(count, last))
+}
+
+fn is_width_for_marks(width: u32) -> bool {
+    (1..=MARKED_WIDTH_MAX).contains(&width)
 }
 
 /// Bytes that [`encode`] appends for so many integers, the greatest of them `last`; `None` beyond 64 bits.

@@ -276,27 +276,6 @@ pub fn select_zero_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, u64::MAX))
 }
 
-/// [`select_zero_in_line`] as a step of a walk: the unset bit that `rank` unset bits precede. Some bit of the line where there are
-/// no more.
-///
-/// Which word it is cannot be foreseen: all are counted, without a jump. Where the words before word `i` hold `s` set bits, it
-/// is passed if `rank + s >= 64 * i`.
-#[inline(always)]
-pub(crate) fn nth_zero_of_line<S: Steps>(steps: S, line: &[u8; LINE_BYTES], rank: u32) -> u32 {
-    let (words, _) = line.as_chunks::<8>();
-    let (mut sum, mut chosen, mut index, mut limit) = (rank, rank, 0, 0);
-    for word in words.iter().take(7) {
-        sum += u64::from_le_bytes(*word).count_ones();
-        limit += 64;
-        let is_passed = sum >= limit;
-        chosen = if is_passed { sum } else { chosen };
-        index += u32::from(is_passed);
-    }
-    let word = words.get((index & 7) as usize).map_or(0, |word| !u64::from_le_bytes(*word));
-    let found = steps.nth_one(word, chosen.wrapping_sub(index * 64));
-    index * 64 + found.trailing_zeros().min(63)
-}
-
 /// Steps over lines and words that a walk is made of, in one of the three forms. A value of a form stands for what the processor
 /// has: a task that is given one does not ask again.
 pub trait Steps: Copy {

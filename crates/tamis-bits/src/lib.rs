@@ -19,7 +19,7 @@ pub mod spread;
 
 pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};
-pub use elias_fano::{EliasFano, EliasFanoShape};
+pub use elias_fano::{EliasFano, EliasFanoShape, MarkedEliasFano};
 pub use held::HeldBytes;
 pub use key_head::key_head;
 pub use packed::PackedInts;

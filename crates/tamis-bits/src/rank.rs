@@ -19,21 +19,6 @@ pub(crate) const BLOCK_BITS: u64 = 512;
 const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
 pub(crate) const SAMPLE_RATE: u64 = 2_048;
 
-/// Four lanes of 16 bits in a word: one in each, the top bit of each, and where four blocks begin.
-const LANE_ONES: u64 = 0x0001_0001_0001_0001;
-const LANE_TOPS: u64 = 0x8000_8000_8000_8000;
-const BLOCK_STARTS: u64 = (BLOCK_BITS << 16) | (2 * BLOCK_BITS) << 32 | (3 * BLOCK_BITS) << 48;
-
-#[inline(always)]
-const fn add_lanes(left: u64, right: u64) -> u64 {
-    ((left & !LANE_TOPS) + (right & !LANE_TOPS)) ^ ((left ^ right) & LANE_TOPS)
-}
-
-#[inline(always)]
-const fn subtract_lanes(left: u64, right: u64) -> u64 {
-    ((left | LANE_TOPS) - (right & !LANE_TOPS)) ^ ((left ^ !right) & LANE_TOPS)
-}
-
 /// Which bits can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
@@ -120,54 +105,15 @@ impl RankShape {
             one_count: self.one_count,
         })
     }
-}
 
-/// Eight bytes from a place on.
-#[inline(always)]
-pub(crate) fn word_at(bytes: &[u8], place: usize) -> Option<u64> {
-    bytes.get(place..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
-}
-
-impl RankShape {
     /// Where the list of the blocks of unset bits begins.
     pub(crate) const fn zeros_start(&self) -> usize {
         self.ends[3]
     }
 
-    /// [`RankBits::select_zero`] for a walk that is compiled for the processor, in the few steps that it takes where the block is one
-    /// of three around the place that two samples tell; `None` where it is not, and near the ends of the parts. `bytes` are those
-    /// from the structure on.
-    #[inline(always)]
-    pub(crate) fn near_zero_in<S: kernel::Steps>(&self, steps: S, bytes: &[u8], rank: u64) -> Option<u64> {
-        let [bit_end, superblock_end, _, one_end, _] = self.ends;
-        let samples = word_at(bytes, one_end + (rank / SAMPLE_RATE) as usize * 4)?;
-        let (low, high) = (samples & u64::from(u32::MAX), samples >> 32);
-        let guess =
-            low.wrapping_add((rank % SAMPLE_RATE).wrapping_mul((high + 1).wrapping_sub(low)) / SAMPLE_RATE);
-        let first = guess.saturating_sub(1);
-        let superblock = first / BLOCKS_PER_SUPERBLOCK;
-        if (first + 3) / BLOCKS_PER_SUPERBLOCK != superblock || first + 4 > self.bit_count / BLOCK_BITS {
-            return None;
-        }
-        let before = word_at(bytes, bit_end + superblock as usize * 8)?;
-        let ranks = word_at(bytes, superblock_end + first as usize * 2)?;
-        // How far each of four blocks begins before the wanted bit, counted in unset bits, of which the last 16 binary digits: all four
-        // at once. What is found is looked at again with all digits.
-        let rest = rank.wrapping_add(before).wrapping_sub(first * BLOCK_BITS);
-        let starts = (rest & 0xffff).wrapping_mul(LANE_ONES);
-        let left = subtract_lanes(add_lanes(ranks, starts), BLOCK_STARTS);
-        let begun = u64::from((!left & LANE_TOPS).count_ones());
-        if begun == 0 || begun == 4 {
-            return None;
-        }
-        let ones = ranks >> (16 * (begun - 1)) & 0xffff;
-        let inside = rest.wrapping_add(ones).wrapping_sub((begun - 1) * BLOCK_BITS);
-        if inside >= BLOCK_BITS {
-            return None;
-        }
-        let block = first + begun - 1;
-        let line = bytes.get((block * BLOCK_BITS / 8) as usize..)?.first_chunk()?;
-        Some(block * BLOCK_BITS + u64::from(kernel::nth_zero_of_line(steps, line, inside as u32)))
+    /// How many bits are not set.
+    pub(crate) const fn zero_count(&self) -> u64 {
+        self.bit_count - self.one_count
     }
 }
 

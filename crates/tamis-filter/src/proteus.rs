@@ -46,6 +46,7 @@ mod pair;
 mod prefix_set;
 mod quick;
 mod reader;
+mod set_batch;
 mod sizes;
 mod tally;
 mod walk;

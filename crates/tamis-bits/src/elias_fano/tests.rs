@@ -2,20 +2,7 @@
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{EliasFano, EliasFanoShape, encode, encode_marked, encoded_bytes, encoded_marked_bytes};
-use crate::kernel;
 use proptest::prelude::*;
-
-/// The question as part of a walk.
-struct Contains<'a>(EliasFanoShape, &'a [u8], u64);
-
-impl kernel::Task for Contains<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<S: kernel::Steps>(self, steps: S) -> bool {
-        self.0.contains_in(steps, self.1, self.2)
-    }
-}
 
 fn check(integers: &[u64]) {
     let mut bytes = Vec::new();
@@ -26,11 +13,11 @@ fn check(integers: &[u64]) {
     let (encoded, length) = EliasFano::open(&bytes, count, last).expect("whole");
     assert_eq!(length, bytes.len());
     let shape = EliasFanoShape::new(count, last).expect("possible");
+    assert_eq!(shape.view(&bytes).expect("whole").len(), count);
     let mut with_marks = Vec::new();
     encode_marked(&mut with_marks, integers.iter().copied());
     assert_eq!(encoded_marked_bytes(count, last), Some(with_marks.len() as u64));
     assert!(with_marks.starts_with(&bytes));
-    let marked = shape.with_marks();
     for (index, integer) in integers.iter().enumerate() {
         assert_eq!(encoded.get(index as u64), Some(*integer));
     }
@@ -42,17 +29,6 @@ fn check(integers: &[u64]) {
         let expected = integers.get(index).map(|integer| (index as u64, *integer));
         assert_eq!(encoded.successor(value), expected, "{value} in {integers:?}");
         assert_eq!(encoded.rank(value), index as u64);
-        let is_there = integers.binary_search(&value).is_ok();
-        assert_eq!(kernel::run(Contains(shape, &bytes, value)), is_there, "{value} in {integers:?}");
-        assert_eq!(shape.contains_in(kernel::Portable, &bytes, value), is_there);
-        assert_eq!(kernel::run(Contains(marked, &with_marks, value)), is_there, "{value} in {integers:?}");
-        assert_eq!(marked.contains_in(kernel::Portable, &with_marks, value), is_there);
-        for to in [value, value.saturating_add(1), value.saturating_add(last / 16), u64::MAX] {
-            let is_free = marked.near_is_free_in(kernel::Portable, &with_marks, value.min(last), to);
-            let start = integers.partition_point(|integer| *integer < value.min(last));
-            let expected = integers.get(start).is_none_or(|integer| *integer > to);
-            assert!(is_free.is_none_or(|is_free| is_free == expected), "{value} to {to} in {integers:?}");
-        }
     }
 }
 
@@ -75,7 +51,7 @@ fn edges() {
     check(&[u64::MAX; 3]);
     check(&(0..5000).collect::<Vec<_>>());
     check(&(0..5000).map(|index| index * index * 1_000_000_007).collect::<Vec<_>>());
-    // Evenly spread, as those that the quick way is for.
+    // Evenly spread.
     let mut state = 7_u64;
     let mut even: Vec<u64> = (0..20_000)
         .map(|_| {
@@ -87,48 +63,15 @@ fn edges() {
     check(&even);
 }
 
-/// Marks are there for nearly all of evenly spread integers, and where a mark does not fit the directory answers.
-#[test]
-fn marks_tell_places() {
-    let even: Vec<u64> = (0..100_000).map(|index| index * 100 + index * index % 97).collect();
-    let mut crowd: Vec<u64> = (0..100_000).map(|index| (1 << 20) + index / 4).collect();
-    crowd.push(1 << 24);
-    for (integers, least_quick) in [(even, 99_000), (crowd, 0)] {
-        check_marks(&integers, least_quick);
-    }
-}
-
-fn check_marks(integers: &[u64], least_quick: usize) {
-    let mut bytes = Vec::new();
-    encode_marked(&mut bytes, integers.iter().copied());
-    let (count, last) = (integers.len() as u64, integers[integers.len() - 1]);
-    let shape = EliasFanoShape::new(count, last).expect("possible").with_marks();
-    let quick = |value: &&u64| shape.near_contains_in(kernel::Portable, &bytes, **value) == Some(true);
-    assert!(integers.iter().filter(quick).count() >= least_quick);
-    let is_quick =
-        |value: &&u64| shape.near_is_free_in(kernel::Portable, &bytes, **value, **value) == Some(false);
-    assert!(integers.iter().filter(is_quick).count() >= least_quick);
-    for value in (0..=last).step_by(61) {
-        let is_there = integers.binary_search(&value).is_ok();
-        assert_eq!(shape.contains_in(kernel::Portable, &bytes, value), is_there, "{value}");
-    }
-}
-
 #[test]
 fn damage_is_survived() {
     let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
     let mut bytes = Vec::new();
-    encode_marked(&mut bytes, integers.iter().copied());
+    encode(&mut bytes, integers.iter().copied());
     for offset in (0..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
         damaged[offset] ^= 0xff;
         for (count, last) in [(3000, 2_999_000), (2999, 2_999_000), (3000, 1 << 40), (1 << 40, 1 << 50)] {
-            if let Some(shape) = EliasFanoShape::new(count, last) {
-                for value in (0..3_100_000).step_by(99_991) {
-                    shape.with_marks().contains_in(kernel::Portable, &damaged, value);
-                    let _ = shape.with_marks().near_is_free_in(kernel::Portable, &damaged, value, value + 5);
-                }
-            }
             let Some((encoded, _)) = EliasFano::open(&damaged, count, last) else { continue };
             for value in (0..3_100_000).step_by(99_991) {
                 let _ = encoded.successor(value);

@@ -1,8 +1,7 @@
 //! Many questions at once to a Bloom filter of integers alone: what `quick.rs` does for one.
 //!
 //! All questions of a batch go through the same step before any goes through the next, so that their cache misses overlap and few jumps
-//! depend on what is found. What takes more than these steps is asked for by itself. (Sets of integers gained nothing by it: their
-//! questions, one behind the other, overlap as well.)
+//! depend on what is found. What takes more than these steps is asked for by itself.
 
 use tamis_bits::{kernel, prefetch, spread};
 
@@ -133,7 +132,7 @@ fn prefetch_bit(bits: &[u8], number: u64) {
 }
 
 #[inline(always)]
-fn put<T>(list: &mut [T; BATCH], index: usize, value: T) {
+pub(super) fn put<T>(list: &mut [T; BATCH], index: usize, value: T) {
     if let Some(slot) = list.get_mut(index % BATCH) {
         *slot = value;
     }
@@ -203,6 +202,6 @@ impl kernel::Task for Sift<'_, '_> {
 }
 
 #[inline(always)]
-fn get<T: Copy + Default>(list: &[T; BATCH], index: usize) -> T {
+pub(super) fn get<T: Copy + Default>(list: &[T; BATCH], index: usize) -> T {
     list.get(index % BATCH).copied().unwrap_or_default()
 }

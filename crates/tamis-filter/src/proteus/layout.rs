@@ -286,8 +286,7 @@ impl Fields {
             }
             SetForm::MarkedEliasFano => {
                 let expected = tamis_bits::elias_fano::encoded_marked_bytes(count, last);
-                let shape = EliasFanoShape::new(count, last).map(EliasFanoShape::with_marks);
-                (shape.map(SetShape::EliasFano), expected)
+                (EliasFanoShape::new(count, last).map(SetShape::EliasFano), expected)
             }
             SetForm::Bitmap => {
                 let bits = last.checked_add(1).filter(|bits| count <= *bits);

@@ -5,10 +5,11 @@
 
 use std::ops::Bound;
 
-use tamis_bits::{EliasFanoShape, kernel, key_head};
+use tamis_bits::kernel::Steps;
+use tamis_bits::{MarkedEliasFano, key_head};
 
 use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
-use super::design::BloomLayout;
+use super::design::{BloomLayout, SetForm};
 use super::fixed::FixedKeys;
 use super::layout::{FirstPart, Parts, SetShape};
 use crate::envelope::ENVELOPE_BYTES;
@@ -269,102 +270,96 @@ pub(super) enum Place {
     Other,
 }
 
-/// A set of integers in one of their forms, whatever stands behind it: asked for one prefix.
+/// A set of integers in one of the forms that are asked in a few steps, whatever stands behind it. What a question needs lies together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstSet {
     pub(super) fixed: FixedKeys,
     shift: u32,
+    /// The least prefix, and how far the greatest lies above it.
     least: u64,
-    greatest: u64,
-    /// Where the set lies in the whole filter.
-    start: usize,
+    last: u64,
+    form: QuickForm,
+}
+
+/// Where a set lies in the whole filter.
+#[derive(Debug, Clone, Copy)]
+enum QuickForm {
+    Marked(MarkedEliasFano),
+    /// Its first byte.
+    Bitmap(usize),
 }
 
 impl FirstSet {
     fn new(parts: &Parts) -> Option<Self> {
         let fixed = parts.fixed?;
         let FirstPart::Set(part) = &parts.first else { return None };
-        if matches!(part.shape, SetShape::Trie(_)) {
-            return None;
-        }
-        let (shift, greatest) = (64 - part.depth, part.least.saturating_add(part.last));
-        Some(Self { fixed, shift, least: part.least, greatest, start: ENVELOPE_BYTES + part.start })
+        let start = ENVELOPE_BYTES + part.start;
+        let form = match (&part.shape, part.form) {
+            (SetShape::EliasFano(shape), SetForm::MarkedEliasFano) => {
+                QuickForm::Marked(shape.marked_at(start)?)
+            }
+            (SetShape::Bitmap(_), _) => QuickForm::Bitmap(start),
+            (SetShape::Trie(_) | SetShape::EliasFano(_), _) => return None,
+        };
+        Some(Self { fixed, shift: 64 - part.depth, least: part.least, last: part.last, form })
     }
 
     /// Where the prefixes from one word to another lie.
     #[inline(always)]
     pub(super) fn place(&self, lower: u64, upper: u64) -> Place {
         let (low, high) = (lower >> self.shift, upper >> self.shift);
+        // Those before the least one lie far behind the greatest so.
+        let (from, to) = (low.wrapping_sub(self.least), high.wrapping_sub(self.least));
         if lower > upper {
             Place::Other
-        } else if high < self.least || low > self.greatest {
-            Place::Beside
         } else if low == high {
-            Place::Prefix(low - self.least)
+            if from <= self.last { Place::Prefix(from) } else { Place::Beside }
+        } else if high < self.least || (low >= self.least && from > self.last) {
+            Place::Beside
         } else if low > self.least {
-            Place::Several(low - self.least, high - self.least)
+            Place::Several(from, to)
         } else {
             Place::Other
         }
     }
 
-    /// Whether it takes few steps to know that the set has no prefix from one to another.
+    /// Whether a prefix, counted from the least one, is in the set; `None` where that takes more than a few steps to know.
     #[inline(always)]
-    pub(super) fn is_surely_free(&self, parts: Option<&Parts>, filter: &[u8], from: u64, to: u64) -> bool {
-        let Some(SetShape::EliasFano(shape)) = shape(parts) else { return false };
-        let bytes = filter.get(self.start..).unwrap_or_default();
-        kernel::run(IsFree { shape, bytes, from, to })
-    }
-
-    /// Whether a prefix, counted from the least one, may be in the set.
-    #[inline(always)]
-    pub(super) fn may_contain(&self, parts: Option<&Parts>, filter: &[u8], value: u64) -> bool {
-        let bytes = filter.get(self.start..).unwrap_or_default();
-        match shape(parts) {
-            Some(SetShape::EliasFano(shape)) => kernel::run(Contains { shape, bytes, value }),
-            Some(SetShape::Bitmap(shape)) => shape.view(bytes).is_none_or(|view| view.bits().get(value)),
-            Some(SetShape::Trie(_)) | None => true,
+    pub(super) fn contains<S: Steps>(&self, steps: S, filter: &[u8], value: u64) -> Option<bool> {
+        match &self.form {
+            QuickForm::Marked(set) => set.contains_in(steps, filter, value),
+            QuickForm::Bitmap(start) => {
+                let byte = filter.get(start.checked_add((value / 8) as usize)?)?;
+                Some(byte >> (value % 8) & 1 == 1)
+            }
         }
     }
-}
 
-#[inline(always)]
-fn shape(parts: Option<&Parts>) -> Option<&SetShape> {
-    match &parts?.first {
-        FirstPart::Set(part) => Some(&part.shape),
-        FirstPart::None | FirstPart::Bloom(_) => None,
-    }
-}
-
-/// The question to Elias-Fano numbers, compiled for the processor.
-struct Contains<'a> {
-    shape: &'a EliasFanoShape,
-    bytes: &'a [u8],
-    value: u64,
-}
-
-impl kernel::Task for Contains<'_> {
-    type Output = bool;
-
+    /// Whether the set has no prefix from one to another, which is not smaller; `None` where that takes more than a few steps to know.
     #[inline(always)]
-    fn run<S: kernel::Steps>(self, steps: S) -> bool {
-        self.shape.contains_in(steps, self.bytes, self.value)
+    pub(super) fn is_free<S: Steps>(&self, steps: S, filter: &[u8], from: u64, to: u64) -> Option<bool> {
+        match &self.form {
+            QuickForm::Marked(set) => set.is_free_in(steps, filter, from, to),
+            QuickForm::Bitmap(_) => None,
+        }
     }
-}
 
-/// Whether no number lies between two, as far as that takes few steps.
-struct IsFree<'a> {
-    shape: &'a EliasFanoShape,
-    bytes: &'a [u8],
-    from: u64,
-    to: u64,
-}
-
-impl kernel::Task for IsFree<'_> {
-    type Output = bool;
-
+    /// [`FirstSet::is_free`] for the pairs of prefixes of one batch, and what is told for the number of each.
     #[inline(always)]
-    fn run<S: kernel::Steps>(self, steps: S) -> bool {
-        self.shape.near_is_free_in(steps, self.bytes, self.from, self.to) == Some(true)
+    pub(super) fn are_free<S: Steps>(
+        &self,
+        steps: S,
+        filter: &[u8],
+        pairs: &[(u64, u64)],
+        mut tell: impl FnMut(usize, Option<bool>),
+    ) {
+        if let QuickForm::Marked(set) = &self.form {
+            set.are_free_in(steps, filter, pairs, tell);
+            return;
+        }
+        for (number, (from, to)) in pairs.iter().enumerate() {
+            let is_there = if from == to { self.contains(steps, filter, *from) } else { None };
+            tell(number, is_there.map(|is_there| !is_there));
+        }
     }
 }

@@ -6,9 +6,8 @@ use tamis_bits::kernel;
 
 use super::batch::{BATCH, Questions};
 use super::design::{Design, Stage, WHOLE_KEYS};
-use super::fixed::FixedKeys;
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
-use super::quick::{First, FirstBloom, FirstSet, Place, QuickBloom, bloom_alone};
+use super::quick::{First, FirstBloom, Place, QuickBloom, bloom_alone};
 use super::walk::{PointWalk, RangeWalk, View};
 use super::words::{BelowWalk, WordView};
 use crate::envelope::{self, Envelope};
@@ -20,8 +19,8 @@ pub struct ProteusFilter<D> {
     bytes: D,
     envelope: Envelope,
     family: Family,
-    /// `None` without keys.
-    parts: Option<Parts>,
+    /// `None` without keys. Elsewhere: what most questions need lies in `first`.
+    parts: Option<Box<Parts>>,
     /// Where there is a Bloom filter of integers and nothing else.
     bloom: Option<QuickBloom>,
     first: First,
@@ -38,10 +37,10 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
             envelope::check_reserved(&envelope.parameters, 0)?;
             None
         } else {
-            Some(Parts::read(family, &envelope.parameters, payload)?)
+            Some(Box::new(Parts::read(family, &envelope.parameters, payload)?))
         };
-        let bloom = parts.as_ref().and_then(bloom_alone);
-        let first = First::new(parts.as_ref());
+        let bloom = parts.as_deref().and_then(bloom_alone);
+        let first = First::new(parts.as_deref());
         Ok(Self { bytes, envelope, family, parts, bloom, first })
     }
 
@@ -107,55 +106,34 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
 
     /// A set of integers, and perhaps a Bloom filter behind it.
     #[inline(never)]
-    fn set_may_contain(&self, set: &FirstSet, probe: &Probe<'_>) -> bool {
-        let Some(word) = set.fixed.point(probe.key()) else { return false };
-        probe.add_probes(1);
-        let Place::Prefix(value) = set.place(word, word) else { return false };
-        set.may_contain(self.parts.as_ref(), self.bytes.as_ref(), value)
-            && self.may_contain_below(set.fixed, probe)
+    fn set_may_contain(&self, probe: &Probe<'_>) -> bool {
+        kernel::run(SetPoint(self, probe))
     }
 
     #[inline(never)]
-    fn set_may_contain_range(&self, set: &FirstSet, probe: &RangeProbe<'_>) -> bool {
-        // One key has a probe of its own.
-        let Some((lower, upper)) = set.fixed.closed(probe.range()).filter(|(lower, upper)| lower < upper)
-        else {
-            return self.may_contain_range_otherwise(probe);
-        };
-        let is_there = match set.place(lower, upper) {
-            Place::Beside => false,
-            Place::Prefix(value) => set.may_contain(self.parts.as_ref(), self.bytes.as_ref(), value),
-            Place::Several(from, to)
-                if set.is_surely_free(self.parts.as_ref(), self.bytes.as_ref(), from, to) =>
-            {
-                false
-            }
-            Place::Several(..) | Place::Other => return self.may_contain_range_otherwise(probe),
-        };
-        probe.add_probes(1);
-        is_there && self.may_contain_range_below(set.fixed, probe, lower, upper)
+    fn set_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        kernel::run(SetRange(self, probe))
     }
 
     /// Behind a set that has the key's prefix.
     #[inline(never)]
-    fn may_contain_below(&self, fixed: FixedKeys, probe: &Probe<'_>) -> bool {
-        self.view().is_none_or(|view| WordView { view, fixed }.has_below_point(probe))
+    fn may_contain_below(&self, probe: &Probe<'_>) -> bool {
+        let Some(words) = self.words() else { return true };
+        words.has_below_point(probe)
     }
 
     /// Behind a set that has the one prefix of a range.
     #[inline(never)]
-    fn may_contain_range_below(
-        &self,
-        fixed: FixedKeys,
-        probe: &RangeProbe<'_>,
-        lower: u64,
-        upper: u64,
-    ) -> bool {
-        let Some(view) = self.view() else { return true };
-        kernel::run(BelowWalk { words: WordView { view, fixed }, probe, lower, upper })
+    fn may_contain_range_below(&self, probe: &RangeProbe<'_>) -> bool {
+        let Some(words) = self.words() else { return true };
+        let Some((lower, upper)) = words.fixed.closed(probe.range()).filter(|(lower, upper)| lower < upper)
+        else {
+            return self.may_contain_range_otherwise(probe);
+        };
+        kernel::run(BelowWalk { words, probe, lower, upper })
     }
 
-    /// Questions of one batch; `each` asks for one of them by itself.
+    /// Questions of one batch; `each` asks for one of them by itself, and `below` behind a set that has its one prefix.
     #[inline(always)]
     fn ask_batch(
         &self,
@@ -163,13 +141,17 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         questions: impl Questions,
         answers: &mut [bool],
         each: impl Fn(usize) -> bool,
+        below: impl Fn(usize) -> bool,
     ) {
-        if let First::Bloom(bloom) = &self.first {
-            bloom.ask_batch(self.bytes.as_ref(), digester, questions, answers, each);
-            return;
-        }
-        for (number, answer) in answers.iter_mut().enumerate() {
-            *answer = *answer && each(number);
+        let bytes = self.bytes.as_ref();
+        match &self.first {
+            First::Bloom(bloom) => bloom.ask_batch(bytes, digester, questions, answers, each),
+            First::Set(set) => set.ask_batch(bytes, questions, answers, each, below),
+            First::None => {
+                for (number, answer) in answers.iter_mut().enumerate() {
+                    *answer = *answer && each(number);
+                }
+            }
         }
     }
 
@@ -178,10 +160,69 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         (self.envelope.seed != digester.seed()).then(|| Digester::new(self.envelope.seed))
     }
 
+    /// A filter of integers.
+    #[inline(always)]
+    fn words(&self) -> Option<WordView<'_>> {
+        let view = self.view()?;
+        Some(WordView { view, fixed: view.parts.fixed? })
+    }
+
     #[inline(always)]
     fn view(&self) -> Option<View<'_>> {
         let payload = envelope::payload(self.bytes.as_ref());
-        self.parts.as_ref().map(|parts| View { parts, payload, seed: self.envelope.seed })
+        self.parts.as_deref().map(|parts| View { parts, payload, seed: self.envelope.seed })
+    }
+}
+
+/// A point to a set, compiled for the processor.
+struct SetPoint<'a, 'p, D>(&'a ProteusFilter<D>, &'a Probe<'p>);
+
+impl<D: AsRef<[u8]>> kernel::Task for SetPoint<'_, '_, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> bool {
+        let Self(filter, probe) = self;
+        let First::Set(set) = &filter.first else { return filter.may_contain_otherwise(probe) };
+        let Some(word) = set.fixed.point(probe.key()) else { return false };
+        let is_there = match set.place(word, word) {
+            Place::Prefix(value) => set.contains(steps, filter.bytes.as_ref(), value),
+            _ => Some(false),
+        };
+        let Some(is_there) = is_there else { return filter.may_contain_otherwise(probe) };
+        probe.add_probes(1);
+        is_there && filter.may_contain_below(probe)
+    }
+}
+
+/// A range to a set, compiled for the processor.
+struct SetRange<'a, 'p, D>(&'a ProteusFilter<D>, &'a RangeProbe<'p>);
+
+impl<D: AsRef<[u8]>> kernel::Task for SetRange<'_, '_, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> bool {
+        let Self(filter, probe) = self;
+        let First::Set(set) = &filter.first else { return filter.may_contain_range_otherwise(probe) };
+        // One key has a probe of its own.
+        let Some((lower, upper)) = set.fixed.closed(probe.range()).filter(|(lower, upper)| lower < upper)
+        else {
+            return filter.may_contain_range_otherwise(probe);
+        };
+        let bytes = filter.bytes.as_ref();
+        let is_there = match set.place(lower, upper) {
+            Place::Beside => Some(false),
+            Place::Prefix(value) => set.contains(steps, bytes, value),
+            // Which of several is there would be another question.
+            Place::Several(from, to) => {
+                set.is_free(steps, bytes, from, to).filter(|is_free| *is_free).map(|_| false)
+            }
+            Place::Other => None,
+        };
+        let Some(is_there) = is_there else { return filter.may_contain_range_otherwise(probe) };
+        probe.add_probes(1);
+        is_there && filter.may_contain_range_below(probe)
     }
 }
 
@@ -190,7 +231,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match &self.first {
             First::Bloom(bloom) => self.bloom_may_contain(bloom, probe),
-            First::Set(set) => self.set_may_contain(set, probe),
+            First::Set(_) => self.set_may_contain(probe),
             First::None => self.may_contain_otherwise(probe),
         }
     }
@@ -199,7 +240,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         match &self.first {
             First::Bloom(bloom) => self.bloom_may_contain_range(bloom, probe),
-            First::Set(set) => self.set_may_contain_range(set, probe),
+            First::Set(_) => self.set_may_contain_range(probe),
             First::None => self.may_contain_range_otherwise(probe),
         }
     }
@@ -211,7 +252,10 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             let each = |number: usize| {
                 keys.get(number).is_none_or(|key| self.may_contain(&Probe::new(key, digester)))
             };
-            self.ask_batch(digester, keys, answers, each);
+            let below = |number: usize| {
+                keys.get(number).is_none_or(|key| self.may_contain_below(&Probe::new(key, digester)))
+            };
+            self.ask_batch(digester, keys, answers, each, below);
         }
     }
 
@@ -224,7 +268,12 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
                     .get(number)
                     .is_none_or(|range| self.may_contain_range(&RangeProbe::new(*range, digester)))
             };
-            self.ask_batch(digester, ranges, answers, each);
+            let below = |number: usize| {
+                ranges
+                    .get(number)
+                    .is_none_or(|range| self.may_contain_range_below(&RangeProbe::new(*range, digester)))
+            };
+            self.ask_batch(digester, ranges, answers, each, below);
         }
     }
 

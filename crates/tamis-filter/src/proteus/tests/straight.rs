@@ -157,7 +157,6 @@ fn batches_answer_as_single_questions_do() {
             check_batches(&filter, &queries[..100], SEED + 1);
         }
     }
-    check_batches(&built(&set, Family::Proteus, &with_set(14, SetForm::EliasFano, 47)), &queries, SEED);
     // Bounds of other kinds, and of other lengths.
     let filter = built(&set, Family::OnePrefixBloom, &design(47));
     let (lower, upper) = (values[7].to_be_bytes(), values[9].to_be_bytes());
@@ -169,4 +168,90 @@ fn batches_answer_as_single_questions_do() {
         let alone = ranges.iter().map(|range| has_range(&filter, *range));
         assert!(alone.eq(answers));
     }
+}
+
+#[test]
+fn batches_to_sets_answer_as_single_questions_do() {
+    let mut state = 8;
+    let even: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
+    let crowded: Vec<u64> = (0..3000).map(|_| random(&mut state) >> (random(&mut state) % 50)).collect();
+    for mut values in [even, crowded] {
+        values.sort_unstable();
+        values.dedup();
+        let set = integers(values.iter().copied());
+        let queries = queries(&values);
+        for (depth, prefix) in [(1, 0), (14, 0), (14, 47), (18, 60), (22, 64), (26, 47), (40, 0), (64, 0)] {
+            for form in [SetForm::MarkedEliasFano, SetForm::EliasFano, SetForm::Bitmap, SetForm::Trie] {
+                if form == SetForm::Bitmap && depth > 20 {
+                    continue;
+                }
+                let filter = built(&set, Family::Proteus, &with_set(depth, form, prefix));
+                check_batches(&filter, &queries, SEED);
+                check_batches(&filter, &queries[..100], SEED + 1);
+            }
+        }
+    }
+    // Bounds of other kinds, and keys and bounds of other lengths.
+    let long: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
+    let short = key_set(long.iter().map(|value| (*value >> 32) as u32).map(u32::to_be_bytes));
+    let digester = Digester::new(SEED);
+    for set in [integers(long.iter().copied()), short] {
+        let filter = built(&set, Family::Proteus, &with_set(14, SetForm::MarkedEliasFano, 30));
+        let (lower, upper) = (set.get(7).expect("there"), set.get(9).expect("there"));
+        for (lower, upper) in [(lower, upper), (&lower[..3], upper), (upper, lower), (lower, lower)] {
+            let ranges = ranges(lower, upper);
+            let mut answers = vec![true; ranges.len()];
+            filter.may_contain_ranges(&digester, &ranges, &mut answers);
+            let alone = ranges.iter().map(|range| has_range(&filter, *range));
+            assert!(alone.eq(answers), "{lower:?} {upper:?}");
+        }
+        let near: Vec<Vec<u8>> = set.iter().map(|key| [key, b"x"].concat()).collect();
+        let keys: Vec<&[u8]> = set.iter().chain(near.iter().map(Vec::as_slice)).collect();
+        let mut answers = vec![true; keys.len()];
+        filter.may_contain_keys(&digester, &keys, &mut answers);
+        assert!(answers.iter().take(set.len()).all(|answer| *answer));
+        assert!(!answers.iter().skip(set.len()).any(|answer| *answer));
+    }
+}
+
+/// Whatever bytes are read, there is an answer, one by one and in batches.
+#[test]
+fn damaged_sets_are_survived() {
+    let mut state = 6;
+    let mut values: Vec<u64> = (0..1000).map(|_| random(&mut state)).collect();
+    values.sort_unstable();
+    let set = integers(values.iter().copied());
+    let bytes: Vec<_> = queries(&values[..40])
+        .into_iter()
+        .take(200)
+        .map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes()))
+        .collect();
+    let keys: Vec<&[u8]> = bytes.iter().map(|(lower, _)| &lower[..]).collect();
+    let ranges: Vec<_> = bytes.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+    let digester = Digester::new(SEED);
+    let mut builder = ProteusBuilder::new(Family::Proteus, Prices::DEFAULT, SEED).with_design(&with_set(
+        18,
+        SetForm::MarkedEliasFano,
+        47,
+    ));
+    builder.add_all(&Arc::new(set)).expect("sorted");
+    let whole = builder.finish(bits_per_key(200.0), Samples::NONE).expect("fits");
+    let mut opened = 0;
+    for offset in (0..whole.len()).step_by(5) {
+        for byte in [0, 1, 0x55, 0xff] {
+            let mut damaged = whole.clone();
+            let rest = damaged.get_mut(offset..).unwrap_or_default();
+            let length = rest.len().min(1 + offset % 9);
+            rest[..length].fill(byte);
+            if let Ok(filter) = AnyFilter::open(damaged) {
+                opened += 1;
+                let mut answers = vec![true; keys.len()];
+                filter.may_contain_keys(&digester, &keys, &mut answers);
+                filter.may_contain_ranges(&digester, &ranges, &mut answers);
+                keys.iter().for_each(|key| _ = filter.may_contain(&Probe::new(key, &digester)));
+                ranges.iter().for_each(|range| _ = has_range(&filter, *range));
+            }
+        }
+    }
+    assert!(opened > 1000, "{opened}");
 }

@@ -1,0 +1,288 @@
+//! Questions to marked integers in the few steps that nearly all of them take, one by one and many at once.
+//!
+//! 1. A mark and a block tell from where on three words of high bits are read.
+//! 2. In these lies the unset bit before the integers of one high part. The set bits behind it tell how many there are, and its place
+//!    the number of the first.
+//! 3. Their low parts, at most four, are compared at once.
+//!
+//! What a step reads follows from what the step before has found, and each may have to wait for memory: of many questions all go
+//! through one step before any goes through the next, so that they wait together. What takes other steps is answered with
+//! `None`: the least high part, values beyond the greatest integer, more than four integers of one high part, and high parts that lie
+//! unevenly. So is all where bytes are damaged or missing, if not with a wrong answer.
+//!
+//! All lengths were compared when the set was opened ([`MarkedEliasFano`], invariants), so that two comparisons with a limit are
+//! left for each question: a place that bytes tell, and the number of an integer.
+
+use super::{EliasFanoShape, MARK_BYTES, MARK_RATE, NO_MARK, is_width_for_marks};
+use crate::bits::low_mask;
+use crate::kernel::Steps;
+use crate::{prefetch, rank};
+
+/// Integers of one high part that are compared at once.
+const LANE_COUNT: u32 = 4;
+const BATCH: usize = MarkedEliasFano::BATCH;
+/// From the first of three words of high bits to the end of the word behind the bit that is found in them.
+const REACH_BYTES: usize = 32;
+/// In place of a place that is not known: beyond all of them.
+const NOWHERE: u64 = u64::MAX;
+
+/// Where marked integers lie among other bytes: all that a question to them needs.
+///
+/// Invariants, with `low <= high <= blocks, marks <= end`:
+///
+/// 1. The eight bytes from the first bit of the low part of any of the `count` integers on lie before `end`.
+/// 2. So do `REACH_BYTES` from any of the first `high_places` bytes of the high bits on.
+/// 3. So do the block and the mark before any of `zero_count` unset bits.
+#[derive(Debug, Clone, Copy)]
+pub struct MarkedEliasFano {
+    width: u32,
+    count: u64,
+    zero_count: u64,
+    /// Bits of a low part, and four lanes of so many: a one in each, the top bit of each, and all but these.
+    mask: u64,
+    ones: u64,
+    tops: u64,
+    below_tops: u64,
+    low: usize,
+    high: usize,
+    high_places: u64,
+    blocks: usize,
+    marks: usize,
+    end: usize,
+}
+
+/// Integers of one high part.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// High bits from the first of them on.
+    bits: u64,
+    /// The number of the first.
+    first: u64,
+}
+
+impl MarkedEliasFano {
+    /// Questions that go through the steps together.
+    pub const BATCH: usize = 64;
+
+    /// Integers whose bytes begin at `start`; `None` where marks are of no use.
+    pub(super) fn new(shape: &EliasFanoShape, start: usize) -> Option<Self> {
+        let EliasFanoShape { width, count, low_length, high: bits } = *shape;
+        if !is_width_for_marks(width) {
+            return None;
+        }
+        let high = start.checked_add(low_length)?;
+        let blocks = high.checked_add(bits.zeros_start())?;
+        let marks = high.checked_add(bits.length())?;
+        let zero_count = bits.zero_count();
+        let mark_count = usize::try_from(zero_count.div_ceil(MARK_RATE)).ok()?;
+        let end = marks.checked_add(mark_count.checked_mul(MARK_BYTES)?)?;
+        // The first and the second invariant; the third follows from the lengths of the lists.
+        let high_places = end.checked_sub(high.checked_add(REACH_BYTES - 1)?)? as u64;
+        let pair = 1 | 1_u64 << width;
+        let ones = pair | pair << (2 * width);
+        let tops = ones << (width - 1);
+        Some(Self {
+            width,
+            count,
+            zero_count,
+            mask: low_mask(width),
+            ones,
+            tops,
+            below_tops: tops - ones,
+            low: start,
+            high,
+            high_places,
+            blocks,
+            marks,
+            end,
+        })
+    }
+
+    /// Whether a value is among the integers, for a walk that is compiled for the processor.
+    #[inline(always)]
+    pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
+        let view = View::new(self, bytes)?;
+        let group = view.group(steps, value, view.place(value)?)?;
+        view.group_contains(group, value)
+    }
+
+    /// Whether no integer lies from one value to another, which is not smaller.
+    #[inline(always)]
+    pub fn is_free_in<S: Steps>(&self, steps: S, bytes: &[u8], from: u64, to: u64) -> Option<bool> {
+        let view = View::new(self, bytes)?;
+        let group = view.group(steps, from, view.place(from)?)?;
+        view.is_free_from(group, from, to)
+    }
+
+    /// [`MarkedEliasFano::is_free_in`] for at most [`MarkedEliasFano::BATCH`] pairs of values, and what is told for the number of each of
+    /// them, in order; more are passed over.
+    #[inline(always)]
+    pub fn are_free_in<S: Steps>(
+        &self,
+        steps: S,
+        bytes: &[u8],
+        pairs: &[(u64, u64)],
+        mut tell: impl FnMut(usize, Option<bool>),
+    ) {
+        match View::new(self, bytes) {
+            Some(view) => view.ask(steps, pairs, tell),
+            None => (0..pairs.len().min(Self::BATCH)).for_each(|number| tell(number, None)),
+        }
+    }
+}
+
+/// The integers and bytes that hold them: those before `set.end` are there.
+#[derive(Debug, Clone, Copy)]
+struct View<'a> {
+    set: &'a MarkedEliasFano,
+    bytes: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    #[inline(always)]
+    fn new(set: &'a MarkedEliasFano, bytes: &'a [u8]) -> Option<Self> {
+        (bytes.len() >= set.end).then_some(Self { set, bytes })
+    }
+
+    /// `N` bytes.
+    ///
+    /// # Safety
+    ///
+    /// They lie before `set.end`.
+    #[inline(always)]
+    unsafe fn read<const N: usize>(&self, place: usize) -> [u8; N] {
+        debug_assert!(place + N <= self.bytes.len());
+        // SAFETY: the caller knows that these bytes lie before `set.end`, up to which `new` has found all to be there.
+        unsafe { self.bytes.as_ptr().add(place).cast::<[u8; N]>().read() }
+    }
+
+    /// The place among the high bits from which on the unset bit before a value's high part is looked for.
+    #[inline(always)]
+    fn place(&self, value: u64) -> Option<u64> {
+        let set = self.set;
+        let zero = (value >> set.width).wrapping_sub(1);
+        if zero >= set.zero_count {
+            return None;
+        }
+        let mark = set.marks + (zero / MARK_RATE) as usize * MARK_BYTES;
+        let block = set.blocks + (zero / rank::SAMPLE_RATE) as usize * 4;
+        // SAFETY: the third invariant; `zero` is below `zero_count`.
+        let (mark, block) = unsafe { (self.read(mark), self.read(block)) };
+        let (mark, block) = (u16::from_le_bytes(mark), u32::from_le_bytes(block));
+        (mark != NO_MARK).then_some(u64::from(block) * rank::BLOCK_BITS + u64::from(mark))
+    }
+
+    /// The integers with a value's high part.
+    #[inline(always)]
+    fn group<S: Steps>(&self, steps: S, value: u64, place: u64) -> Option<Group> {
+        let set = self.set;
+        if place / 8 >= set.high_places {
+            return None;
+        }
+        let byte = set.high + (place / 8) as usize;
+        // SAFETY: the second invariant.
+        let words = unsafe { [self.read(byte), self.read(byte + 8), self.read(byte + 16)] };
+        let [first, second, third] = words.map(|word| !u64::from_le_bytes(word));
+        let first = first & u64::MAX << (place % 8);
+        // Which word it is cannot be foreseen: no jump depends on it.
+        let high = value >> set.width;
+        let rank = (high.wrapping_sub(1) % MARK_RATE) as u32;
+        let (to_second, to_third) = (first.count_ones(), first.count_ones() + second.count_ones());
+        let (mut word, mut before, mut start) = (first, 0, place / 8);
+        if rank >= to_second {
+            (word, before, start) = (second, to_second, place / 8 + 8);
+        }
+        if rank >= to_third {
+            (word, before, start) = (third, to_third, place / 8 + 16);
+        }
+        let found = steps.nth_one(word, rank - before);
+        let start = start * 8 + u64::from(found.trailing_zeros()) + 1;
+        // SAFETY: the second invariant; at most 193 bits lie from the first word on to `start`, whose word so ends in time.
+        let bits = unsafe { self.read(set.high + (start / 8) as usize) };
+        let bits = u64::from_le_bytes(bits) >> (start % 8);
+        (found != 0).then_some(Group { bits, first: start.wrapping_sub(high) })
+    }
+
+    /// Where the low part of an integer begins, in bits.
+    #[inline(always)]
+    fn low_place(&self, index: u64) -> u64 {
+        index.wrapping_mul(u64::from(self.set.width))
+    }
+
+    /// Low parts from that of an integer on; `None` where there are no more.
+    #[inline(always)]
+    fn lows(&self, index: u64) -> Option<u64> {
+        if index >= self.set.count {
+            return None;
+        }
+        let place = self.low_place(index);
+        // SAFETY: the first invariant.
+        let word = unsafe { self.read(self.set.low + (place / 8) as usize) };
+        Some(u64::from_le_bytes(word) >> (place % 8))
+    }
+
+    /// The top bits of the lanes of a group; `None` where it has more than there are lanes.
+    #[inline(always)]
+    fn tops(&self, group: Group) -> Option<u64> {
+        let count = group.bits.trailing_ones();
+        if count > LANE_COUNT {
+            return None;
+        }
+        Some(self.set.tops & ((1 << (count * self.set.width)) - 1))
+    }
+
+    #[inline(always)]
+    fn group_contains(&self, group: Group, value: u64) -> Option<bool> {
+        let MarkedEliasFano { mask, ones, below_tops, .. } = *self.set;
+        let tops = self.tops(group)?;
+        // In which lanes do low parts differ? Which of them it is cannot be foreseen.
+        let lanes = self.lows(group.first)? ^ (value & mask).wrapping_mul(ones);
+        let differs = ((lanes & below_tops) + below_tops) | lanes;
+        Some(!differs & tops != 0)
+    }
+
+    #[inline(always)]
+    fn is_free_from(&self, group: Group, from: u64, to: u64) -> Option<bool> {
+        let MarkedEliasFano { width, mask, ones, tops, below_tops, .. } = *self.set;
+        let group_tops = self.tops(group)?;
+        let lanes = self.lows(group.first)?;
+        let other = (from & mask).wrapping_mul(ones);
+        // In which lanes the low part is smaller, told by their top bits: the difference of all bits but these has one where it is not.
+        let rest = (lanes | tops).wrapping_sub(other & below_tops);
+        let smaller = (!lanes & other) | (!(lanes ^ other) & !rest);
+        let smaller = u64::from((smaller & group_tops).count_ones());
+        let index = group.first + smaller;
+        // The next integer, whose bit is the next one: each unset bit before it counts its high part on.
+        let Some(low) = self.lows(index) else { return Some(true) };
+        let bits = group.bits >> smaller;
+        let high = (from >> width) + u64::from(bits.trailing_zeros());
+        let next = high << width | (low & mask);
+        (bits != 0).then_some(next > to)
+    }
+
+    /// Calls with the number of each pair of a batch and whether it is free.
+    #[inline(always)]
+    fn ask<S: Steps>(&self, steps: S, pairs: &[(u64, u64)], mut tell: impl FnMut(usize, Option<bool>)) {
+        let mut places = [0; BATCH];
+        for (place, (from, _)) in places.iter_mut().zip(pairs) {
+            *place = self.place(*from).unwrap_or(NOWHERE);
+            prefetch(self.bytes, self.set.high.wrapping_add((*place / 8) as usize));
+        }
+        let mut groups = [Group { bits: 0, first: 0 }; BATCH];
+        for ((group, place), (from, _)) in groups.iter_mut().zip(&places).zip(pairs) {
+            *group = self.group(steps, *from, *place).unwrap_or(Group { bits: 0, first: NOWHERE });
+            prefetch(self.bytes, self.set.low.wrapping_add((self.low_place(group.first) / 8) as usize));
+        }
+        for ((group, (from, to)), number) in groups.iter().zip(pairs).zip(0..) {
+            let is_free = if from == to {
+                self.group_contains(*group, *from).map(|is_there| !is_there)
+            } else {
+                self.is_free_from(*group, *from, *to)
+            };
+            tell(number, is_free);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
