@@ -10,8 +10,11 @@
 //! `None`: the least high part, values beyond the greatest integer, more than four integers of one high part, and high parts that lie
 //! unevenly. So is all where bytes are damaged or missing, if not with a wrong answer.
 //!
-//! All lengths were compared when the set was opened ([`MarkedEliasFano`], invariants), so that two comparisons with a limit are
-//! left for each question: a place that bytes tell, and the number of an integer.
+//! A question by itself asks for the low parts ahead, as near as its mark tells where they are, and so waits once for both. In batches that was
+//! slower than the steps, each of which does little enough for many questions to be under way at once.
+//!
+//! All lengths were compared when the set was opened ([`MarkedEliasFano`], invariants). A question compares what the bytes and the value
+//! themselves tell: the high part, the place in a mark, and the number of an integer.
 
 use super::{EliasFanoShape, MARK_BYTES, MARK_RATE, NO_MARK, is_width_for_marks};
 use crate::bits::low_mask;
@@ -102,16 +105,18 @@ impl MarkedEliasFano {
     #[inline(always)]
     pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
         let view = View::new(self, bytes)?;
-        let group = view.group(steps, value, view.place(value)?)?;
-        view.group_contains(group, value)
+        let place = view.place(value)?;
+        view.prefetch_lows(value, place);
+        view.group_contains(view.group(steps, value, place)?, value)
     }
 
     /// Whether no integer lies from one value to another, which is not smaller.
     #[inline(always)]
     pub fn is_free_in<S: Steps>(&self, steps: S, bytes: &[u8], from: u64, to: u64) -> Option<bool> {
         let view = View::new(self, bytes)?;
-        let group = view.group(steps, from, view.place(from)?)?;
-        view.is_free_from(group, from, to)
+        let place = view.place(from)?;
+        view.prefetch_lows(from, place);
+        view.is_free_from(view.group(steps, from, place)?, from, to)
     }
 
     /// [`MarkedEliasFano::is_free_in`] for at most [`MarkedEliasFano::BATCH`] pairs of values, and what is told for the number of each of
@@ -170,6 +175,16 @@ impl<'a> View<'a> {
         let (mark, block) = unsafe { (self.read(mark), self.read(block)) };
         let (mark, block) = (u16::from_le_bytes(mark), u32::from_le_bytes(block));
         (mark != NO_MARK).then_some(u64::from(block) * rank::BLOCK_BITS + u64::from(mark))
+    }
+
+    /// Asks for the low parts of the integers with a value's high part, as far as a place tells which these are: before the mark's unset
+    /// bit lie as many integers as it has more places than unset bits before it, and from there on three for four unset bits.
+    #[inline(always)]
+    fn prefetch_lows(&self, value: u64, place: u64) {
+        let zero = (value >> self.set.width).wrapping_sub(1);
+        let rank = zero % MARK_RATE;
+        let index = place.wrapping_sub(zero).wrapping_add(rank + rank * 3 / 4);
+        prefetch(self.bytes, self.set.low.wrapping_add((self.low_place(index) / 8) as usize));
     }
 
     /// The integers with a value's high part.
