@@ -187,17 +187,17 @@ impl<'a> EliasFano<'a> {
     }
 }
 
-/// Appends ascending integers (repeats allowed). They are read twice.
-pub fn encode(target: &mut Vec<u8>, integers: impl Iterator<Item = u64> + Clone) {
-    encode_with(target, integers, |_, _| {});
+/// Appends so many ascending integers (repeats allowed), the greatest of them `last`.
+pub fn encode(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterator<Item = u64>) {
+    encode_with(target, (count, last), integers, |_, _| {});
 }
 
 /// The same with marks behind it.
-pub fn encode_marked(target: &mut Vec<u8>, integers: impl Iterator<Item = u64> + Clone) {
+pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterator<Item = u64>) {
     let mut marks: Vec<u8> = Vec::new();
     let mut block_start = 0;
     let mut zero = 0;
-    encode_with(target, integers, |high, index| {
+    encode_with(target, (count, last), integers, |high, index| {
         // The unset bits before this integer's have the integers before it before them.
         while zero < high {
             let place = zero + index;
@@ -215,25 +215,39 @@ pub fn encode_marked(target: &mut Vec<u8>, integers: impl Iterator<Item = u64> +
 /// `see` is called with high part and number of each integer.
 fn encode_with(
     target: &mut Vec<u8>,
-    integers: impl Iterator<Item = u64> + Clone,
+    (count, last): (u64, u64),
+    integers: impl Iterator<Item = u64>,
     mut see: impl FnMut(u64, u64),
 ) {
-    let (mut count, mut last) = (0_u64, 0);
-    for integer in integers.clone() {
-        debug_assert!(integer >= last, "integers ascend");
-        (count, last) = (count + 1, integer);
-    }
     let width = low_width(count, last);
-    packed::encode(target, width, integers.clone());
     let bit_count = if count == 0 { 0 } else { (last >> width) + count };
-    let mut high = vec![0_u8; bit_count.div_ceil(8) as usize];
-    for (index, integer) in (0..).zip(integers) {
+    let mut high = vec![0_u8; bit_count.div_ceil(64) as usize * 8];
+    let (words, _) = high.as_chunks_mut();
+    let mut low = packed::Packer::new(target, width);
+    let (mut word, mut bits) = (0, 0_u64);
+    let mut write = |word: u64, bits: u64| {
+        if let Some(target) = words.get_mut(word as usize) {
+            *target = bits.to_le_bytes();
+        }
+    };
+    let (mut index, mut before) = (0, 0);
+    integers.for_each(|integer| {
+        debug_assert!(before <= integer && integer <= last, "integers ascend up to the last");
+        before = integer;
+        low.push(integer);
         see(integer >> width, index);
         let position = (integer >> width) + index;
-        if let Some(byte) = high.get_mut((position / 8) as usize) {
-            *byte |= 1 << (position % 8);
+        if position / 64 != word {
+            write(word, bits);
+            (word, bits) = (position / 64, 0);
         }
-    }
+        bits |= 1 << (position % 64);
+        index += 1;
+    });
+    debug_assert!(index == count && before == if count == 0 { 0 } else { last }, "as many as was said");
+    write(word, bits);
+    low.finish();
+    high.truncate(bit_count.div_ceil(8) as usize);
     rank::encode(target, &high, bit_count, Select::Both);
 }
 

@@ -54,24 +54,48 @@ pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
     Some(count.checked_mul(u64::from(width))?.div_ceil(64) * 8)
 }
 
+/// Appends the lowest bits of integers, one after the other.
+#[derive(Debug)]
+pub(crate) struct Packer<'t> {
+    target: &'t mut Vec<u8>,
+    width: u32,
+    mask: u64,
+    pending: u64,
+    filled: u32,
+}
+
+impl<'t> Packer<'t> {
+    /// A packer of so many bits each (0 to 64).
+    pub(crate) fn new(target: &'t mut Vec<u8>, width: u32) -> Self {
+        Self { target, width, mask: low_mask(width), pending: 0, filled: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, integer: u64) {
+        let word = integer & self.mask;
+        self.pending |= word << self.filled;
+        self.filled += self.width;
+        if self.filled >= 64 {
+            self.target.extend_from_slice(&self.pending.to_le_bytes());
+            self.filled -= 64;
+            self.pending = word.checked_shr(self.width - self.filled).unwrap_or(0);
+        }
+    }
+
+    /// Fills up to a multiple of 8 bytes.
+    pub(crate) fn finish(self) {
+        if self.filled > 0 {
+            self.target.extend_from_slice(&self.pending.to_le_bytes());
+        }
+    }
+}
+
 /// Appends the lowest `width` bits of each integer, filled up to a multiple of 8 bytes.
 #[inline]
 pub fn encode(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = u64>) {
-    let mask = low_mask(width);
-    let (mut pending, mut filled) = (0_u64, 0_u32);
-    integers.for_each(|integer| {
-        let word = integer & mask;
-        pending |= word << filled;
-        filled += width;
-        if filled >= 64 {
-            target.extend_from_slice(&pending.to_le_bytes());
-            filled -= 64;
-            pending = word.checked_shr(width - filled).unwrap_or(0);
-        }
-    });
-    if filled > 0 {
-        target.extend_from_slice(&pending.to_le_bytes());
-    }
+    let mut packer = Packer::new(target, width);
+    integers.for_each(|integer| packer.push(integer));
+    packer.finish();
 }
 
 #[cfg(test)]

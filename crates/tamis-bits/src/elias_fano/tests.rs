@@ -6,16 +6,16 @@ use proptest::prelude::*;
 
 fn check(integers: &[u64]) {
     let mut bytes = Vec::new();
-    encode(&mut bytes, integers.iter().copied());
     let count = integers.len() as u64;
     let last = integers.last().copied().unwrap_or(0);
+    encode(&mut bytes, count, last, integers.iter().copied());
     assert_eq!(encoded_bytes(count, last), Some(bytes.len() as u64));
     let (encoded, length) = EliasFano::open(&bytes, count, last).expect("whole");
     assert_eq!(length, bytes.len());
     let shape = EliasFanoShape::new(count, last).expect("possible");
     assert_eq!(shape.view(&bytes).expect("whole").len(), count);
     let mut with_marks = Vec::new();
-    encode_marked(&mut with_marks, integers.iter().copied());
+    encode_marked(&mut with_marks, count, last, integers.iter().copied());
     assert_eq!(encoded_marked_bytes(count, last), Some(with_marks.len() as u64));
     assert!(with_marks.starts_with(&bytes));
     for (index, integer) in integers.iter().enumerate() {
@@ -67,7 +67,7 @@ fn edges() {
 fn damage_is_survived() {
     let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
     let mut bytes = Vec::new();
-    encode(&mut bytes, integers.iter().copied());
+    encode(&mut bytes, 3000, 2_999_000, integers.iter().copied());
     for offset in (0..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
         damaged[offset] ^= 0xff;

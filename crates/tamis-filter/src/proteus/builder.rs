@@ -238,13 +238,17 @@ impl ProteusBuilder {
         if let Keys::Words(fixed, words) = &self.keys {
             let (form, from_trie) = self.integer_form(words, depth, form);
             if !from_trie {
-                fields.first = form as u8;
-                (fields.count, fields.least, fields.last) = if depth == fixed.bit_count() {
-                    let shift = 64 - depth;
-                    encode_integers(target, form, words.iter().map(move |word| word >> shift))
+                let shift = 64 - depth;
+                let end = |word: Option<&u64>| word.map_or(0, |word| word >> shift);
+                let least = end(words.first());
+                let ends @ (count, last) = (count_prefixes(words, depth), end(words.last()) - least);
+                (fields.first, fields.count, fields.least, fields.last) = (form as u8, count, least, last);
+                if depth == fixed.bit_count() {
+                    encode_integers(target, form, ends, words.iter().map(|word| (word >> shift) - least));
                 } else {
-                    encode_integers(target, form, Prefixes::new(words, depth))
-                };
+                    let prefixes = Prefixes::new(words, depth).map(|prefix| prefix - least);
+                    encode_integers(target, form, ends, prefixes);
+                }
                 return Ok(());
             }
         }
@@ -284,7 +288,7 @@ impl ProteusBuilder {
     fn prefix_count(&self, prefix: u32) -> u64 {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
-            Keys::Words(_, words) => Prefixes::new(words, prefix).count() as u64,
+            Keys::Words(_, words) => count_prefixes(words, prefix),
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
                 keys.iter().filter(|key| buffers.is_new(key)).count() as u64
@@ -454,6 +458,14 @@ impl Iterator for Prefixes<'_> {
         *before = Some(found);
         Some(found)
     }
+}
+
+/// How many distinct prefixes integers have.
+fn count_prefixes(words: &[u64], depth: u32) -> u64 {
+    let shift = 64 - depth.clamp(1, 64);
+    let is_new = |pair: (&u64, &u64)| (pair.0 ^ pair.1) >> shift != 0;
+    let news = words.iter().zip(words.iter().skip(1)).map(|pair| u64::from(is_new(pair)));
+    news.sum::<u64>() + u64::from(!words.is_empty())
 }
 
 /// The prefixes of one length of integers, on their way into a Bloom filter.

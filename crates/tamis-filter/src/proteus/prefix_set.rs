@@ -29,35 +29,25 @@ impl Ends {
     const BETWEEN: Self = Self { has_first: false, has_between: true, has_last: false };
 }
 
-/// Appends the set of some integers in one of the forms for integers; returns their count, the least, and how far the greatest
-/// lies above it.
+/// Appends the set of so many integers in one of the forms for integers; they are counted from the least, which is 0, to the last.
 pub(super) fn encode_integers(
     target: &mut Vec<u8>,
     form: SetForm,
-    prefixes: impl Iterator<Item = u64> + Clone,
-) -> (u64, u64, u64) {
-    let least = prefixes.clone().next().unwrap_or(0);
-    let (mut count, mut last) = (0, 0);
-    if matches!(form, SetForm::EliasFano | SetForm::MarkedEliasFano) {
-        let counted = prefixes.map(|prefix| prefix - least);
-        for integer in counted.clone() {
-            (count, last) = (count + 1, integer);
+    (count, last): (u64, u64),
+    integers: impl Iterator<Item = u64>,
+) {
+    match form {
+        SetForm::EliasFano => elias_fano::encode(target, count, last, integers),
+        SetForm::MarkedEliasFano => elias_fano::encode_marked(target, count, last, integers),
+        SetForm::Bitmap | SetForm::Trie => {
+            let mut bits = BitBuilder::new();
+            for integer in integers {
+                bits.push_many(false, integer - bits.len());
+                bits.push(true);
+            }
+            rank::encode(target, &bits.finish(), last + 1, rank::Select::None);
         }
-        if form == SetForm::EliasFano {
-            elias_fano::encode(target, counted);
-        } else {
-            elias_fano::encode_marked(target, counted);
-        }
-        return (count, least, last);
     }
-    let mut bits = BitBuilder::new();
-    for prefix in prefixes {
-        (count, last) = (count + 1, prefix - least);
-        bits.push_many(false, last - bits.len());
-        bits.push(true);
-    }
-    rank::encode(target, &bits.finish(), last + 1, rank::Select::None);
-    (count, least, last)
 }
 
 /// Nothing is kept for a leaf.

@@ -50,7 +50,7 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
             *sum += count;
             Some(*sum)
         });
-        elias_fano::encode(&mut bytes, ends);
+        elias_fano::encode(&mut bytes, capped.len() as u64, counts.capped_key_count, ends);
     }
     debug_assert_eq!(bytes.len(), layout.leaves, "the layout tells where the parts end");
     (bytes.len() == layout.leaves).then(|| EncodedTrie { bytes, trailer: counts.to_bytes(), layout })

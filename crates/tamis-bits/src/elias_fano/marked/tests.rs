@@ -11,8 +11,9 @@ const START: usize = 11;
 
 fn encoded(integers: &[u64]) -> (Vec<u8>, Option<MarkedEliasFano>) {
     let mut bytes = vec![0xa5; START];
-    encode_marked(&mut bytes, integers.iter().copied());
-    (bytes, marked(integers.len() as u64, integers.last().copied().unwrap_or(0)))
+    let (count, last) = (integers.len() as u64, integers.last().copied().unwrap_or(0));
+    encode_marked(&mut bytes, count, last, integers.iter().copied());
+    (bytes, marked(count, last))
 }
 
 fn marked(count: u64, last: u64) -> Option<MarkedEliasFano> {
