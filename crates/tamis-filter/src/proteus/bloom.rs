@@ -58,23 +58,40 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
     count >= 1 && count <= max
 }
 
+/// By what the first of two Bloom filters multiplies digests. Two lengths that fill equally many bytes have digests that differ by a mark
+/// alone where the bits between are 0: what hits the bits of some key in one filter would do so in the other.
+const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// The digest by which the first of two Bloom filters knows a prefix.
+#[inline(always)]
+pub(super) const fn first_digest(digest: u64) -> u64 {
+    digest.wrapping_mul(FIRST_FACTOR)
+}
+
 /// Sets the bits of digests, many at a time.
 pub(super) struct Inserter<'a> {
     bytes: &'a mut [u8],
     plan: &'a BloomPlan,
+    /// What digests are multiplied by.
+    factor: u64,
     batch: [u64; INSERT_BATCH],
     count: usize,
 }
 
 impl<'a> Inserter<'a> {
     pub(super) fn new(bytes: &'a mut [u8], plan: &'a BloomPlan) -> Self {
-        Self { bytes, plan, batch: [0; INSERT_BATCH], count: 0 }
+        Self { bytes, plan, factor: 1, batch: [0; INSERT_BATCH], count: 0 }
+    }
+
+    /// Into the first of two Bloom filters.
+    pub(super) fn first(bytes: &'a mut [u8], plan: &'a BloomPlan) -> Self {
+        Self { factor: FIRST_FACTOR, ..Self::new(bytes, plan) }
     }
 
     #[inline(always)]
     pub(super) fn push(&mut self, digest: u64) {
         if let Some(slot) = self.batch.get_mut(self.count) {
-            *slot = digest;
+            *slot = digest.wrapping_mul(self.factor);
         }
         self.count += 1;
         if self.count == INSERT_BATCH {
@@ -171,6 +188,12 @@ impl BloomView<'_> {
     fn is_set(&self, value: u64) -> bool {
         let bit = place(value, self.bytes.len() as u64 * 8);
         self.bytes.get((bit / 8) as usize).is_none_or(|byte| byte >> (bit % 8) & 1 == 1)
+    }
+
+    /// [`BloomView::may_contain`] for the first of two Bloom filters.
+    #[inline(always)]
+    pub(super) fn may_contain_first(&self, digest: u64) -> bool {
+        self.may_contain(first_digest(digest))
     }
 
     /// The first bits are looked at together: one jump that is nearly always foreseen, and misses that overlap.

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::bits::BitString;
-use super::bloom::{BloomPlan, Inserter, best_rate};
+use super::bloom::{Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
@@ -220,7 +220,7 @@ impl ProteusBuilder {
                     fields.first = FIRST_BLOOM;
                     fields.first_probe_count = plan.probe_count as u8;
                     first.resize(plan.bytes as usize, 0);
-                    self.insert(&mut first, &plan, depth);
+                    self.insert(Inserter::first(&mut first, &plan), depth);
                 }
             }
         }
@@ -297,9 +297,8 @@ impl ProteusBuilder {
     }
 
     /// Puts the digests of all prefixes of a length into a Bloom filter.
-    fn insert(&self, bytes: &mut [u8], plan: &BloomPlan, prefix: u32) {
+    fn insert(&self, mut inserter: Inserter<'_>, prefix: u32) {
         let digester = &self.digester;
-        let mut inserter = Inserter::new(bytes, plan);
         match &self.keys {
             Keys::Words(fixed, words) => {
                 let mark = if prefix == fixed.bit_count() { 0 } else { length_mark(prefix) };
@@ -372,7 +371,7 @@ impl ProteusBuilder {
             fields.probe_count = plan.probe_count as u8;
             fields.bloom_bytes = plan.bytes;
             let bytes = filter.get_mut(ENVELOPE_BYTES + BLOCK_BYTES..).unwrap_or_default();
-            self.insert(bytes, &plan, design.prefix);
+            self.insert(Inserter::new(bytes, &plan), design.prefix);
         }
         let block = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
         block.iter_mut().zip(fields.block()).for_each(|(target, source)| *target = source);

@@ -94,7 +94,7 @@ impl<'a> View<'a> {
             }
             FirstPart::Bloom(part) => {
                 probe.add_probes(1);
-                part.view(self.payload).may_contain(self.point_digest(part, probe))
+                part.view(self.payload).may_contain_first(self.point_digest(part, probe))
             }
         };
         if !is_there {
@@ -281,7 +281,7 @@ impl<'a> View<'a> {
             let place = index;
             index += 1;
             asked += 1;
-            if !first_view.may_contain(digest) {
+            if !first_view.may_contain_first(digest) {
                 return false;
             }
             let below = match (place == 0, place + 1 == count) {

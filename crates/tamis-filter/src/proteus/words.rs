@@ -49,7 +49,10 @@ impl<'a> WordView<'a> {
                 probe.add_probes(1);
                 self.set_ends(part, word, word).has_first
             }
-            FirstPart::Bloom(part) => self.has_point(part, probe),
+            FirstPart::Bloom(part) => {
+                let digest = self.point_digest(part, probe);
+                part.view(self.view.payload).may_contain_first(digest)
+            }
         };
         is_there && self.has_below_point(probe)
     }
@@ -62,13 +65,18 @@ impl<'a> WordView<'a> {
 
     #[inline(always)]
     fn has_point(&self, part: &BloomPart, probe: &Probe<'_>) -> bool {
+        part.view(self.view.payload).may_contain(self.point_digest(part, probe))
+    }
+
+    /// The digest of a key in a Bloom filter that is asked now.
+    #[inline(always)]
+    fn point_digest(&self, part: &BloomPart, probe: &Probe<'_>) -> u64 {
         probe.add_probes(1);
-        let digest = if self.holds_keys(part) {
+        if self.holds_keys(part) {
             probe.digest(self.view.seed)
         } else {
             probe.prefix_digest(self.view.seed, part.prefix)
-        };
-        part.view(self.view.payload).may_contain(digest)
+        }
     }
 
     /// Whether a Bloom filter has the digests of whole keys.
@@ -227,7 +235,7 @@ impl<'a> WordView<'a> {
         for number in 0..count {
             let prefix = first + number;
             probe.add_probes(1);
-            if !view.may_contain(self.digest(probe, part, prefix, count <= SHARED_RUN as u64)) {
+            if !view.may_contain_first(self.digest(probe, part, prefix, count <= SHARED_RUN as u64)) {
                 continue;
             }
             let from = if prefix == first { lower >> (64 - second.prefix) } else { prefix << below };
