@@ -38,13 +38,13 @@ fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f
 #[derive(Debug)]
 struct Built {
     /// The filter.
-    pub filter: AnyFilter<AlignedBytes>,
+    filter: AnyFilter<AlignedBytes>,
     /// The time of a key, the choice of a design apart.
-    pub build: Calibrated,
+    build: Calibrated,
     /// Milliseconds in which the family chose its design: the median.
-    pub model_ms: f64,
+    model_ms: f64,
     /// The peak of memory of the first build, where the system tells it.
-    pub build_peak_bytes: Option<u64>,
+    build_peak_bytes: Option<u64>,
 }
 
 /// What a filter is built from.

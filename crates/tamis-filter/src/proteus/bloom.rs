@@ -62,12 +62,6 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
 /// alone where the bits between are 0: what hits the bits of some key in one filter would do so in the other.
 const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The digest by which the first of two Bloom filters knows a prefix.
-#[inline(always)]
-pub(super) const fn first_digest(digest: u64) -> u64 {
-    digest.wrapping_mul(FIRST_FACTOR)
-}
-
 /// Sets the bits of digests, many at a time.
 pub(super) struct Inserter<'a> {
     bytes: &'a mut [u8],
@@ -193,7 +187,7 @@ impl BloomView<'_> {
     /// [`BloomView::may_contain`] for the first of two Bloom filters.
     #[inline(always)]
     pub(super) fn may_contain_first(&self, digest: u64) -> bool {
-        self.may_contain(first_digest(digest))
+        self.may_contain(digest.wrapping_mul(FIRST_FACTOR))
     }
 
     /// The first bits are looked at together: one jump that is nearly always foreseen, and misses that overlap.

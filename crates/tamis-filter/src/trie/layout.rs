@@ -123,12 +123,6 @@ impl Counts {
         hinted_count(self.dense_node_count as u64, self.dense_child_count as u64)
     }
 
-    /// Whether each block has a rank: where the walk to a leaf or to a node goes on with what is stored for it. Otherwise only counts
-    /// need ranks.
-    pub(super) const fn has_fine_ranks(&self, has_leaf_array: bool) -> bool {
-        has_leaf_array || self.prefix_key_count != 0
-    }
-
     /// Refuses what no builder writes, by the name of the field.
     fn check(&self) -> Result<(), (&'static str, u64)> {
         let children = u64::from(self.dense_child_count) + u64::from(self.sparse_label_count);
@@ -226,6 +220,12 @@ pub(super) fn directory_bytes(
     [ranks, bases, hint_bases, hints + all.next_multiple_of(8) - all]
 }
 
+/// Whether each block has a rank: where the walk to a leaf or to a node goes on with what is stored for it. Otherwise only counts need
+/// ranks.
+pub(super) const fn has_fine_ranks(has_leaf_array: bool, prefix_key_count: u64) -> bool {
+    has_leaf_array || prefix_key_count != 0
+}
+
 /// Where the ranks of single blocks begin behind those of groups.
 pub(super) const fn fine_ranks_start(block_count: u64) -> u64 {
     block_count.div_ceil(FINE_BLOCKS as u64) * 4
@@ -261,7 +261,7 @@ impl Layout {
         let sparse_nodes = u64::from(counts.node_count.checked_sub(counts.dense_node_count)?);
         let labels = u64::from(counts.sparse_label_count);
         let [dense, groups, ranks] = dense_bytes(u64::from(counts.dense_node_count));
-        let has_fine_ranks = counts.has_fine_ranks(has_leaf_array);
+        let has_fine_ranks = has_fine_ranks(has_leaf_array, u64::from(counts.prefix_key_count));
         let [block_ranks, block_bases, bases, hints] =
             directory_bytes(labels, sparse_nodes, counts.hinted_count(), has_fine_ranks);
         let lengths = [

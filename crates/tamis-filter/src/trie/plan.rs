@@ -7,8 +7,8 @@
 //! **The height** is the trie's own, or the greatest that fits into a limit.
 
 use super::layout::{
-    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, hinted_count, prefix_key_bytes,
-    sparse_bytes,
+    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, has_fine_ranks, hinted_count,
+    prefix_key_bytes, sparse_bytes,
 };
 use super::levels::{HAS_CHILD, Level, Levels};
 
@@ -115,7 +115,7 @@ pub(crate) fn plan_at(
     if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
         return None;
     }
-    let has_fine_ranks = has_leaf_array || all.prefix_keys != 0;
+    let has_fine_ranks = has_fine_ranks(has_leaf_array, all.prefix_keys);
     let (cut, dense) = match cut {
         None => best_cut(&chosen.iter().map(LevelCounts::of).collect::<Vec<_>>(), &all, has_fine_ranks),
         Some(cut) => (cut, chosen.get(..cut)?.iter().fold(Sums::default(), Sums::with)),
