@@ -32,11 +32,18 @@ fn check(integers: &[u64]) {
     }
 }
 
-proptest! {
-    #[test]
-    fn integers_are_found(mut integers in prop::collection::vec(any::<u64>(), 0..300), shift in 0u32..64) {
+/// Ascending integers, many small or few large ones.
+pub(super) fn ascending() -> impl Strategy<Value = Vec<u64>> {
+    (prop::collection::vec(any::<u64>(), 0..300), 0u32..64).prop_map(|(mut integers, shift)| {
         integers.iter_mut().for_each(|integer| *integer >>= shift);
         integers.sort_unstable();
+        integers
+    })
+}
+
+proptest! {
+    #[test]
+    fn integers_are_found(integers in ascending()) {
         check(&integers);
     }
 }

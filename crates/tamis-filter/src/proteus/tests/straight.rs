@@ -51,14 +51,21 @@ fn ask(filter: &AnyFilter<Vec<u8>>, before: &AnyFilter<Vec<u8>>, lower: u64, upp
     })
 }
 
+/// Evenly spread integers, and some of which many lie close together.
+fn even_and_crowded(state: &mut u64) -> [Vec<u64>; 2] {
+    let even: Vec<u64> = (0..3000).map(|_| random(state)).collect();
+    let crowded: Vec<u64> = (0..3000).map(|_| random(state) >> (random(state) % 50)).collect();
+    [even, crowded].map(|mut values| {
+        values.sort_unstable();
+        values.dedup();
+        values
+    })
+}
+
 #[test]
 fn sets_of_integers_answer_alike_in_all_forms() {
     let mut state = 9;
-    let even: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
-    let crowded: Vec<u64> = (0..3000).map(|_| random(&mut state) >> (random(&mut state) % 50)).collect();
-    for mut values in [even, crowded] {
-        values.sort_unstable();
-        values.dedup();
+    for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
         let bloom = Design { first: Stage::None, prefix: 47, layout: BloomLayout::Spread };
         let before = built(&set, Family::OnePrefixBloom, &bloom);
@@ -114,6 +121,15 @@ fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
     }
 }
 
+/// All kinds of ranges between two bounds, in a batch and one by one.
+fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
+    let ranges = ranges(lower, upper);
+    let mut answers = vec![true; ranges.len()];
+    filter.may_contain_ranges(&Digester::new(SEED), &ranges, &mut answers);
+    let alone = ranges.iter().map(|range| has_range(filter, *range));
+    assert!(alone.eq(answers), "{lower:?} {upper:?}");
+}
+
 /// Each question asked by itself, those of points and of ranges, and the same in batches.
 fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
     let digester = Digester::new(seed);
@@ -160,24 +176,15 @@ fn batches_answer_as_single_questions_do() {
     // Bounds of other kinds, and of other lengths.
     let filter = built(&set, Family::OnePrefixBloom, &design(47));
     let (lower, upper) = (values[7].to_be_bytes(), values[9].to_be_bytes());
-    let digester = Digester::new(SEED);
     for (lower, upper) in [(&lower[..], &upper[..]), (&lower[..3], &upper[..]), (&upper[..], &lower[..])] {
-        let ranges = ranges(lower, upper);
-        let mut answers = vec![true; ranges.len()];
-        filter.may_contain_ranges(&digester, &ranges, &mut answers);
-        let alone = ranges.iter().map(|range| has_range(&filter, *range));
-        assert!(alone.eq(answers));
+        check_ranges(&filter, lower, upper);
     }
 }
 
 #[test]
 fn batches_to_sets_answer_as_single_questions_do() {
     let mut state = 8;
-    let even: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
-    let crowded: Vec<u64> = (0..3000).map(|_| random(&mut state) >> (random(&mut state) % 50)).collect();
-    for mut values in [even, crowded] {
-        values.sort_unstable();
-        values.dedup();
+    for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
         let queries = queries(&values);
         for (depth, prefix) in [(1, 0), (14, 0), (14, 47), (18, 60), (22, 64), (26, 47), (40, 0), (64, 0)] {
@@ -199,11 +206,7 @@ fn batches_to_sets_answer_as_single_questions_do() {
         let filter = built(&set, Family::Proteus, &with_set(14, SetForm::MarkedEliasFano, 30));
         let (lower, upper) = (set.get(7).expect("there"), set.get(9).expect("there"));
         for (lower, upper) in [(lower, upper), (&lower[..3], upper), (upper, lower), (lower, lower)] {
-            let ranges = ranges(lower, upper);
-            let mut answers = vec![true; ranges.len()];
-            filter.may_contain_ranges(&digester, &ranges, &mut answers);
-            let alone = ranges.iter().map(|range| has_range(&filter, *range));
-            assert!(alone.eq(answers), "{lower:?} {upper:?}");
+            check_ranges(&filter, lower, upper);
         }
         let near: Vec<Vec<u8>> = set.iter().map(|key| [key, b"x"].concat()).collect();
         let keys: Vec<&[u8]> = set.iter().chain(near.iter().map(Vec::as_slice)).collect();
