@@ -221,7 +221,7 @@ impl Blocks {
             let block =
                 self.starts.get(middle).map_or(block_count.saturating_sub(1) as u32, |start| start >> 6);
             let ones_before = first_one.of_block(&self.starts, block);
-            if index % BASE_BLOCKS as usize == 0 {
+            if layout.has_block_bases && index % BASE_BLOCKS as usize == 0 {
                 base = block;
                 bases.extend_from_slice(&base.to_le_bytes());
             }

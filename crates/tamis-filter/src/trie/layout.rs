@@ -29,8 +29,10 @@ pub(super) const BLOCK_HEADER_BYTES: usize = 15;
 pub(super) const RANK_BLOCKS: u32 = 8;
 /// Blocks that share such a u32 where each has a u16 of its own besides: fine ranks.
 pub(super) const FINE_BLOCKS: u32 = 1024;
-/// Blocks that share a u32 of the block that their children begin in.
+/// Blocks that share a u32 of the block that their children begin in, where there are more blocks than a block can number.
 pub(super) const BASE_BLOCKS: u32 = 128;
+/// As many blocks as a block can number.
+const NUMBERED_BLOCKS: u64 = 1 << 15;
 /// Nodes that share a u32 of the block that the first of them begins in.
 pub(super) const HINT_GROUP: u32 = 128;
 /// Labels that should lie between two hints.
@@ -158,11 +160,14 @@ pub(crate) struct Layout {
     /// one behind it are dense. Node by node they have one label, so that a node's number is its depth.
     pub(super) stem: u64,
     pub(super) stem_length: u8,
+    /// So many levels behind the stem, up to two, have all nodes that there can be: a node's number follows from the bytes that lead to it.
+    pub(super) full_levels: u8,
     pub(super) hint_shift: u8,
     pub(super) hinted_count: u32,
     /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
     pub(super) is_wide: bool,
     pub(super) has_fine_ranks: bool,
+    pub(super) has_block_bases: bool,
     pub(super) sparse: usize,
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
@@ -213,7 +218,7 @@ pub(super) fn directory_bytes(
     } else {
         blocks.div_ceil(u64::from(RANK_BLOCKS)) * 4
     };
-    let bases = blocks.div_ceil(u64::from(BASE_BLOCKS)) * 4;
+    let bases = if has_block_bases(blocks) { blocks.div_ceil(u64::from(BASE_BLOCKS)) * 4 } else { 0 };
     let hint_bases = hinted_count.div_ceil(u64::from(HINT_GROUP)) * 4;
     let hints = hinted_count.div_ceil(1 << hint_shift(label_count, node_count, hinted_count)) * 2;
     let all = ranks + bases + hint_bases + hints;
@@ -224,6 +229,11 @@ pub(super) fn directory_bytes(
 /// ranks.
 pub(super) const fn has_fine_ranks(has_leaf_array: bool, prefix_key_count: u64) -> bool {
     has_leaf_array || prefix_key_count != 0
+}
+
+/// Whether blocks number the blocks of their children from a base on.
+const fn has_block_bases(block_count: u64) -> bool {
+    block_count > NUMBERED_BLOCKS
 }
 
 /// Where the ranks of single blocks begin behind those of groups.
@@ -301,10 +311,12 @@ impl Layout {
             counts,
             stem: 0,
             stem_length: 0,
+            full_levels: 0,
             hint_shift: hint_shift as u8,
             hinted_count: counts.hinted_count() as u32,
             is_wide: labels > WIDE_LABELS * sparse_nodes,
             has_fine_ranks,
+            has_block_bases: has_block_bases(block_count),
             sparse,
             dense_groups,
             dense_ranks,
@@ -330,6 +342,7 @@ impl Layout {
             return Err(wrong_length);
         }
         layout.find_stem(payload);
+        layout.find_full_levels(payload);
         Ok(layout)
     }
 
@@ -348,6 +361,19 @@ impl Layout {
             let bit = labels.get(place).map_or(0, |byte| byte.trailing_zeros());
             self.stem |= (place as u64 * 8 + u64::from(bit)) << (56 - 8 * depth);
             self.stem_length = depth + 1;
+        }
+    }
+
+    fn find_full_levels(&mut self, payload: &[u8]) {
+        let dense = payload.as_chunks::<DENSE_NODE_BYTES>().0.get(..self.counts.dense_node_count as usize);
+        let mut rest = dense.unwrap_or_default().get(usize::from(self.stem_length)..).unwrap_or_default();
+        while self.full_levels < 2 {
+            let Some((level, behind)) = rest.split_at_checked(1 << (8 * self.full_levels)) else { break };
+            if level.as_flattened().iter().any(|byte| *byte != u8::MAX) {
+                break;
+            }
+            self.full_levels += 1;
+            rest = behind;
         }
     }
 }

@@ -329,6 +329,12 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
+        if self.layout.full_levels != 0 {
+            (number, depth) = self.pass_full_levels(key, number, depth);
+            if number >= counts.dense_node_count {
+                return Entered::Below(self.ahead(number), depth);
+            }
+        }
         loop {
             let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };
             depth += 1;
@@ -343,6 +349,19 @@ impl<'a, S: Steps> Trie<'a, S> {
                 return Entered::Below(self.ahead(child), depth);
             }
             number = child;
+        }
+    }
+
+    /// The node that a key leads to below the full levels, and its depth; where the key ends above, as far as it goes.
+    #[inline(always)]
+    fn pass_full_levels(&self, key: &[u8], number: u32, depth: usize) -> (u32, usize) {
+        match key.get(depth..) {
+            Some([first, second, ..]) if self.layout.full_levels == 2 => {
+                let path = u32::from(u16::from_be_bytes([*first, *second]));
+                (number + 1 + 256 + path, depth + 2)
+            }
+            Some([first, ..]) => (number + 1 + u32::from(*first), depth + 1),
+            _ => (number, depth),
         }
     }
 

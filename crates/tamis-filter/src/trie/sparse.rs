@@ -204,6 +204,15 @@ fn locate_far(blocks: &[Block], block: u32, index: u32) -> (u32, u64) {
     kernel::run(LocateBeyond { blocks, block, index })
 }
 
+/// Labels with a child before any block, for those who count: blocks of its group are looked at one by one. Apart as [`find_far`] is.
+#[inline(never)]
+fn coarse_rank(blocks: &[Block], bytes: &[u8], ranks: usize, number: u32) -> u32 {
+    let group = number / RANK_BLOCKS;
+    let rank = u32::from_le_bytes(item(bytes, ranks, group));
+    let before = blocks.get((group * RANK_BLOCKS) as usize..number as usize).unwrap_or_default();
+    before.iter().fold(rank, |sum, block| sum.wrapping_add((child_word(block) & LABEL_MASK).count_ones()))
+}
+
 impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     fn block(&self, block: u32) -> Option<&'a Block> {
@@ -541,8 +550,12 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// The block that a block names for its children.
     #[inline(always)]
     pub(super) fn child_block(&self, block: u32, first_word: u64) -> u32 {
+        let number = (first_word >> BLOCK_LABELS) as u32;
+        if !self.layout.has_block_bases {
+            return number;
+        }
         let base = item(self.bytes, self.layout.block_bases, block / BASE_BLOCKS);
-        u32::from_le_bytes(base).wrapping_add((first_word >> BLOCK_LABELS) as u32)
+        u32::from_le_bytes(base).wrapping_add(number)
     }
 
     /// A node that has a hint.
@@ -672,8 +685,11 @@ impl<'a, S: Steps> Trie<'a, S> {
             return all.saturating_sub(self.layout.counts.dense_child_count);
         };
         let inside = (child_word(block) & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-        let before =
-            if self.layout.has_fine_ranks { self.fine_rank(number) } else { self.coarse_rank(number) };
+        let before = if self.layout.has_fine_ranks {
+            self.fine_rank(number)
+        } else {
+            coarse_rank(self.blocks, self.bytes, self.layout.block_ranks, number)
+        };
         before.wrapping_add(inside)
     }
 
@@ -683,14 +699,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
         let own = u16::from_le_bytes(item(self.bytes, self.layout.fine_ranks, number));
         group.wrapping_add(u32::from(own))
-    }
-
-    /// Labels with a child before any block, for those who count: blocks of its group are looked at one by one.
-    fn coarse_rank(&self, number: u32) -> u32 {
-        let group = number / RANK_BLOCKS;
-        let rank = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, group));
-        let before = self.blocks.get((group * RANK_BLOCKS) as usize..number as usize).unwrap_or_default();
-        before.iter().fold(rank, |sum, block| sum.wrapping_add((child_word(block) & LABEL_MASK).count_ones()))
     }
 
     /// Labels before a place, dense ones apart.
