@@ -2,7 +2,9 @@
 
 use tamis_bits::kernel::Steps;
 
-use super::layout::{DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES};
+use super::layout::{
+    CHILD_SHIFT, DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES, LEAVES_BITS, LEAVES_SHIFT,
+};
 use super::reader::{DenseStep, Edge, Node, Parting, Split, Trie, chunk, item};
 
 const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
@@ -25,10 +27,9 @@ impl<S: Steps> Trie<'_, S> {
         self.dense.get(node.number as usize).unwrap_or(&NOTHING)
     }
 
-    /// One step along a key.
+    /// One step along a key from the node of a number, whose line it is.
     #[inline(always)]
-    pub(super) fn dense_step(&self, number: u32, byte: u8) -> DenseStep {
-        let Some(line) = self.dense.get(number as usize) else { return DenseStep::Nowhere };
+    pub(super) fn dense_step(&self, number: u32, line: &[u8; DENSE_NODE_BYTES], byte: u8) -> DenseStep {
         let (index, bit) = (byte / 64, 1_u64 << (byte % 64));
         if word(line, index) & bit == 0 {
             return DenseStep::Nowhere;
@@ -38,13 +39,10 @@ impl<S: Steps> Trie<'_, S> {
         }
         // What lies before the 64 labels stands beside what lies before the node: one of them is counted.
         let own = self.dense_rank(number);
-        let before = (own >> (32 + 8 * index)) as u32 & 0xff;
+        // Nothing lies before the first 64 labels.
+        let before = (own << 8) >> (8 * index) & 0xff;
         let inside = (word(line, 4 + index) & (bit - 1)).count_ones();
-        // Nothing lies before the only group.
-        let is_one_group = self.layout.counts.dense_node_count <= DENSE_GROUP;
-        let group = if is_one_group { 0 } else { self.dense_group(number).0 };
-        let children = group.wrapping_add(own as u32 & 0xffff).wrapping_add(before).wrapping_add(inside);
-        DenseStep::Child(children.wrapping_add(1))
+        DenseStep::Child((own >> CHILD_SHIFT) as u32 + before as u32 + inside)
     }
 
     #[inline(always)]
@@ -100,13 +98,6 @@ impl<S: Steps> Trie<'_, S> {
         Parting { low: self.dense_find(node, low), has_between, high: self.dense_find(node, high) }
     }
 
-    /// What lies before the group of a node: labels with a child, and leaves.
-    #[inline(always)]
-    fn dense_group(&self, number: u32) -> (u32, u32) {
-        let group = u64::from_le_bytes(item(self.bytes, self.layout.dense_groups, number / DENSE_GROUP));
-        (group as u32, (group >> 32) as u32)
-    }
-
     #[inline(always)]
     fn dense_rank(&self, number: u32) -> u64 {
         u64::from_le_bytes(item::<DENSE_RANK_BYTES>(self.bytes, self.layout.dense_ranks, number))
@@ -115,8 +106,10 @@ impl<S: Steps> Trie<'_, S> {
     /// What lies before a node: labels with a child, and leaves.
     #[inline(always)]
     fn dense_ranks(&self, number: u32) -> (u32, u32) {
-        let ((children, leaves), own) = (self.dense_group(number), self.dense_rank(number) as u32);
-        (children.wrapping_add(own & 0xffff), leaves.wrapping_add(own >> 16))
+        let own = self.dense_rank(number);
+        let group = u32::from_le_bytes(item(self.bytes, self.layout.dense_groups, number / DENSE_GROUP));
+        let leaves = (own >> LEAVES_SHIFT) as u32 & ((1 << LEAVES_BITS) - 1);
+        (((own >> CHILD_SHIFT) as u32).wrapping_sub(1), group.wrapping_add(leaves))
     }
 
     /// One of the two bitmaps of a node.

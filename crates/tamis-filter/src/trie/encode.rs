@@ -3,8 +3,8 @@
 use tamis_bits::{BitBuilder, elias_fano, rank};
 
 use super::layout::{
-    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, DENSE_GROUP, FINE_BLOCKS, HINT_GROUP, Layout,
-    RANK_BLOCKS,
+    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, CHILD_SHIFT, DENSE_GROUP, FINE_BLOCKS,
+    HINT_GROUP, LEAVES_SHIFT, Layout, RANK_BLOCKS,
 };
 use super::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
 use super::plan::Plan;
@@ -34,6 +34,7 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
         let mask = plan.child_mask(index);
         encode_dense(&mut bytes, &mut ranks, level, mask);
     }
+    fill_up(&mut ranks.groups);
     let mut blocks = Blocks::new(plan);
     for (index, level) in sparse.iter().enumerate() {
         blocks.add_level(&mut bytes, level, plan.child_mask(index + plan.cut));
@@ -68,30 +69,30 @@ struct Ranks {
     node_count: u32,
     child_count: u32,
     leaf_count: u32,
-    /// Both counts before the group.
-    group: [u32; 2],
+    /// Leaves before the group.
+    group: u32,
+    /// What lies before the node, but for what lies within it.
+    own: u64,
 }
 
 impl Ranks {
     fn begin_node(&mut self) {
         if self.node_count.is_multiple_of(DENSE_GROUP) {
-            self.group = [self.child_count, self.leaf_count];
-            self.groups.extend(self.group.iter().flat_map(|count| count.to_le_bytes()));
+            self.group = self.leaf_count;
+            self.groups.extend_from_slice(&self.group.to_le_bytes());
         }
-        let [children, leaves] = self.group;
-        for count in [self.child_count - children, self.leaf_count - leaves] {
-            self.nodes.extend_from_slice(&(count as u16).to_le_bytes());
-        }
+        let leaves = u64::from(self.leaf_count - self.group);
+        self.own = u64::from(self.child_count + 1) << CHILD_SHIFT | leaves << LEAVES_SHIFT;
         self.node_count += 1;
     }
 
-    /// What lies before each 64 labels of a node.
-    fn end_node(&mut self, children: &[u64; 4]) {
+    fn end_node(&mut self, [first, second, third, _]: &[u64; 4]) {
         let mut before = 0;
-        for word in children {
-            self.nodes.push(before);
-            before = before.wrapping_add(word.count_ones() as u8);
+        for (word, shift) in [first, second, third].into_iter().zip([0, 8, 16]) {
+            before += u64::from(word.count_ones());
+            self.own |= before << shift;
         }
+        self.nodes.extend_from_slice(&self.own.to_le_bytes());
     }
 }
 

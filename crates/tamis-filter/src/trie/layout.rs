@@ -13,11 +13,17 @@ pub(crate) const TRAILER_BYTES: usize = 40;
 
 /// Two bitmaps of 256 bits: labels, and those of them with a child.
 pub(super) const DENSE_NODE_BYTES: usize = 64;
-/// Nodes that share a pair of u32 of what lies before them.
-pub(super) const DENSE_GROUP: u32 = 128;
+/// Nodes that share a u32 of the leaves before them.
+pub(super) const DENSE_GROUP: u32 = 64;
 
-/// Counts before a dense node within its group, and before each 64 labels within the node.
+/// What lies before a dense node. From the least bit on: labels with a child before its labels 64, 128 and 192, leaves in the nodes before it
+/// within its group, the number of its first child.
 pub(super) const DENSE_RANK_BYTES: usize = 8;
+pub(super) const LEAVES_SHIFT: u32 = 24;
+pub(super) const LEAVES_BITS: u32 = 15;
+pub(super) const CHILD_SHIFT: u32 = LEAVES_SHIFT + LEAVES_BITS;
+/// Labels with a child that dense nodes may have together.
+pub(super) const DENSE_CHILDREN_MAX: u64 = (1 << (64 - CHILD_SHIFT)) - 2;
 
 /// Labels of a sparse block.
 pub(super) const BLOCK_LABELS: u32 = 49;
@@ -130,7 +136,12 @@ impl Counts {
         let children = u64::from(self.dense_child_count) + u64::from(self.sparse_label_count);
         let checks = [
             ("dense_node_count", self.dense_node_count, self.dense_node_count <= self.node_count),
-            ("dense_child_count", self.dense_child_count, self.dense_child_count < self.node_count.max(1)),
+            (
+                "dense_child_count",
+                self.dense_child_count,
+                self.dense_child_count < self.node_count.max(1)
+                    && u64::from(self.dense_child_count) <= DENSE_CHILDREN_MAX,
+            ),
             ("node_count", self.node_count, u64::from(self.node_count) <= children + 1),
             ("prefix_key_count", self.prefix_key_count, self.prefix_key_count <= self.node_count),
             ("height", self.height, self.height <= self.node_count),
@@ -169,6 +180,9 @@ pub(crate) struct Layout {
     pub(super) has_fine_ranks: bool,
     pub(super) has_block_bases: bool,
     pub(super) sparse: usize,
+    /// Where dense nodes and sparse blocks end.
+    pub(super) lines: usize,
+    // Where a list of items of one size begins, as the number of items that would lie before it.
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
     pub(super) block_ranks: usize,
@@ -177,6 +191,7 @@ pub(crate) struct Layout {
     pub(super) block_bases: usize,
     pub(super) hint_bases: usize,
     pub(super) hints: usize,
+    // Again in bytes.
     pub(super) prefix_keys: usize,
     pub(super) capped: usize,
     /// Where the leaf array begins: the length of the parts before it.
@@ -245,7 +260,7 @@ pub(super) const fn fine_ranks_start(block_count: u64) -> u64 {
 pub(super) fn dense_bytes(node_count: u64) -> [u64; 3] {
     [
         node_count * DENSE_NODE_BYTES as u64,
-        node_count.div_ceil(u64::from(DENSE_GROUP)) * 8,
+        (node_count.div_ceil(u64::from(DENSE_GROUP)) * 4).next_multiple_of(8),
         node_count * DENSE_RANK_BYTES as u64,
     ]
 }
@@ -318,13 +333,14 @@ impl Layout {
             has_fine_ranks,
             has_block_bases: has_block_bases(block_count),
             sparse,
-            dense_groups,
-            dense_ranks,
-            block_ranks,
-            fine_ranks,
-            block_bases,
-            hint_bases,
-            hints,
+            lines: dense_groups,
+            dense_groups: dense_groups / size_of::<u32>(),
+            dense_ranks: dense_ranks / DENSE_RANK_BYTES,
+            block_ranks: block_ranks / size_of::<u32>(),
+            fine_ranks: fine_ranks / size_of::<u16>(),
+            block_bases: block_bases / size_of::<u32>(),
+            hint_bases: hint_bases / size_of::<u32>(),
+            hints: hints / size_of::<u16>(),
             prefix_keys,
             capped,
             leaves,

@@ -7,8 +7,8 @@
 //! **The height** is the trie's own, or the greatest that fits into a limit.
 
 use super::layout::{
-    Counts, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, has_fine_ranks, hinted_count,
-    prefix_key_bytes, sparse_bytes,
+    Counts, DENSE_CHILDREN_MAX, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, has_fine_ranks,
+    hinted_count, prefix_key_bytes, sparse_bytes,
 };
 use super::levels::{HAS_CHILD, Level, Levels};
 
@@ -153,7 +153,7 @@ fn best_cut(levels: &[LevelCounts], all: &Sums, has_fine_ranks: bool) -> (usize,
     let mut dense = Sums::default();
     for (index, level) in levels.iter().enumerate() {
         dense = dense.with_counts(level);
-        if cost(&dense) <= allowed && level.nodes > 0 {
+        if cost(&dense) <= allowed && level.nodes > 0 && dense.children <= DENSE_CHILDREN_MAX {
             best = (index + 1, dense);
         }
     }

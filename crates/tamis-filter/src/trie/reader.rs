@@ -9,6 +9,7 @@ use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 use super::Layout;
 use super::layout::DENSE_NODE_BYTES;
 use super::sparse::{Block, SparseStep};
+use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
 #[derive(Debug, Clone, Copy)]
@@ -159,10 +160,10 @@ pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     }
 }
 
-/// An item of a list of items of one size that begins at a multiple of that size; zeros beyond the end.
+/// An item of a list of items of one size, of which so many would lie before it; zeros beyond the end.
 #[inline(always)]
 pub(super) fn item<const N: usize>(bytes: &[u8], list: usize, index: u32) -> [u8; N] {
-    bytes.as_chunks::<N>().0.get(list / N + index as usize).copied().unwrap_or([0; N])
+    bytes.as_chunks::<N>().0.get(list + index as usize).copied().unwrap_or([0; N])
 }
 
 #[cold]
@@ -176,8 +177,12 @@ impl<'a> Trie<'a> {
     /// A trie over a payload that the layout was read from.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
-        let dense = bytes.get(..layout.dense_groups).unwrap_or_default().as_chunks().0;
-        let blocks = dense.get(layout.counts.dense_node_count as usize..).unwrap_or_default();
+        let lines = bytes.get(..layout.lines).map(|lines| lines.as_chunks().0);
+        let parts = lines.and_then(|lines| lines.split_at_checked(layout.counts.dense_node_count as usize));
+        let (dense, blocks) = match parts {
+            Some(parts) => parts,
+            None => (nothing(), nothing()),
+        };
         Self { bytes, dense, blocks, layout, steps: Portable }
     }
 }
@@ -296,7 +301,8 @@ impl<'a, S: Steps> Trie<'a, S> {
     pub(crate) fn step(&self, node: Node, byte: u8) -> Stepped {
         let leaf = |at: u32| Stepped::Leaf(Edge { node, at, label: byte, has_child: false });
         if self.is_dense(&node) {
-            match self.dense_step(node.number, byte) {
+            let Some(line) = self.dense.get(node.number as usize) else { return Stepped::Nowhere };
+            match self.dense_step(node.number, line, byte) {
                 DenseStep::Nowhere => Stepped::Nowhere,
                 DenseStep::Leaf => leaf(u32::from(byte)),
                 DenseStep::Child(child) if child > node.number => Stepped::Child(self.ahead(child)),
@@ -331,24 +337,20 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
         if self.layout.full_levels != 0 {
             (number, depth) = self.pass_full_levels(key, number, depth);
-            if number >= counts.dense_node_count {
-                return Entered::Below(self.ahead(number), depth);
-            }
         }
         loop {
+            let Some(line) = self.dense.get(number as usize) else {
+                return Entered::Below(self.below(number), depth);
+            };
             let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };
             depth += 1;
-            let child = match self.dense_step(number, *byte) {
+            number = match self.dense_step(number, line, *byte) {
                 DenseStep::Nowhere => return Entered::Ended(Walked::Nowhere),
                 DenseStep::Leaf => {
                     return Entered::Ended(Walked::Leaf(Leaf { number, at: u32::from(*byte) }, depth));
                 }
                 DenseStep::Child(child) => child,
             };
-            if child >= counts.dense_node_count {
-                return Entered::Below(self.ahead(child), depth);
-            }
-            number = child;
         }
     }
 
@@ -368,10 +370,21 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// A child of a dense node by its number, not looked at yet.
     #[inline(always)]
     fn ahead(&self, number: u32) -> Ahead {
-        match number.checked_sub(self.layout.counts.dense_node_count) {
-            None => Ahead { number, place: 0, block: 0, index: 0 },
-            Some(relative) if relative >= self.layout.hinted_count => self.sparse_ahead(0),
-            Some(relative) => self.hinted_ahead(number, relative),
+        if number < self.layout.counts.dense_node_count {
+            Ahead { number, place: 0, block: 0, index: 0 }
+        } else {
+            self.below(number)
+        }
+    }
+
+    /// [`Trie::ahead`] behind the dense nodes.
+    #[inline(always)]
+    fn below(&self, number: u32) -> Ahead {
+        let relative = number.wrapping_sub(self.layout.counts.dense_node_count);
+        if relative < self.layout.hinted_count {
+            self.hinted_ahead(number, relative)
+        } else {
+            self.sparse_ahead(0)
         }
     }
 

@@ -92,21 +92,11 @@ const fn all_if(condition: bool) -> u64 {
     0_u64.wrapping_sub(condition as u64)
 }
 
-/// A label and the words of its block; no bit where there is none.
+/// A label in a block; no bit where there is none.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     block: u32,
     bit: u64,
-    firsts: u64,
-    children: u64,
-}
-
-impl Found {
-    /// The number of the label's child among the nodes that begin in the block of children.
-    #[inline(always)]
-    const fn skipped(&self) -> u32 {
-        skipped(self.children, (self.children & self.bit.wrapping_sub(1)).count_ones())
-    }
 }
 
 /// A block, and the labels of a node in it.
@@ -144,13 +134,13 @@ impl Task for FindBeyond<'_> {
             let range = continued(line);
             let bit = steps.equal_mask(line, self.byte) >> BLOCK_HEADER_BYTES & range;
             if bit != 0 {
-                return Found { block: number, bit, firsts: first_word(line), children: child_word(line) };
+                return Found { block: number, bit };
             }
             if !reaches_end(range) {
                 break;
             }
         }
-        Found { block: self.block, bit: 0, firsts: 0, children: 0 }
+        Found { block: self.block, bit: 0 }
     }
 }
 
@@ -481,12 +471,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         if found.bit == 0 {
             return SparseStep::Nowhere;
         }
-        let at = place(found.block, found.bit);
-        if found.bit & found.children & LABEL_MASK == 0 {
+        let Some(line) = self.block(found.block) else { return SparseStep::Nowhere };
+        let (at, children) = (place(found.block, found.bit), child_word(line));
+        if found.bit & children == 0 {
             return SparseStep::Leaf(at);
         }
-        let block = self.child_block(found.block, found.firsts);
-        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index: found.skipped() })
+        let block = self.child_block(found.block, first_word(line));
+        let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
+        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index })
     }
 
     /// A label of a node with few labels: nearly always they lie in one block.
@@ -495,8 +487,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         if let Some(block) = self.block(node.block) {
             let bit = self.equal(block, byte) & node.range;
             if bit != 0 || !reaches_end(node.range) {
-                let (firsts, children) = (first_word(block), child_word(block));
-                return Found { block: node.block, bit, firsts, children };
+                return Found { block: node.block, bit };
             }
         }
         find_far(self.blocks, node.block, byte)
@@ -512,14 +503,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             let (near, far) = (self.equal(own, byte) & node.range, self.equal(next, byte) & range);
             let bit = near | far;
             if bit != 0 || !reaches_end(range) {
-                let is_far = all_if(near == 0);
-                let choose = |own: u64, next: u64| own & !is_far | next & is_far;
-                return Found {
-                    block: node.block + (is_far & 1) as u32,
-                    bit,
-                    firsts: choose(first_word(own), first_word(next)),
-                    children: choose(child_word(own), child_word(next)),
-                };
+                return Found { block: node.block + u32::from(near == 0), bit };
             }
         }
         // Where there is no block behind, too.
