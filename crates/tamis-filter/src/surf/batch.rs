@@ -1,4 +1,4 @@
-//! Many points at once: walks side by side, in rounds of a step each.
+//! Many points at once, in filters that caches do not hold: walks side by side, in rounds of a step each.
 //!
 //! A walk alone waits for memory at every step. Here each step ends with asking for the lines that the walk's next step will
 //! read, and all other walks take theirs before that. Dense levels, which are few and small, are one step. Walks that came to

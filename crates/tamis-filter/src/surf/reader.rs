@@ -13,6 +13,10 @@ use crate::envelope::{self, Envelope};
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper};
 
+/// Bytes from which on walks of a batch go side by side: smaller filters mostly lie in a cache that a core has to itself, where one walk after
+/// the other takes fewer steps.
+const SIDE_BY_SIDE_BYTES: usize = 4 << 20;
+
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
 pub struct SurfFilter<D> {
@@ -79,6 +83,14 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     /// The suffix of each leaf.
     pub const fn suffix_bits(&self) -> SuffixBits {
         self.widths
+    }
+
+    /// The answers of a batch that are not `false` already, by walks side by side.
+    pub(super) fn may_contain_side_by_side(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
+            probe.add_probes(1);
+        }
+        kernel::run(BatchWalk(self, probes, answers));
     }
 
     #[inline(always)]
@@ -150,10 +162,12 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
-            probe.add_probes(1);
+        if self.bytes.as_ref().len() >= SIDE_BY_SIDE_BYTES {
+            return self.may_contain_side_by_side(probes, answers);
         }
-        kernel::run(BatchWalk(self, probes, answers));
+        for (probe, answer) in probes.iter().zip(answers) {
+            *answer = *answer && self.may_contain(probe);
+        }
     }
 
     fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

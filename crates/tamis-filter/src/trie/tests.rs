@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::plan::plan_at;
-use super::{TrieIndex, TrieIndexBuilder, plan};
-use crate::envelope::{ENVELOPE_BYTES, Envelope};
+use super::{Layout, TrieIndex, TrieIndexBuilder, plan};
+use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 
 type Map = BTreeMap<Vec<u8>, u32>;
 
@@ -209,6 +209,60 @@ fn many_blocks_are_counted() {
         if before % 91 == 0 {
             assert_eq!(index.count(Bound::Unbounded, Bound::Excluded(key)), before as u64, "{key:?}");
         }
+    }
+}
+
+/// More blocks than a block can number: blocks of children are numbered from bases on.
+#[test]
+fn children_beyond_the_reach_of_a_number_are_found() {
+    let mut state = 4;
+    let mut keys: Vec<[u8; 5]> = Vec::new();
+    keys.resize_with(1_700_000, || next(&mut state).to_be_bytes()[..5].try_into().unwrap());
+    keys.sort_unstable();
+    keys.dedup();
+    let mut builder = TrieIndexBuilder::new(0);
+    keys.iter().for_each(|key| builder.add(key, &[]).unwrap());
+    let bytes = builder.finish_with(|levels, height| plan_at(levels, height, true, Some(0))).unwrap();
+    assert!(Layout::read(payload(&bytes), true).unwrap().has_block_bases);
+    let index = TrieIndex::open(bytes).unwrap();
+    assert!(keys.iter().step_by(3).all(|key| index.get(key).is_some()));
+    for (before, key) in keys.iter().enumerate().step_by(100_003) {
+        assert_eq!(index.count(Bound::Unbounded, Bound::Excluded(key)), before as u64, "{key:?}");
+    }
+}
+
+/// Keys of all pairs of bytes behind a stem, and without one pair: the levels of all pairs are passed at once.
+#[test]
+fn full_levels_are_passed_at_once() {
+    let mut state = 6;
+    for (stem, missing, full_levels) in [
+        (&b""[..], None, 2),
+        (b"ab", None, 2),
+        (b"", Some([9, 9]), 1),
+        (b"abcdefgh", Some([255, 255]), 1),
+        (b"", Some([0, 0]), 1),
+    ] {
+        let pairs = (0..=u16::MAX).map(u16::to_be_bytes).filter(|pair| Some(*pair) != missing);
+        let map = map_of(pairs.flat_map(|pair| [7, 200].map(|last| [stem, &pair, &[last]].concat())));
+        let bytes = build(&map, Cut::Best);
+        assert_eq!(
+            Layout::read(payload(&bytes), true).unwrap().full_levels,
+            full_levels,
+            "{stem:?} {missing:?}"
+        );
+        let index = TrieIndex::open(bytes).unwrap();
+        check_scans(&map, &index);
+        for round in 0..2_000 {
+            let word = next(&mut state).to_be_bytes();
+            let mut probe = [stem, &word[..round % 5]].concat();
+            if let (3.., Some(last)) = (round % 5, probe.get_mut(stem.len() + 2)) {
+                *last = [6, 7, 8, 200][usize::from(*last % 4)];
+            }
+            check_probe(&map, &index, &probe);
+        }
+        let missing = missing.map(|pair| [stem, &pair].concat());
+        missing.iter().for_each(|probe| check_probe(&map, &index, probe));
+        check_probe(&map, &index, &stem[..stem.len() / 2]);
     }
 }
 
