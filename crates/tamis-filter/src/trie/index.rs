@@ -35,7 +35,7 @@ use super::{
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
 
-/// Long tails may have so many bytes; the byte above says how many bits the lengths of tails have.
+/// Long tails may have so many bytes; the byte above says how many bits the lengths of tails have, or that all keys have one length.
 const LONG_BYTES_MAX: u64 = u64::MAX >> 8;
 
 /// Number of the index among the families of the envelope; it is no filter.
@@ -64,7 +64,7 @@ impl LeafWords for Leaf<'_> {
 
     #[inline(always)]
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2] {
-        self.tails.push(key.get(depth..).unwrap_or_default());
+        self.tails.push(key, depth);
         [self.ordinal, 0]
     }
 }
@@ -228,7 +228,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             long_bytes: long_bytes & LONG_BYTES_MAX,
             length_bits: (long_bytes >> 56) as u8,
         };
-        let tail_layout = TailLayout::new(layout.counts.leaf_count(), tails).ok_or_else(wrong_length)?;
+        let tail_layout = TailLayout::new(layout.counts.leaf_count(), layout.counts.height, tails)
+            .ok_or_else(wrong_length)?;
         let tails = values
             .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
             .ok_or_else(wrong_length)?;
@@ -322,7 +323,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.
     fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
-            let tail = self.tails().get(self.trie().leaf_index(&edge));
+            let tail = self.tails().get(self.trie().leaf_index(&edge), length);
             let rest = key.get(length..).unwrap_or_default();
             tail < rest || side == Side::After && tail == rest
         })
@@ -378,7 +379,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline(always)]
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
-            cursor.extend_path(self.tails().get(trie.leaf_index(&edge)));
+            let depth = cursor.path().len();
+            cursor.extend_path(self.tails().get(trie.leaf_index(&edge), depth));
         }
     }
 }

@@ -128,18 +128,23 @@ fn older_designs_open_and_answer() {
 
 #[test]
 fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
-    let mut builder = TrieIndexBuilder::new(3);
     // Some keys that are prefixes of others.
     let mut keys: Vec<Vec<u8>> = (0..KEY_COUNT).flat_map(|number| [key(number), key(number / 8)]).collect();
     keys.extend((0..9).map(|length| vec![b'k'; length]));
     keys.sort();
     keys.dedup();
-    for (number, key) in keys.iter().enumerate() {
-        builder.add(key, &(number as u32).to_le_bytes()[..3]).unwrap();
-    }
-    let index = TrieIndex::open(frozen("filter-trie-index", &builder.finish().unwrap())).unwrap();
-    index.verify().unwrap();
-    for (number, key) in keys.iter().enumerate() {
-        assert_eq!(index.get(key), Some(&(number as u32).to_le_bytes()[..3]));
+    // And keys of one length.
+    let integers: Vec<Vec<u8>> =
+        (0..KEY_COUNT).map(|number| (number.pow(2) << 20).to_be_bytes().to_vec()).collect();
+    for (name, keys) in [("filter-trie-index", keys), ("filter-trie-index-integers", integers)] {
+        let mut builder = TrieIndexBuilder::new(3);
+        for (number, key) in keys.iter().enumerate() {
+            builder.add(key, &(number as u32).to_le_bytes()[..3]).unwrap();
+        }
+        let index = TrieIndex::open(frozen(name, &builder.finish().unwrap())).unwrap();
+        index.verify().unwrap();
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(index.get(key), Some(&(number as u32).to_le_bytes()[..3]), "{name} {key:?}");
+        }
     }
 }

@@ -1,42 +1,89 @@
-//! Tails of all lengths, and of few, in another order than that of the keys.
+//! Tails of all lengths, and of few, in another order than that of the keys; and those of keys of one length.
 
-use super::{TailBuilder, TailLayout, Tails};
+use super::{ONE_LENGTH, TailBuilder, TailCounts, TailLayout, Tails};
+
+/// What lies behind the tails.
+const BEHIND: [u8; 16] = [0xee; 16];
+
+/// Asks for the rest of a key, and for others that resemble it.
+fn check(tails: &Tails<'_>, leaf: u64, key: &[u8], depth: usize) {
+    let what = format!("leaf {leaf}, depth {depth}, {key:?}");
+    assert_eq!(Some(tails.get(leaf, depth)), key.get(depth..), "{what}");
+    assert!(tails.is_rest_of(leaf, key, depth), "{what}");
+    assert!(!tails.is_rest_of(leaf, &[key, &[1]].concat(), depth), "{what}");
+    let Some((last, rest)) = key.split_last().filter(|_| key.len() > depth) else { return };
+    assert!(!tails.is_rest_of(leaf, rest, depth), "{what}");
+    assert!(!tails.is_rest_of(leaf, &[rest, &[last ^ 0x40]].concat(), depth), "{what}");
+}
 
 #[test]
 fn tails_of_all_lengths_are_found() {
     // The longest tail decides how many bits a length has.
     for (longest, length_bits) in [(0, 0), (1, 1), (2, 2), (7, 3), (8, 4), (14, 4), (15, 4), (60, 4)] {
         let mut builder = TailBuilder::new();
-        let tail = |number: usize| vec![number as u8; number * 7 % (longest + 1)];
-        (0..200).for_each(|number| builder.push(&tail(number)));
+        let depth = |number: usize| 1 + number % 9;
+        let key =
+            |number: usize| [vec![1; depth(number)], vec![number as u8; number * 7 % (longest + 1)]].concat();
+        (0..200).for_each(|number| builder.push(&key(number), depth(number)));
         let mut bytes = Vec::new();
         // In another order than that of the keys.
         let order: Vec<u64> = (0..200).map(|leaf| leaf * 37 % 200).collect();
         let counts = builder.encode(&mut bytes, order.iter().copied()).expect("less than 4 GiB");
         assert_eq!(counts.length_bits, length_bits, "{longest}");
-        let layout = TailLayout::new(200, counts).expect("fits");
+        let layout = TailLayout::new(200, 9, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
+        bytes.extend_from_slice(&BEHIND);
         let tails = Tails::new(&bytes, &layout);
-        for (leaf, ordinal) in (0..).zip(&order) {
-            let tail = tail(*ordinal as usize);
-            assert_eq!(tails.get(leaf), tail);
-            for depth in [0, 3, 9] {
-                let key = [&vec![1; depth][..], &tail].concat();
-                assert!(tails.is_rest_of(leaf, &key, depth), "{longest} {leaf}");
-                let longer = [&key[..], &[1]].concat();
-                assert!(!tails.is_rest_of(leaf, &longer, depth), "{longest} {leaf}");
-                let Some((last, rest)) = key.split_last().filter(|_| !tail.is_empty()) else { continue };
-                assert!(!tails.is_rest_of(leaf, rest, depth), "{longest} {leaf}");
-                let other = [rest, &[last ^ 0x40]].concat();
-                assert!(!tails.is_rest_of(leaf, &other, depth), "{longest} {leaf}");
-            }
+        for (leaf, number) in (0..).zip(order.iter().map(|ordinal| *ordinal as usize)) {
+            check(&tails, leaf, &key(number), depth(number));
         }
-        assert_eq!(tails.get(224), b"");
+        assert_eq!(tails.get(224, 1), b"");
     }
 }
 
 #[test]
+fn tails_of_keys_of_one_length_are_found_by_their_depth() {
+    for key_bytes in [1, 2, 8, 9, 40] {
+        let depth = |number: u64| 1 + number as usize / 70 % key_bytes.min(5);
+        let key =
+            |number: u64| (0..key_bytes as u64).map(|place| (number * 31 + place) as u8).collect::<Vec<u8>>();
+        let mut builder = TailBuilder::new();
+        (0..700).for_each(|number| builder.push(&key(number), depth(number)));
+        // Leaves lie in the order of their depth.
+        let mut order: Vec<u64> = (0..700).collect();
+        order.sort_by_key(|number| (depth(*number), *number));
+        let mut bytes = Vec::new();
+        let counts = builder.encode(&mut bytes, order.iter().copied()).expect("less than 4 GiB");
+        assert_eq!((counts.length_bits, counts.long_bytes), (ONE_LENGTH, key_bytes as u64));
+        let height = order.iter().map(|number| depth(*number)).max().unwrap_or(0);
+        let layout = TailLayout::new(700, height as u32, counts).expect("fits");
+        assert_eq!(layout.bytes(), Some(bytes.len()));
+        bytes.extend_from_slice(&BEHIND);
+        let tails = Tails::new(&bytes, &layout);
+        for (leaf, number) in (0..).zip(&order) {
+            check(&tails, leaf, &key(*number), depth(*number));
+        }
+        for depth in [0, height + 1, key_bytes + 1, usize::MAX] {
+            assert_eq!(tails.get(3, depth), b"", "no leaf has a depth of {depth}");
+        }
+    }
+}
+
+#[test]
+fn few_keys_of_one_length_keep_lengths_where_that_is_smaller() {
+    let mut builder = TailBuilder::new();
+    (0..3).for_each(|number: u8| builder.push(&[7, 7, 7, 7, 7, 7, 7, number], 8));
+    let mut bytes = Vec::new();
+    assert_eq!(builder.encode(&mut bytes, 0..3).map(|counts| counts.length_bits), Some(0));
+    assert_eq!(bytes.len(), 8);
+}
+
+#[test]
 fn counts_that_no_builder_writes_are_refused() {
-    let counts = super::TailCounts { length_bits: 5, ..Default::default() };
-    assert!(TailLayout::new(200, counts).is_none());
+    for length_bits in [5, 7, 9, u8::MAX] {
+        assert!(TailLayout::new(200, 4, TailCounts { length_bits, ..Default::default() }).is_none());
+    }
+    // A key has at least as many bytes as its leaf is deep.
+    let counts = TailCounts { length_bits: ONE_LENGTH, long_bytes: 3, short_bytes: 0 };
+    assert!(TailLayout::new(200, 4, counts).is_none());
 }

@@ -1,0 +1,74 @@
+//! Tails of keys that all have one length. Leaves of one depth follow one another, and so do their tails, all of one length: where a tail
+//! lies takes a look at its level alone.
+//!
+//! ```text
+//! levels   u64 for each depth from 1 to the height: where the tail of leaf 0 would begin if all leaves had this depth, modulo 2^64
+//! tails    without anything between them
+//! ```
+
+use super::{ONE_LENGTH, Slot, TailCounts};
+
+/// Bytes of what is known of a level.
+const LEVEL_BYTES: usize = 8;
+
+/// The lengths of the parts, and that of a key.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct LevelLayout {
+    table_bytes: usize,
+    bytes: usize,
+    key_bytes: usize,
+}
+
+pub(super) const fn table_bytes(height: usize) -> usize {
+    height * LEVEL_BYTES
+}
+
+impl LevelLayout {
+    pub(super) fn new(height: u32, key_bytes: usize, short_bytes: u32) -> Option<Self> {
+        let table_bytes = (height as usize).checked_mul(LEVEL_BYTES)?;
+        let bytes = table_bytes.checked_add(short_bytes as usize)?;
+        (height as usize <= key_bytes).then_some(Self { table_bytes, bytes, key_bytes })
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    #[inline(always)]
+    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
+        let length = self.key_bytes.checked_sub(depth)?;
+        let (levels, _) = bytes.get(..self.table_bytes)?.as_chunks::<LEVEL_BYTES>();
+        let origin = u64::from_le_bytes(*levels.get(depth.wrapping_sub(1))?);
+        let start = origin.wrapping_add(leaf.wrapping_mul(length as u64));
+        let start = usize::try_from(start).ok()?.checked_add(self.table_bytes)?;
+        Some(Slot::Here(bytes.get(..self.bytes)?.get(start..)?, length))
+    }
+}
+
+/// Appends tails in the order of their leaves, which is that of their depth.
+pub(super) fn encode<'t>(
+    target: &mut Vec<u8>,
+    tails: impl Iterator<Item = &'t [u8]>,
+    key_bytes: usize,
+    height: usize,
+) -> Option<TailCounts> {
+    let table = target.len();
+    target.resize(table + table_bytes(height), 0);
+    let start = target.len();
+    let mut length_before = None;
+    for (leaf, tail) in (0_u64..).zip(tails) {
+        if length_before != Some(tail.len()) {
+            length_before = Some(tail.len());
+            let origin = ((target.len() - start) as u64).wrapping_sub(leaf.wrapping_mul(tail.len() as u64));
+            let level = key_bytes.checked_sub(tail.len() + 1)?;
+            let (levels, _) = target.get_mut(table..start)?.as_chunks_mut::<LEVEL_BYTES>();
+            *levels.get_mut(level)? = origin.to_le_bytes();
+        }
+        target.extend_from_slice(tail);
+    }
+    Some(TailCounts {
+        short_bytes: u32::try_from(target.len() - start).ok()?,
+        long_bytes: key_bytes as u64,
+        length_bits: ONE_LENGTH,
+    })
+}
