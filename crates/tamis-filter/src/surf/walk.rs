@@ -161,11 +161,13 @@ impl<S: Steps> View<'_, S> {
     /// Whether some key may lie in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
-        let Some(root) = self.trie.root() else { return false };
         let lower = range.lower_bytes();
-        let Some(upper) = range.upper_bytes() else { return self.has_from(root, 0, lower) };
+        let Some(upper) = range.upper_bytes() else {
+            return self.trie.root().is_some_and(|root| self.has_from(root, 0, lower));
+        };
         let shared = shared_bytes(lower, upper);
-        match self.trie.walk(lower.get(..shared).unwrap_or_default()) {
+        let Some(path) = lower.get(..shared) else { return true };
+        match self.trie.walk(path) {
             Walked::Nowhere => false,
             Walked::Leaf(leaf, depth) => {
                 self.may_lie_between(leaf, depth, lower, range.upper) && !is_empty(range, shared)

@@ -245,9 +245,11 @@ impl Blocks {
         self.ranks.iter().step_by(RANK_BLOCKS as usize).flat_map(|rank| rank.to_le_bytes()).collect()
     }
 
-    /// Labels with a child before groups of blocks, then those before each block within its group.
+    /// Labels without a child before groups of blocks, then those before each block within its group.
     fn fine_ranks(&self) -> Vec<u8> {
-        let groups = || self.ranks.chunks(FINE_BLOCKS as usize);
+        let labels = (0_u32..).map(|block| block * BLOCK_LABELS);
+        let ranks: Vec<u32> = labels.zip(&self.ranks).map(|(labels, children)| labels - children).collect();
+        let groups = || ranks.chunks(FINE_BLOCKS as usize);
         let mut bytes: Vec<u8> =
             groups().filter_map(<[u32]>::first).flat_map(|rank| rank.to_le_bytes()).collect();
         for group in groups() {

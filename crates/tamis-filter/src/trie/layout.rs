@@ -33,7 +33,7 @@ pub(super) const BLOCK_BYTES: usize = 64;
 pub(super) const BLOCK_HEADER_BYTES: usize = 15;
 /// Blocks that share a u32 of the labels with a child before them, where ranks are coarse.
 pub(super) const RANK_BLOCKS: u32 = 8;
-/// Blocks that share such a u32 where each has a u16 of its own besides: fine ranks.
+/// Blocks that share a u32 of the labels without one where each has a u16 of its own besides: fine ranks, for leaves.
 pub(super) const FINE_BLOCKS: u32 = 1024;
 /// Blocks that share a u32 of the block that their children begin in, where there are more blocks than a block can number.
 pub(super) const BASE_BLOCKS: u32 = 128;

@@ -466,23 +466,19 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// [`Trie::leaf_index`] of where a walk ended.
     #[inline(always)]
     pub(crate) fn leaf_number(&self, Leaf { number, at }: Leaf) -> u64 {
-        self.leaves_from(number, at)
-    }
-
-    /// Labels without a child before a place.
-    #[inline(always)]
-    pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
-        self.leaves_from(node.number, at)
-    }
-
-    #[inline(always)]
-    fn leaves_from(&self, number: u32, at: u32) -> u64 {
-        if number < self.layout.counts.dense_node_count {
+        let counts = &self.layout.counts;
+        if number < counts.dense_node_count {
             u64::from(self.dense_leaves_before(number, at))
         } else {
-            let leaves = self.sparse_labels_before(at).saturating_sub(self.sparse_children_before(at));
-            u64::from(self.layout.counts.dense_leaf_count) + u64::from(leaves)
+            u64::from(counts.dense_leaf_count) + u64::from(self.sparse_leaves_before(at))
         }
+    }
+
+    /// Labels without a child before a place, which may lie behind the last label.
+    #[inline(always)]
+    pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
+        let leaves = self.leaf_number(Leaf { number: node.number, at });
+        leaves.min(self.layout.counts.leaf_count())
     }
 
     /// Whether the path to a node is a key.

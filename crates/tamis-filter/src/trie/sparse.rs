@@ -670,14 +670,25 @@ impl<'a, S: Steps> Trie<'a, S> {
         };
         let inside = (child_word(block) & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
         let before = if self.layout.has_fine_ranks {
-            self.fine_rank(number)
+            number.wrapping_mul(BLOCK_LABELS).wrapping_sub(self.fine_rank(number))
         } else {
             coarse_rank(self.blocks, self.bytes, self.layout.block_ranks, number)
         };
         before.wrapping_add(inside)
     }
 
-    /// Labels with a child before a block that has a rank of its own.
+    /// Labels without a child before a place, dense ones apart; behind the last label perhaps more than there are.
+    #[inline(always)]
+    pub(super) fn sparse_leaves_before(&self, at: u32) -> u32 {
+        let (number, index) = (at >> 6, at & 63);
+        let Some(block) = self.block(number).filter(|_| self.layout.has_fine_ranks) else {
+            return self.sparse_labels_before(at).saturating_sub(self.sparse_children_before(at));
+        };
+        let inside = (!child_word(block) & ((1 << index) - 1)).count_ones();
+        self.fine_rank(number).wrapping_add(inside)
+    }
+
+    /// Labels without a child before a block that has a rank of its own.
     #[inline(always)]
     fn fine_rank(&self, number: u32) -> u32 {
         let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
