@@ -66,8 +66,37 @@ fn points(size: Size) -> Vec<Point> {
 /// Keys in order, stored keys in random order, and absent keys.
 struct Input {
     keys: Vec<Vec<u8>>,
-    stored: Vec<Vec<u8>>,
-    absent: Vec<Vec<u8>>,
+    stored: Searches,
+    absent: Searches,
+}
+
+/// What is searched for, key behind key: where each lay by itself, to fetch it would take as long as to find it.
+#[derive(Default)]
+struct Searches {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Searches {
+    /// Keys drawn from a list.
+    fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
+        let mut searches = Self::default();
+        for _ in 0..SEARCH_COUNT {
+            let Some(key) = list.get(random.below(list.len().max(1) as u64) as usize) else { break };
+            searches.bytes.extend_from_slice(key);
+            searches.ends.push(searches.bytes.len());
+        }
+        searches
+    }
+
+    const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].iter().chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| self.bytes.get(*start..*end).unwrap_or_default())
+    }
 }
 
 fn all_keys(kind: &str, count: usize) -> Result<Option<Vec<Vec<u8>>>, BenchError> {
@@ -99,14 +128,11 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>,
             all.iter_mut().for_each(|key| key.push(0));
         }
         let mut random = SplitMix64::new(context.seed());
-        let keys: Vec<Vec<u8>> = all.iter().step_by(2).cloned().collect();
+        let keys: Vec<&Vec<u8>> = all.iter().step_by(2).collect();
         let others: Vec<&Vec<u8>> = all.iter().skip(1).step_by(2).collect();
-        let mut choose = |from: usize| random.below(from.max(1) as u64) as usize;
-        let stored = (0..SEARCH_COUNT).filter_map(|_| keys.get(choose(keys.len())).cloned()).collect();
-        let absent =
-            (0..SEARCH_COUNT).filter_map(|_| others.get(choose(others.len())).map(|key| (*key).clone()));
-        let absent = absent.collect();
-        Ok(Input { stored, absent, keys })
+        let stored = Searches::draw(&mut random, &keys);
+        let absent = Searches::draw(&mut random, &others);
+        Ok(Input { stored, absent, keys: keys.into_iter().cloned().collect() })
     };
     context.input(&format!("index {kind} {count}"), of).map(Some)
 }
