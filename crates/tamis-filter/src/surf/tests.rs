@@ -238,6 +238,32 @@ fn real_bits_beyond_the_end_of_keys_lose_nothing() {
     }
 }
 
+/// Bounds that end within the common beginning of all keys, and beside it, before a node that has all labels.
+#[test]
+fn bounds_within_a_stem_before_a_full_level_lose_nothing() {
+    for stem in [&b""[..], b"a", b"\x00\x01", b"abc", b"abcdefgh", b"abcdefghij"] {
+        let keys = (0..=u8::MAX).flat_map(|byte| [7, 200].map(|last| [stem, &[byte, last]].concat()));
+        let keys = sorted(keys.collect());
+        let mut bounds = vec![vec![], vec![0], vec![255]];
+        for length in 0..=stem.len() {
+            let (path, rest) = stem.split_at(length);
+            let next = rest.first().copied().unwrap_or(9);
+            let nexts = [next.wrapping_sub(1), next, next.wrapping_add(1)];
+            bounds.extend(nexts.map(|next| [path, &[next]].concat()));
+            bounds.extend([path.to_vec(), [path, &[next, 0]].concat(), [path, &[next, 255]].concat()]);
+        }
+        for shape in [Shape::Dense, Shape::Best] {
+            let filter = open(encode(&keys, SuffixBits { hash: 0, real: 4 }, shape));
+            check_everything(&filter, &keys, &sorted(bounds.clone()), 1);
+            for (lower, upper) in
+                bounds.iter().flat_map(|lower| bounds.iter().map(move |upper| (lower, upper)))
+            {
+                check_range(&filter, &keys, KeyRange::closed(lower, upper), 1);
+            }
+        }
+    }
+}
+
 /// All strings of at most so many bytes over some symbols, in order.
 fn universe(symbols: &[u8], length_max: usize) -> Vec<Vec<u8>> {
     let mut strings: Vec<Vec<u8>> = vec![vec![]];

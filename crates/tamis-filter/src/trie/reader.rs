@@ -335,7 +335,8 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
-        if self.layout.full_levels != 0 {
+        // A key that ends within the stem goes node by node.
+        if self.layout.full_levels != 0 && depth == usize::from(stem_length) {
             (number, depth) = self.pass_full_levels(key, number, depth);
         }
         loop {
