@@ -6,7 +6,7 @@
 mod grouped;
 mod leveled;
 
-use grouped::{GROUP_LEAVES, GroupLayout, LENGTH_BITS_MAX};
+use grouped::GroupLayout;
 use leveled::LevelLayout;
 
 /// In place of the bits of lengths: all keys have one length.
@@ -172,9 +172,7 @@ impl TailBuilder {
 
     /// Of keys of one length.
     fn is_leveled_smaller(&self) -> bool {
-        let bits = grouped::length_bits(self.length_max()).min(LENGTH_BITS_MAX);
-        leveled::table_bytes(self.height)
-            <= grouped::group_bytes(self.ends.len().div_ceil(GROUP_LEAVES), bits)
+        leveled::table_bytes(self.height) <= grouped::group_bytes(self.ends.len(), self.length_max())
     }
 
     /// The longest tail.

@@ -12,13 +12,13 @@
 use super::{Slot, TailCounts};
 
 /// Leaves of a group.
-pub(super) const GROUP_LEAVES: usize = 32;
+const GROUP_LEAVES: usize = 32;
 /// Bytes of what lies before a group, and of one bit of its lengths.
 const WORD_BYTES: usize = 4;
 /// Two planes of a word: what is multiplied by this is in both.
 const PLANES: u64 = 1 << 32 | 1;
 /// Most bits of a length.
-pub(super) const LENGTH_BITS_MAX: usize = 4;
+const LENGTH_BITS_MAX: usize = 4;
 /// The length that stands for a long tail, and the bytes that say where it is.
 const LONG: usize = 15;
 
@@ -34,12 +34,13 @@ pub(in super::super) struct GroupLayout {
 }
 
 /// Bits of lengths of which this is the greatest.
-pub(super) fn length_bits(length_max: usize) -> usize {
+fn length_bits(length_max: usize) -> usize {
     (usize::BITS - length_max.min(LONG).leading_zeros()) as usize
 }
 
-pub(super) const fn group_bytes(group_count: usize, length_bits: usize) -> usize {
-    group_count * (1 + length_bits) * WORD_BYTES
+/// Bytes of the groups of so many leaves, given the longest tail.
+pub(super) fn group_bytes(leaf_count: usize, length_max: usize) -> usize {
+    leaf_count.div_ceil(GROUP_LEAVES) * (1 + length_bits(length_max)) * WORD_BYTES
 }
 
 impl GroupLayout {

@@ -19,6 +19,7 @@ pub(in super::super) struct LevelLayout {
     key_bytes: usize,
 }
 
+/// Bytes of what is known of the levels.
 pub(super) const fn table_bytes(height: usize) -> usize {
     height * LEVEL_BYTES
 }
