@@ -181,9 +181,9 @@ fn batch_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[
 /// What is timed: nobody looks at the counters.
 fn answer(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bounds) -> bool {
     if left == right {
-        return filter.may_contain(&Probe::new(left, digester));
+        return filter.may_contain_key(digester, left);
     }
-    filter.may_contain_range(&RangeProbe::new(KeyRange::closed(left, right), digester))
+    filter.may_contain_key_in(digester, KeyRange::closed(left, right))
 }
 
 fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bounds) -> (bool, u32) {

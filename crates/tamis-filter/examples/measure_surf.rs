@@ -20,7 +20,7 @@ use std::time::Instant;
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Probe,
-    RangeProbe, Samples,
+    Samples,
 };
 use tamis_workload::{
     KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, SplitMix64, non_empty_ranges,
@@ -82,11 +82,11 @@ impl Subject {
     }
 
     fn ask_point(&self, (key, _): &Bounds) -> bool {
-        self.filter.may_contain(&Probe::new(key, &self.digester))
+        self.filter.may_contain_key(&self.digester, key)
     }
 
     fn ask_range(&self, (lower, upper): &Bounds) -> bool {
-        self.filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), &self.digester))
+        self.filter.may_contain_key_in(&self.digester, KeyRange::closed(lower, upper))
     }
 
     /// How many of some queries are positive. All of them are points or none is: which of the two does not belong to the time.

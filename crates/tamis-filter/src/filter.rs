@@ -56,6 +56,19 @@ pub trait Filter {
             && probe.point().is_none_or(|point| self.may_contain(point))
     }
 
+    /// [`Filter::may_contain`] for a key that no other filter will be asked for: nothing is remembered, so that no probe is made, which takes
+    /// longer than some filters take to answer.
+    #[inline(always)]
+    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
+        self.may_contain(&Probe::new(key, digester))
+    }
+
+    /// [`Filter::may_contain_range`] for a range that no other filter will be asked for.
+    #[inline(always)]
+    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
+        self.may_contain_range(&RangeProbe::new(range, digester))
+    }
+
     /// Asks for many keys at once: `answers[i]` becomes `false` where `probes[i]` is certainly absent, and is not asked
     /// where it is `false` already. Overlaps the cache misses of the keys.
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
@@ -71,8 +84,8 @@ pub trait Filter {
         }
     }
 
-    /// [`Filter::may_contain_many`] for keys that no other filter will be asked for: no probes are made, which take longer to make than
-    /// most filters to answer.
+    /// [`Filter::may_contain_key`] for many keys at once: `answers[i]` becomes `false` where `keys[i]` is certainly absent, and is not asked
+    /// where it is `false` already.
     fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
             let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
@@ -80,8 +93,8 @@ pub trait Filter {
         }
     }
 
-    /// [`Filter::may_contain_range`] for many ranges at once, which no other filter will be asked for: `answers[i]` becomes `false` where
-    /// certainly no key lies in `ranges[i]`, and is not asked where it is `false` already.
+    /// [`Filter::may_contain_key_in`] for many ranges at once: `answers[i]` becomes `false` where certainly no key lies in `ranges[i]`, and is
+    /// not asked where it is `false` already.
     fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
         for (range, answer) in ranges.iter().zip(answers) {
             *answer = *answer && self.may_contain_range(&RangeProbe::new(*range, digester));

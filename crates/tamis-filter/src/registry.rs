@@ -283,6 +283,24 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         }
     }
 
+    #[inline(always)]
+    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
+        match self {
+            Self::Surf(filter) => filter.may_contain_key(digester, key),
+            Self::Proteus(filter) => filter.may_contain_key(digester, key),
+            other => other.others_may_contain(&Probe::new(key, digester)),
+        }
+    }
+
+    #[inline(always)]
+    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
+        match self {
+            Self::Surf(filter) => filter.may_contain_key_in(digester, range),
+            Self::Proteus(filter) => filter.may_contain_key_in(digester, range),
+            other => other.others_may_contain_range(&RangeProbe::new(range, digester)),
+        }
+    }
+
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
         each!(self, filter => filter.may_contain_many(probes, answers))
     }

@@ -36,11 +36,13 @@ fn every_method_abstains_by_default() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"b", &digester);
     assert!(Silent.may_contain(&probe));
+    assert!(Silent.may_contain_key(&digester, b"b"));
     Silent.prefetch(&probe);
     for range in [KeyRange::ALL, KeyRange::prefix(b"b"), KeyRange::point(b"b"), KeyRange::closed(b"a", b"c")]
     {
         let probe = RangeProbe::new(range, &digester);
         assert!(Silent.may_contain_range(&probe), "{range:?}");
+        assert!(Silent.may_contain_key_in(&digester, range), "{range:?}");
         for direction in [Direction::Forward, Direction::Backward] {
             assert_eq!(Silent.tighten(&probe, direction), Candidate::Unknown, "{range:?}");
         }
@@ -62,6 +64,7 @@ fn a_range_that_no_key_can_lie_in_is_empty_for_every_family() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::closed(b"c", b"a"), &digester);
     assert!(!Silent.may_contain_range(&probe));
+    assert!(!Silent.may_contain_key_in(&digester, *probe.range()));
     assert_eq!(Silent.tighten(&probe, Direction::Forward), Candidate::Absent);
     assert_eq!(Silent.count(&probe), Some(Count { keys: 0, error_max: 0 }));
 }

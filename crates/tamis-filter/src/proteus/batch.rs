@@ -3,11 +3,13 @@
 //! All questions of a batch go through the same step before any goes through the next, so that their cache misses overlap and few jumps
 //! depend on what is found. What takes more than these steps is asked for by itself.
 
+use std::ops::Bound;
+
 use tamis_bits::{kernel, prefetch, spread};
 
-use super::bloom::LEAST_TOGETHER;
+use super::bloom::{LEAST_TOGETHER, start_and_step};
 use super::quick::FirstBloom;
-use crate::bloom::standard::{Scheme, place};
+use crate::bloom::standard::place;
 use crate::filter::BATCH_KEYS;
 use crate::{Digester, KeyRange, Upper};
 
@@ -31,18 +33,23 @@ impl Questions for &[&[u8]] {
 impl Questions for &[KeyRange<'_>] {
     #[inline(always)]
     fn bounds(&self, number: usize) -> Option<(u64, u64)> {
-        let range = self.get(number)?;
-        let (std::ops::Bound::Included(lower), Upper::Included(upper)) = (range.lower, range.upper) else {
-            return None;
-        };
-        let (lower, upper) = (word(lower)?, word(upper)?);
-        (lower <= upper).then_some((lower, upper))
+        closed_words(self.get(number)?).filter(|(lower, upper)| lower <= upper)
     }
 }
 
+/// A key of eight bytes.
 #[inline(always)]
-fn word(key: &[u8]) -> Option<u64> {
+pub(super) fn word(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// Lower and upper bound, in whichever order, where both are keys of eight bytes and belong to the range.
+#[inline(always)]
+pub(super) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    match (range.lower, range.upper) {
+        (Bound::Included(lower), Upper::Included(upper)) => Some((word(lower)?, word(upper)?)),
+        _ => None,
+    }
 }
 
 impl FirstBloom {
@@ -168,7 +175,7 @@ impl kernel::Task for Sift<'_, '_> {
         }
         let mut steps = [0; BATCH];
         for (digest, step) in digests.iter_mut().zip(&mut steps).take(left) {
-            let (start, next) = Scheme::Double.start_and_step(*digest);
+            let (start, next) = start_and_step(*digest);
             (*digest, *step) = (start.wrapping_add(next), next);
             prefetch_bit(bits, *digest);
             prefetch_bit(bits, digest.wrapping_add(next));

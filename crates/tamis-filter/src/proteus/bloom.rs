@@ -5,7 +5,7 @@ use tamis_bits::{kernel, spread};
 
 use super::design::BloomLayout;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
-use crate::bloom::standard::{Scheme, place};
+use crate::bloom::standard::place;
 use crate::bloom::{LINE_BITS, best_probe_count};
 
 /// Most bits that a prefix sets where they are spread.
@@ -61,6 +61,13 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
 /// By what the first of two Bloom filters multiplies digests. Two lengths that fill equally many bytes have digests that differ by a mark
 /// alone where the bits between are 0: what hits the bits of some key in one filter would do so in the other.
 const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// The number of the first bit of a digest, and what lies between that and the next, where bits are spread: the digest and its halves
+/// exchanged, so that the high halves of both, which decide, share no bit. One step, where mixing takes seven that a question waits for.
+#[inline(always)]
+pub(super) const fn start_and_step(digest: u64) -> (u64, u64) {
+    (digest, digest.rotate_left(32))
+}
 
 /// Sets the bits of digests, many at a time.
 pub(super) struct Inserter<'a> {
@@ -121,7 +128,7 @@ impl kernel::Task for Insert<'_> {
         let Self { bytes, digests, probe_count } = self;
         let bit_count = bytes.len() as u64 * 8;
         for digest in digests {
-            let (mut value, step) = Scheme::Double.start_and_step(*digest);
+            let (mut value, step) = start_and_step(*digest);
             for _ in 0..probe_count {
                 let bit = place(value, bit_count);
                 if let Some(byte) = bytes.get_mut((bit / 8) as usize) {
@@ -139,7 +146,7 @@ pub(super) const LEAST_TOGETHER: u32 = 4;
 /// Whether all bits of a digest are set, [`LEAST_TOGETHER`] or more of them: the first ones without a jump between them.
 #[inline(always)]
 pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
-    let (value, step) = Scheme::Double.start_and_step(digest);
+    let (value, step) = start_and_step(digest);
     let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
     spread::are_set(bytes, [value, nth(1), nth(2), nth(3)])
         && has_spread_from(bytes, probe_count - LEAST_TOGETHER, nth(4), step)
@@ -193,7 +200,7 @@ impl BloomView<'_> {
     /// The first bits are looked at together: one jump that is nearly always foreseen, and misses that overlap.
     #[inline(always)]
     pub(super) fn has_spread(&self, digest: u64) -> bool {
-        let (value, step) = Scheme::Double.start_and_step(digest);
+        let (value, step) = start_and_step(digest);
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
         match self.probe_count {
             1 => self.is_set(value),
@@ -226,7 +233,7 @@ impl BloomView<'_> {
         let mut alive = 0_u32;
         let (second, third) = (u64::from(self.probe_count > 1), u64::from(self.probe_count > 2));
         for (number, digest) in digests.iter().take(BATCH).enumerate() {
-            let (value, step) = Scheme::Double.start_and_step(*digest);
+            let (value, step) = start_and_step(*digest);
             // A bit that is not asked for is the first one again.
             let (next, last) = (step.wrapping_mul(second), step.wrapping_mul(2 * third));
             let is_left = self.is_set(value)
@@ -247,7 +254,7 @@ impl BloomView<'_> {
     /// Whether the bits behind the third are set.
     #[inline(always)]
     fn has_rest(&self, digest: u64) -> bool {
-        let (value, step) = Scheme::Double.start_and_step(digest);
+        let (value, step) = start_and_step(digest);
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
         let all = |from: u64| (from..u64::from(self.probe_count)).all(|number| self.is_set(nth(number)));
         if self.probe_count < 6 {

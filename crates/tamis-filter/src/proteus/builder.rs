@@ -367,7 +367,7 @@ impl ProteusBuilder {
         let mut filter = crate::bloom::empty_filter(payload_bytes)?;
         if let Some(plan) = plan {
             fields.prefix = design.prefix;
-            fields.layout = plan.layout as u8;
+            fields.layout = plan.layout.number();
             fields.probe_count = plan.probe_count as u8;
             fields.bloom_bytes = plan.bytes;
             let bytes = filter.get_mut(ENVELOPE_BYTES + BLOCK_BYTES..).unwrap_or_default();

@@ -9,16 +9,25 @@ pub const WHOLE_KEYS: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BloomLayout {
     /// Spread over the whole filter: the least rate.
-    Spread = 1,
+    Spread,
     /// In one line of 512 bits: the fewest cache lines.
-    Lines = 2,
+    Lines,
 }
 
 impl BloomLayout {
+    /// The number in the format.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Spread => 3,
+            Self::Lines => 2,
+        }
+    }
+
+    /// 1 was spread in another way, which would be read wrongly.
     pub(super) const fn from_number(number: u8) -> Option<Self> {
         match number {
-            1 => Some(Self::Spread),
             2 => Some(Self::Lines),
+            3 => Some(Self::Spread),
             _ => None,
         }
     }

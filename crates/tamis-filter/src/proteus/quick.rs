@@ -3,11 +3,10 @@
 //!
 //! A few dozen steps with one call at most. All else goes the way of `words.rs`, which gives the same answers.
 
-use std::ops::Bound;
-
 use tamis_bits::kernel::Steps;
 use tamis_bits::{MarkedEliasFano, key_head};
 
+use super::batch::closed_words;
 use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
 use super::design::{BloomLayout, SetForm};
 use super::fixed::FixedKeys;
@@ -15,7 +14,7 @@ use super::layout::{FirstPart, Parts, SetShape};
 use crate::envelope::ENVELOPE_BYTES;
 use crate::hash::length_mark;
 use crate::probe::FRONT_SLOTS;
-use crate::{Digester, Probe, RangeProbe, Upper};
+use crate::{Digester, Probe, RangeProbe};
 
 /// A Bloom filter and nothing else; `None` for filters of other parts.
 pub(super) fn bloom_alone(parts: &Parts) -> Option<QuickBloom> {
@@ -210,12 +209,7 @@ impl FirstBloom {
     /// Whether some key may lie in a range that touches one prefix or a few; `None` where there is more to it.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, filter: &[u8], seed: u64, probe: &RangeProbe<'_>) -> Option<bool> {
-        let (Bound::Included(lower), Upper::Included(upper)) = (probe.range().lower, probe.range().upper)
-        else {
-            return None;
-        };
-        let (lower, upper): (&[u8; 8], &[u8; 8]) = (lower.try_into().ok()?, upper.try_into().ok()?);
-        let (lower, upper) = (key_head(lower), key_head(upper));
+        let (lower, upper) = closed_words(probe.range())?;
         // Of whole keys it would be one key, which has a digest of its own kind.
         if lower > upper || self.holds_keys || !probe.is_fresh(seed) {
             return None;
@@ -228,6 +222,37 @@ impl FirstBloom {
         let digest = self.digest(probe.digester(), word);
         probe.remember_first(word, self.prefix, digest);
         Some(has_many_spread(bits, self.probe_count, digest))
+    }
+
+    /// Whether some key may lie between two, for a question that nothing is remembered of; `None` where there is more to it.
+    #[inline(always)]
+    pub(super) fn has_between(
+        &self,
+        filter: &[u8],
+        digester: &Digester,
+        lower: u64,
+        upper: u64,
+    ) -> Option<bool> {
+        let bits = filter.get(self.start..self.end)?;
+        if lower > upper || (lower ^ upper) & self.mask != 0 {
+            return self.has_several(bits, digester, lower, upper);
+        }
+        Some(self.has(bits, digester, lower & self.mask))
+    }
+
+    #[inline(always)]
+    fn has(&self, bits: &[u8], digester: &Digester, word: u64) -> bool {
+        let digest = digester.short_digest(word, u32::from(self.byte_count)) ^ self.digest_mark();
+        has_many_spread(bits, self.probe_count, digest)
+    }
+
+    #[inline(never)]
+    fn has_several(&self, bits: &[u8], digester: &Digester, lower: u64, upper: u64) -> Option<bool> {
+        if lower > upper {
+            return Some(false);
+        }
+        let Touched { first, step, count } = self.prefixes(lower, upper)?;
+        Some((0..count).any(|number| self.has(bits, digester, first.wrapping_add(number * step))))
     }
 
     /// A few prefixes.
@@ -304,6 +329,11 @@ impl FirstSet {
         Some(Self { fixed, shift: 64 - part.depth, least: part.least, last: part.last, form })
     }
 
+    /// Whether the keys have eight bytes.
+    pub(super) const fn are_words(&self) -> bool {
+        self.fixed.byte_count == 8
+    }
+
     /// Where the prefixes from one word to another lie.
     #[inline(always)]
     pub(super) fn place(&self, lower: u64, upper: u64) -> Place {
@@ -332,6 +362,20 @@ impl FirstSet {
                 let byte = filter.get(start.checked_add((value / 8) as usize)?)?;
                 Some(byte >> (value % 8) & 1 == 1)
             }
+        }
+    }
+
+    /// Whether the set has the only prefix from one word to another; `false` where it has none of several, and `None` where that takes more
+    /// than a few steps to know: which of several is there would be another question.
+    #[inline(always)]
+    pub(super) fn is_there<S: Steps>(&self, steps: S, filter: &[u8], lower: u64, upper: u64) -> Option<bool> {
+        match self.place(lower, upper) {
+            Place::Beside => Some(false),
+            Place::Prefix(value) => self.contains(steps, filter, value),
+            Place::Several(from, to) => {
+                self.is_free(steps, filter, from, to).filter(|is_free| *is_free).map(|_| false)
+            }
+            Place::Other => None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis_bits::kernel;
 
-use super::batch::{BATCH, Questions};
+use super::batch::{BATCH, Questions, closed_words, word};
 use super::design::{Design, Stage, WHOLE_KEYS};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::quick::{First, FirstBloom, Place, QuickBloom, bloom_alone};
@@ -104,6 +104,42 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         answer.unwrap_or_else(|| self.may_contain_range_otherwise(probe))
     }
 
+    /// From one key of eight bytes to another, for a question that nothing is remembered of: in registers all the way.
+    #[inline(always)]
+    fn has_between(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        match &self.first {
+            First::Bloom(bloom) => self.bloom_has_between(bloom, digester, lower, upper),
+            First::Set(_) => self.set_has_between(digester, lower, upper),
+            First::None => self.has_between_otherwise(digester, lower, upper),
+        }
+    }
+
+    #[inline(always)]
+    fn set_has_between(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        match kernel::run(SetBetween(self, u128::from(lower) << 64 | u128::from(upper))) {
+            Some(false) => false,
+            Some(true) => self.has_between_below(digester, lower, upper),
+            None => self.has_between_otherwise(digester, lower, upper),
+        }
+    }
+
+    #[inline(never)]
+    fn bloom_has_between(&self, bloom: &FirstBloom, digester: &Digester, lower: u64, upper: u64) -> bool {
+        let is_own = digester.seed() == self.envelope.seed;
+        let answer =
+            if is_own { bloom.has_between(self.bytes.as_ref(), digester, lower, upper) } else { None };
+        answer.unwrap_or_else(|| self.has_between_otherwise(digester, lower, upper))
+    }
+
+    #[inline(never)]
+    fn has_between_otherwise(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
+        if lower == upper {
+            return self.may_contain_otherwise(&Probe::new(&lower, digester));
+        }
+        self.may_contain_range(&RangeProbe::new(KeyRange::closed(&lower, &upper), digester))
+    }
+
     /// A set of integers, and perhaps a Bloom filter behind it.
     #[inline(never)]
     fn set_may_contain(&self, probe: &Probe<'_>) -> bool {
@@ -113,6 +149,16 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     #[inline(never)]
     fn set_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         kernel::run(SetRange(self, probe))
+    }
+
+    /// Behind a set that has the only prefix from one key to another.
+    #[inline(never)]
+    fn has_between_below(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
+        if lower == upper {
+            return self.may_contain_below(&Probe::new(&lower, digester));
+        }
+        self.may_contain_range_below(&RangeProbe::new(KeyRange::closed(&lower, &upper), digester))
     }
 
     /// Behind a set that has the key's prefix.
@@ -210,19 +256,27 @@ impl<D: AsRef<[u8]>> kernel::Task for SetRange<'_, '_, D> {
         else {
             return filter.may_contain_range_otherwise(probe);
         };
-        let bytes = filter.bytes.as_ref();
-        let is_there = match set.place(lower, upper) {
-            Place::Beside => Some(false),
-            Place::Prefix(value) => set.contains(steps, bytes, value),
-            // Which of several is there would be another question.
-            Place::Several(from, to) => {
-                set.is_free(steps, bytes, from, to).filter(|is_free| *is_free).map(|_| false)
-            }
-            Place::Other => None,
+        let Some(is_there) = set.is_there(steps, filter.bytes.as_ref(), lower, upper) else {
+            return filter.may_contain_range_otherwise(probe);
         };
-        let Some(is_there) = is_there else { return filter.may_contain_range_otherwise(probe) };
         probe.add_probes(1);
         is_there && filter.may_contain_range_below(probe)
+    }
+}
+
+/// A question to a set from one key of eight bytes to another, the lower one in the high half, compiled for the processor. In two parts, which
+/// need no memory on their way: each question waits for what goes through it.
+struct SetBetween<'a, D>(&'a ProteusFilter<D>, u128);
+
+impl<D: AsRef<[u8]>> kernel::Task for SetBetween<'_, D> {
+    type Output = Option<bool>;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> Option<bool> {
+        let Self(filter, bounds) = self;
+        let First::Set(set) = &filter.first else { return None };
+        let (lower, upper) = ((bounds >> 64) as u64, bounds as u64);
+        if set.are_words() { set.is_there(steps, filter.bytes.as_ref(), lower, upper) } else { None }
     }
 }
 
@@ -242,6 +296,22 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             First::Bloom(bloom) => self.bloom_may_contain_range(bloom, probe),
             First::Set(_) => self.set_may_contain_range(probe),
             First::None => self.may_contain_range_otherwise(probe),
+        }
+    }
+
+    #[inline(always)]
+    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
+        match word(key) {
+            Some(word) => self.has_between(digester, word, word),
+            None => self.may_contain_otherwise(&Probe::new(key, digester)),
+        }
+    }
+
+    #[inline(always)]
+    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
+        match closed_words(&range) {
+            Some((lower, upper)) => self.has_between(digester, lower, upper),
+            None => self.may_contain_range_otherwise(&RangeProbe::new(range, digester)),
         }
     }
 

@@ -22,7 +22,7 @@ impl FirstSet {
         below: impl Fn(usize) -> bool,
     ) {
         let mut sieve = SetSieve { set: self, filter, pairs: [(0, 0); BATCH], numbers: [0; BATCH], count: 0 };
-        let are_words = self.fixed.byte_count == 8;
+        let are_words = self.are_words();
         for number in 0..answers.len().min(BATCH) {
             let Some(answer) = answers.get_mut(number).filter(|answer| **answer) else { continue };
             let bounds = if are_words { questions.bounds(number) } else { None };

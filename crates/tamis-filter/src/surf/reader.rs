@@ -11,7 +11,9 @@ use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, Envelope};
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
-use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper};
+use crate::{
+    Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper,
+};
 
 /// Bytes from which on walks of a batch go side by side: smaller filters mostly lie in a cache that a core has to itself, where one walk after
 /// the other takes fewer steps.
@@ -159,6 +161,13 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         kernel::run(RangeWalk(self, probe.range()))
             && (self.widths.hash == 0
                 || probe.point().is_none_or(|point| kernel::run(PointWalk(self, point))))
+    }
+
+    #[inline(always)]
+    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
+        kernel::run(RangeWalk(self, &range))
+            && (self.widths.hash == 0
+                || range.as_point().is_none_or(|key| self.may_contain_key(digester, key)))
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {

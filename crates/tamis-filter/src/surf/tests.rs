@@ -81,6 +81,7 @@ fn check_range<D: AsRef<[u8]>>(
     let probe = RangeProbe::new(range, &digester);
     let inside: Vec<&Vec<u8>> = keys.iter().filter(|key| range.contains(key)).collect();
     let answer = filter.may_contain_range(&probe);
+    assert_eq!(filter.may_contain_key_in(&digester, range), answer, "{range:?}");
     assert!(answer || inside.is_empty(), "{range:?} denied, holds {:?}", inside[0]);
     assert!(!answer || !range.is_empty(), "{range:?} holds no string");
     let count = filter.count(&probe).unwrap();

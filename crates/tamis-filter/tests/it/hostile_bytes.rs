@@ -1,7 +1,7 @@
 //! Damaged and invented bytes: an error at open, or answers; never a panic, a long loop or a large allocation.
 
 use tamis_filter::envelope::{ENVELOPE_BYTES, Envelope};
-use tamis_filter::{AnyFilter, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
+use tamis_filter::{AnyFilter, DecodeError, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
 
 use crate::sets::{SEED, build, key_sets, next, specs, try_build};
 
@@ -14,6 +14,7 @@ fn exercise(bytes: &[u8]) {
     let _ = filter.design(&mut String::new());
     for key in [&b""[..], b"abc", &[0xff; 40]] {
         let _ = filter.may_contain(&Probe::new(key, &digester));
+        let _ = filter.may_contain_key(&digester, key);
         let mut answers = [true; 2];
         filter.may_contain_many(&[Probe::new(key, &digester), Probe::new(b"x", &digester)], &mut answers);
         filter.may_contain_keys(&digester, &[key, b"x"], &mut answers);
@@ -22,6 +23,7 @@ fn exercise(bytes: &[u8]) {
         {
             let probe = RangeProbe::new(range, &digester);
             let _ = filter.may_contain_range(&probe);
+            let _ = filter.may_contain_key_in(&digester, range);
             filter.may_contain_ranges(
                 &digester,
                 &[range, KeyRange::closed(b"12345678", b"12345679")],
@@ -78,6 +80,25 @@ fn cut_filters_are_refused() {
         for length in 0..bytes.len() {
             assert!(AnyFilter::open(&bytes[..length]).is_err(), "{spec:?} {length}");
         }
+    }
+}
+
+/// Read as they are spread now, their bits would deny keys.
+#[test]
+fn prefixes_that_were_spread_in_another_way_are_refused() {
+    const LAYOUT: usize = ENVELOPE_BYTES + 13;
+    for spec in ["1pbf:layout=spread", "2pbf:layout=spread"] {
+        let mut bytes = build(&spec.parse().unwrap(), &[b"a".to_vec(), b"b".to_vec()], 400.0).unwrap();
+        assert_eq!(bytes[LAYOUT], 3);
+        bytes[LAYOUT] = 1;
+        let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+        envelope.payload_checksum = 0;
+        envelope.seal(&mut bytes);
+        assert_eq!(
+            AnyFilter::open(bytes).unwrap_err(),
+            DecodeError::Field { field: "layout", got: 1 },
+            "{spec}"
+        );
     }
 }
 

@@ -24,6 +24,7 @@ fn every_key_is_found() {
                 for digester in digesters() {
                     for key in &keys {
                         assert!(filter.may_contain(&Probe::new(key, &digester)), "{spec:?} {name} {key:?}");
+                        assert!(filter.may_contain_key(&digester, key), "{spec:?} {name} {key:?}");
                     }
                 }
             }
@@ -37,8 +38,10 @@ fn an_empty_filter_denies_everything() {
         let filter = AnyFilter::open(try_build(&spec, &[], 10.0).unwrap()).unwrap();
         let digester = Digester::new(SEED);
         assert!(!filter.may_contain(&Probe::new(b"", &digester)), "{spec:?}");
+        assert!(!filter.may_contain_key(&digester, b""), "{spec:?}");
         for range in [KeyRange::ALL, KeyRange::prefix(b"a"), KeyRange::closed(b"a", b"c")] {
             assert!(!filter.may_contain_range(&RangeProbe::new(range, &digester)), "{spec:?} {range:?}");
+            assert!(!filter.may_contain_key_in(&digester, range), "{spec:?} {range:?}");
         }
         assert_eq!(filter.predicted_fpr(), Some(0.0), "{spec:?}");
         assert_eq!(filter.key_count(), 0);
@@ -78,6 +81,7 @@ fn check_range(
     let inside: Vec<&Vec<u8>> = keys.iter().filter(|key| range.contains(key)).collect();
     let probe = RangeProbe::new(range, digester);
     let answer = filter.may_contain_range(&probe);
+    assert_eq!(filter.may_contain_key_in(digester, range), answer, "{name} {range:?}");
     assert!(answer || inside.is_empty(), "{name} {range:?}");
     assert!(!answer || !range.is_empty(), "{name} {range:?}");
     if let Some(count) = filter.count(&probe) {

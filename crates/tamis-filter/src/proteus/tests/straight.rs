@@ -118,6 +118,7 @@ fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
     let digester = Digester::new(SEED);
     for key in [&b""[..], b"1234567", b"123456789"] {
         assert!(!filter.may_contain(&Probe::new(key, &digester)));
+        assert!(!filter.may_contain_key(&digester, key));
     }
 }
 
@@ -126,11 +127,13 @@ fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
     let ranges = ranges(lower, upper);
     let mut answers = vec![true; ranges.len()];
     filter.may_contain_ranges(&Digester::new(SEED), &ranges, &mut answers);
-    let alone = ranges.iter().map(|range| has_range(filter, *range));
-    assert!(alone.eq(answers), "{lower:?} {upper:?}");
+    for (range, answer) in ranges.iter().zip(answers) {
+        assert_eq!(answer, has_range(filter, *range), "{range:?}");
+        assert_eq!(answer, filter.may_contain_key_in(&Digester::new(SEED), *range), "{range:?}");
+    }
 }
 
-/// Each question asked by itself, those of points and of ranges, and the same in batches.
+/// Each question asked by itself, those of points and of ranges, with a probe and without one, and the same in batches.
 fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
     let digester = Digester::new(seed);
     let bytes: Vec<_> =
@@ -144,12 +147,14 @@ fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64)
     for ((key, asked), answer) in keys.iter().zip(&asked).zip(answers) {
         let alone = filter.may_contain(&Probe::new(key, &digester));
         assert_eq!(answer, *asked && alone, "{key:?} of {}", design_of(filter));
+        assert_eq!(filter.may_contain_key(&digester, key), alone, "{key:?} of {}", design_of(filter));
     }
     let mut answers = asked.clone();
     filter.may_contain_ranges(&digester, &ranges, &mut answers);
     for ((range, asked), answer) in ranges.iter().zip(&asked).zip(answers) {
         let alone = filter.may_contain_range(&RangeProbe::new(*range, &digester));
         assert_eq!(answer, *asked && alone, "{range:?} of {}", design_of(filter));
+        assert_eq!(filter.may_contain_key_in(&digester, *range), alone, "{range:?} of {}", design_of(filter));
     }
 }
 
@@ -214,6 +219,9 @@ fn batches_to_sets_answer_as_single_questions_do() {
         filter.may_contain_keys(&digester, &keys, &mut answers);
         assert!(answers.iter().take(set.len()).all(|answer| *answer));
         assert!(!answers.iter().skip(set.len()).any(|answer| *answer));
+        assert!(
+            keys.iter().zip(answers).all(|(key, answer)| filter.may_contain_key(&digester, key) == answer)
+        );
     }
 }
 
@@ -253,6 +261,8 @@ fn damaged_sets_are_survived() {
                 filter.may_contain_ranges(&digester, &ranges, &mut answers);
                 keys.iter().for_each(|key| _ = filter.may_contain(&Probe::new(key, &digester)));
                 ranges.iter().for_each(|range| _ = has_range(&filter, *range));
+                keys.iter().for_each(|key| _ = filter.may_contain_key(&digester, key));
+                ranges.iter().for_each(|range| _ = filter.may_contain_key_in(&digester, *range));
             }
         }
     }
