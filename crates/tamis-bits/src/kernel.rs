@@ -217,18 +217,31 @@ pub fn remix_each(values: &mut [u64], numbers: &[u64]) {
 }
 
 /// Sets bits all over `bits`, `probe_count` for each value: those of the value, of the value and its step, of the value and two
-/// steps, and so on; the step is the value's [`remix`](crate::remix()), made odd. The bit of a number among `bit_count` is the
-/// high half of their product; one outside `bits` is passed over.
+/// steps, and so on. The bit of a number among `bit_count` is the high half of their product; one outside `bits` is passed over.
 #[inline]
-pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
     let is_short = bit_count <= u64::from(u32::MAX);
-    dispatch_words!(is_short, places_insert(bits, bit_count, values, probe_count));
+    dispatch_words!(is_short, places_insert(bits, bit_count, values, probe_count, step));
 }
 
-/// From one number of a value to the next, for [`places_insert`].
-#[inline(always)]
-pub const fn step_of(value: u64) -> u64 {
-    crate::remix(value, 0) | 1
+/// What lies between one number of a value and the next, for [`places_insert`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The value's [`remix`](crate::remix()), made odd: for values that are not mixed well.
+    Remixed,
+    /// The value with its halves exchanged: one instruction, and the high halves of both, which decide, share no bit.
+    Halves,
+}
+
+impl Step {
+    /// The step of a value.
+    #[inline(always)]
+    pub const fn of(self, value: u64) -> u64 {
+        match self {
+            Self::Remixed => crate::remix(value, 0) | 1,
+            Self::Halves => value.rotate_left(32),
+        }
+    }
 }
 
 /// The bit that a number means among `bit_count`, for [`places_insert`].

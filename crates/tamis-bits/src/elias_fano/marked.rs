@@ -196,26 +196,36 @@ impl<'a> View<'a> {
         }
         let byte = set.high + (place / 8) as usize;
         // SAFETY: the second invariant.
-        let words = unsafe { [self.read(byte), self.read(byte + 8), self.read(byte + 16)] };
-        let [first, second, third] = words.map(|word| !u64::from_le_bytes(word));
+        let words = unsafe { [self.read(byte), self.read(byte + 8)] };
+        let [first, second] = words.map(|word| !u64::from_le_bytes(word));
         let first = first & u64::MAX << (place % 8);
-        // Which word it is cannot be foreseen: no jump depends on it.
+        // Which of the two it is cannot be foreseen: no jump depends on it.
         let high = value >> set.width;
         let rank = (high.wrapping_sub(1) % MARK_RATE) as u32;
-        let (to_second, to_third) = (first.count_ones(), first.count_ones() + second.count_ones());
+        let to_second = first.count_ones();
         let (mut word, mut before, mut start) = (first, 0, place / 8);
         if rank >= to_second {
             (word, before, start) = (second, to_second, place / 8 + 8);
         }
-        if rank >= to_third {
-            (word, before, start) = (third, to_third, place / 8 + 16);
+        let mut found = steps.nth_one(word, rank - before);
+        // Where integers are even, 64 unset bits and as many set ones lie from one mark to the next.
+        if found == 0 {
+            found = self.nth_of_third(steps, byte, rank - to_second - second.count_ones());
+            start = place / 8 + 16;
         }
-        let found = steps.nth_one(word, rank - before);
         let start = start * 8 + u64::from(found.trailing_zeros()) + 1;
         // SAFETY: the second invariant; at most 193 bits lie from the first word on to `start`, whose word so ends in time.
         let bits = unsafe { self.read(set.high + (start / 8) as usize) };
         let bits = u64::from_le_bytes(bits) >> (start % 8);
         (found != 0).then_some(Group { bits, first: start.wrapping_sub(high) })
+    }
+
+    /// An unset bit of the third word from a byte on, by its rank there; none where there are fewer.
+    #[inline(always)]
+    fn nth_of_third<S: Steps>(&self, steps: S, byte: usize, rank: u32) -> u64 {
+        // SAFETY: the second invariant, which the caller has seen to hold for this byte.
+        let third = unsafe { self.read(byte + 16) };
+        steps.nth_one(!u64::from_le_bytes(third), rank)
     }
 
     /// Where the low part of an integer begins, in bits.

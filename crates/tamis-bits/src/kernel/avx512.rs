@@ -7,12 +7,12 @@
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_storeu_si256, _mm512_add_epi64, _mm512_cvtepi64_epi32, _mm512_loadu_si512,
     _mm512_mask_testn_epi32_mask, _mm512_mul_epu32, _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_or_si512,
-    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srli_epi32,
-    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
+    _mm512_permutexvar_epi32, _mm512_rol_epi64, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_srli_epi32, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-use super::batch;
 use super::x86_64::ALL_POWERS;
+use super::{Step, batch};
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 use crate::remix::{FACTORS, NUMBER_FACTOR};
 
@@ -81,12 +81,16 @@ pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
 /// Eight values at a time: their places are computed in vectors, so that the loop that sets the bits is short and many of its reads
 /// are on their way at once. Fewer than eight are set one by one.
 #[target_feature(enable = "avx512dq,avx512vl,bmi2")]
-pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
     let (groups, rest) = values.as_chunks::<LANES>();
     let factor = _mm512_set1_epi64(bit_count.cast_signed());
     let mut places = [[0; LANES]; PLACES_MAX];
     for values in groups {
-        let (mut numbers, steps) = (load_wide(values), steps_of(load_wide(values)));
+        let mut numbers = load_wide(values);
+        let steps = match step {
+            Step::Remixed => remixed(numbers),
+            Step::Halves => _mm512_rol_epi64::<32>(numbers),
+        };
         let mut left = probe_count as usize;
         while left > 0 {
             let round = places.len().min(left);
@@ -103,13 +107,13 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
             left -= round;
         }
     }
-    super::portable::places_insert(bits, bit_count, rest, probe_count);
+    super::portable::places_insert(bits, bit_count, rest, probe_count, step);
 }
 
-/// [`step_of`](super::step_of) of eight values.
+/// [`Step::Remixed`] of eight values.
 #[target_feature(enable = "avx512dq")]
 #[inline]
-fn steps_of(values: __m512i) -> __m512i {
+fn remixed(values: __m512i) -> __m512i {
     let [first, second] = FACTORS.map(|factor| _mm512_set1_epi64(factor.cast_signed()));
     let mut mixed = _mm512_xor_si512(values, _mm512_set1_epi64(NUMBER_FACTOR.cast_signed()));
     mixed = _mm512_mullo_epi64(_mm512_xor_si512(mixed, _mm512_srli_epi64::<30>(mixed)), first);

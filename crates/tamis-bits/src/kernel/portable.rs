@@ -1,6 +1,6 @@
 //! The kernels in plain Rust: what they mean, and what runs where there are no vector instructions.
 
-use super::{place, step_of};
+use super::{Step, place};
 use crate::line::{self, LINE_BYTES};
 
 /// How many digests ahead lines are fetched.
@@ -79,9 +79,9 @@ pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
 
 /// Inlined into the form with BMI2, which differs in the instructions alone.
 #[inline(always)]
-pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
+pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
     for value in values {
-        let step = step_of(*value);
+        let step = step.of(*value);
         let mut number = *value;
         for _ in 0..probe_count {
             let place = place(number, bit_count);

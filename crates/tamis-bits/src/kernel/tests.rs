@@ -1,7 +1,7 @@
 //! Both twins of every kernel give the same answers, and those of the plain definition.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Steps, Task, portable, run};
+use super::{Step, Steps, Task, portable, run};
 use crate::line::LINE_BYTES;
 
 /// Miri runs the same tests on less.
@@ -113,16 +113,22 @@ fn numbers_are_mixed_alike_in_all_forms() {
 #[test]
 fn places_are_set_alike_in_all_forms() {
     let mut state = 6;
-    for probe_count in [0, 1, 2, 7, 16, 17, 33] {
+    let cases = [0, 1, 2, 7, 16, 17, 33]
+        .into_iter()
+        .flat_map(|probe_count| [(Step::Remixed, probe_count), (Step::Halves, probe_count)]);
+    for (step, probe_count) in cases {
         for value_count in [0, 1, 7, 8, 9, 40] {
             // The last ones lie outside the bytes: passed over.
             for bit_count in [64, 800, 8 * 137, u64::from(u32::MAX), 1 << 40] {
                 let values: Vec<u64> = (0..value_count).map(|_| next(&mut state)).collect();
                 let mut expected = vec![0_u8; 137];
                 for value in &values {
-                    let step = crate::remix(*value, 0) | 1;
+                    let between = match step {
+                        Step::Remixed => crate::remix(*value, 0) | 1,
+                        Step::Halves => *value << 32 | *value >> 32,
+                    };
                     for round in 0..u64::from(probe_count) {
-                        let number = value.wrapping_add(step.wrapping_mul(round));
+                        let number = value.wrapping_add(between.wrapping_mul(round));
                         let place = ((u128::from(number) * u128::from(bit_count)) >> 64) as usize;
                         if let Some(byte) = expected.get_mut(place / 8) {
                             *byte |= 1 << (place % 8);
@@ -130,16 +136,16 @@ fn places_are_set_alike_in_all_forms() {
                     }
                 }
                 let mut bits = vec![0; 137];
-                super::places_insert(&mut bits, bit_count, &values, probe_count);
+                super::places_insert(&mut bits, bit_count, &values, probe_count, step);
                 assert_eq!(bits, expected);
                 let mut bits = vec![0; 137];
-                portable::places_insert(&mut bits, bit_count, &values, probe_count);
+                portable::places_insert(&mut bits, bit_count, &values, probe_count, step);
                 assert_eq!(bits, expected);
                 #[cfg(target_arch = "x86_64")]
                 if std::arch::is_x86_feature_detected!("bmi2") {
                     let mut bits = vec![0; 137];
                     // SAFETY: the processor has the feature.
-                    unsafe { super::x86_64::places_insert(&mut bits, bit_count, &values, probe_count) };
+                    unsafe { super::x86_64::places_insert(&mut bits, bit_count, &values, probe_count, step) };
                     assert_eq!(bits, expected);
                 }
             }

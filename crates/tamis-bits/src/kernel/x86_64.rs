@@ -206,8 +206,14 @@ pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
 
 /// The portable loop in better instructions.
 #[target_feature(enable = "bmi2")]
-pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32) {
-    super::portable::places_insert(bits, bit_count, values, probe_count);
+pub(super) fn places_insert(
+    bits: &mut [u8],
+    bit_count: u64,
+    values: &[u64],
+    probe_count: u32,
+    step: super::Step,
+) {
+    super::portable::places_insert(bits, bit_count, values, probe_count, step);
 }
 
 #[target_feature(enable = "avx2")]

@@ -1,7 +1,8 @@
 //! Bloom filters of digests in one of two layouts, and the rate that each has.
 
+use tamis_bits::kernel::{self, Step};
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
-use tamis_bits::{kernel, spread};
+use tamis_bits::spread;
 
 use super::design::BloomLayout;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
@@ -62,11 +63,10 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
 /// alone where the bits between are 0: what hits the bits of some key in one filter would do so in the other.
 const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The number of the first bit of a digest, and what lies between that and the next, where bits are spread: the digest and its halves
-/// exchanged, so that the high halves of both, which decide, share no bit. One step, where mixing takes seven that a question waits for.
+/// The number of the first bit of a digest, and what lies between that and the next, where bits are spread.
 #[inline(always)]
 pub(super) const fn start_and_step(digest: u64) -> (u64, u64) {
-    (digest, digest.rotate_left(32))
+    (digest, Step::Halves.of(digest))
 }
 
 /// Sets the bits of digests, many at a time.
@@ -107,35 +107,11 @@ impl<'a> Inserter<'a> {
         let probe_count = self.plan.probe_count;
         let line_count = (self.bytes.len() / LINE_BYTES) as u64;
         match self.plan.layout {
-            BloomLayout::Spread => kernel::run(Insert { bytes: self.bytes, digests, probe_count }),
-            BloomLayout::Lines => kernel::lines_insert(self.bytes, line_count, digests, probe_count),
-        }
-    }
-}
-
-/// Sets spread bits, compiled for the processor.
-struct Insert<'a> {
-    bytes: &'a mut [u8],
-    digests: &'a [u64],
-    probe_count: u32,
-}
-
-impl kernel::Task for Insert<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: kernel::Steps>(self, _: S) {
-        let Self { bytes, digests, probe_count } = self;
-        let bit_count = bytes.len() as u64 * 8;
-        for digest in digests {
-            let (mut value, step) = start_and_step(*digest);
-            for _ in 0..probe_count {
-                let bit = place(value, bit_count);
-                if let Some(byte) = bytes.get_mut((bit / 8) as usize) {
-                    *byte |= 1 << (bit % 8);
-                }
-                value = value.wrapping_add(step);
+            BloomLayout::Spread => {
+                let bit_count = self.bytes.len() as u64 * 8;
+                kernel::places_insert(self.bytes, bit_count, digests, probe_count, Step::Halves);
             }
+            BloomLayout::Lines => kernel::lines_insert(self.bytes, line_count, digests, probe_count),
         }
     }
 }

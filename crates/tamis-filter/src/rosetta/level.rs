@@ -1,6 +1,6 @@
 //! One level: where the bits of a node lie, setting them and asking for them: for one node, or for up to eight beside one another.
 
-use tamis_bits::kernel::{self, place, step_of};
+use tamis_bits::kernel::{self, Step, place};
 use tamis_bits::line;
 
 use super::layout::{FULL_DEPTH, Level, Spread};
@@ -48,7 +48,7 @@ impl Level {
                     return has(value);
                 }
                 // Two at once: which of them fails is not worth a mispredicted branch.
-                let step = step_of(value);
+                let step = Step::Remixed.of(value);
                 if !(has(value) & has(value.wrapping_add(step))) {
                     return false;
                 }
@@ -102,7 +102,7 @@ impl Level {
             if self.probe_count == 1 {
                 return has(value);
             }
-            let step = step_of(value);
+            let step = Step::Remixed.of(value);
             has(value) & has(value.wrapping_add(step))
         });
         if self.probe_count <= 2 || held == 0 {
@@ -110,7 +110,7 @@ impl Level {
         }
         filtered(held, |number| {
             let value = value(number);
-            let step = step_of(value);
+            let step = Step::Remixed.of(value);
             (2..self.probe_count).all(|number| has(value.wrapping_add(step.wrapping_mul(u64::from(number)))))
         })
     }
@@ -132,7 +132,7 @@ impl Level {
                 if self.depth != FULL_DEPTH {
                     kernel::remix_each(digests, siblings);
                 }
-                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count);
+                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count, Step::Remixed);
             }
         }
     }
