@@ -212,43 +212,80 @@ pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl
     target.extend_from_slice(&marks);
 }
 
+/// Integers that go through the steps of encoding together, so that each step has the registers for itself.
+const ENCODE_BATCH: usize = 256;
+
 /// `see` is called with high part and number of each integer.
 fn encode_with(
     target: &mut Vec<u8>,
     (count, last): (u64, u64),
-    integers: impl Iterator<Item = u64>,
+    mut integers: impl Iterator<Item = u64>,
     mut see: impl FnMut(u64, u64),
 ) {
     let width = low_width(count, last);
     let bit_count = if count == 0 { 0 } else { (last >> width) + count };
     let mut high = vec![0_u8; bit_count.div_ceil(64) as usize * 8];
-    let (words, _) = high.as_chunks_mut();
     let mut low = packed::Packer::new(target, width);
-    let (mut word, mut bits) = (0, 0_u64);
-    let mut write = |word: u64, bits: u64| {
-        if let Some(target) = words.get_mut(word as usize) {
-            *target = bits.to_le_bytes();
+    let mut writer = HighWriter { words: high.as_chunks_mut().0, word: 0, bits: 0, index: 0 };
+    let mut batch = [0; ENCODE_BATCH];
+    loop {
+        let mut filled = 0;
+        for (slot, integer) in batch.iter_mut().zip(integers.by_ref()) {
+            *slot = integer;
+            filled += 1;
         }
-    };
-    let (mut index, mut before) = (0, 0);
-    integers.for_each(|integer| {
-        debug_assert!(before <= integer && integer <= last, "integers ascend up to the last");
-        before = integer;
-        low.push(integer);
-        see(integer >> width, index);
-        let position = (integer >> width) + index;
-        if position / 64 != word {
-            write(word, bits);
-            (word, bits) = (position / 64, 0);
+        let batch = batch.get_mut(..filled).unwrap_or_default();
+        debug_assert!(
+            batch.is_sorted() && batch.last().is_none_or(|end| *end <= last),
+            "ascending to the last"
+        );
+        low.push_all(batch);
+        batch.iter_mut().for_each(|integer| *integer >>= width);
+        (writer.index..).zip(&*batch).for_each(|(index, high)| see(*high, index));
+        writer.push_all(batch);
+        if filled < ENCODE_BATCH {
+            break;
         }
-        bits |= 1 << (position % 64);
-        index += 1;
-    });
-    debug_assert!(index == count && before == if count == 0 { 0 } else { last }, "as many as was said");
-    write(word, bits);
+    }
+    debug_assert!(writer.index == count, "as many as was said");
+    writer.flush();
     low.finish();
     high.truncate(bit_count.div_ceil(8) as usize);
     rank::encode(target, &high, bit_count, Select::Both);
+}
+
+/// Sets the bit of each high part, ascending: a word is written when it is complete.
+struct HighWriter<'a> {
+    words: &'a mut [[u8; 8]],
+    word: u64,
+    bits: u64,
+    /// Integers so far.
+    index: u64,
+}
+
+impl HighWriter<'_> {
+    #[inline(always)]
+    fn push_all(&mut self, high_parts: &[u64]) {
+        let (mut word, mut bits, mut index) = (self.word, self.bits, self.index);
+        for high in high_parts {
+            let position = high + index;
+            if position / 64 != word {
+                (self.word, self.bits) = (word, bits);
+                self.flush();
+                (word, bits) = (position / 64, 0);
+            }
+            bits |= 1 << (position % 64);
+            index += 1;
+        }
+        (self.word, self.bits, self.index) = (word, bits, index);
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        if let Some(target) = self.words.get_mut(self.word as usize) {
+            *target = self.bits.to_le_bytes();
+        }
+    }
 }
 
 /// Bytes that [`encode_marked`] appends; `None` beyond 64 bits.

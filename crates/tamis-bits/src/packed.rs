@@ -82,6 +82,15 @@ impl<'t> Packer<'t> {
         }
     }
 
+    /// [`Packer::push`] of many: what is pending stays in registers.
+    #[inline(always)]
+    pub(crate) fn push_all(&mut self, integers: &[u64]) {
+        let Self { width, mask, pending, filled, .. } = *self;
+        let mut near = Packer { target: self.target, width, mask, pending, filled };
+        integers.iter().for_each(|integer| near.push(*integer));
+        (self.pending, self.filled) = (near.pending, near.filled);
+    }
+
     /// Fills up to a multiple of 8 bytes.
     pub(crate) fn finish(self) {
         if self.filled > 0 {

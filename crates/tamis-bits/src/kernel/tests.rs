@@ -125,7 +125,7 @@ fn places_are_set_alike_in_all_forms() {
                 for value in &values {
                     let between = match step {
                         Step::Remixed => crate::remix(*value, 0) | 1,
-                        Step::Halves => *value << 32 | *value >> 32,
+                        Step::Halves => value.rotate_right(32),
                     };
                     for round in 0..u64::from(probe_count) {
                         let number = value.wrapping_add(between.wrapping_mul(round));
