@@ -6,6 +6,7 @@ mod proteus;
 mod rosetta;
 mod store;
 mod surf;
+mod words;
 
 use crate::{BenchError, Definition};
 

@@ -5,6 +5,7 @@ mod design_space;
 mod input;
 mod modelling;
 mod strings;
+mod words;
 
 use crate::Definition;
 
@@ -17,4 +18,5 @@ pub(super) const EXPERIMENTS: &[&Definition] = &[
     &design_space::FIGURE_1,
     &design_space::FIGURE_5,
     &strings::FIGURE_9,
+    &words::REFERENCE,
 ];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tamis_filter::{Budget, KeySet};
 use tamis_workload::{ScrambledZipfian, SplitMix64, TextSet};
 
-use super::inputs::key_set;
+use crate::experiment::words::key_set;
 use crate::{
     Axis, BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size,
     filter::{FilterInput, Plan, Ranges},

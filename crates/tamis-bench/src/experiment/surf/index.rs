@@ -14,7 +14,7 @@ use tamis_filter::{
 };
 use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 
-use super::inputs::words;
+use crate::experiment::words::words;
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 /// Searches of a time.

@@ -1,0 +1,127 @@
+//! The reference's word list: every figure of its authors' program beside ours.
+
+use tamis_filter::Budget;
+
+use crate::experiment::words::{words, words_input};
+use crate::filter::{Calibration, FilterInput, Outcome, Plan, Ranges};
+use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
+
+const FAMILY: &str = "proteus:probe-cost=0,probe-cap=16384";
+/// Of so many queries one is a sample; the others are asked. (The program's were not told.)
+const QUERIES_PER_SAMPLE: usize = 16;
+/// Words that are keys.
+const WORD_COUNT: u64 = 331_737;
+/// The calibration unit where the program was measured, with so many keys.
+const REFERENCE_UNIT_NS: f64 = 160.0;
+const UNIT_KEY_COUNT: usize = 1_000_000;
+
+/// The experiment.
+pub(super) const REFERENCE: Definition = Definition {
+    name: "proteus-reference-words",
+    title: "Proteus beside the program of its authors: words",
+    source: "",
+    about: "331,737 words, the words between them as points, and as ranges up to the word with its last byte raised by one. Ratios below 1 are fewer false positives or less time than the reference; times are compared as multiples of the calibration unit, builds without the model.",
+    points,
+    measure,
+    plots: &[Plot {
+        name: "rates",
+        title: "False positives by bits per key",
+        x: "bits",
+        y: "fpr",
+        series: "queries",
+        y_axis: Axis::Log,
+        ..Plot::NEW
+    }],
+    paper: &[],
+};
+
+/// What the program has for a budget: false positives, of how many queries, and nanoseconds of a key's building and of a query, and
+/// milliseconds of its model.
+struct Reference {
+    queries: &'static str,
+    bits: u64,
+    false_positives: f64,
+    asked: f64,
+    build_ns: f64,
+    query_ns: f64,
+    model_ms: f64,
+}
+
+const fn points_row(bits: u64, found: f64, build_ns: f64, model_ms: f64, query_ns: f64) -> Reference {
+    let queries = "words_points";
+    Reference { queries, bits, false_positives: found, asked: 331_736.0, build_ns, query_ns, model_ms }
+}
+
+const fn ranges_row(bits: u64, found: f64, build_ns: f64, model_ms: f64, query_ns: f64) -> Reference {
+    let queries = "words_ranges";
+    Reference { queries, bits, false_positives: found, asked: 226_301.0, build_ns, query_ns, model_ms }
+}
+
+const REFERENCES: [Reference; 8] = [
+    points_row(12, 1_053.0, 266.70, 154.9, 93.5),
+    points_row(16, 151.0, 328.11, 160.4, 96.1),
+    points_row(20, 35.0, 406.09, 166.7, 97.4),
+    points_row(24, 4.0, 500.78, 172.2, 99.6),
+    ranges_row(12, 129_579.0, 245.11, 79.8, 10_708.3),
+    ranges_row(16, 110_165.0, 183.53, 82.6, 466.3),
+    ranges_row(20, 101_032.0, 174.11, 81.7, 344.5),
+    ranges_row(24, 78_483.0, 240.85, 82.7, 727.6),
+];
+
+fn points(size: Size) -> Vec<Point> {
+    let keys = size.pick(10_000, WORD_COUNT, WORD_COUNT);
+    let is_chosen = |reference: &&Reference| size != Size::Small || reference.bits == 12;
+    let of = |reference: &Reference| {
+        Point::new().with("keys", keys).with("queries", reference.queries).with("bits", reference.bits)
+    };
+    REFERENCES.iter().filter(is_chosen).map(of).collect()
+}
+
+/// The first words, their queries, and a sample of these that is not asked.
+fn input(key_count: u64, query_set: &str) -> Result<Option<FilterInput>, BenchError> {
+    let Some((mut keys, mut queries)) = words()? else { return Ok(None) };
+    keys.truncate(key_count as usize);
+    queries.truncate(key_count as usize);
+    let whole = words_input(&keys, &queries, query_set)?;
+    let (mut queries, mut samples) = (Ranges::default(), Ranges::default());
+    for (number, (lower, upper)) in whole.queries.iter().enumerate() {
+        let target = if number % QUERIES_PER_SAMPLE == 0 { &mut samples } else { &mut queries };
+        target.push(lower, upper);
+    }
+    Ok(Some(FilterInput { queries, samples, ..whole }))
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (query_set, bits) = (point.text("queries")?, point.integer("bits")?);
+    let key_count = point.integer("keys")?;
+    let Some(input) = input(key_count, query_set)? else {
+        return Ok(Row::new().with("refused", "install the package wamerican-insane for the words"));
+    };
+    let spec = FAMILY.parse()?;
+    let budget = Budget::bits_per_key(bits as f64)?;
+    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
+    let ours = match plan.measure_beside(context.clock(), &Calibration::new(UNIT_KEY_COUNT))? {
+        Outcome::Figures(figures) => figures,
+        Outcome::Refused(reason) => return Err(BenchError::other(reason)),
+    };
+    let (fpr, build, query, batch, model_ms) =
+        (ours.answers.fpr(), ours.build.units, ours.query.units, ours.batch_query.units, ours.model_ms);
+    let mut row = Outcome::Figures(ours).into_row()?;
+    let is_same = |reference: &&Reference| {
+        (reference.queries, reference.bits, WORD_COUNT) == (query_set, bits, key_count)
+    };
+    let found = REFERENCES.iter().find(is_same);
+    if let Some(reference) = found {
+        let in_units = |nanoseconds: f64| nanoseconds / REFERENCE_UNIT_NS;
+        let rate = reference.false_positives / reference.asked;
+        row.fields.set("reference_fpr", rate);
+        row.fields.set("fpr_ratio", fpr / rate);
+        row.fields.set("query_ratio", query / in_units(reference.query_ns));
+        row.fields.set("batch_query_ratio", batch / in_units(reference.query_ns));
+        row.fields.set("build_ratio", build / in_units(reference.build_ns));
+        row.fields.set("reference_model_ms", reference.model_ms);
+        row.fields.set("model_ms", model_ms);
+    }
+    row.fields.set("fpr", fpr);
+    Ok(row)
+}
