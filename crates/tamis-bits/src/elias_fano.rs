@@ -31,8 +31,8 @@ const MARK_BYTES: usize = 2;
 /// In place of a mark that does not fit.
 const NO_MARK: u16 = u16::MAX;
 
-/// Bits of low parts of which four are compared at a time.
-const MARKED_WIDTH_MAX: u32 = 14;
+/// Bits of low parts of which two are compared at a time.
+const MARKED_WIDTH_MAX: u32 = 28;
 
 /// Borrowed ascending integers.
 #[derive(Debug, Clone, Copy)]

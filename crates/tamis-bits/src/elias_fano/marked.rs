@@ -3,7 +3,7 @@
 //! 1. A mark and a block tell from where on three words of high bits are read.
 //! 2. In these lies the unset bit before the integers of one high part. The set bits behind it tell how many there are, and its place
 //!    the number of the first.
-//! 3. Their low parts, at most four, are compared at once.
+//! 3. Their low parts, at most four, are compared at once, or in pairs where they are wide.
 //!
 //! What a step reads follows from what the step before has found, and each may have to wait for memory: of many questions all go
 //! through one step before any goes through the next, so that they wait together. What takes other steps is answered with
@@ -21,8 +21,9 @@ use crate::bits::low_mask;
 use crate::kernel::Steps;
 use crate::{prefetch, rank};
 
-/// Integers of one high part that are compared at once.
-const LANE_COUNT: u32 = 4;
+/// Integers of one high part that are compared at most, and how many of them at once: all, or two where their low parts are wider than this.
+const GROUP_MAX: u32 = 4;
+const FOUR_LANES_WIDTH: u32 = 14;
 const BATCH: usize = MarkedEliasFano::BATCH;
 /// From the first of three words of high bits to the end of the word behind the bit that is found in them.
 const REACH_BYTES: usize = 32;
@@ -41,7 +42,9 @@ pub struct MarkedEliasFano {
     width: u32,
     count: u64,
     zero_count: u64,
-    /// Bits of a low part, and four lanes of so many: a one in each, the top bit of each, and all but these.
+    /// Low parts that are compared at once.
+    lane_count: u32,
+    /// Bits of a low part, and lanes of so many: a one in each, the top bit of each, and all but these.
     mask: u64,
     ones: u64,
     tops: u64,
@@ -82,12 +85,14 @@ impl MarkedEliasFano {
         // The first and the second invariant; the third follows from the lengths of the lists.
         let high_places = end.checked_sub(high.checked_add(REACH_BYTES - 1)?)? as u64;
         let pair = 1 | 1_u64 << width;
-        let ones = pair | pair << (2 * width);
+        let lane_count = if width <= FOUR_LANES_WIDTH { 4 } else { 2 };
+        let ones = if lane_count == 4 { pair | pair << (2 * width) } else { pair };
         let tops = ones << (width - 1);
         Some(Self {
             width,
             count,
             zero_count,
+            lane_count,
             mask: low_mask(width),
             ones,
             tops,
@@ -246,43 +251,69 @@ impl<'a> View<'a> {
         Some(u64::from_le_bytes(word) >> (place % 8))
     }
 
-    /// The top bits of the lanes of a group; `None` where it has more than there are lanes.
+    /// The top bits of the first lanes.
     #[inline(always)]
-    fn tops(&self, group: Group) -> Option<u64> {
-        let count = group.bits.trailing_ones();
-        if count > LANE_COUNT {
-            return None;
-        }
-        Some(self.set.tops & ((1 << (count * self.set.width)) - 1))
+    fn tops(&self, count: u32) -> u64 {
+        self.set.tops & ((1 << (count * self.set.width)) - 1)
     }
 
     #[inline(always)]
     fn group_contains(&self, group: Group, value: u64) -> Option<bool> {
+        let count = group.bits.trailing_ones();
+        let lane_count = self.set.lane_count;
+        if count > GROUP_MAX {
+            return None;
+        }
+        if count <= lane_count {
+            return Some(self.lanes_contain(self.lows(group.first)?, value, count));
+        }
+        let behind = self.lows(group.first.wrapping_add(u64::from(lane_count)))?;
+        Some(
+            self.lanes_contain(self.lows(group.first)?, value, lane_count)
+                || self.lanes_contain(behind, value, count - lane_count),
+        )
+    }
+
+    /// Whether one of the first lanes is the low part of a value. Which of them it is cannot be foreseen.
+    #[inline(always)]
+    fn lanes_contain(&self, lows: u64, value: u64, count: u32) -> bool {
         let MarkedEliasFano { mask, ones, below_tops, .. } = *self.set;
-        let tops = self.tops(group)?;
-        // In which lanes do low parts differ? Which of them it is cannot be foreseen.
-        let lanes = self.lows(group.first)? ^ (value & mask).wrapping_mul(ones);
+        // In which lanes do low parts differ?
+        let lanes = lows ^ (value & mask).wrapping_mul(ones);
         let differs = ((lanes & below_tops) + below_tops) | lanes;
-        Some(!differs & tops != 0)
+        !differs & self.tops(count) != 0
     }
 
     #[inline(always)]
     fn is_free_from(&self, group: Group, from: u64, to: u64) -> Option<bool> {
-        let MarkedEliasFano { width, mask, ones, tops, below_tops, .. } = *self.set;
-        let group_tops = self.tops(group)?;
-        let lanes = self.lows(group.first)?;
-        let other = (from & mask).wrapping_mul(ones);
-        // In which lanes the low part is smaller, told by their top bits: the difference of all bits but these has one where it is not.
-        let rest = (lanes | tops).wrapping_sub(other & below_tops);
-        let smaller = (!lanes & other) | (!(lanes ^ other) & !rest);
-        let smaller = u64::from((smaller & group_tops).count_ones());
-        let index = group.first + smaller;
+        let MarkedEliasFano { width, mask, lane_count, .. } = *self.set;
+        let count = group.bits.trailing_ones();
+        if count > GROUP_MAX {
+            return None;
+        }
+        let mut smaller = self.smaller_lanes(self.lows(group.first)?, from, count.min(lane_count));
+        if count > lane_count && smaller == lane_count {
+            let behind = self.lows(group.first + u64::from(lane_count))?;
+            smaller += self.smaller_lanes(behind, from, count - lane_count);
+        }
+        let index = group.first + u64::from(smaller);
         // The next integer, whose bit is the next one: each unset bit before it counts its high part on.
         let Some(low) = self.lows(index) else { return Some(true) };
         let bits = group.bits >> smaller;
         let high = (from >> width) + u64::from(bits.trailing_zeros());
         let next = high << width | (low & mask);
         (bits != 0).then_some(next > to)
+    }
+
+    /// How many of the first lanes, which ascend, are smaller than the low part of a value, told by their top bits: the difference of all
+    /// bits but these has one where it is not.
+    #[inline(always)]
+    fn smaller_lanes(&self, lanes: u64, value: u64, count: u32) -> u32 {
+        let MarkedEliasFano { mask, ones, tops, below_tops, .. } = *self.set;
+        let other = (value & mask).wrapping_mul(ones);
+        let rest = (lanes | tops).wrapping_sub(other & below_tops);
+        let smaller = (!lanes & other) | (!(lanes ^ other) & !rest);
+        (smaller & self.tops(count)).count_ones()
     }
 
     /// Calls with the number of each pair of a batch and whether it is free.

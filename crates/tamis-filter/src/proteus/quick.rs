@@ -18,22 +18,7 @@ use crate::{Digester, Probe, RangeProbe};
 
 /// A Bloom filter and nothing else; `None` for filters of other parts.
 pub(super) fn bloom_alone(parts: &Parts) -> Option<QuickBloom> {
-    let fixed = parts.fixed?;
-    match (&parts.first, &parts.bloom) {
-        (FirstPart::None, Some(bloom)) if bloom.layout == BloomLayout::Spread && parts.cap > 0 => {
-            Some(QuickBloom {
-                fixed,
-                prefix: bloom.prefix,
-                mask: u64::MAX.checked_shl(64 - bloom.prefix).unwrap_or(0),
-                byte_count: bloom.prefix.div_ceil(8),
-                holds_keys: bloom.prefix == fixed.bit_count(),
-                probe_count: bloom.probe_count,
-                start: bloom.start,
-                end: bloom.start + bloom.length,
-            })
-        }
-        _ => None,
-    }
+    if matches!(parts.first, FirstPart::None) { QuickBloom::new(parts) } else { None }
 }
 
 /// A Bloom filter of prefixes of integers, its bits spread.
@@ -52,6 +37,21 @@ pub(super) struct QuickBloom {
 }
 
 impl QuickBloom {
+    /// `None` where prefixes lie in lines, or are none of integers.
+    fn new(parts: &Parts) -> Option<Self> {
+        let (fixed, bloom) = (parts.fixed?, parts.bloom?);
+        (bloom.layout == BloomLayout::Spread && parts.cap > 0).then(|| Self {
+            fixed,
+            prefix: bloom.prefix,
+            mask: u64::MAX.checked_shl(64 - bloom.prefix).unwrap_or(0),
+            byte_count: bloom.prefix.div_ceil(8),
+            holds_keys: bloom.prefix == fixed.bit_count(),
+            probe_count: bloom.probe_count,
+            start: bloom.start,
+            end: bloom.start + bloom.length,
+        })
+    }
+
     #[inline(always)]
     fn has(&self, payload: &[u8], digest: u64) -> bool {
         let bytes = payload.get(self.start..self.end).unwrap_or_default();
@@ -106,7 +106,9 @@ pub(super) enum First {
 impl First {
     pub(super) fn new(parts: Option<&Parts>) -> Self {
         let Some(parts) = parts else { return Self::None };
-        let bloom = bloom_alone(parts).and_then(|bloom| FirstBloom::new(bloom, parts.cap)).map(Self::Bloom);
+        let bloom = bloom_alone(parts).and_then(|bloom| FirstBloom::new(bloom, parts.cap));
+        // A prefix of so few bits that all of them are looked at one by one is asked for in another way.
+        let bloom = bloom.filter(|bloom| bloom.probe_count >= LEAST_TOGETHER).map(Self::Bloom);
         bloom.or_else(|| FirstSet::new(parts).map(Self::Set)).unwrap_or(Self::None)
     }
 }
@@ -141,10 +143,10 @@ pub(super) struct Touched {
 const BATCH_FEW: u64 = 16;
 
 impl FirstBloom {
-    /// `None` for keys of another length, and where a prefix has so few bits that all of them are looked at one by one.
+    /// `None` for keys of another length.
     fn new(bloom: QuickBloom, cap: u64) -> Option<Self> {
         let QuickBloom { fixed, prefix, mask, byte_count, holds_keys, probe_count, .. } = bloom;
-        (fixed.byte_count == 8 && probe_count >= LEAST_TOGETHER).then_some(Self {
+        (fixed.byte_count == 8).then_some(Self {
             mask,
             mark: length_mark(prefix),
             start: ENVELOPE_BYTES + bloom.start,
@@ -243,7 +245,11 @@ impl FirstBloom {
     #[inline(always)]
     fn has(&self, bits: &[u8], digester: &Digester, word: u64) -> bool {
         let digest = digester.short_digest(word, u32::from(self.byte_count)) ^ self.digest_mark();
-        has_many_spread(bits, self.probe_count, digest)
+        let probe_count = self.probe_count;
+        if probe_count >= LEAST_TOGETHER {
+            return has_many_spread(bits, probe_count, digest);
+        }
+        BloomView { bytes: bits, layout: BloomLayout::Spread, probe_count }.has_spread(digest)
     }
 
     #[inline(never)]
@@ -299,6 +305,8 @@ pub(super) enum Place {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstSet {
     pub(super) fixed: FixedKeys,
+    /// The Bloom filter behind the set, where its bits are spread.
+    below: Option<FirstBloom>,
     shift: u32,
     /// The least prefix, and how far the greatest lies above it.
     least: u64,
@@ -326,7 +334,13 @@ impl FirstSet {
             (SetShape::Bitmap(_), _) => QuickForm::Bitmap(start),
             (SetShape::Trie(_) | SetShape::EliasFano(_), _) => return None,
         };
-        Some(Self { fixed, shift: 64 - part.depth, least: part.least, last: part.last, form })
+        let below = QuickBloom::new(parts).and_then(|bloom| FirstBloom::new(bloom, parts.cap));
+        Some(Self { fixed, below, shift: 64 - part.depth, least: part.least, last: part.last, form })
+    }
+
+    /// The Bloom filter behind the set, where its bits are spread.
+    pub(super) const fn below(&self) -> Option<&FirstBloom> {
+        self.below.as_ref()
     }
 
     /// Whether the keys have eight bytes.

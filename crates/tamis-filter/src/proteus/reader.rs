@@ -154,6 +154,13 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     /// Behind a set that has the only prefix from one key to another.
     #[inline(never)]
     fn has_between_below(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        if digester.seed() == self.envelope.seed
+            && let First::Set(set) = &self.first
+            && let Some(bloom) = set.below()
+            && let Some(answer) = bloom.has_between(self.bytes.as_ref(), digester, lower, upper)
+        {
+            return answer;
+        }
         let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
         if lower == upper {
             return self.may_contain_below(&Probe::new(&lower, digester));
