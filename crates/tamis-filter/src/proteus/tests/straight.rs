@@ -203,6 +203,15 @@ fn batches_to_sets_answer_as_single_questions_do() {
             }
         }
     }
+    // Few bits behind the set: a prefix sets one to three, or more.
+    let values: Vec<u64> = (0..2000_u64).map(|number| number << 49 | random(&mut state) >> 16).collect();
+    for bits in [6.0, 7.0, 8.0, 10.0, 14.0] {
+        let design = with_set(16, SetForm::MarkedEliasFano, 47);
+        let mut builder = ProteusBuilder::new(Family::Proteus, Prices::DEFAULT, SEED).with_design(&design);
+        builder.add_all(&Arc::new(integers(values.iter().copied()))).expect("sorted");
+        let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
+        check_batches(&AnyFilter::open(bytes).expect("whole"), &queries(&values), SEED);
+    }
     // Bounds of other kinds, and keys and bounds of other lengths.
     let long: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
     let short = key_set(long.iter().map(|value| (*value >> 32) as u32).map(u32::to_be_bytes));
