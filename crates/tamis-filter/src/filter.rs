@@ -97,7 +97,7 @@ pub trait Filter {
     /// not asked where it is `false` already.
     fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
         for (range, answer) in ranges.iter().zip(answers) {
-            *answer = *answer && self.may_contain_range(&RangeProbe::new(*range, digester));
+            *answer = *answer && self.may_contain_key_in(digester, *range);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The word list of the references: keys, points and ranges.
+//! The word list of the references, their keys, points and ranges, and the unit in which their times are told.
 
 use tamis_filter::KeySet;
 
@@ -9,6 +9,17 @@ use crate::{
 
 /// The word list of the package wamerican-insane: the string set of the references.
 const WORD_FILE: &str = "/usr/share/dict/american-english-insane";
+
+/// Why nothing is measured where the list is not installed.
+pub(super) const MISSING: &str = "install the package wamerican-insane for the words";
+
+/// The references' calibration unit was taken with a million keys: so is ours for the words, of which there are fewer.
+pub(super) const UNIT_KEY_COUNT: usize = 1_000_000;
+
+/// The calibration unit where the references were measured.
+pub(super) const fn reference_unit_ns(key_count: u64) -> f64 {
+    if key_count > 3_000_000 { 540.0 } else { 160.0 }
+}
 
 /// Keys in order as a filter takes them.
 pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<KeySet, BenchError> {

@@ -11,6 +11,8 @@ pub use reader::StandardFilter;
 
 use std::str::FromStr;
 
+pub(crate) use tamis_bits::kernel::place;
+
 use crate::{Digester, remix};
 
 /// Most bits that a key may set.
@@ -58,12 +60,6 @@ impl Scheme {
             Self::Independent | Self::Double => (digest, remix(digest, 0) | 1),
         }
     }
-}
-
-/// The bit that a value means among `bit_count`: its high bits decide.
-#[inline(always)]
-pub(crate) const fn place(value: u64, bit_count: u64) -> u64 {
-    ((value as u128 * bit_count as u128) >> 64) as u64
 }
 
 /// The digesters of [`Scheme::Independent`]: seeds mixed from the filter's.

@@ -245,11 +245,8 @@ impl FirstBloom {
     #[inline(always)]
     fn has(&self, bits: &[u8], digester: &Digester, word: u64) -> bool {
         let digest = digester.short_digest(word, u32::from(self.byte_count)) ^ self.digest_mark();
-        let probe_count = self.probe_count;
-        if probe_count >= LEAST_TOGETHER {
-            return has_many_spread(bits, probe_count, digest);
-        }
-        BloomView { bytes: bits, layout: BloomLayout::Spread, probe_count }.has_spread(digest)
+        BloomView { bytes: bits, layout: BloomLayout::Spread, probe_count: self.probe_count }
+            .has_spread(digest)
     }
 
     #[inline(never)]

@@ -91,9 +91,7 @@ fn prefixes_that_were_spread_in_another_way_are_refused() {
         let mut bytes = build(&spec.parse().unwrap(), &[b"a".to_vec(), b"b".to_vec()], 400.0).unwrap();
         assert_eq!(bytes[LAYOUT], 3);
         bytes[LAYOUT] = 1;
-        let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
-        envelope.payload_checksum = 0;
-        envelope.seal(&mut bytes);
+        Envelope::parse(&bytes, bytes.len() as u64).unwrap().seal(&mut bytes);
         assert_eq!(
             AnyFilter::open(bytes).unwrap_err(),
             DecodeError::Field { field: "layout", got: 1 },

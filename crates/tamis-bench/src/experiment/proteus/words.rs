@@ -2,7 +2,7 @@
 
 use tamis_filter::Budget;
 
-use crate::experiment::words::{words, words_input};
+use crate::experiment::words::{MISSING, UNIT_KEY_COUNT, reference_unit_ns, words, words_input};
 use crate::filter::{Calibration, FilterInput, Outcome, Plan, Ranges};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
@@ -11,9 +11,6 @@ const FAMILY: &str = "proteus:probe-cost=0,probe-cap=16384";
 const QUERIES_PER_SAMPLE: usize = 16;
 /// Words that are keys.
 const WORD_COUNT: u64 = 331_737;
-/// The calibration unit where the program was measured, with so many keys.
-const REFERENCE_UNIT_NS: f64 = 160.0;
-const UNIT_KEY_COUNT: usize = 1_000_000;
 
 /// The experiment.
 pub(super) const REFERENCE: Definition = Definition {
@@ -95,7 +92,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let (query_set, bits) = (point.text("queries")?, point.integer("bits")?);
     let key_count = point.integer("keys")?;
     let Some(input) = input(key_count, query_set)? else {
-        return Ok(Row::new().with("refused", "install the package wamerican-insane for the words"));
+        return Ok(Row::new().with("refused", MISSING));
     };
     let spec = FAMILY.parse()?;
     let budget = Budget::bits_per_key(bits as f64)?;
@@ -112,7 +109,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     };
     let found = REFERENCES.iter().find(is_same);
     if let Some(reference) = found {
-        let in_units = |nanoseconds: f64| nanoseconds / REFERENCE_UNIT_NS;
+        let in_units = |nanoseconds: f64| nanoseconds / reference_unit_ns(WORD_COUNT);
         let rate = reference.false_positives / reference.asked;
         row.fields.set("reference_fpr", rate);
         row.fields.set("fpr_ratio", fpr / rate);

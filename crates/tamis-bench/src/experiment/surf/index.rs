@@ -14,7 +14,7 @@ use tamis_filter::{
 };
 use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 
-use crate::experiment::words::words;
+use crate::experiment::words::{MISSING, words};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 /// Searches of a time.
@@ -280,7 +280,7 @@ fn time(context: &mut Context<'_>, count: usize, mut pass: impl FnMut()) -> Resu
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let Some(input) = input(point, context)? else {
-        return Ok(Row::new().with("refused", "install the package wamerican-insane for the words"));
+        return Ok(Row::new().with("refused", MISSING));
     };
     let kind = point.text("index")?;
     let count = input.keys.len();

@@ -3,7 +3,8 @@
 use tamis_filter::Budget;
 
 use super::inputs::{SEED_DISTANCES, published};
-use super::reference_figures::{REFERENCES, Reference, unit_ns};
+use super::reference_figures::{REFERENCES, Reference};
+use crate::experiment::words::{self, reference_unit_ns};
 use crate::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
     filter::{Calibration, Figures, Outcome, Plan},
@@ -75,8 +76,7 @@ fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Op
     let Some(input) = published(context, of, point.text("queries")?, distance)? else { return Ok(None) };
     let spec = point.text("family")?.parse()?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget: Budget::BY_PARAMETERS, input: &input };
-    // The reference's unit was taken with a million keys: so is ours for the words, of which there are fewer.
-    let unit_count = if point.text("key_set")? == "words" { 1_000_000 } else { input.keys.len() };
+    let unit_count = if point.text("key_set")? == "words" { words::UNIT_KEY_COUNT } else { input.keys.len() };
     match plan.measure_beside(context.clock(), &Calibration::new(unit_count))? {
         Outcome::Figures(figures) => Ok(Some(*figures)),
         Outcome::Refused(reason) => Err(BenchError::other(reason)),
@@ -86,7 +86,7 @@ fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Op
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let [public, other] = SEED_DISTANCES;
     let Some(ours) = figures(point, context, public)? else {
-        return Ok(Row::new().with("refused", "install the package wamerican-insane for the words"));
+        return Ok(Row::new().with("refused", words::MISSING));
     };
     context.progress(0.5)?;
     // The words have no seed.
@@ -98,7 +98,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     row.fields.set("reference_false_positives", reference.map(|(_, false_positives, _)| false_positives));
     row.fields.set("size_ratio", reference.map(|(reference, ..)| size / reference.bits_per_key));
     // What the other computer's times are worth here.
-    let there = reference.map(|(reference, ..)| unit_ns(reference.key_count));
+    let there = reference.map(|(reference, ..)| reference_unit_ns(reference.key_count));
     let ratio = |ours: f64, theirs: f64| there.map(|there| ours / (theirs / there));
     row.fields.set("query_ratio", reference.and_then(|(_, _, query_ns)| ratio(query, query_ns)));
     row.fields.set("build_ratio", reference.and_then(|(reference, ..)| ratio(build, reference.build_ns)));

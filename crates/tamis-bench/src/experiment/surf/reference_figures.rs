@@ -16,11 +16,6 @@ pub(super) struct Reference {
     pub(super) queries: &'static [(&'static str, u64, f64)],
 }
 
-/// The calibration unit where the reference was measured.
-pub(super) const fn unit_ns(key_count: u64) -> f64 {
-    if key_count > 3_000_000 { 540.0 } else { 160.0 }
-}
-
 /// All that we compare with.
 pub(super) const REFERENCES: &[Reference] = &[
     Reference {
