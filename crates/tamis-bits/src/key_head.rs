@@ -1,4 +1,4 @@
-//! The first eight bytes of a key as a word whose integer order is the order of the bytes.
+//! The first eight bytes of a key, or sixteen, as a word whose integer order is the order of the bytes.
 //!
 //! `key_head(a) < key_head(b)` means `a < b`. Equal heads say only that the first eight bytes are equal where both
 //! have them: shorter keys are filled up with zero bytes, so `"a"` and `"a\0"` share a head, and the keys themselves
@@ -24,6 +24,23 @@ pub fn key_head(key: &[u8]) -> u64 {
     }
     let byte = |index: usize| key.get(index).map_or(0, |byte| u64::from(*byte));
     byte(0) << 56 | byte(1) << 48 | byte(2) << 40
+}
+
+/// The first sixteen bytes of `key`, as [`key_head`] gives the first eight.
+///
+/// ```
+/// use tamis_bits::{key_head, long_key_head};
+/// assert_eq!((long_key_head(b"strawberries") >> 64) as u64, key_head(b"strawberries"));
+/// assert!(long_key_head(b"strawberries") < long_key_head(b"strawberry"));
+/// ```
+#[inline]
+#[must_use]
+pub fn long_key_head(key: &[u8]) -> u128 {
+    if let Some(head) = key.first_chunk::<16>() {
+        return u128::from_be_bytes(*head);
+    }
+    let rest = key.get(8..).map_or(0, key_head);
+    u128::from(key_head(key)) << 64 | u128::from(rest)
 }
 
 #[cfg(test)]

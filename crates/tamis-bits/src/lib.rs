@@ -21,7 +21,7 @@ pub use aligned::AlignedBytes;
 pub use bits::{BitBuilder, Bits};
 pub use elias_fano::{EliasFano, EliasFanoShape, MarkedEliasFano};
 pub use held::HeldBytes;
-pub use key_head::key_head;
+pub use key_head::{key_head, long_key_head};
 pub use packed::PackedInts;
 pub use prefetch::prefetch;
 pub use rank::{RankBits, RankShape, Select};

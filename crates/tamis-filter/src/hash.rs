@@ -21,8 +21,8 @@
 //! On a shared Intel Xeon XXH3 is ahead by 0.5 ns at 32 bytes and 0.3 ns at 128, and behind elsewhere: by half at 256 to 1,024.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
-use tamis_bits::key_head;
 pub use tamis_bits::remix;
+use tamis_bits::{key_head, long_key_head};
 
 /// Name of the digest function in the format.
 pub const DIGEST_NAME: &str = "rapidhash-v3-seeded";
@@ -65,6 +65,9 @@ impl Digester {
         if bit_count <= 64 {
             return self.word_prefix_digest(key_head(key), bit_count);
         }
+        if bit_count <= 128 {
+            return self.long_word_prefix_digest(long_key_head(key), bit_count);
+        }
         let byte_count = bit_count.div_ceil(8) as usize;
         let spare_bits = bit_count % 8;
         let digest = match key.get(..byte_count) {
@@ -80,6 +83,33 @@ impl Digester {
     pub fn word_prefix_digest(&self, word: u64, bit_count: u32) -> u64 {
         let masked = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
         self.short_digest(masked, bit_count.div_ceil(8)) ^ length_mark(bit_count)
+    }
+
+    /// [`Digester::prefix_digest`] of a prefix of at most 128 bits that is given as the top bits of a word; bits of the word below the
+    /// prefix are passed over.
+    #[inline]
+    pub(crate) fn long_word_prefix_digest(&self, word: u128, bit_count: u32) -> u64 {
+        if bit_count <= 64 {
+            return self.word_prefix_digest((word >> 64) as u64, bit_count);
+        }
+        let masked = word & (u128::MAX << (128 - bit_count.min(128)));
+        let digest = match bit_count.div_ceil(8) {
+            9 => self.long_head_digest::<9>(masked),
+            10 => self.long_head_digest::<10>(masked),
+            11 => self.long_head_digest::<11>(masked),
+            12 => self.long_head_digest::<12>(masked),
+            13 => self.long_head_digest::<13>(masked),
+            14 => self.long_head_digest::<14>(masked),
+            15 => self.long_head_digest::<15>(masked),
+            _ => self.long_head_digest::<16>(masked),
+        };
+        digest ^ length_mark(bit_count)
+    }
+
+    /// The digest of the first `BYTES` bytes (9 to 16) of a word of 128 bits.
+    #[inline(always)]
+    pub(crate) fn long_head_digest<const BYTES: usize>(&self, word: u128) -> u64 {
+        word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
     }
 
     /// The digest of the first bytes of a word, at most eight: one jump, to the steps of that length.

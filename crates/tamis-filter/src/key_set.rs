@@ -1,7 +1,12 @@
 //! The sorted keys of a table, kept in memory for families that look at them more than once, and for scoring several
 //! families on the same keys. Memory: the bytes of the keys and 8 bytes for each; up to twice that while they grow.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::{Deref, Range},
+    sync::Arc,
+};
+
+use tamis_bits::long_key_head;
 
 use crate::BuildError;
 
@@ -64,6 +69,26 @@ impl KeySet {
     /// All keys in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    }
+
+    /// The first sixteen bytes of each key ([`long_key_head`]), in order.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = u128> {
+        let mut start = 0;
+        self.ends
+            .iter()
+            .map(move |end| self.head(std::mem::replace(&mut start, *end as usize)..*end as usize))
+    }
+
+    /// The first sixteen bytes of a key. Those of the keys behind are read, too, and put out: to tell short keys apart takes more time.
+    #[inline(always)]
+    fn head(&self, key: Range<usize>) -> u128 {
+        match self.bytes.get(key.start..).and_then(|rest| rest.first_chunk::<16>()) {
+            Some(chunk) => {
+                let others = u128::MAX.checked_shr(8 * key.len().min(16) as u32).unwrap_or(0);
+                u128::from_be_bytes(*chunk) & !others
+            }
+            None => long_key_head(self.bytes.get(key).unwrap_or_default()),
+        }
     }
 
     /// The number of the first key that does not lie below the range. Costs a binary search.

@@ -1,6 +1,6 @@
 //! The order of heads never contradicts the order of keys.
 
-use super::key_head;
+use super::{key_head, long_key_head};
 
 #[test]
 fn heads_never_contradict_the_order_of_keys() {
@@ -15,7 +15,7 @@ fn heads_never_contradict_the_order_of_keys() {
     }
     for left in &keys {
         for right in &keys {
-            if key_head(left) < key_head(right) {
+            if key_head(left) < key_head(right) || long_key_head(left) < long_key_head(right) {
                 assert!(left < right, "{left:?} {right:?}");
             }
         }
@@ -26,4 +26,15 @@ fn heads_never_contradict_the_order_of_keys() {
 fn the_first_byte_weighs_most_and_the_ninth_nothing() {
     assert_eq!(key_head(&[1]), 1 << 56);
     assert_eq!(key_head(&[0, 0, 0, 0, 0, 0, 0, 7, 9]), 7);
+}
+
+#[test]
+fn a_long_head_is_the_first_sixteen_bytes_and_zeros() {
+    let key: Vec<u8> = (1..=20).collect();
+    for length in 0..=key.len() {
+        let key = key.get(..length).expect("as long as that");
+        let mut padded = [0; 16];
+        padded.iter_mut().zip(key).for_each(|(target, byte)| *target = *byte);
+        assert_eq!(long_key_head(key).to_be_bytes(), padded, "{length} bytes");
+    }
 }

@@ -63,6 +63,18 @@ fn words_and_bytes_give_the_same_prefix() {
 }
 
 #[test]
+fn long_words_and_bytes_give_the_same_prefix() {
+    let digester = Digester::new(9);
+    let key = 0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe_u128;
+    for bits in 0..=128 {
+        let mut bytes = key.to_be_bytes()[..(bits as usize).div_ceil(8)].to_vec();
+        let digest = digester.masked_prefix_digest(&mut bytes, bits);
+        assert_eq!(digester.long_word_prefix_digest(key, bits), digest, "{bits} bits of a word");
+        assert_eq!(digester.prefix_digest(&key.to_be_bytes(), bits), digest, "{bits} bits of bytes");
+    }
+}
+
+#[test]
 fn seeds_differ() {
     assert_ne!(Digester::new(1).digest(b"key"), Digester::new(2).digest(b"key"));
 }

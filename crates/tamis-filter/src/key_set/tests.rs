@@ -28,3 +28,14 @@ fn a_range_is_known_to_hold_a_key_or_not() {
     assert!(!keys.has_key_in(&KeyRange::closed(b"e", b"z")));
     assert!(!keys.has_key_in(&KeyRange::closed(b"d", b"b")));
 }
+
+#[test]
+fn heads_are_those_of_each_key_whatever_lies_behind_it() {
+    let mut keys = KeySet::new();
+    let mut all: Vec<Vec<u8>> = (0..40_u8).map(|length| vec![length; usize::from(length)]).collect();
+    all.extend((0..40).map(|zeros| [&[40][..], &vec![0; zeros], &[1]].concat()));
+    all.sort();
+    all.iter().for_each(|key| keys.push(key).expect("keys are sorted"));
+    let heads: Vec<u128> = all.iter().map(|key| tamis_bits::long_key_head(key)).collect();
+    assert_eq!(keys.heads().collect::<Vec<_>>(), heads);
+}

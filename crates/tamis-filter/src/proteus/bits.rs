@@ -2,15 +2,22 @@
 //!
 //! A key goes on as zeros. The upper end of a prefix goes on as ones. An excluded upper bound that ends with a byte above zero
 //! becomes the greatest string below it: its last byte less one, then ones. All that is asked of a string is some bits from a
-//! place on, so that nothing is copied.
+//! place on, so that nothing is copied. Of the first bits, which nearly all questions are about, a word says it.
 
 use std::ops::Bound;
 
+use tamis_bits::long_key_head;
+
 use crate::{KeyRange, Upper};
 
+/// Bits of a string that one word holds.
+pub(super) const HEAD_BITS: u32 = u128::BITS;
+
 /// Bytes, and what follows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct BitString<'a> {
+    /// The first bits.
+    head: u128,
     bytes: &'a [u8],
     /// The last byte counts one less; it is above zero.
     is_below: bool,
@@ -20,13 +27,20 @@ pub(super) struct BitString<'a> {
 impl<'a> BitString<'a> {
     /// A key.
     #[inline(always)]
-    pub(super) const fn key(bytes: &'a [u8]) -> Self {
-        Self { bytes, is_below: false, fill: 0 }
+    pub(super) fn key(bytes: &'a [u8]) -> Self {
+        Self { head: long_key_head(bytes), bytes, is_below: false, fill: 0 }
+    }
+
+    /// Bytes, and behind them nothing but ones.
+    #[inline(always)]
+    fn before_ones(bytes: &'a [u8]) -> Self {
+        let ones = u128::MAX.checked_shr(8 * bytes.len().min(16) as u32).unwrap_or(0);
+        Self { head: long_key_head(bytes) | ones, bytes, is_below: false, fill: 0xff }
     }
 
     /// The least string that a key in the range can be.
     #[inline(always)]
-    pub(super) const fn lower(range: &KeyRange<'a>) -> Self {
+    pub(super) fn lower(range: &KeyRange<'a>) -> Self {
         Self::key(match range.lower {
             Bound::Unbounded => b"",
             Bound::Included(lower) | Bound::Excluded(lower) => lower,
@@ -37,19 +51,31 @@ impl<'a> BitString<'a> {
     #[inline(always)]
     pub(super) fn upper(range: &KeyRange<'a>) -> Self {
         match range.upper {
-            Upper::Open => Self { bytes: b"", is_below: false, fill: 0xff },
-            Upper::Prefix(prefix) => Self { bytes: prefix, is_below: false, fill: 0xff },
+            Upper::Open => Self::before_ones(b""),
+            Upper::Prefix(prefix) => Self::before_ones(prefix),
             Upper::Included(upper) => Self::key(upper),
             Upper::Excluded(upper) if upper.last().is_some_and(|last| *last != 0) => {
-                Self { bytes: upper, is_below: true, fill: 0xff }
+                let string = Self::before_ones(upper);
+                let last = 1_u128.checked_shl(HEAD_BITS - 8 * upper.len().min(16) as u32);
+                let one_less = if upper.len() <= 16 { last.unwrap_or(0) } else { 0 };
+                Self { head: string.head.wrapping_sub(one_less), is_below: true, ..string }
             }
             Upper::Excluded(upper) => Self::key(upper),
         }
     }
 
+    /// The first [`HEAD_BITS`] bits.
+    #[inline(always)]
+    pub(super) const fn head(&self) -> u128 {
+        self.head
+    }
+
     /// A byte by its number.
     #[inline(always)]
     pub(super) fn byte(&self, index: usize) -> u8 {
+        if index < 16 {
+            return (self.head >> (120 - 8 * index)) as u8;
+        }
         match self.bytes.get(index) {
             Some(byte) if self.is_below && index + 1 == self.bytes.len() => byte.wrapping_sub(1),
             Some(byte) => *byte,
@@ -60,6 +86,9 @@ impl<'a> BitString<'a> {
     /// The 64 bits from a place on.
     #[inline(always)]
     pub(super) fn word(&self, from: u32) -> u64 {
+        if from <= 64 {
+            return (self.head >> (64 - from)) as u64;
+        }
         let start = (from / 8) as usize;
         let shift = from % 8;
         let (head, next) = match self.bytes.get(start..).and_then(|rest| rest.first_chunk::<9>()) {
@@ -82,7 +111,10 @@ impl<'a> BitString<'a> {
 
     /// How many bits two strings share, at most `max`.
     pub(super) fn shared_bits(&self, other: &Self, max: u32) -> u32 {
-        let mut shared = 0;
+        let mut shared = (self.head ^ other.head).leading_zeros();
+        if shared < HEAD_BITS {
+            return shared.min(max);
+        }
         while shared < max {
             let difference = self.word(shared) ^ other.word(shared);
             shared = shared.saturating_add(difference.leading_zeros());

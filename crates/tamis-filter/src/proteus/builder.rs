@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::bits::BitString;
+use super::bits::{BitString, HEAD_BITS};
 use super::bloom::{Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::keys::Keys;
@@ -253,24 +253,25 @@ impl ProteusBuilder {
             }
         }
         fields.first = SetForm::Trie as u8;
-        let mut builder = TrieSetBuilder::new(depth);
-        let length = depth.div_ceil(8) as usize;
-        let mut prefix = vec![0; length];
+        let mut set = TrieSetBuilder::new(depth);
         match &self.keys {
             Keys::Words(_, words) => {
-                for integer in Prefixes::new(words, depth) {
-                    let bytes = (integer << (64 - depth)).to_be_bytes();
-                    builder.add(bytes.get(..length).unwrap_or(&bytes))?;
-                }
+                let heads = words.iter().map(|word| u128::from(*word) << 64);
+                set.add_heads(distinct_heads(heads, depth))?;
+            }
+            Keys::Strings(keys, _) if depth <= HEAD_BITS => {
+                set.add_heads(distinct_heads(keys.heads(), depth))?;
             }
             Keys::Strings(keys, _) => {
+                let mut buffers = PrefixBuffers::new(depth);
                 for key in keys.iter() {
-                    BitString::key(key).write_prefix(depth, &mut prefix);
-                    builder.add(&prefix)?;
+                    if buffers.is_new(key) {
+                        set.add(&buffers.current)?;
+                    }
                 }
             }
         }
-        builder.finish(target)
+        set.finish(target)
     }
 
     /// The form of a set of integers: that of the design, or, where the parameters gave only the depth, the smaller one of those
@@ -289,6 +290,9 @@ impl ProteusBuilder {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
             Keys::Words(_, words) => count_prefixes(words, prefix),
+            Keys::Strings(keys, _) if prefix <= HEAD_BITS => {
+                distinct_heads(keys.heads(), prefix).count() as u64
+            }
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
                 keys.iter().filter(|key| buffers.is_new(key)).count() as u64
@@ -316,6 +320,10 @@ impl ProteusBuilder {
             }
             Keys::Strings(keys, _) if prefix == WHOLE_KEYS => {
                 keys.iter().for_each(|key| inserter.push(digester.digest(key)));
+            }
+            Keys::Strings(keys, _) if prefix <= HEAD_BITS => {
+                let heads = distinct_heads(keys.heads(), prefix);
+                heads.for_each(|head| inserter.push(digester.long_word_prefix_digest(head, prefix)));
             }
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
@@ -457,6 +465,13 @@ impl Iterator for Prefixes<'_> {
         *before = Some(found);
         Some(found)
     }
+}
+
+/// The distinct prefixes of sorted strings, of which the first bits are given; the bits behind a prefix are zero.
+fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterator<Item = u128> {
+    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    let mut before = None;
+    heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
 }
 
 /// How many distinct prefixes integers have.

@@ -6,12 +6,15 @@
 
 use std::cmp::Ordering;
 
+use tamis_bits::kernel::Steps;
 use tamis_bits::{BitBuilder, Bits, EliasFanoShape, RankShape, elias_fano, rank};
 
-use super::bits::BitString;
+use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
 use super::layout::{LEVEL_BYTES, SetPart, SetShape};
-use crate::trie::{self, Depth, Edge, LeafWords, Levels, Node, TRAILER_BYTES, Trie, shared_bytes};
+use crate::trie::{
+    self, Depth, Edge, Leaf, LeafWords, Levels, Node, Parting, TRAILER_BYTES, Trie, Walked, shared_bytes,
+};
 use crate::{BuildError, Family};
 
 /// Which prefixes of a range are in the set.
@@ -50,76 +53,77 @@ pub(super) fn encode_integers(
     }
 }
 
-/// Nothing is kept for a leaf.
-struct NoWords;
+/// What is left of prefixes behind their leaves: for each level the bits, and the number of leaves.
+#[derive(Debug, Default)]
+struct ExplicitBits {
+    depth: u32,
+    levels: Vec<(BitBuilder, u32)>,
+}
 
-impl LeafWords for NoWords {
+impl LeafWords for ExplicitBits {
     fn count(&self) -> usize {
         0
     }
 
-    fn words(&mut self, _key: &[u8], _depth: usize) -> [u64; 2] {
+    #[inline]
+    fn words(&mut self, prefix: &[u8], byte_count: usize) -> [u64; 2] {
+        if self.levels.len() < byte_count {
+            self.levels.resize_with(byte_count, Default::default);
+        }
+        let Some((bits, count)) = self.levels.get_mut(byte_count - 1) else { return [0; 2] };
+        *count += 1;
+        let mut from = byte_count as u32 * 8;
+        let string = BitString::key(prefix);
+        while from < self.depth {
+            let width = (self.depth - from).min(64);
+            bits.push_bits(string.bits(from, width), width);
+            from += width;
+        }
         [0; 2]
+    }
+}
+
+/// A prefix of at most sixteen bytes.
+#[derive(Debug, Clone, Copy)]
+struct ShortPrefix {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl AsRef<[u8]> for ShortPrefix {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
 /// Takes prefixes in order and makes a trie of them.
 #[derive(Debug)]
 pub(super) struct TrieSetBuilder {
-    depth: u32,
     levels: Levels,
-    /// The last prefix, and the bytes that it shares with the one before.
-    pending: Vec<u8>,
-    shared_before: usize,
-    is_first: bool,
-    /// For each level the explicit bits of its leaves, and their number.
-    explicit: Vec<(BitBuilder, u32)>,
+    explicit: ExplicitBits,
 }
 
 impl TrieSetBuilder {
     pub(super) fn new(depth: u32) -> Self {
-        let levels = Levels::new(Depth::Lone);
-        let (pending, explicit) = (Vec::new(), Vec::new());
-        Self { depth, levels, pending, shared_before: 0, is_first: true, explicit }
+        Self { levels: Levels::new(Depth::Lone), explicit: ExplicitBits { depth, levels: Vec::new() } }
     }
 
-    /// Takes the next prefix, `depth` bits in whole bytes; a repeated one is passed over.
+    /// Takes the next prefix, in whole bytes; a repeated one is passed over.
     pub(super) fn add(&mut self, prefix: &[u8]) -> Result<(), BuildError> {
-        if !self.levels.add(prefix, &mut NoWords)? {
-            return Ok(());
-        }
-        if !std::mem::take(&mut self.is_first) {
-            let shared = shared_bytes(&self.pending, prefix);
-            self.write_pending(shared);
-            self.shared_before = shared;
-        }
-        self.pending.clear();
-        self.pending.extend_from_slice(prefix);
-        Ok(())
+        self.levels.add(prefix, &mut self.explicit).map(|_| ())
     }
 
-    fn write_pending(&mut self, shared_after: usize) {
-        let level = self.shared_before.max(shared_after);
-        if self.explicit.len() <= level {
-            self.explicit.resize_with(level + 1, Default::default);
-        }
-        let Some((bits, count)) = self.explicit.get_mut(level) else { return };
-        *count += 1;
-        let string = BitString::key(&self.pending);
-        let mut from = (level as u32 + 1) * 8;
-        while from < self.depth {
-            let width = (self.depth - from).min(64);
-            bits.push_bits(string.bits(from, width), width);
-            from += width;
-        }
+    /// Takes distinct prefixes of at most [`HEAD_BITS`] bits, each in the top bits of a word whose other bits are zero.
+    pub(super) fn add_heads(&mut self, heads: impl Iterator<Item = u128>) -> Result<(), BuildError> {
+        let length = self.explicit.depth.div_ceil(8) as usize;
+        let prefixes = heads.map(|head| ShortPrefix { bytes: head.to_be_bytes(), length });
+        self.levels.add_all(prefixes, &mut self.explicit)
     }
 
     /// Appends the set; returns the layout of its trie.
     pub(super) fn finish(mut self, target: &mut Vec<u8>) -> Result<(), BuildError> {
-        if !self.is_first {
-            self.write_pending(0);
-        }
-        self.levels.seal(&mut NoWords);
+        self.levels.seal(&mut self.explicit);
         let encoded = trie::plan(&self.levels, self.levels.levels().len(), true)
             .and_then(|plan| trie::encode(&self.levels, &plan));
         let too_large =
@@ -127,9 +131,9 @@ impl TrieSetBuilder {
         let encoded = encoded.ok_or(too_large)?;
         target.extend_from_slice(&encoded.bytes);
         let mut all = BitBuilder::new();
-        let mut table = Vec::with_capacity(self.explicit.len() * LEVEL_BYTES);
+        let mut table = Vec::with_capacity(self.explicit.levels.len() * LEVEL_BYTES);
         let mut leaf_start = 0_u32;
-        for (bits, count) in self.explicit {
+        for (bits, count) in self.explicit.levels {
             table.extend_from_slice(&leaf_start.to_le_bytes());
             table.extend_from_slice(&all.len().to_le_bytes());
             leaf_start += count;
@@ -216,58 +220,75 @@ impl<'a> SetView<'a> {
 
     /// For the trie: what of a range of prefixes is there.
     #[inline(always)]
-    pub(super) fn string_ends(&self, lower: &BitString<'_>, upper: &BitString<'_>) -> Ends {
+    pub(super) fn string_ends<S: Steps>(
+        &self,
+        steps: S,
+        lower: &BitString<'_>,
+        upper: &BitString<'_>,
+    ) -> Ends {
         let SetShape::Trie(layout) = &self.part.shape else { return Ends::BETWEEN };
         let table_end = self.bytes.len().saturating_sub(TRAILER_BYTES);
         let table_start = table_end.saturating_sub(layout.counts.height as usize * LEVEL_BYTES);
+        let depth = self.part.depth;
         let walk = TrieWalk {
-            trie: Trie::new(self.bytes, layout),
+            trie: Trie::new(self.bytes, layout).with(steps),
             explicit: self.bytes.get(layout.leaves..table_start).unwrap_or_default(),
             table: self.bytes.get(table_start..table_end).unwrap_or_default(),
-            depth: self.part.depth,
+            depth,
         };
-        walk.ends(lower, upper)
+        let Some(spare) = HEAD_BITS.checked_sub(depth) else { return walk.long_ends(lower, upper) };
+        let mask = u128::MAX.checked_shl(spare).unwrap_or(0);
+        let [from, to] = [lower, upper].map(|string| (string.head() & mask).to_be_bytes());
+        let length = ..depth.div_ceil(8) as usize;
+        let (from, to) = (from.get(length).unwrap_or_default(), to.get(length).unwrap_or_default());
+        walk.ends(End { string: lower, prefix: from }, End { string: upper, prefix: to })
+    }
+}
+
+/// One end of a range, and its prefix of the set's depth in whole bytes, the rest of the last one zero.
+#[derive(Debug, Clone, Copy)]
+struct End<'a> {
+    string: &'a BitString<'a>,
+    prefix: &'a [u8],
+}
+
+impl End<'_> {
+    #[inline(always)]
+    fn byte(&self, index: usize) -> Option<u8> {
+        self.prefix.get(index).copied()
     }
 }
 
 /// Walks through a trie of one depth.
 #[derive(Debug, Clone, Copy)]
-struct TrieWalk<'a> {
-    trie: Trie<'a>,
+struct TrieWalk<'a, S> {
+    trie: Trie<'a, S>,
     explicit: &'a [u8],
     table: &'a [u8],
     depth: u32,
 }
 
-impl TrieWalk<'_> {
-    /// A byte of a string's prefix.
+impl<S: Steps> TrieWalk<'_, S> {
+    /// How the prefix at a leaf, to which so many bytes lead, compares with that of an end which begins with the same bytes.
     #[inline(always)]
-    fn byte(&self, string: &BitString<'_>, index: usize) -> u8 {
-        let behind = (index as u32 + 1) * 8;
-        let byte = string.byte(index);
-        if behind > self.depth { byte & 0xff << (behind - self.depth).min(7) } else { byte }
-    }
-
-    /// How the prefix at a leaf of a level compares with that of a string which begins with the same bytes.
-    #[inline(always)]
-    fn compare(&self, edge: &Edge, level: usize, string: &BitString<'_>) -> Ordering {
-        let mut from = (level as u32 + 1) * 8;
+    fn compare(&self, leaf: Leaf, byte_count: usize, end: End<'_>) -> Ordering {
+        let mut from = byte_count as u32 * 8;
         if from >= self.depth {
             return Ordering::Equal;
         }
         let width = u64::from(self.depth - from);
-        let entry = self.table.get(level * LEVEL_BYTES..).unwrap_or_default();
+        let entry = self.table.get((byte_count - 1) * LEVEL_BYTES..).unwrap_or_default();
         let leaf_start = entry.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let bit_start =
             entry.get(4..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let leaf = self.trie.leaf_index(edge).saturating_sub(u64::from(leaf_start));
-        let mut place = bit_start.saturating_add(leaf.saturating_mul(width));
+        let number = self.trie.leaf_number(leaf).saturating_sub(u64::from(leaf_start));
+        let mut place = bit_start.saturating_add(number.saturating_mul(width));
         let Some(bits) = Bits::new(self.explicit, self.explicit.len() as u64 * 8) else {
             return Ordering::Equal;
         };
         while from < self.depth {
             let width = (self.depth - from).min(64);
-            let order = bits.get_bits(place, width).cmp(&string.bits(from, width));
+            let order = bits.get_bits(place, width).cmp(&end.string.bits(from, width));
             if order != Ordering::Equal {
                 return order;
             }
@@ -277,96 +298,94 @@ impl TrieWalk<'_> {
         Ordering::Equal
     }
 
-    #[inline(always)]
-    fn ends(&self, lower: &BitString<'_>, upper: &BitString<'_>) -> Ends {
-        let Some(mut node) = self.trie.root() else { return Ends::default() };
-        for level in 0.. {
-            let (low, high) = (self.byte(lower, level), self.byte(upper, level));
-            if low != high {
-                return self.ends_apart(node, level, (lower, low), (upper, high));
-            }
-            let Some(edge) = self.trie.find(node, low) else { break };
-            match self.trie.child(&edge) {
-                Some(child) => node = child,
-                None => {
-                    let from_lower = self.compare(&edge, level, lower);
-                    let from_upper = self.compare(&edge, level, upper);
-                    return Ends {
-                        has_first: from_lower == Ordering::Equal,
-                        has_between: from_lower == Ordering::Greater && from_upper == Ordering::Less,
-                        has_last: from_lower == Ordering::Greater && from_upper == Ordering::Equal,
-                    };
-                }
-            }
-        }
-        Ends::default()
+    /// [`TrieWalk::ends`] where prefixes are longer than the word that strings keep of themselves.
+    #[cold]
+    fn long_ends(&self, lower: &BitString<'_>, upper: &BitString<'_>) -> Ends {
+        let [from, to] = [lower, upper].map(|string| {
+            let mut prefix = vec![0; self.depth.div_ceil(8) as usize];
+            string.write_prefix(self.depth, &mut prefix);
+            prefix
+        });
+        self.ends(End { string: lower, prefix: &from }, End { string: upper, prefix: &to })
     }
 
-    /// At the node where both ends part.
     #[inline(always)]
-    fn ends_apart(
-        &self,
-        node: Node,
-        level: usize,
-        (lower, low): (&BitString<'_>, u8),
-        (upper, high): (&BitString<'_>, u8),
-    ) -> Ends {
-        let Some(mut edge) = self.trie.at_or_after(node, low) else { return Ends::default() };
-        let mut has_first = false;
-        if edge.label == low {
-            let next = self.trie.next(&edge);
-            if next.is_some_and(|next| next.label < high) {
-                return Ends::BETWEEN;
+    fn ends(&self, lower: End<'_>, upper: End<'_>) -> Ends {
+        let shared = shared_bytes(lower.prefix, upper.prefix);
+        match self.trie.walk(lower.prefix.get(..shared).unwrap_or_default()) {
+            Walked::Nowhere => Ends::default(),
+            Walked::Leaf(leaf, byte_count) => {
+                let from_lower = self.compare(leaf, byte_count, lower);
+                let from_upper = self.compare(leaf, byte_count, upper);
+                Ends {
+                    has_first: from_lower == Ordering::Equal,
+                    has_between: from_lower == Ordering::Greater && from_upper == Ordering::Less,
+                    has_last: from_lower == Ordering::Greater && from_upper == Ordering::Equal,
+                }
             }
-            let order = self.first_from(edge, level, lower);
-            match (order, next) {
-                (Some(Ordering::Greater), _) => return Ends::BETWEEN,
-                (_, None) => return Ends { has_first: order.is_some(), ..Ends::default() },
-                (_, Some(next)) => (has_first, edge) = (order.is_some(), next),
-            }
+            Walked::Node(node) => self.ends_apart(node, shared, lower, upper),
         }
-        if edge.label < high {
+    }
+
+    /// At the node where both ends part, to which so many bytes lead.
+    #[inline(always)]
+    fn ends_apart(&self, node: Node, byte_count: usize, lower: End<'_>, upper: End<'_>) -> Ends {
+        // Below whole prefixes there is no node.
+        let (Some(low), Some(high)) = (lower.byte(byte_count), upper.byte(byte_count)) else {
+            return Ends::default();
+        };
+        if low >= high {
+            return Ends::default();
+        }
+        let Parting { low, has_between, high } = self.trie.parting(node, low, high);
+        if has_between {
             return Ends::BETWEEN;
         }
-        let order = if edge.label == high { self.first_up_to(edge, level, upper) } else { None };
+        let from_lower = low.and_then(|edge| self.first_from(edge, byte_count + 1, lower));
+        if from_lower == Some(Ordering::Greater) {
+            return Ends::BETWEEN;
+        }
+        let up_to = high.and_then(|edge| self.first_up_to(edge, byte_count + 1, upper));
         Ends {
-            has_first,
-            has_between: order == Some(Ordering::Less),
-            has_last: order == Some(Ordering::Equal),
+            has_first: from_lower.is_some(),
+            has_between: up_to == Some(Ordering::Less),
+            has_last: up_to == Some(Ordering::Equal),
         }
     }
 
     /// Below a label on the lower end's path: whether there is a prefix beyond the end's (`Greater`), else whether there is that
     /// one (`Equal`).
     #[inline(always)]
-    fn first_from(&self, mut edge: Edge, mut level: usize, lower: &BitString<'_>) -> Option<Ordering> {
+    fn first_from(&self, mut edge: Edge, mut byte_count: usize, lower: End<'_>) -> Option<Ordering> {
         loop {
             let Some(node) = self.trie.child(&edge) else {
-                return Some(self.compare(&edge, level, lower)).filter(|order| *order != Ordering::Less);
+                let order = self.compare(edge.leaf(), byte_count, lower);
+                return Some(order).filter(|order| *order != Ordering::Less);
             };
-            level += 1;
-            let low = self.byte(lower, level);
-            edge = self.trie.at_or_after(node, low)?;
-            if edge.label != low || self.trie.next(&edge).is_some() {
+            let split = self.trie.split(node, lower.byte(byte_count)?);
+            if split.has_greater {
                 return Some(Ordering::Greater);
             }
+            edge = split.edge?;
+            byte_count += 1;
         }
     }
 
     /// Below a label on the upper end's path: whether there is a prefix before the end's (`Less`), else whether there is that one
     /// (`Equal`).
     #[inline(always)]
-    fn first_up_to(&self, mut edge: Edge, mut level: usize, upper: &BitString<'_>) -> Option<Ordering> {
+    fn first_up_to(&self, mut edge: Edge, mut byte_count: usize, upper: End<'_>) -> Option<Ordering> {
         loop {
             let Some(node) = self.trie.child(&edge) else {
-                return Some(self.compare(&edge, level, upper)).filter(|order| *order != Ordering::Greater);
+                let order = self.compare(edge.leaf(), byte_count, upper);
+                return Some(order).filter(|order| *order != Ordering::Greater);
             };
-            level += 1;
-            let high = self.byte(upper, level);
-            edge = self.trie.at_or_after(node, 0)?;
-            if edge.label != high {
-                return (edge.label < high).then_some(Ordering::Less);
+            let split = self.trie.split(node, upper.byte(byte_count)?);
+            if split.has_smaller {
+                return Some(Ordering::Less);
             }
+            edge = split.edge?;
+            byte_count += 1;
         }
     }
 }

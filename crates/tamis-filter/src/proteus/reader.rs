@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis_bits::kernel;
+use tamis_bits::kernel::{self, Portable};
 
 use super::batch::{BATCH, Questions, closed_words, word};
 use super::design::{Design, Stage, WHOLE_KEYS};
@@ -223,7 +223,7 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     #[inline(always)]
     fn view(&self) -> Option<View<'_>> {
         let payload = envelope::payload(self.bytes.as_ref());
-        self.parts.as_deref().map(|parts| View { parts, payload, seed: self.envelope.seed })
+        self.parts.as_deref().map(|parts| View { parts, payload, seed: self.envelope.seed, steps: Portable })
     }
 }
 

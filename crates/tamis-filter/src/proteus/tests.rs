@@ -18,6 +18,7 @@ use crate::{
 mod counting;
 mod designs;
 mod straight;
+mod strings;
 mod universe;
 
 const SEED: u64 = 21;

@@ -5,12 +5,12 @@
 //! model counts in the same way (`counts.rs`).
 //!
 //! Digests of prefixes of at most 64 bits come from the probe, which remembers those that other filters of the query asked for, as
-//! long as a run is short; a long run is hashed straight through. Longer prefixes are put together in a buffer on the stack, in
-//! memory of the heap beyond [`STACK_BYTES`].
+//! long as a run is short; a long run is hashed straight through. Prefixes of up to 128 bits are counted on in a word, longer ones are put
+//! together in a buffer on the stack, in memory of the heap beyond [`STACK_BYTES`].
 
-use tamis_bits::kernel;
+use tamis_bits::kernel::{self, Portable, Steps};
 
-use super::bits::{BitString, advance, mask_last, padded};
+use super::bits::{BitString, HEAD_BITS, advance, mask_last, padded};
 use super::bloom::{self, BloomView};
 use super::design::WHOLE_KEYS;
 use super::layout::{BloomPart, FirstPart, Parts};
@@ -27,10 +27,21 @@ const STACK_BYTES: usize = 256;
 
 /// Parts and the payload that they lie in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct View<'a, S = Portable> {
     pub(super) parts: &'a Parts,
     pub(super) payload: &'a [u8],
     pub(super) seed: u64,
+    /// In which form steps are done.
+    pub(super) steps: S,
+}
+
+impl<'a> View<'a> {
+    /// The same view with steps in another form.
+    #[inline(always)]
+    pub(super) fn with<S: Steps>(self, steps: S) -> View<'a, S> {
+        let Self { parts, payload, seed, .. } = self;
+        View { parts, payload, seed, steps }
+    }
 }
 
 /// A run of neighbouring prefixes.
@@ -40,14 +51,17 @@ struct Run<'s> {
     start: BitString<'s>,
     bits: u32,
     count: u64,
+    /// That string is the lower end of the range.
+    is_lower: bool,
 }
 
 /// How many prefixes of `bits` bits lie between two strings, both included.
 #[inline(always)]
 fn prefixes_between(lower: &BitString<'_>, upper: &BitString<'_>, bits: u32) -> u64 {
-    if bits <= 64 {
-        let count = upper.bits(0, bits).saturating_sub(lower.bits(0, bits));
-        return count.saturating_add(1);
+    if bits <= HEAD_BITS {
+        let prefix = |string: &BitString<'_>| string.head().checked_shr(HEAD_BITS - bits).unwrap_or(0);
+        let count = prefix(upper).saturating_sub(prefix(lower));
+        return u64::try_from(count).unwrap_or(u64::MAX).saturating_add(1);
     }
     let shared = lower.shared_bits(upper, bits);
     let behind = bits - shared;
@@ -69,7 +83,7 @@ fn prefixes_below(string: &BitString<'_>, depth: u32, bits: u32) -> (u64, u64) {
     ((1 << behind) - own, own + 1)
 }
 
-impl<'a> View<'a> {
+impl<'a, S: Steps> View<'a, S> {
     #[inline(always)]
     fn bloom(&self) -> Option<(&'a BloomPart, BloomView<'a>)> {
         self.parts.bloom.as_ref().map(|part| (part, part.view(self.payload)))
@@ -90,7 +104,7 @@ impl<'a> View<'a> {
             FirstPart::None => true,
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                SetView::new(part, self.payload).string_ends(&string, &string).has_first
+                SetView::new(part, self.payload).string_ends(self.steps, &string, &string).has_first
             }
             FirstPart::Bloom(part) => {
                 probe.add_probes(1);
@@ -121,7 +135,8 @@ impl<'a> View<'a> {
             return WordView { view: *self, fixed }.may_contain_range(probe);
         }
         let range = probe.range();
-        !range.is_empty() && self.is_met(probe, BitString::lower(range), BitString::upper(range))
+        // Of a range without any string most end before that is looked at.
+        self.is_met(probe, BitString::lower(range), BitString::upper(range)) && !range.is_empty()
     }
 
     #[inline(always)]
@@ -134,11 +149,16 @@ impl<'a> View<'a> {
                 }
                 let count = prefixes_between(&lower, &upper, part.prefix);
                 count > self.parts.cap
-                    || self.has_any(probe, part, &view, Run { start: lower, bits: part.prefix, count })
+                    || self.has_any(
+                        probe,
+                        part,
+                        &view,
+                        Run { start: lower, bits: part.prefix, count, is_lower: true },
+                    )
             }
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                let ends = SetView::new(part, self.payload).string_ends(&lower, &upper);
+                let ends = SetView::new(part, self.payload).string_ends(self.steps, &lower, &upper);
                 ends.has_between
                     || ((ends.has_first || ends.has_last)
                         && self.is_met_below(probe, part.depth, ends, (lower, upper)))
@@ -161,21 +181,21 @@ impl<'a> View<'a> {
         if bits == WHOLE_KEYS {
             return true;
         }
-        let is_one = if depth <= 64 {
-            lower.bits(0, depth) == upper.bits(0, depth)
-        } else {
-            lower.shared_bits(&upper, depth) == depth
-        };
-        if is_one {
+        if lower.shared_bits(&upper, depth) == depth {
             let count = prefixes_between(&lower, &upper, bits);
             return count > self.parts.cap
-                || self.has_any(probe, part, &view, Run { start: lower, bits, count });
+                || self.has_any(probe, part, &view, Run { start: lower, bits, count, is_lower: true });
         }
         let left = if ends.has_first { prefixes_below(&lower, depth, bits).0 } else { 0 };
         let right = if ends.has_last { prefixes_below(&upper, depth, bits).1 } else { 0 };
         left.saturating_add(right) > self.parts.cap
-            || self.has_any(probe, part, &view, Run { start: lower, bits, count: left })
-            || self.has_any(probe, part, &view, Run { start: upper, bits: depth, count: right })
+            || self.has_any(probe, part, &view, Run { start: lower, bits, count: left, is_lower: true })
+            || self.has_any(
+                probe,
+                part,
+                &view,
+                Run { start: upper, bits: depth, count: right, is_lower: false },
+            )
     }
 
     /// Whether some prefix of a run is in a Bloom filter. Questions behind the one that says yes do not count.
@@ -205,7 +225,17 @@ impl<'a> View<'a> {
             return false;
         }
         if bits > 64 {
-            return self.any_long_digests(probe, bits, run, &mut is_met);
+            if run.count == 1 && run.bits == bits && run.is_lower {
+                return is_met(&[probe.lower_prefix_digest(self.seed, bits)]);
+            }
+            probe.add_digests(run.count as u32);
+            return with_digester(probe, self.seed, |digester| {
+                if bits <= HEAD_BITS {
+                    any_head_digests(digester, bits, run, &mut is_met)
+                } else {
+                    any_long_digests(digester, bits, run, &mut is_met)
+                }
+            });
         }
         let first = run.start.bits(0, run.bits).checked_shl(bits - run.bits).unwrap_or(0);
         let shift = 64 - bits;
@@ -218,43 +248,6 @@ impl<'a> View<'a> {
         with_digester(probe, self.seed, |digester| {
             let digest = |index| digester.word_prefix_digest(first.wrapping_add(index) << shift, bits);
             in_batches(run.count, digest, &mut is_met)
-        })
-    }
-
-    #[cold]
-    fn any_long_digests(
-        &self,
-        probe: &RangeProbe<'_>,
-        bits: u32,
-        run: Run<'_>,
-        is_met: &mut impl FnMut(&[u64]) -> bool,
-    ) -> bool {
-        let length = bits.div_ceil(8) as usize;
-        let mut stack = [0; STACK_BYTES];
-        let mut heap = Vec::new();
-        let prefix = match stack.get_mut(..length) {
-            Some(prefix) => prefix,
-            None => {
-                heap.resize(length, 0);
-                heap.as_mut_slice()
-            }
-        };
-        // What lies behind the bits that the run begins with stays zero.
-        let own = prefix.get_mut(..run.bits.div_ceil(8) as usize).unwrap_or_default();
-        run.start.write_prefix(run.bits, own);
-        mask_last(prefix, bits);
-        if run.count == 1 && run.bits == bits && run.start == BitString::lower(probe.range()) {
-            return is_met(&[probe.lower_prefix_digest(self.seed, bits)]);
-        }
-        probe.add_digests(run.count as u32);
-        with_digester(probe, self.seed, |digester| {
-            let digest = |index| {
-                if index > 0 {
-                    advance(prefix, bits, 1);
-                }
-                digester.whole_byte_prefix_digest(prefix, bits)
-            };
-            in_batches(run.count, digest, is_met)
         })
     }
 
@@ -276,7 +269,7 @@ impl<'a> View<'a> {
         let whole = 1_u64.checked_shl(second.prefix - depth).unwrap_or(u64::MAX);
         let mut index = 0;
         let mut asked = 0;
-        let run = Run { start: lower, bits: depth, count };
+        let run = Run { start: lower, bits: depth, count, is_lower: true };
         let mut is_met = |digest: u64| {
             let place = index;
             index += 1;
@@ -293,7 +286,7 @@ impl<'a> View<'a> {
             let Some(left) = budget.checked_sub(below) else { return true };
             budget = left;
             if place == 0 {
-                let run = Run { start: lower, bits: second.prefix, count: below };
+                let run = Run { start: lower, bits: second.prefix, count: below, is_lower: true };
                 return self.has_any(probe, second, &second_view, run);
             }
             self.has_any_at(probe, (second, &second_view), (&lower, depth, place), below)
@@ -315,15 +308,65 @@ impl<'a> View<'a> {
         if depth <= 64 {
             let prefix = lower.bits(0, depth).saturating_add(place) << (64 - depth);
             let bytes = padded(prefix);
-            let run = Run { start: BitString::key(&bytes), bits: depth, count };
+            let run = Run { start: BitString::key(&bytes), bits: depth, count, is_lower: false };
             return self.has_any(probe, part, view, run);
         }
         let mut prefix = vec![0; depth.div_ceil(8) as usize];
         lower.write_prefix(depth, &mut prefix);
         advance(&mut prefix, depth, place);
-        let run = Run { start: BitString::key(&prefix), bits: depth, count };
+        let run = Run { start: BitString::key(&prefix), bits: depth, count, is_lower: false };
         self.has_any(probe, part, view, run)
     }
+}
+
+/// [`View::any_digests`] for prefixes of 65 to 128 bits.
+#[inline(always)]
+fn any_head_digests(
+    digester: &Digester,
+    bits: u32,
+    run: Run<'_>,
+    is_met: &mut impl FnMut(&[u64]) -> bool,
+) -> bool {
+    // What lies behind the bits that the run begins with is zero.
+    let mut word = run.start.head() & !u128::MAX.checked_shr(run.bits).unwrap_or(0);
+    let step = 1_u128.checked_shl(HEAD_BITS - bits).unwrap_or(0);
+    let digest = |_| {
+        let digest = digester.long_word_prefix_digest(word, bits);
+        word = word.wrapping_add(step);
+        digest
+    };
+    in_batches(run.count, digest, is_met)
+}
+
+/// [`View::any_digests`] for prefixes of more bits than one word holds.
+#[cold]
+fn any_long_digests(
+    digester: &Digester,
+    bits: u32,
+    run: Run<'_>,
+    is_met: &mut impl FnMut(&[u64]) -> bool,
+) -> bool {
+    let length = bits.div_ceil(8) as usize;
+    let mut stack = [0; STACK_BYTES];
+    let mut heap = Vec::new();
+    let prefix = match stack.get_mut(..length) {
+        Some(prefix) => prefix,
+        None => {
+            heap.resize(length, 0);
+            heap.as_mut_slice()
+        }
+    };
+    // What lies behind the bits that the run begins with stays zero.
+    let own = prefix.get_mut(..run.bits.div_ceil(8) as usize).unwrap_or_default();
+    run.start.write_prefix(run.bits, own);
+    mask_last(prefix, bits);
+    let digest = |index| {
+        if index > 0 {
+            advance(prefix, bits, 1);
+        }
+        digester.whole_byte_prefix_digest(prefix, bits)
+    };
+    in_batches(run.count, digest, is_met)
 }
 
 /// Calls with so many digests, the first few, then more at once, until one call says yes.
@@ -362,8 +405,8 @@ impl kernel::Task for PointWalk<'_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<S: kernel::Steps>(self, _: S) -> bool {
-        self.0.may_contain(self.1)
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.with(steps).may_contain(self.1)
     }
 }
 
@@ -374,7 +417,7 @@ impl kernel::Task for RangeWalk<'_, '_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<S: kernel::Steps>(self, _: S) -> bool {
-        self.0.may_contain_range(self.1)
+    fn run<S: Steps>(self, steps: S) -> bool {
+        self.0.with(steps).may_contain_range(self.1)
     }
 }

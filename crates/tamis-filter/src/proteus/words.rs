@@ -3,7 +3,7 @@
 //! A prefix stands at the low end of a word. A long run of prefixes is hashed and asked for some at a time: the loops that do so hold
 //! no jump that depends on what is found, so that the cache misses of many prefixes overlap.
 
-use tamis_bits::kernel;
+use tamis_bits::kernel::{self, Portable, Steps};
 
 use super::bits::{BitString, padded};
 use super::bloom::{self, BloomView};
@@ -22,8 +22,8 @@ const FIRST_BATCH: u64 = 16;
 
 /// A filter of integers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WordView<'a> {
-    pub(super) view: View<'a>,
+pub(super) struct WordView<'a, S = Portable> {
+    pub(super) view: View<'a, S>,
     pub(super) fixed: FixedKeys,
 }
 
@@ -37,7 +37,7 @@ struct Run {
     mark: u64,
 }
 
-impl<'a> WordView<'a> {
+impl<S: Steps> WordView<'_, S> {
     /// Whether the key may be there.
     #[inline(always)]
     pub(super) fn may_contain(&self, probe: &Probe<'_>) -> bool {
@@ -116,7 +116,7 @@ impl<'a> WordView<'a> {
         let view = SetView::new(part, self.view.payload);
         if part.form == SetForm::Trie {
             let (lower, upper) = (padded(lower), padded(upper));
-            return view.string_ends(&BitString::key(&lower), &BitString::key(&upper));
+            return view.string_ends(self.view.steps, &BitString::key(&lower), &BitString::key(&upper));
         }
         let shift = 64 - part.depth;
         view.integer_ends(lower >> shift, upper >> shift)
@@ -263,8 +263,9 @@ impl kernel::Task for BelowWalk<'_, '_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<S: kernel::Steps>(self, _: S) -> bool {
+    fn run<S: Steps>(self, steps: S) -> bool {
         let Self { words, probe, lower, upper } = self;
+        let words = WordView { view: words.view.with(steps), fixed: words.fixed };
         let bloom = words.view.parts.bloom.as_ref();
         bloom.is_none_or(|part| words.is_met_between(probe, part, lower, upper))
     }

@@ -162,21 +162,21 @@ impl Levels {
     }
 
     /// Takes many keys, none of which is copied but the last.
-    pub(crate) fn add_all<'k, W: LeafWords>(
+    pub(crate) fn add_all<W: LeafWords>(
         &mut self,
-        mut keys: impl Iterator<Item = &'k [u8]>,
+        mut keys: impl Iterator<Item = impl AsRef<[u8]>>,
         leaf: &mut W,
     ) -> Result<(), BuildError> {
         let Some(mut before) = keys.next() else { return Ok(()) };
-        self.add(before, leaf)?;
+        self.add(before.as_ref(), leaf)?;
         let outcome = keys.try_for_each(|key| {
-            if self.follow(before, key, leaf)? {
+            if self.follow(before.as_ref(), key.as_ref(), leaf)? {
                 before = key;
             }
             Ok(())
         });
         self.pending.clear();
-        self.pending.extend_from_slice(before);
+        self.pending.extend_from_slice(before.as_ref());
         outcome
     }
 

@@ -230,12 +230,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The label itself, where the node has it.
-    #[inline(always)]
-    pub(crate) fn find(&self, node: Node, byte: u8) -> Option<Edge> {
-        if self.is_dense(&node) { self.dense_find(node, byte) } else { self.sparse_find(node, byte) }
-    }
-
     /// What the node has below, at and above a byte.
     #[inline(always)]
     pub(crate) fn split(&self, node: Node, byte: u8) -> Split {

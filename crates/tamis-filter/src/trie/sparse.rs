@@ -247,14 +247,6 @@ impl<'a, S: Steps> Trie<'a, S> {
     }
 
     #[inline(always)]
-    pub(super) fn sparse_find(&self, node: Node, byte: u8) -> Option<Edge> {
-        self.search(node, |number, block, range| {
-            let found = self.equal(block, byte) & range;
-            (found != 0).then(|| self.sparse_edge(node, number, block, found & found.wrapping_neg(), byte))
-        })
-    }
-
-    #[inline(always)]
     pub(super) fn sparse_at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
         self.search(node, |number, block, range| {
             let found = self.not_smaller(block, byte) & range;
