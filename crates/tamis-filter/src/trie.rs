@@ -30,6 +30,7 @@ mod levels;
 mod plan;
 mod rank;
 mod reader;
+mod side_by_side;
 mod sparse;
 mod tails;
 
@@ -42,7 +43,8 @@ pub(crate) use levels::{Depth, LeafWords, Levels, shared_bytes};
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{LevelCounts, Plan, level_bytes, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
-pub(crate) use reader::{Ahead, Edge, Entered, Leaf, Node, Parting, Stepped, Trie, Walked};
+pub(crate) use reader::{Edge, Leaf, Node, Parting, Trie, Walked};
+pub(crate) use side_by_side::LANES;
 
 #[cfg(test)]
 mod tests;

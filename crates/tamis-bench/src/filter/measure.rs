@@ -20,6 +20,8 @@ const LONG_BUILD: Duration = Duration::from_secs(2);
 const BATCH_KEYS: usize = 64;
 /// Searches that make up the calibration unit, each time that it is taken.
 const CALIBRATION_COUNT: usize = 300_000;
+/// Queries that are asked again before a pass is timed: the unit has driven the filter out of the caches.
+const WARM_COUNT: usize = 50_000;
 
 /// The middle one of some times; 0 where there are none.
 pub(crate) fn median(times: &mut [f64]) -> f64 {
@@ -230,24 +232,24 @@ fn query_time(
     queries: &Ranges,
 ) -> Calibrated {
     if let Some(points) = queries.points() {
-        let pass = || {
-            let keys = points.bytes.chunks_exact(points.key_bytes);
+        let pass = |count| {
+            let keys = points.bytes.chunks_exact(points.key_bytes).take(count);
             black_box(keys.filter(|key| filter.may_contain_key(digester, key)).count());
         };
         return calibration.beside(clock, queries.len(), pass);
     }
     let has = |lower, upper| filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
     if queries.iter().all(|(lower, upper)| lower != upper) {
-        return calibration.beside(clock, queries.len(), || {
-            black_box(queries.iter().filter(|(lower, upper)| has(lower, upper)).count());
+        return calibration.beside(clock, queries.len(), |count| {
+            black_box(queries.iter().take(count).filter(|(lower, upper)| has(lower, upper)).count());
         });
     }
     let of = |(lower, upper)| {
         if lower == upper { Question::Point(lower) } else { Question::Range(KeyRange::closed(lower, upper)) }
     };
     let questions: Vec<Question<'_>> = queries.iter().map(of).collect();
-    calibration.beside(clock, queries.len(), || {
-        let answers = questions.iter().map(|question| match question {
+    calibration.beside(clock, queries.len(), |count| {
+        let answers = questions.iter().take(count).map(|question| match question {
             Question::Point(key) => filter.may_contain_key(digester, key),
             Question::Range(range) => filter.may_contain_key_in(digester, *range),
         });
@@ -290,9 +292,9 @@ fn time_of_batches<T>(
     questions: &[T],
     ask: impl Fn(&[T], &mut [bool]),
 ) -> Calibrated {
-    calibration.beside(clock, questions.len(), || {
+    calibration.beside(clock, questions.len(), |count| {
         let mut positive_count = 0;
-        for batch in questions.chunks(BATCH_KEYS) {
+        for batch in questions.get(..count).unwrap_or(questions).chunks(BATCH_KEYS) {
             let mut answers = [true; BATCH_KEYS];
             let answers = answers.get_mut(..batch.len()).unwrap_or_default();
             ask(batch, answers);
@@ -332,13 +334,14 @@ impl Calibration {
         nanoseconds_each(clock, self.wanted.len(), pass)
     }
 
-    /// The time of each of `count` in some passes, after one that is left out. The unit is taken anew before each pass: a processor that others
-    /// share is faster at one time than at another.
-    fn beside(&self, clock: &SystemClock, count: usize, pass: impl Fn()) -> Calibrated {
-        pass();
+    /// The time of each of `count` in some passes, after one that is left out; a pass asks the first of so many. The unit is taken anew before
+    /// each pass: a processor that others share is faster at one time than at another.
+    fn beside(&self, clock: &SystemClock, count: usize, pass: impl Fn(usize)) -> Calibrated {
+        pass(count);
         Calibrated::of(&[(); ROUND_COUNT].map(|()| {
             let unit = self.unit_ns(clock);
-            (nanoseconds_each(clock, count, &pass), unit)
+            pass(WARM_COUNT.min(count));
+            (nanoseconds_each(clock, count, || pass(count)), unit)
         }))
     }
 }

@@ -25,12 +25,13 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
+use tamis_bits::prefetch;
 
 use super::rank::{Frontier, Side, count_between};
-use super::tails::{TailBuilder, TailCounts, TailLayout, Tails};
+use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
 use super::{
-    Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked, encode,
-    plan,
+    Cursor, Depth, Edge, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked,
+    encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
@@ -198,6 +199,25 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     }
 }
 
+/// Exact searches for many keys, compiled for the processor.
+struct SearchMany<'a, 'k, 'v, D> {
+    index: &'a TrieIndex<D>,
+    keys: &'k [&'k [u8]],
+    values: &'v mut [Option<&'a [u8]>],
+}
+
+impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) {
+        let trie = self.index.trie().with(steps);
+        for (keys, values) in self.keys.chunks(LANES).zip(self.values.chunks_mut(LANES)) {
+            self.index.search_side_by_side(&trie, keys, values);
+        }
+    }
+}
+
 /// Number of the value of a prefix key: those of leaves come first.
 fn prefix_ordinal(trie: &Trie<'_, impl Steps>, node: &Node) -> u64 {
     trie.layout.counts.leaf_count() + trie.prefix_keys_before(node)
@@ -284,6 +304,64 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         self.value(kernel::run(Search { index: self, key })?)
+    }
+
+    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`. Up to 64 searches go on side by side, so that
+    /// each waits for memory while the others take their steps.
+    ///
+    /// ```
+    /// use tamis_filter::{AlignedBytes, trie::{TrieIndex, TrieIndexBuilder}};
+    ///
+    /// let mut builder = TrieIndexBuilder::new(2);
+    /// builder.add(b"apple", b"ap")?;
+    /// builder.add(b"pear", b"pe")?;
+    /// let bytes = builder.finish()?;
+    /// let index = TrieIndex::open(AlignedBytes::from(bytes.as_slice()))?;
+    /// let mut values = [None; 3];
+    /// index.get_many(&[b"pear", b"plum", b"apple"], &mut values);
+    /// assert_eq!(values, [Some(&b"pe"[..]), None, Some(b"ap")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_many<'v>(&'v self, keys: &[&[u8]], values: &mut [Option<&'v [u8]>]) {
+        kernel::run(SearchMany { index: self, keys, values });
+    }
+
+    #[inline(always)]
+    fn search_side_by_side<'v>(
+        &'v self,
+        trie: &Trie<'_, impl Steps>,
+        keys: &[&[u8]],
+        values: &mut [Option<&'v [u8]>],
+    ) {
+        let tails = self.tails();
+        values.fill(None);
+        let mut landed = trie.walk_side_by_side(
+            keys.len(),
+            |place| keys.get(place).copied(),
+            |place, node| {
+                if let Some(value) = values.get_mut(place)
+                    && trie.is_prefix_key(&node)
+                {
+                    *value = self.value(prefix_ordinal(trie, &node));
+                }
+            },
+        );
+        landed.count(trie);
+        landed.iter().for_each(|landed| tails.prefetch(landed.number()));
+        let mut slots = [None; LANES];
+        for (slot, landed) in slots.iter_mut().zip(landed.iter()) {
+            *slot = tails.slot(landed.number(), landed.depth());
+            slot.iter().for_each(Slot::prefetch);
+            self.value(landed.number()).into_iter().for_each(|value| prefetch(value, 0));
+        }
+        for (slot, landed) in slots.iter().zip(landed.iter()) {
+            if let (Some(slot), Some(key), Some(value)) =
+                (slot, keys.get(landed.key_number()), values.get_mut(landed.key_number()))
+                && slot.is_rest_of(key, landed.depth())
+            {
+                *value = self.value(landed.number());
+            }
+        }
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 
 use super::Layout;
 use super::layout::DENSE_NODE_BYTES;
-use super::sparse::{Block, SparseStep};
+use super::sparse::Block;
 use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
@@ -107,14 +107,12 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// A sparse root.
     pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
-}
 
-/// Where a byte leads from a node.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Stepped {
-    Nowhere,
-    Leaf(Edge),
-    Child(Ahead),
+    /// The node itself, by its block and its labels there.
+    #[inline(always)]
+    pub(super) const fn node(&self, (block, range): (u32, u64)) -> Node {
+        Node { number: self.number, place: self.place, block, range }
+    }
 }
 
 /// Where the dense nodes lead.
@@ -290,27 +288,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// One step along a key.
-    #[inline(always)]
-    pub(crate) fn step(&self, node: Node, byte: u8) -> Stepped {
-        let leaf = |at: u32| Stepped::Leaf(Edge { node, at, label: byte, has_child: false });
-        if self.is_dense(&node) {
-            let Some(line) = self.dense.get(node.number as usize) else { return Stepped::Nowhere };
-            match self.dense_step(node.number, line, byte) {
-                DenseStep::Nowhere => Stepped::Nowhere,
-                DenseStep::Leaf => leaf(u32::from(byte)),
-                DenseStep::Child(child) if child > node.number => Stepped::Child(self.ahead(child)),
-                DenseStep::Child(_) => Stepped::Nowhere,
-            }
-        } else {
-            match self.sparse_step(&node, byte) {
-                SparseStep::Nowhere => Stepped::Nowhere,
-                SparseStep::Leaf(at) => leaf(at),
-                SparseStep::Child(child) => Stepped::Child(child),
-            }
-        }
-    }
-
     /// Follows a key through the dense nodes.
     #[inline(always)]
     pub(crate) fn enter(&self, key: &[u8]) -> Entered {
@@ -449,6 +426,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         let line = self.layout.sparse + ahead.block as usize * DENSE_NODE_BYTES;
         for line in [line.wrapping_sub(DENSE_NODE_BYTES), line, line + DENSE_NODE_BYTES] {
             prefetch(self.bytes, line);
+        }
+    }
+
+    /// Brings into the cache what counting the number of a leaf will read beside its block.
+    #[inline(always)]
+    pub(crate) fn prefetch_number(&self, leaf: Leaf) {
+        if leaf.number >= self.layout.counts.dense_node_count {
+            self.prefetch_sparse_number(leaf.at);
         }
     }
 

@@ -10,6 +10,7 @@
 //! behind: the block of the child in the middle is named), blocks are passed one by one.
 
 use tamis_bits::kernel::{self, Steps, Task};
+use tamis_bits::prefetch;
 
 use super::layout::{
     BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
@@ -109,11 +110,20 @@ struct Part<'a> {
 
 /// Where a byte leads from a sparse node.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum SparseStep {
+enum SparseStep {
     Nowhere,
     /// A leaf at this place.
     Leaf(u32),
     Child(Ahead),
+}
+
+/// What a byte leads to, and where a child would lie: computed whether it is there or not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Anyway {
+    pub(super) is_there: bool,
+    pub(super) has_child: bool,
+    /// Its place is that of the label.
+    pub(super) ahead: Ahead,
 }
 
 struct FindBeyond<'a> {
@@ -449,12 +459,47 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Where a byte leads from a sparse node.
+    /// Where a byte leads, without a jump that depends on what is found.
     #[inline(always)]
-    pub(super) fn sparse_step(&self, node: &Node, byte: u8) -> SparseStep {
-        // Nodes whose number is known lie below dense ones, which have many labels.
-        let is_wide = node.number != Node::UNKNOWN;
-        self.follow(&if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) })
+    pub(super) fn step_anyway(&self, node: &Node, byte: u8, is_wide: bool) -> Anyway {
+        let found = if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) };
+        let Some(line) = self.block(found.block) else {
+            return Anyway { is_there: false, has_child: false, ahead: Ahead::ROOT };
+        };
+        let children = child_word(line);
+        let block = self.child_block(found.block, first_word(line));
+        let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
+        let ahead = Ahead { number: Node::UNKNOWN, place: place(found.block, found.bit), block, index };
+        Anyway { is_there: found.bit != 0, has_child: found.bit & children != 0, ahead }
+    }
+
+    /// Brings into the cache what [`Trie::locate_near`] will read.
+    #[inline(always)]
+    pub(super) fn prefetch_near(&self, ahead: &Ahead) {
+        let line = ahead.block.wrapping_sub(ahead.index >> 31) as usize * BLOCK_BYTES;
+        let bytes = self.blocks.as_flattened();
+        prefetch(bytes, line);
+        prefetch(bytes, line + BLOCK_BYTES);
+    }
+
+    /// [`Trie::locate`] for walks side by side: of two blocks that both were asked for, the one that has the node is chosen without a jump.
+    #[inline(always)]
+    pub(super) fn locate_near(&self, block: u32, index: u32) -> (u32, u64) {
+        let is_before = index.cast_signed() < 0;
+        let first = block.wrapping_sub(u32::from(is_before));
+        let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<2>());
+        if let Some([own, next]) = lines {
+            let (own, next) = (firsts(own), firsts(next));
+            let count = own.count_ones();
+            let rank = if is_before { index.wrapping_add(count) } else { index };
+            let is_behind = rank.cast_signed() >= count.cast_signed();
+            let all = all_if(is_behind);
+            let (firsts, rank) = (next & all | own & !all, rank.wrapping_sub(count & all as u32));
+            if rank < firsts.count_ones() {
+                return (first + u32::from(is_behind), self.labels_of(firsts, rank));
+            }
+        }
+        self.locate(block, index)
     }
 
     /// Where a label leads.
@@ -593,7 +638,7 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// [`Trie::locate`] for a child of a node with many labels: those of one block reach over five.
     #[inline(always)]
-    fn locate_wide(&self, block: u32, index: u32) -> (u32, u64) {
+    pub(super) fn locate_wide(&self, block: u32, index: u32) -> (u32, u64) {
         let first = block.wrapping_sub(2);
         let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<5>());
         if let Some(lines @ [a, b, c, d, e]) = lines {
@@ -686,6 +731,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
         let own = u16::from_le_bytes(item(self.bytes, self.layout.fine_ranks, number));
         group.wrapping_add(u32::from(own))
+    }
+
+    /// Brings the ranks of a place's block into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_sparse_number(&self, at: u32) {
+        if self.layout.has_fine_ranks {
+            prefetch(self.bytes, (self.layout.fine_ranks + (at >> 6) as usize) * size_of::<u16>());
+        }
     }
 
     /// Labels before a place, dense ones apart.

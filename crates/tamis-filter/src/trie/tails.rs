@@ -6,6 +6,8 @@
 mod grouped;
 mod leveled;
 
+use tamis_bits::prefetch;
+
 use grouped::GroupLayout;
 use leveled::LevelLayout;
 
@@ -36,7 +38,8 @@ pub(super) struct TailCounts {
 }
 
 /// The bytes from where a tail begins on, and its length; or the tail itself, where it is a long one of others.
-enum Slot<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Slot<'a> {
     Here(&'a [u8], usize),
     Long(&'a [u8]),
 }
@@ -68,8 +71,17 @@ impl<'a> Tails<'a> {
         Self { bytes, layout }
     }
 
+    /// Brings into the cache what tells where the tail of a leaf lies.
     #[inline(always)]
-    fn slot(&self, leaf: u64, depth: usize) -> Option<Slot<'a>> {
+    pub(super) fn prefetch(&self, leaf: u64) {
+        if let TailLayout::Grouped(layout) = self.layout {
+            prefetch(self.bytes, layout.group_start(leaf));
+        }
+    }
+
+    /// Where the tail of a leaf lies that so many bytes lead to.
+    #[inline(always)]
+    pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<Slot<'a>> {
         match self.layout {
             TailLayout::Grouped(layout) => layout.slot(self.bytes, leaf),
             TailLayout::Leveled(layout) => layout.slot(self.bytes, leaf, depth),
@@ -89,10 +101,24 @@ impl<'a> Tails<'a> {
     /// Whether the tail of a leaf is what a key has from the leaf's `depth` on.
     #[inline(always)]
     pub(super) fn is_rest_of(&self, leaf: u64, key: &[u8], depth: usize) -> bool {
-        let (rest, length) = match self.slot(leaf, depth) {
-            Some(Slot::Here(rest, length)) => (rest, length),
-            Some(Slot::Long(tail)) => return key.get(depth..) == Some(tail),
-            None => return false,
+        self.slot(leaf, depth).is_some_and(|slot| slot.is_rest_of(key, depth))
+    }
+}
+
+impl Slot<'_> {
+    /// Brings the tail into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        let (Self::Here(tail, _) | Self::Long(tail)) = self;
+        prefetch(tail, 0);
+    }
+
+    /// Whether the tail is what a key has from the leaf's `depth` on.
+    #[inline(always)]
+    pub(super) fn is_rest_of(&self, key: &[u8], depth: usize) -> bool {
+        let (rest, length) = match *self {
+            Self::Here(rest, length) => (rest, length),
+            Self::Long(tail) => return key.get(depth..) == Some(tail),
         };
         if key.len() != depth + length {
             return false;

@@ -79,6 +79,18 @@ fn check_probe(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probe: &[u8]) {
     assert_eq!(cursor.key(), expected.next(), "seek back {probe:?}, previous");
 }
 
+/// Many searches at once find what single ones do.
+fn check_many(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probes: &[Vec<u8>]) {
+    let keys: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
+    // What stood there before does not stay.
+    let mut values = vec![Some(&b"old"[..]); keys.len()];
+    index.get_many(&keys, &mut values);
+    for (key, value) in keys.iter().zip(values) {
+        let expected = map.get(*key).map(|value| value.to_le_bytes());
+        assert_eq!(value, expected.as_ref().map(|value| &value[..]), "{key:?}");
+    }
+}
+
 fn check_count(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, left: &[u8], right: &[u8]) {
     use Bound::{Excluded, Included, Unbounded};
     for lower in [Included(left), Excluded(left), Unbounded] {
@@ -169,6 +181,7 @@ fn hostile_keys_are_found_scanned_and_counted() {
             index.verify().unwrap();
             assert_eq!(index.len(), map.len() as u64);
             check_scans(&map, &index);
+            let mut probes = Vec::new();
             for round in 0..100 {
                 let mut probe = match keys.get((next(&mut state) % (keys.len() as u64 + 1)) as usize) {
                     Some(key) => (*key).clone(),
@@ -193,7 +206,9 @@ fn hostile_keys_are_found_scanned_and_counted() {
                 if round < 20 && map.len() < 5000 && !keys.is_empty() {
                     check_count(&map, &index, &probe, keys[(next(&mut state) % keys.len() as u64) as usize]);
                 }
+                probes.push(probe);
             }
+            check_many(&map, &index, &probes);
         }
     }
 }
@@ -334,7 +349,9 @@ fn values_of_other_lengths_and_unsorted_keys_are_refused() {
 fn exercise(bytes: &[u8]) {
     let Ok(index) = TrieIndex::open(bytes) else { return };
     let mut cursor = index.cursor();
-    for key in [&b""[..], b"abc", &[0xff; 9], &[0; 9]] {
+    let keys = [&b""[..], b"abc", &[0xff; 9], &[0; 9]];
+    index.get_many(&keys, &mut [None; 4]);
+    for key in keys {
         let _ = index.get(key);
         let _ = index.count(Bound::Excluded(key), Bound::Unbounded);
         let _ = index.count(Bound::Unbounded, Bound::Included(key));

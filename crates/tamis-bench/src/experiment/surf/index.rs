@@ -19,6 +19,8 @@ use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 /// Searches of a time.
 const SEARCH_COUNT: usize = 300_000;
+/// Keys that are searched for at once where an index can.
+const BATCH_KEYS: usize = 64;
 /// How often a time is taken; the median counts.
 const ROUND_COUNT: usize = 3;
 
@@ -141,6 +143,10 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>,
 trait Index {
     /// Whether a key is there.
     fn has(&self, key: &[u8]) -> bool;
+    /// How many of some keys are there, asked for at once; `None` where one cannot.
+    fn count_many(&self, _keys: &[&[u8]]) -> Option<usize> {
+        None
+    }
     /// The value at or behind a key.
     fn lower_bound(&self, key: &[u8]) -> Option<u64>;
     /// The sum of all values, in the order of the keys.
@@ -156,6 +162,13 @@ fn value(bytes: &[u8]) -> u64 {
 impl Index for TrieIndex<AlignedBytes> {
     fn has(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
+    }
+
+    fn count_many(&self, keys: &[&[u8]]) -> Option<usize> {
+        let mut values = [None; BATCH_KEYS];
+        let values = values.get_mut(..keys.len())?;
+        self.get_many(keys, values);
+        Some(values.iter().flatten().count())
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<u64> {
@@ -300,6 +313,25 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let search_ns = time(context, input.stored.len(), || {
         black_box(input.stored.iter().filter(|key| index.has(key)).count());
     })?;
+    // As the keys of a batch come to hand: references to them are made in its time.
+    let mut keys: [&[u8]; BATCH_KEYS] = [&[]; BATCH_KEYS];
+    let mut search_many = || {
+        let (mut searches, mut found) = (input.stored.iter(), 0);
+        loop {
+            let filled = keys.iter_mut().zip(&mut searches).map(|(slot, key)| *slot = key).count();
+            found += index.count_many(keys.get(..filled).unwrap_or_default())?;
+            if filled < BATCH_KEYS {
+                return Some(found);
+            }
+        }
+    };
+    let search_many_ns = match search_many() {
+        Some(found) if found != input.stored.len() => {
+            return Err(BenchError::other(format!("{kind} does not find many keys at once")));
+        }
+        Some(_) => Some(time(context, input.stored.len(), || _ = black_box(search_many()))?),
+        None => None,
+    };
     let lower_bound_ns = time(context, input.absent.len(), || {
         black_box(input.absent.iter().filter_map(|key| index.lower_bound(key)).count());
     })?;
@@ -311,6 +343,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         .with("bytes_per_key", index.bytes() as f64 / count.max(1) as f64)
         .with("build_ns", build_ns)
         .with("search_ns", search_ns)
+        .with("search_many_ns", search_many_ns)
         .with("lower_bound_ns", lower_bound_ns)
         .with("iterate_ns", iterate_ns)
         .with_digest(digest))

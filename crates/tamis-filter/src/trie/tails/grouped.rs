@@ -63,11 +63,16 @@ impl GroupLayout {
         self.group_bytes.checked_add(self.short_bytes)?.checked_add(self.long_bytes)
     }
 
+    /// Where the group of a leaf begins.
+    #[inline(always)]
+    pub(super) const fn group_start(&self, leaf: u64) -> usize {
+        leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
+    }
+
     /// Where the short tail of a leaf begins among them, or what leads to a long one; and its length.
     #[inline(always)]
     fn place(&self, bytes: &[u8], leaf: u64) -> Option<(usize, usize)> {
-        let (words, bit) = (1 + self.length_bits, leaf as u32 % GROUP_LEAVES as u32);
-        let start = leaf as usize / GROUP_LEAVES * (words * WORD_BYTES);
+        let (start, bit) = (self.group_start(leaf), leaf as u32 % GROUP_LEAVES as u32);
         if start >= self.group_bytes {
             return None;
         }

@@ -1,0 +1,176 @@
+//! Many keys at once: walks side by side, in rounds of a step each.
+//!
+//! A walk alone waits for memory at every step, and for every jump that was foreseen wrongly. Here each step ends with asking for the
+//! lines that the walk's next step will read, and all other walks take theirs before that; and whether a walk goes on, came to a leaf or
+//! leads nowhere is no jump, but a number that lists grow by. Dense levels, which are few and small, are one step.
+
+use tamis_bits::kernel::Steps;
+
+use super::reader::{Ahead, Entered, Leaf, Node, Trie, Walked};
+use super::sparse::Anyway;
+
+/// Walks side by side.
+pub(crate) const LANES: usize = 64;
+
+/// A walk on its way to a sparse node, or at a leaf: then its place is that of the leaf's label.
+#[derive(Clone, Copy)]
+struct Lane<'k> {
+    key: &'k [u8],
+    ahead: Ahead,
+    depth: u32,
+    /// The number of the key.
+    number: u32,
+}
+
+/// The walks that go on, from the front, and those that came to a sparse leaf, from the back.
+struct Lanes<'k> {
+    items: [Lane<'k>; ROOM],
+    count: usize,
+    landed: usize,
+}
+
+/// Twice the number of walks: both lists have room for all.
+const ROOM: usize = 2 * LANES;
+
+impl<'k> Lanes<'k> {
+    /// Keeps a walk in one of the lists, or in none: it is written all the same.
+    #[inline(always)]
+    fn push(&mut self, lane: Lane<'k>, goes_on: bool, is_landed: bool) {
+        let place = if goes_on { self.count } else { ROOM - 1 - self.landed };
+        if let Some(room) = self.items.get_mut(place % ROOM) {
+            *room = lane;
+        }
+        self.count += usize::from(goes_on);
+        self.landed += usize::from(is_landed);
+    }
+}
+
+/// A walk that came to a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct Landed {
+    leaf: Leaf,
+    depth: u32,
+    key_number: u32,
+    number: u64,
+}
+
+impl Landed {
+    /// Bytes that lead to the leaf.
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth as usize
+    }
+
+    /// The number of the key.
+    pub(crate) const fn key_number(&self) -> usize {
+        self.key_number as usize
+    }
+
+    /// The number of the leaf, once it was counted.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl<S: Steps> Trie<'_, S> {
+    /// Follows up to [`LANES`] keys, given by their numbers; some may be none. Calls with walks that come to a node with the last byte of
+    /// their key; gives those that came to a leaf.
+    #[inline(always)]
+    pub(crate) fn walk_side_by_side<'k>(
+        &self,
+        count: usize,
+        key: impl Fn(usize) -> Option<&'k [u8]>,
+        mut at_node: impl FnMut(usize, Node),
+    ) -> Landings {
+        let lane = Lane { key: &[], ahead: Ahead::ROOT, depth: 0, number: 0 };
+        let mut lanes = Lanes { items: [lane; ROOM], count: 0, landed: 0 };
+        let mut landed = Landings::NEW;
+        for number in 0..count.min(LANES) {
+            let Some(key) = key(number) else { continue };
+            match self.enter(key) {
+                Entered::Ended(Walked::Nowhere) => {}
+                Entered::Ended(Walked::Node(node)) => at_node(number, node),
+                Entered::Ended(Walked::Leaf(leaf, depth)) => {
+                    landed.push(Landed { leaf, depth: depth as u32, key_number: number as u32, number: 0 });
+                }
+                Entered::Below(ahead, depth) => {
+                    self.prefetch(&ahead);
+                    let lane = Lane { key, ahead, depth: depth as u32, number: number as u32 };
+                    lanes.push(lane, true, false);
+                }
+            }
+        }
+        if self.layout.is_wide {
+            // The first nodes have many labels; those below them have few, but lie far apart.
+            self.round(&mut lanes, &mut at_node, |ahead| self.arrive_below(ahead), true);
+            let arrive = |ahead: &Ahead| ahead.node(self.locate_wide(ahead.block, ahead.index));
+            self.round(&mut lanes, &mut at_node, arrive, false);
+        }
+        while lanes.count > 0 {
+            let arrive = |ahead: &Ahead| ahead.node(self.locate_near(ahead.block, ahead.index));
+            self.round(&mut lanes, &mut at_node, arrive, false);
+        }
+        for Lane { ahead, depth, number, .. } in lanes.items.iter().rev().take(lanes.landed) {
+            let leaf = Leaf::sparse(ahead.place);
+            landed.push(Landed { leaf, depth: *depth, key_number: *number, number: 0 });
+        }
+        landed
+    }
+
+    /// A step of each walk.
+    #[inline(always)]
+    fn round(
+        &self,
+        lanes: &mut Lanes<'_>,
+        at_node: &mut impl FnMut(usize, Node),
+        arrive: impl Fn(&Ahead) -> Node,
+        is_wide: bool,
+    ) {
+        let count = std::mem::take(&mut lanes.count);
+        for index in 0..count {
+            let Some(lane) = lanes.items.get(index % ROOM).copied() else { break };
+            let node = arrive(&lane.ahead);
+            let Some(byte) = lane.key.get(lane.depth as usize) else {
+                at_node(lane.number as usize, node);
+                continue;
+            };
+            let Anyway { is_there, has_child, ahead } = self.step_anyway(&node, *byte, is_wide);
+            self.prefetch_near(&ahead);
+            lanes.push(Lane { ahead, depth: lane.depth + 1, ..lane }, has_child, is_there & !has_child);
+        }
+    }
+}
+
+/// Walks that came to a leaf.
+pub(crate) struct Landings {
+    items: [Landed; LANES],
+    count: usize,
+}
+
+impl Landings {
+    const NEW: Self = {
+        let landed = Landed { leaf: Leaf::sparse(0), depth: 0, key_number: 0, number: 0 };
+        Self { items: [landed; LANES], count: 0 }
+    };
+
+    #[inline(always)]
+    fn push(&mut self, landed: Landed) {
+        if let Some(room) = self.items.get_mut(self.count) {
+            *room = landed;
+            self.count += 1;
+        }
+    }
+
+    /// Counts the numbers of all leaves.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, trie: &Trie<'_, impl Steps>) {
+        self.iter().for_each(|landed| trie.prefetch_number(landed.leaf));
+        for landed in self.items.iter_mut().take(self.count) {
+            landed.number = trie.leaf_number(landed.leaf);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Landed> {
+        self.items.iter().take(self.count)
+    }
+}
