@@ -54,6 +54,106 @@ pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
     Some(count.checked_mul(u64::from(width))?.div_ceil(64) * 8)
 }
 
+/// Integers of equal width that grow at their end; what was appended can be read at once.
+#[derive(Debug, Clone, Default)]
+pub struct PackedVec {
+    words: Vec<u64>,
+    width: u32,
+    /// Bits of the last word that are taken; 0 where all are.
+    filled: u32,
+    count: u64,
+}
+
+impl PackedVec {
+    /// None yet, of so many bits each (0 to 64; any greater number counts as 64).
+    ///
+    /// ```
+    /// let mut fields = tamis_bits::packed::PackedVec::new(5);
+    /// (0..20).for_each(|field| fields.push(field));
+    /// assert_eq!((fields.len(), fields.get(17)), (20, 17));
+    /// ```
+    pub const fn new(width: u32) -> Self {
+        Self { words: Vec::new(), width: if width < 64 { width } else { 64 }, filled: 0, count: 0 }
+    }
+
+    /// How many integers there are.
+    pub const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Appends the lowest bits of an integer.
+    #[inline(always)]
+    pub fn push(&mut self, integer: u64) {
+        self.count += 1;
+        self.push_bits(integer & low_mask(self.width), self.width);
+    }
+
+    /// Appends bits, of which no others are set.
+    #[inline(always)]
+    fn push_bits(&mut self, bits: u64, width: u32) {
+        let end = self.filled + width;
+        match self.words.last_mut() {
+            Some(last) if self.filled > 0 => {
+                *last |= bits << self.filled;
+                if end > 64 {
+                    self.words.push(bits >> (64 - self.filled));
+                }
+            }
+            _ if width > 0 => self.words.push(bits),
+            _ => {}
+        }
+        self.filled = end % 64;
+    }
+
+    /// An integer; 0 beyond the end.
+    #[inline]
+    pub fn get(&self, index: u64) -> u64 {
+        if index >= self.count {
+            return 0;
+        }
+        let bit = index * u64::from(self.width);
+        let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
+        let at = |word: usize| self.words.get(word).copied().unwrap_or(0);
+        let mut bits = at(word) >> shift;
+        if shift + self.width > 64 {
+            bits |= at(word + 1) << (64 - shift);
+        }
+        bits & low_mask(self.width)
+    }
+
+    /// All integers in order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(|index| self.get(index))
+    }
+
+    /// Appends integers of the same width.
+    pub fn append(&mut self, others: &Self) {
+        debug_assert_eq!(self.width, others.width, "integers of one width");
+        let Some((last, whole)) = others.words.split_last() else {
+            self.count += others.count;
+            return;
+        };
+        whole.iter().for_each(|word| self.push_bits(*word, 64));
+        self.push_bits(*last, if others.filled == 0 { 64 } else { others.filled });
+        self.count += others.count;
+    }
+
+    /// Appends the integers as [`encode`] does.
+    pub fn encode(&self, target: &mut Vec<u8>) {
+        target.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    /// Bytes held.
+    pub const fn memory_bytes(&self) -> usize {
+        self.words.capacity() * 8
+    }
+}
+
 /// Appends the lowest bits of integers, one after the other.
 #[derive(Debug)]
 pub(crate) struct Packer<'t> {

@@ -15,7 +15,7 @@
 //! - `levels.rs`: takes sorted keys, one of look-ahead, and keeps the labels of each level; caps the height where asked.
 //! - `plan.rs`: what a height and a cut cost in bytes, and the choice of both.
 //! - `encode.rs`: writes the levels; `layout.rs`: where each part lies in the bytes.
-//! - `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node over the bytes.
+//! - `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node over the bytes. `side_by_side.rs`: many walks at once.
 //! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: how many keys lie before a bound.
 //! - `index.rs`: complete keys with values of one size: [`TrieIndex`].
 //!
@@ -38,7 +38,7 @@ pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};
 pub use index::{TrieCursor, TrieIndex, TrieIndexBuilder};
 pub(crate) use layout::{Layout, TRAILER_BYTES};
-pub(crate) use levels::{Depth, LeafWords, Levels, shared_bytes};
+pub(crate) use levels::{Depth, LeafWords, Levels, WordBits, shared_bytes};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{LevelCounts, Plan, level_bytes, plan, plan_within};

@@ -1,6 +1,6 @@
 //! Integers come back as they went in.
 
-use super::{PackedInts, encode, encoded_bytes};
+use super::{PackedInts, PackedVec, encode, encoded_bytes};
 use proptest::prelude::*;
 
 proptest! {
@@ -18,6 +18,35 @@ proptest! {
         }
         prop_assert_eq!(packed.get(count), 0);
         prop_assert!(PackedInts::open(&bytes, width, count + 65).is_none() || width == 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_grows_is_read_at_once_and_encoded_alike(
+        width in 0u32..=64,
+        integers in prop::collection::vec(any::<u64>(), 0..200),
+        parts in prop::collection::vec(0usize..70, 0..6),
+    ) {
+        let mut all = PackedVec::new(width);
+        let mut rest = integers.as_slice();
+        for part in parts.into_iter().chain([usize::MAX]) {
+            let (front, behind) = rest.split_at(part.min(rest.len()));
+            let mut others = PackedVec::new(width);
+            for integer in front {
+                others.push(*integer);
+                let expected = if width == 64 { *integer } else { integer & ((1 << width) - 1) };
+                prop_assert_eq!(others.get(others.len() - 1), expected);
+            }
+            prop_assert_eq!(others.iter().count(), front.len());
+            all.append(&others);
+            rest = behind;
+        }
+        let (mut encoded, mut expected) = (Vec::new(), Vec::new());
+        all.encode(&mut encoded);
+        encode(&mut expected, width, integers.iter().copied());
+        prop_assert_eq!(encoded, expected);
+        prop_assert_eq!((all.len(), all.get(all.len())), (integers.len() as u64, 0));
     }
 }
 

@@ -61,10 +61,6 @@ struct ExplicitBits {
 }
 
 impl LeafWords for ExplicitBits {
-    fn count(&self) -> usize {
-        0
-    }
-
     #[inline]
     fn words(&mut self, prefix: &[u8], byte_count: usize) -> [u64; 2] {
         if self.levels.len() < byte_count {
@@ -106,7 +102,10 @@ pub(super) struct TrieSetBuilder {
 
 impl TrieSetBuilder {
     pub(super) fn new(depth: u32) -> Self {
-        Self { levels: Levels::new(Depth::Lone), explicit: ExplicitBits { depth, levels: Vec::new() } }
+        Self {
+            levels: Levels::new(Depth::Lone, [0; 2]),
+            explicit: ExplicitBits { depth, levels: Vec::new() },
+        }
     }
 
     /// Takes the next prefix, in whole bytes; a repeated one is passed over.

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use tamis_bits::packed;
+use tamis_bits::packed::{self, PackedVec};
 
 use super::reader::NO_PREDICTION;
 use super::suffix::{SuffixBits, word_behind};
 use super::{BITS_PER_KEY_MAX, SMALL_SET_BYTES, SUFFIX_BITS_COUNTED_MAX, SurfFilter};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
-use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES};
+use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES, WordBits};
 use crate::{
     Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe, Samples,
 };
@@ -34,37 +34,42 @@ struct Core {
     leaf: Leaf,
 }
 
-/// What is held for each leaf: digest, then the bytes behind the stored prefix, as the family needs.
+/// What is held for each leaf: its suffix where that is given, else the digest, and the bytes behind the stored prefix, as the family
+/// needs.
 #[derive(Debug)]
 struct Leaf {
     digester: Digester,
-    keeps_digest: bool,
-    keeps_real: bool,
+    /// Bits of both that are kept.
+    kept: SuffixBits,
+    is_given: bool,
 }
 
 impl LeafWords for Leaf {
     #[inline(always)]
-    fn count(&self) -> usize {
-        usize::from(self.keeps_digest) + usize::from(self.keeps_real)
-    }
-
-    #[inline(always)]
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2] {
-        let digest = if self.keeps_digest { self.digester.digest(key) } else { 0 };
-        let real = if self.keeps_real { word_behind(key, depth) } else { 0 };
-        if self.keeps_digest { [digest, real] } else { [real, 0] }
+        if self.kept.width() == 0 {
+            return [0; 2];
+        }
+        let digest = if self.kept.hash > 0 { self.digester.digest(key) } else { 0 };
+        let real = if self.kept.real > 0 { word_behind(key, depth) } else { 0 };
+        if self.is_given { [self.kept.field(digest, real), 0] } else { [digest, real] }
     }
 }
 
 impl Leaf {
-    /// Digest and real bits of the words of a leaf.
-    const fn read(&self, words: [u64; 2]) -> (u64, u64) {
-        let [first, second] = words;
-        match (self.keeps_digest, self.keeps_real) {
-            (true, _) => (first, second),
-            (false, true) => (0, first),
-            (false, false) => (0, 0),
+    /// Bits of the two words.
+    const fn widths(&self) -> WordBits {
+        if self.is_given { [self.kept.width(), 0] } else { [self.kept.hash, self.kept.real] }
+    }
+
+    /// Appends the suffixes of leaves.
+    fn encode(&self, target: &mut Vec<u8>, suffix: SuffixBits, [first, second]: &[PackedVec; 2]) {
+        if self.is_given {
+            return first.encode(target);
         }
+        let count = first.len().max(second.len());
+        let fields = (0..count).map(|index| suffix.field(first.get(index), second.get(index)));
+        packed::encode(target, suffix.width(), fields);
     }
 }
 
@@ -88,11 +93,12 @@ impl SurfBuilder {
     /// A builder of one of the SuRF families; any other counts as [`Family::Surf`]. `given` fixes the suffix, otherwise the
     /// budget does.
     pub fn new(family: Family, given: Option<SuffixBits>, seed: u64) -> Self {
-        let keeps_digest = !matches!(family, Family::SurfBase | Family::SurfReal);
-        let keeps_real = !matches!(family, Family::SurfBase | Family::SurfHash);
-        let leaf = Leaf { digester: Digester::new(seed), keeps_digest, keeps_real };
-        let core = RefCell::new(Core { levels: Levels::new(Depth::Unique), leaf });
         let given = if family == Family::SurfBase { Some(SuffixBits::default()) } else { given };
+        let all = |is_kept: bool| if is_kept { SuffixBits::MAX } else { 0 };
+        let (hash, real) = (all(family != Family::SurfReal), all(family != Family::SurfHash));
+        let kept = given.unwrap_or(SuffixBits { hash, real });
+        let leaf = Leaf { digester: Digester::new(seed), kept, is_given: given.is_some() };
+        let core = RefCell::new(Core { levels: Levels::new(Depth::Unique, leaf.widths()), leaf });
         Self { family, given, seed, core }
     }
 
@@ -249,11 +255,7 @@ impl SurfBuilder {
         filter.resize(ENVELOPE_BYTES, 0);
         filter.extend_from_slice(&encoded.bytes);
         if suffix.width() > 0 {
-            let leaves = core.levels.leaves(plan).map(|words| {
-                let (digest, real) = core.leaf.read(words);
-                suffix.field(digest, real)
-            });
-            packed::encode(&mut filter, suffix.width(), leaves);
+            core.leaf.encode(&mut filter, suffix, &core.levels.leaves(plan));
         }
         filter.extend_from_slice(&encoded.trailer);
         // Without samples: what digest bits leave of the points that the trie does not deny.

@@ -25,7 +25,7 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
-use tamis_bits::prefetch;
+use tamis_bits::{packed::PackedVec, prefetch};
 
 use super::rank::{Frontier, Side, count_between};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
@@ -59,11 +59,6 @@ struct Leaf<'a> {
 
 impl LeafWords for Leaf<'_> {
     #[inline(always)]
-    fn count(&self) -> usize {
-        1
-    }
-
-    #[inline(always)]
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2] {
         self.tails.push(key, depth);
         [self.ordinal, 0]
@@ -73,7 +68,8 @@ impl LeafWords for Leaf<'_> {
 impl TrieIndexBuilder {
     /// A builder for values of so many bytes each.
     pub const fn new(value_bytes: u32) -> Self {
-        Self { levels: Levels::new(Depth::Lone), tails: TailBuilder::new(), values: Vec::new(), value_bytes }
+        let levels = Levels::new(Depth::Lone, [u64::BITS, 0]);
+        Self { levels, tails: TailBuilder::new(), values: Vec::new(), value_bytes }
     }
 
     /// Takes the next key and its value. A key equal to the one before it keeps its first value.
@@ -149,7 +145,7 @@ impl TrieIndexBuilder {
 
     /// The numbers of the keys of leaves, in the order of their labels.
     fn leaves(&self) -> impl Iterator<Item = u64> + '_ {
-        self.levels.levels().iter().flat_map(|level| level.words.iter().take(1).flatten().copied())
+        self.levels.levels().iter().flat_map(|level| level.words.iter().take(1).flat_map(PackedVec::iter))
     }
 
     /// Values of leaves in the order of their labels, then those of prefix keys in the order of their nodes.

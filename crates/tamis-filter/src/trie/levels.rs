@@ -5,11 +5,9 @@
 //!
 //! **Height cap.** Long prefixes that few keys share would cost ten bits a byte. Once far more labels than keys are held, the
 //! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
-//! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and 8 for each word.
+//! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and the bits of the words.
 
-use std::borrow::Cow;
-
-use tamis_bits::key_head;
+use tamis_bits::{key_head, packed::PackedVec};
 
 use crate::BuildError;
 
@@ -38,7 +36,7 @@ pub(crate) struct Level {
     /// Label byte and flags.
     pub(crate) labels: Vec<u16>,
     /// What the caller keeps for each label without a child.
-    pub(crate) words: [Vec<u64>; 2],
+    pub(crate) words: [PackedVec; 2],
     /// What the caller keeps for each prefix key that ends at a node of this level.
     pub(crate) prefix_words: Vec<u64>,
     pub(crate) node_count: u64,
@@ -47,29 +45,49 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    fn new(widths: WordBits) -> Self {
+        Self { words: widths.map(PackedVec::new), ..Self::default() }
+    }
+
+    /// The words of all labels; 0 where a label has a child.
+    fn all_words(&self, widths: WordBits) -> [PackedVec; 2] {
+        let [first, second] = &self.words;
+        [(first, widths[0]), (second, widths[1])].map(|(words, width)| {
+            let mut all = PackedVec::new(width);
+            if width > 0 {
+                expanded(&self.labels, words).for_each(|word| all.push(word));
+            }
+            all
+        })
+    }
+
     /// Keeps the words of a leaf.
     #[inline(always)]
-    fn push_words(&mut self, words: [u64; 2], word_count: usize) {
+    fn push_words(&mut self, words: [u64; 2], widths: WordBits) {
+        if widths == [0; 2] {
+            return;
+        }
         let [first, second] = &mut self.words;
-        if word_count > 0 {
+        if widths[0] > 0 {
             first.push(words[0]);
         }
-        if word_count > 1 {
+        if widths[1] > 0 {
             second.push(words[1]);
         }
     }
 }
 
+/// Bits that are kept of each of a leaf's two words; 0 of one that is not kept.
+pub(crate) type WordBits = [u32; 2];
+
 /// The words of all labels from those of leaves: 0 where a label has a child.
-fn expanded<'a>(labels: &'a [u16], words: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
-    let mut words = words.iter().copied();
+fn expanded<'a>(labels: &'a [u16], words: &'a PackedVec) -> impl Iterator<Item = u64> + 'a {
+    let mut words = words.iter();
     labels.iter().map(move |label| if label & HAS_CHILD == 0 { words.next().unwrap_or(0) } else { 0 })
 }
 
 /// What is kept for a leaf: words made of the key and the depth of its leaf.
 pub(crate) trait LeafWords {
-    /// How many of the two words are kept: the same number for all keys.
-    fn count(&self) -> usize;
     /// The words of a key whose stored prefix has `depth` bytes.
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2];
 }
@@ -79,6 +97,7 @@ pub(crate) trait LeafWords {
 pub(crate) struct Levels {
     levels: Vec<Level>,
     depth: Depth,
+    widths: WordBits,
     pending: Vec<u8>,
     /// Bytes that the pending key shares with the one before it.
     shared_before: usize,
@@ -134,10 +153,11 @@ fn shared_beyond(left: &[u8], right: &[u8]) -> usize {
 }
 
 impl Levels {
-    pub(crate) const fn new(depth: Depth) -> Self {
+    pub(crate) const fn new(depth: Depth, widths: WordBits) -> Self {
         Self {
             levels: Vec::new(),
             depth,
+            widths,
             pending: Vec::new(),
             shared_before: 0,
             key_count: 0,
@@ -217,7 +237,7 @@ impl Levels {
             self.write_capped(key, leaf_level, leaf);
         } else {
             let words = leaf.words(key, leaf_level + 1);
-            self.write_path(key, shared, leaf_level, words, leaf.count());
+            self.write_path(key, shared, leaf_level, words);
         }
         if self.label_count > self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK
             && self.depth == Depth::Unique
@@ -238,36 +258,37 @@ impl Levels {
                         *count += 1;
                     }
                 } else {
-                    self.write_labels(key, shared, height - 1, [0; 2], leaf.count());
+                    self.write_labels(key, shared, height - 1, [0; 2]);
                 }
             }
             _ => {
                 let words = leaf.words(key, leaf_level + 1);
-                self.write_labels(key, shared, leaf_level, words, leaf.count());
+                self.write_labels(key, shared, leaf_level, words);
             }
         }
     }
 
     /// [`Levels::write_labels`], where no level was given up. Most keys add one label to a node that is there.
     #[inline(always)]
-    fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
+    fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2]) {
         if start == end
             && self.open_prefix.is_none()
             && self.label_count > 0
             && let (Some(level), Some(byte)) = (self.levels.get_mut(end), key.get(end))
         {
             level.labels.push(u16::from(*byte));
-            level.push_words(words, word_count);
+            level.push_words(words, self.widths);
             self.label_count += 1;
         } else {
-            self.write_labels(key, start, end, words, word_count);
+            self.write_labels(key, start, end, words);
         }
     }
 
     /// Writes the labels of a key from where it leaves the key before it to its leaf, or to the node it ends at.
-    fn write_labels(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2], word_count: usize) {
+    fn write_labels(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2]) {
+        let widths = self.widths;
         if self.levels.len() <= end {
-            self.levels.resize_with(end + 1, Level::default);
+            self.levels.resize_with(end + 1, || Level::new(widths));
         }
         let is_open = self.open_prefix.take().is_some();
         let mut first = if is_open {
@@ -292,12 +313,12 @@ impl Levels {
             Some(byte) => {
                 last.labels.push(u16::from(*byte) | first);
                 last.node_count += u64::from(first & FIRST != 0);
-                last.push_words(words, word_count);
+                last.push_words(words, widths);
                 self.label_count += 1;
             }
             None => {
                 last.prefix_key_count += 1;
-                if word_count > 0 {
+                if widths != [0; 2] {
                     last.prefix_words.push(words[0]);
                 }
                 self.open_prefix = Some(end);
@@ -335,9 +356,7 @@ impl Levels {
         self.levels.truncate(height);
         self.label_count = self.levels.iter().map(|level| level.labels.len() as u64).sum();
         if let Some(last) = self.levels.last_mut() {
-            for words in &mut last.words {
-                *words = expanded(&last.labels, words).collect();
-            }
+            last.words = last.all_words(self.widths);
             last.labels.iter_mut().for_each(|label| *label &= !HAS_CHILD);
             last.child_count = 0;
         }
@@ -389,21 +408,15 @@ impl Levels {
     }
 
     /// The words of all leaves of a plan in order; 0 for leaves that stand for several keys.
-    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = [u64; 2]> + '_ {
-        let plan = *plan;
-        self.levels.iter().take(plan.height).enumerate().flat_map(move |(index, level)| {
-            let words = level.words.each_ref().map(|words| match plan.child_mask(index) {
-                // Labels that have children become leaves.
-                0 => Cow::Owned(expanded(&level.labels, words).collect()),
-                _ => Cow::Borrowed(words.as_slice()),
-            });
-            let count = words.iter().map(|words| words.len()).max().unwrap_or(0);
-            let word = |words: &[u64], index: usize| words.get(index).copied().unwrap_or(0);
-            (0..count).map(move |index| {
-                let [first, second] = &words;
-                [word(first, index), word(second, index)]
-            })
-        })
+    pub(crate) fn leaves(&self, plan: &super::Plan) -> [PackedVec; 2] {
+        let mut all = self.widths.map(PackedVec::new);
+        for (index, level) in self.levels.iter().take(plan.height).enumerate() {
+            // Labels that have children become leaves.
+            let cut = (plan.child_mask(index) == 0).then(|| level.all_words(self.widths));
+            let words = cut.as_ref().unwrap_or(&level.words);
+            all.iter_mut().zip(words).for_each(|(all, words)| all.append(words));
+        }
+        all
     }
 
     /// Whether some levels were given up, so that leaves of the last level may stand for several keys.
@@ -419,8 +432,8 @@ impl Levels {
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
         let level_bytes = |level: &Level| {
-            let words = level.words.iter().chain([&level.prefix_words]).map(Vec::capacity).sum::<usize>();
-            level.labels.capacity() * 2 + words * 8 + size_of::<Level>()
+            let words: usize = level.words.iter().map(PackedVec::memory_bytes).sum();
+            level.labels.capacity() * 2 + level.prefix_words.capacity() * 8 + words + size_of::<Level>()
         };
         let counts = self.capped_counts.as_ref().map_or(0, |(_, counts)| counts.capacity() * 8);
         let levels: usize = self.levels.iter().map(level_bytes).sum();
