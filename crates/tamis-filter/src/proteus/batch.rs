@@ -76,6 +76,9 @@ impl FirstBloom {
         for number in 0..count {
             let Some(answer) = sieve.answers.get_mut(number).filter(|answer| **answer) else { continue };
             let bounds = questions.bounds(number);
+            if bounds.is_some_and(|(lower, upper)| self.is_beyond_cap(lower, upper)) {
+                continue;
+            }
             let Some(prefixes) = bounds.and_then(|(lower, upper)| self.prefixes(lower, upper)) else {
                 *answer = otherwise(number);
                 continue;

@@ -126,9 +126,10 @@ pub(super) struct FirstBloom {
     probe_count: u32,
     byte_count: u8,
     holds_keys: bool,
-    /// Most prefixes that are asked for here, and for one question of a batch.
+    /// Most prefixes that are asked for here, for one question of a batch, and at all.
     few: u8,
     batch_few: u8,
+    cap: u64,
 }
 
 /// Prefixes of one length that a range touches, at the high ends of words.
@@ -157,6 +158,7 @@ impl FirstBloom {
             holds_keys,
             few: cap.min(FRONT_SLOTS as u64) as u8,
             batch_few: cap.min(BATCH_FEW) as u8,
+            cap,
         })
     }
 
@@ -171,11 +173,23 @@ impl FirstBloom {
         self.probe_count
     }
 
+    /// How many prefixes lie from one word to another, which is not smaller.
+    #[inline(always)]
+    const fn count(&self, lower: u64, upper: u64) -> u64 {
+        let shift = 64 - self.prefix;
+        ((upper >> shift) - (lower >> shift)).saturating_add(1)
+    }
+
+    /// Whether a range touches more prefixes than are ever asked for: it may hold a key then.
+    #[inline(always)]
+    pub(super) const fn is_beyond_cap(&self, lower: u64, upper: u64) -> bool {
+        self.count(lower, upper) > self.cap
+    }
+
     /// The prefixes from one word to another, which is not smaller; `None` where they are too many for a batch.
     #[inline(always)]
     pub(super) fn prefixes(&self, lower: u64, upper: u64) -> Option<Touched> {
-        let shift = 64 - self.prefix;
-        let count = ((upper >> shift) - (lower >> shift)).saturating_add(1);
+        let (shift, count) = (64 - self.prefix, self.count(lower, upper));
         let first = lower & self.mask;
         (count <= u64::from(self.batch_few)).then_some(Touched { first, step: 1 << shift, count })
     }
@@ -254,6 +268,9 @@ impl FirstBloom {
         if lower > upper {
             return Some(false);
         }
+        if self.is_beyond_cap(lower, upper) {
+            return Some(true);
+        }
         let Touched { first, step, count } = self.prefixes(lower, upper)?;
         Some((0..count).any(|number| self.has(bits, digester, first.wrapping_add(number * step))))
     }
@@ -261,8 +278,7 @@ impl FirstBloom {
     /// A few prefixes.
     #[inline(never)]
     fn has_few(&self, bits: &[u8], probe: &RangeProbe<'_>, mut word: u64, upper: u64) -> Option<bool> {
-        let shift = 64 - self.prefix;
-        let count = ((upper >> shift) - (word >> shift)).saturating_add(1);
+        let (shift, count) = (64 - self.prefix, self.count(word, upper));
         if count > u64::from(self.few) {
             return None;
         }

@@ -55,6 +55,17 @@ struct Run<'s> {
     is_lower: bool,
 }
 
+impl<'s> Run<'s> {
+    const fn new(start: BitString<'s>, bits: u32, count: u64) -> Self {
+        Self { start, bits, count, is_lower: false }
+    }
+
+    /// From the lower end of the range on.
+    const fn from_lower(start: BitString<'s>, bits: u32, count: u64) -> Self {
+        Self { is_lower: true, ..Self::new(start, bits, count) }
+    }
+}
+
 /// How many prefixes of `bits` bits lie between two strings, both included.
 #[inline(always)]
 fn prefixes_between(lower: &BitString<'_>, upper: &BitString<'_>, bits: u32) -> u64 {
@@ -149,12 +160,7 @@ impl<'a, S: Steps> View<'a, S> {
                 }
                 let count = prefixes_between(&lower, &upper, part.prefix);
                 count > self.parts.cap
-                    || self.has_any(
-                        probe,
-                        part,
-                        &view,
-                        Run { start: lower, bits: part.prefix, count, is_lower: true },
-                    )
+                    || self.has_any(probe, part, &view, Run::from_lower(lower, part.prefix, count))
             }
             FirstPart::Set(part) => {
                 probe.add_probes(1);
@@ -184,18 +190,13 @@ impl<'a, S: Steps> View<'a, S> {
         if lower.shared_bits(&upper, depth) == depth {
             let count = prefixes_between(&lower, &upper, bits);
             return count > self.parts.cap
-                || self.has_any(probe, part, &view, Run { start: lower, bits, count, is_lower: true });
+                || self.has_any(probe, part, &view, Run::from_lower(lower, bits, count));
         }
         let left = if ends.has_first { prefixes_below(&lower, depth, bits).0 } else { 0 };
         let right = if ends.has_last { prefixes_below(&upper, depth, bits).1 } else { 0 };
         left.saturating_add(right) > self.parts.cap
-            || self.has_any(probe, part, &view, Run { start: lower, bits, count: left, is_lower: true })
-            || self.has_any(
-                probe,
-                part,
-                &view,
-                Run { start: upper, bits: depth, count: right, is_lower: false },
-            )
+            || self.has_any(probe, part, &view, Run::from_lower(lower, bits, left))
+            || self.has_any(probe, part, &view, Run::new(upper, depth, right))
     }
 
     /// Whether some prefix of a run is in a Bloom filter. Questions behind the one that says yes do not count.
@@ -269,7 +270,7 @@ impl<'a, S: Steps> View<'a, S> {
         let whole = 1_u64.checked_shl(second.prefix - depth).unwrap_or(u64::MAX);
         let mut index = 0;
         let mut asked = 0;
-        let run = Run { start: lower, bits: depth, count, is_lower: true };
+        let run = Run::from_lower(lower, depth, count);
         let mut is_met = |digest: u64| {
             let place = index;
             index += 1;
@@ -286,7 +287,7 @@ impl<'a, S: Steps> View<'a, S> {
             let Some(left) = budget.checked_sub(below) else { return true };
             budget = left;
             if place == 0 {
-                let run = Run { start: lower, bits: second.prefix, count: below, is_lower: true };
+                let run = Run::from_lower(lower, second.prefix, below);
                 return self.has_any(probe, second, &second_view, run);
             }
             self.has_any_at(probe, (second, &second_view), (&lower, depth, place), below)
@@ -308,13 +309,13 @@ impl<'a, S: Steps> View<'a, S> {
         if depth <= 64 {
             let prefix = lower.bits(0, depth).saturating_add(place) << (64 - depth);
             let bytes = padded(prefix);
-            let run = Run { start: BitString::key(&bytes), bits: depth, count, is_lower: false };
+            let run = Run::new(BitString::key(&bytes), depth, count);
             return self.has_any(probe, part, view, run);
         }
         let mut prefix = vec![0; depth.div_ceil(8) as usize];
         lower.write_prefix(depth, &mut prefix);
         advance(&mut prefix, depth, place);
-        let run = Run { start: BitString::key(&prefix), bits: depth, count, is_lower: false };
+        let run = Run::new(BitString::key(&prefix), depth, count);
         self.has_any(probe, part, view, run)
     }
 }

@@ -4,6 +4,8 @@ use tamis_filter::{Budget, FilterSpec, KeyRange, KeySet};
 use tamis_workload::{KeySet as IntegerSet, SplitMix64};
 
 use super::input::behind;
+use super::words::{self, WORD_COUNT};
+use crate::experiment::words::MISSING;
 use crate::filter::{FilterInput, Plan, Ranges};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
@@ -12,7 +14,7 @@ const LENGTH_MAX: u64 = 1 << 30;
 const DISTANCE_MAX: u64 = 1 << 29;
 const SAMPLE_COUNT: usize = 20_000;
 const FAMILIES: [&str; 2] = ["proteus:probe-cost=0,probe-cap=16384", "surf"];
-/// Words are put together from these.
+/// Names are put together from these.
 const SYLLABLES: [&str; 24] = [
     "an", "ber", "ca", "dor", "el", "fi", "gra", "ho", "in", "jo", "ka", "lu", "man", "ne", "or", "pre",
     "que", "ri", "sta", "ter", "un", "ver", "web", "zo",
@@ -23,7 +25,7 @@ pub(super) const FIGURE_9: Definition = Definition {
     name: "proteus-figure-9",
     title: "Strings: rates by budget",
     source: "Proteus, Figure 9 a to d",
-    about: "Strings of 80, 200, 1,440 and 11,520 bits, uniform and normal, ranges of up to 2^30 beside and far from keys; names of domains and words, generated with the lengths of real ones, ranges from another name on.",
+    about: "Strings of 80, 200, 1,440 and 11,520 bits, uniform and normal, ranges of up to 2^30 beside and far from keys; names of domains, generated with the lengths of real ones, ranges from another name on; the word list of the references, ranges from another word up to the word with its last byte raised by one.",
     points,
     measure,
     plots: &[Plot {
@@ -53,10 +55,10 @@ fn points(size: Size) -> Vec<Point> {
     kinds.extend([("domains", 0, "real"), ("words", 0, "real")]);
     let mut points = Vec::new();
     for (set, bytes, place) in kinds {
-        let keys = if bytes == 1440 {
-            size.pick(500_u64, 5_000, 100_000)
-        } else {
-            size.pick(2_000, 20_000, 1_000_000)
+        let keys = match (set, bytes) {
+            ("words", _) => size.pick(2_000, WORD_COUNT, WORD_COUNT),
+            (_, 1440) => size.pick(500_u64, 5_000, 100_000),
+            _ => size.pick(2_000, 20_000, 1_000_000),
         };
         for bits in (8..=22_u64).step_by(step) {
             for family in FAMILIES {
@@ -77,21 +79,19 @@ fn random_bytes(random: &mut SplitMix64, bytes: &mut [u8]) {
     }
 }
 
-/// A name of some syllables, of 5 to 253 bytes, 21 in the middle of the list.
-fn name(random: &mut SplitMix64, is_domain: bool) -> Vec<u8> {
+/// The name of a domain: some syllables, of 5 to 253 bytes, 21 in the middle of the list.
+fn name(random: &mut SplitMix64) -> Vec<u8> {
     let spread: u64 = (0..4).map(|_| random.next_u64() % 4).sum();
     let mut name = String::new();
-    for _ in 0..2 + spread * if is_domain { 1 } else { 2 } / 3 {
+    for _ in 0..2 + spread / 3 {
         let syllable = SYLLABLES.get((random.next_u64() % SYLLABLES.len() as u64) as usize).copied();
         name.push_str(syllable.unwrap_or_default());
-        if is_domain && random.next_u64().is_multiple_of(12) {
+        if random.next_u64().is_multiple_of(12) {
             name.push('-');
         }
     }
-    if is_domain {
-        name.push_str(&(random.next_u64() % 1000).to_string());
-        name.push_str(".org");
-    }
+    name.push_str(&(random.next_u64() % 1000).to_string());
+    name.push_str(".org");
     name.truncate(253);
     name.into_bytes()
 }
@@ -100,7 +100,7 @@ fn name(random: &mut SplitMix64, is_domain: bool) -> Vec<u8> {
 fn strings(set: &str, length: usize, count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut random = SplitMix64::new(seed);
     if length == 0 {
-        return (0..count).map(|_| name(&mut random, set == "domains")).collect();
+        return (0..count).map(|_| name(&mut random)).collect();
     }
     let heads = if set == "normal" { IntegerSet::Normal.generate(count, seed) } else { Vec::new() };
     let string = |index: usize| {
@@ -152,6 +152,9 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let (set, length) = (point.text("set")?, point.integer("bytes")? as usize);
     let label = format!("{set} {length} {} {key_count} {query_count}", point.text("place")?);
     let input = context.input(&label, |context| {
+        if set == "words" {
+            return words::input(key_count as u64, "words_ranges");
+        }
         let seed = context.seed();
         let mut drawn = strings(set, length, key_count, seed);
         drawn.sort_unstable();
@@ -160,10 +163,11 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         context.progress(0.2)?;
         let samples = queries(&keys, point, SAMPLE_COUNT.min(query_count), seed + 2)?;
         let queries = queries(&keys, point, query_count, seed + 1)?;
-        Ok(FilterInput { queries, samples, keys: keys.into(), present: Ranges::default() })
+        Ok(Some(FilterInput { queries, samples, keys: keys.into(), present: Ranges::default() }))
     })?;
+    let Some(input) = &*input else { return Ok(Row::new().with("refused", MISSING)) };
     let spec: FilterSpec = point.text("family")?.parse()?;
     let budget = Budget::bits_per_key(point.number("bits")?)?;
-    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
+    let plan = Plan { spec: &spec, seed: context.seed(), budget, input };
     plan.measure(context.clock())?.into_row()
 }

@@ -10,7 +10,7 @@ const FAMILY: &str = "proteus:probe-cost=0,probe-cap=16384";
 /// Of so many queries one is a sample; the others are asked. (The program's were not told.)
 const QUERIES_PER_SAMPLE: usize = 16;
 /// Words that are keys.
-const WORD_COUNT: u64 = 331_737;
+pub(super) const WORD_COUNT: u64 = 331_737;
 
 /// The experiment.
 pub(super) const REFERENCE: Definition = Definition {
@@ -75,7 +75,7 @@ fn points(size: Size) -> Vec<Point> {
 }
 
 /// The first words, their queries, and a sample of these that is not asked.
-fn input(key_count: u64, query_set: &str) -> Result<Option<FilterInput>, BenchError> {
+pub(super) fn input(key_count: u64, query_set: &str) -> Result<Option<FilterInput>, BenchError> {
     let Some((mut keys, mut queries)) = words()? else { return Ok(None) };
     keys.truncate(key_count as usize);
     queries.truncate(key_count as usize);
