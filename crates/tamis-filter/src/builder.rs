@@ -77,9 +77,9 @@ pub trait FilterBuilder {
     /// |---|---|
     /// | of one pass, which keep digests: `cache-local`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
     /// | of two passes, which keep the keys: `bloom` with independent digests, `rosetta`, `proteus`, `1pbf`, `2pbf` | 2 (b + 8 n) + 4 KiB: vectors double |
-    /// | `surf-*`, which keep the labels of their trie and two words beside each | 36 for each label: at most 16 labels a key and a million more; 256 for each byte of the longest key |
+    /// | `surf-*`, which keep the labels of their trie and beside each the suffix where it is given, else two words | 36 for each label: at most 16 labels a key and a million more; 256 for each byte of the longest key |
     ///
-    /// [`FilterBuilder::finish`] takes beside that the filter, a kibibyte for each thousand keys of samples, and for `binary-fuse` 40 bytes a key.
+    /// [`FilterBuilder::finish`] takes beside that the filter (of SuRF the suffixes twice), a kibibyte for each thousand keys of samples, and for `binary-fuse` 40 bytes a key.
     fn memory_bytes(&self) -> usize;
 
     /// Chooses what [`FilterBuilder::finish`] will build with the same budget and samples, where the family chooses by a model

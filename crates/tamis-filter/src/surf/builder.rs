@@ -62,14 +62,20 @@ impl Leaf {
         if self.is_given { [self.kept.width(), 0] } else { [self.kept.hash, self.kept.real] }
     }
 
-    /// Appends the suffixes of leaves.
-    fn encode(&self, target: &mut Vec<u8>, suffix: SuffixBits, [first, second]: &[PackedVec; 2]) {
-        if self.is_given {
-            return first.encode(target);
+    /// Appends the suffixes of the leaves of a plan.
+    fn encode(&self, target: &mut Vec<u8>, suffix: SuffixBits, levels: &Levels, plan: &Plan) {
+        let mut fields = PackedVec::new(suffix.width());
+        for words in levels.leaves(plan) {
+            let [first, second] = words.as_ref();
+            if self.is_given {
+                fields.append(first);
+                continue;
+            }
+            for index in 0..first.len().max(second.len()) {
+                fields.push(suffix.field(first.get(index), second.get(index)));
+            }
         }
-        let count = first.len().max(second.len());
-        let fields = (0..count).map(|index| suffix.field(first.get(index), second.get(index)));
-        packed::encode(target, suffix.width(), fields);
+        fields.encode(target);
     }
 }
 
@@ -255,7 +261,7 @@ impl SurfBuilder {
         filter.resize(ENVELOPE_BYTES, 0);
         filter.extend_from_slice(&encoded.bytes);
         if suffix.width() > 0 {
-            core.leaf.encode(&mut filter, suffix, &core.levels.leaves(plan));
+            core.leaf.encode(&mut filter, suffix, &core.levels, plan);
         }
         filter.extend_from_slice(&encoded.trailer);
         // Without samples: what digest bits leave of the points that the trie does not deny.

@@ -7,6 +7,8 @@
 //! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
 //! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and the bits of the words.
 
+use std::borrow::Cow;
+
 use tamis_bits::{key_head, packed::PackedVec};
 
 use crate::BuildError;
@@ -407,16 +409,16 @@ impl Levels {
         &self.levels
     }
 
-    /// The words of all leaves of a plan in order; 0 for leaves that stand for several keys.
-    pub(crate) fn leaves(&self, plan: &super::Plan) -> [PackedVec; 2] {
-        let mut all = self.widths.map(PackedVec::new);
-        for (index, level) in self.levels.iter().take(plan.height).enumerate() {
+    /// The words of the leaves of a plan, level by level; 0 for leaves that stand for several keys.
+    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = Cow<'_, [PackedVec; 2]>> {
+        let plan = *plan;
+        self.levels.iter().take(plan.height).enumerate().map(move |(index, level)| {
             // Labels that have children become leaves.
-            let cut = (plan.child_mask(index) == 0).then(|| level.all_words(self.widths));
-            let words = cut.as_ref().unwrap_or(&level.words);
-            all.iter_mut().zip(words).for_each(|(all, words)| all.append(words));
-        }
-        all
+            match plan.child_mask(index) {
+                0 => Cow::Owned(level.all_words(self.widths)),
+                _ => Cow::Borrowed(&level.words),
+            }
+        })
     }
 
     /// Whether some levels were given up, so that leaves of the last level may stand for several keys.
