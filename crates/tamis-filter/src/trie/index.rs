@@ -302,7 +302,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         self.value(kernel::run(Search { index: self, key })?)
     }
 
-    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`. Up to 64 searches go on side by side, so that
+    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`, as far as both lists go. Up to 64 searches go on side by side, so that
     /// each waits for memory while the others take their steps.
     ///
     /// ```
