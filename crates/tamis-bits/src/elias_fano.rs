@@ -196,18 +196,22 @@ pub fn encode(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterat
 pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterator<Item = u64>) {
     let mut marks: Vec<u8> = Vec::new();
     let mut block_start = 0;
-    let mut zero = 0;
-    encode_with(target, (count, last), integers, |high, index| {
-        // The unset bits before this integer's have the integers before it before them.
-        while zero < high {
-            let place = zero + index;
-            if zero.is_multiple_of(rank::SAMPLE_RATE) {
-                block_start = place / rank::BLOCK_BITS * rank::BLOCK_BITS;
+    let mut next_zero = 0;
+    encode_with(target, (count, last), integers, |high_parts, first| {
+        let mut zero = next_zero;
+        for (high, index) in high_parts.iter().zip(first..) {
+            // The unset bits before this integer's have the integers before it before them.
+            while zero < *high {
+                let place = zero + index;
+                if zero.is_multiple_of(rank::SAMPLE_RATE) {
+                    block_start = place / rank::BLOCK_BITS * rank::BLOCK_BITS;
+                }
+                let mark = u16::try_from(place - block_start).unwrap_or(NO_MARK);
+                marks.extend_from_slice(&mark.to_le_bytes());
+                zero += MARK_RATE;
             }
-            let mark = u16::try_from(place - block_start).unwrap_or(NO_MARK);
-            marks.extend_from_slice(&mark.to_le_bytes());
-            zero += MARK_RATE;
         }
+        next_zero = zero;
     });
     target.extend_from_slice(&marks);
 }
@@ -215,16 +219,17 @@ pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl
 /// Integers that go through the steps of encoding together, so that each step has the registers for itself.
 const ENCODE_BATCH: usize = 256;
 
-/// `see` is called with high part and number of each integer.
+/// `see` is called with high parts, some at a time, and the number of the first of them.
 fn encode_with(
     target: &mut Vec<u8>,
     (count, last): (u64, u64),
     mut integers: impl Iterator<Item = u64>,
-    mut see: impl FnMut(u64, u64),
+    mut see: impl FnMut(&[u64], u64),
 ) {
     let width = low_width(count, last);
     let bit_count = if count == 0 { 0 } else { (last >> width) + count };
     let mut high = vec![0_u8; bit_count.div_ceil(64) as usize * 8];
+    target.reserve(encoded_marked_bytes(count, last).map_or(0, |bytes| bytes as usize));
     let mut low = packed::Packer::new(target, width);
     let mut writer = HighWriter { words: high.as_chunks_mut().0, word: 0, bits: 0, index: 0 };
     let mut batch = [0; ENCODE_BATCH];
@@ -241,7 +246,7 @@ fn encode_with(
         );
         low.push_all(batch);
         batch.iter_mut().for_each(|integer| *integer >>= width);
-        (writer.index..).zip(&*batch).for_each(|(index, high)| see(*high, index));
+        see(batch, writer.index);
         writer.push_all(batch);
         if filled < ENCODE_BATCH {
             break;

@@ -5,6 +5,7 @@
 //! integers is the order of the keys.
 
 mod aligned;
+pub mod bitmap;
 mod bits;
 pub mod elias_fano;
 mod held;
@@ -18,6 +19,7 @@ mod remix;
 pub mod spread;
 
 pub use aligned::AlignedBytes;
+pub use bitmap::{Bitmap, BitmapShape};
 pub use bits::{BitBuilder, Bits};
 pub use elias_fano::{EliasFano, EliasFanoShape, MarkedEliasFano};
 pub use held::HeldBytes;

@@ -180,9 +180,8 @@ impl BloomView<'_> {
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
         match self.probe_count {
             1 => self.is_set(value),
-            2 | 3 => {
-                self.is_set(value) & self.is_set(nth(1)) && (self.probe_count == 2 || self.is_set(nth(2)))
-            }
+            2 => spread::are_set(self.bytes, [value, nth(1)]),
+            3 => spread::are_set(self.bytes, [value, nth(1), nth(2)]),
             _ => has_many_spread(self.bytes, self.probe_count, digest),
         }
     }

@@ -371,19 +371,22 @@ impl ProteusBuilder {
             (fields.depth, fields.first, fields.first_bytes, fields.first_probe_count) = (0, 0, 0, 0);
         }
         let bloom_bytes = plan.map_or(0, |plan| plan.bytes);
-        let payload_bytes = BLOCK_BYTES as u64 + bloom_bytes;
-        let mut filter = crate::bloom::empty_filter(payload_bytes)?;
+        let mut filter = crate::bloom::empty_filter(BLOCK_BYTES as u64 + bloom_bytes + first.len() as u64)?;
+        let (block, parts) = filter.split_at_mut(ENVELOPE_BYTES + BLOCK_BYTES);
+        let (bloom, set) = parts.split_at_mut(bloom_bytes as usize);
         if let Some(plan) = plan {
             fields.prefix = design.prefix;
             fields.layout = plan.layout.number();
             fields.probe_count = plan.probe_count as u8;
             fields.bloom_bytes = plan.bytes;
-            let bytes = filter.get_mut(ENVELOPE_BYTES + BLOCK_BYTES..).unwrap_or_default();
-            self.insert(Inserter::new(bytes, &plan), design.prefix);
+            self.insert(Inserter::new(bloom, &plan), design.prefix);
         }
-        let block = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
-        block.iter_mut().zip(fields.block()).for_each(|(target, source)| *target = source);
-        filter.extend_from_slice(&first);
+        block
+            .iter_mut()
+            .skip(ENVELOPE_BYTES)
+            .zip(fields.block())
+            .for_each(|(target, source)| *target = source);
+        set.copy_from_slice(&first);
         Envelope::new(self.family, self.digester.seed(), self.keys.len() as u64, fields.parameters())
             .seal(&mut filter);
         Ok(filter)
@@ -441,17 +444,43 @@ impl std::str::FromStr for BloomLayout {
     }
 }
 
-/// The distinct prefixes of integers.
+/// The distinct prefixes of integers, found some at a time: whether one is another than that before it cannot be foreseen, and no jump
+/// depends on it.
 #[derive(Debug, Clone)]
 struct Prefixes<'a> {
-    words: std::slice::Iter<'a, u64>,
+    chunks: std::slice::Chunks<'a, u64>,
     shift: u32,
     before: Option<u64>,
+    found: [u64; PREFIX_BATCH],
+    next: usize,
+    end: usize,
 }
+
+const PREFIX_BATCH: usize = 128;
 
 impl<'a> Prefixes<'a> {
     fn new(words: &'a [u64], depth: u32) -> Self {
-        Self { words: words.iter(), shift: 64 - depth.clamp(1, 64), before: None }
+        let shift = 64 - depth.clamp(1, 64);
+        let chunks = words.chunks(PREFIX_BATCH);
+        Self { chunks, shift, before: None, found: [0; PREFIX_BATCH], next: 0, end: 0 }
+    }
+
+    /// The distinct prefixes of the next integers; `None` behind the last.
+    fn fill(&mut self) -> Option<()> {
+        let chunk = self.chunks.next()?;
+        // Another than the first one, if there is none before it.
+        let mut before = self.before.or_else(|| chunk.first().map(|word| !(word >> self.shift)))?;
+        let mut end = 0;
+        for word in chunk {
+            let prefix = word >> self.shift;
+            if let Some(slot) = self.found.get_mut(end) {
+                *slot = prefix;
+            }
+            end += usize::from(prefix != before);
+            before = prefix;
+        }
+        (self.before, self.next, self.end) = (Some(before), 0, end);
+        Some(())
     }
 }
 
@@ -460,10 +489,12 @@ impl Iterator for Prefixes<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        let Self { words, shift, before } = self;
-        let found = words.by_ref().map(|word| word >> *shift).find(|prefix| Some(*prefix) != *before)?;
-        *before = Some(found);
-        Some(found)
+        while self.next == self.end {
+            self.fill()?;
+        }
+        let found = self.found.get(self.next).copied();
+        self.next += 1;
+        found
     }
 }
 

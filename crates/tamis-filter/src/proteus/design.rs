@@ -56,7 +56,7 @@ pub enum SetForm {
     /// Elias-Fano numbers, counted from the least prefix (integers only).
     EliasFano = 2,
     /// One bit for each prefix from the least to the greatest (integers only).
-    Bitmap = 3,
+    Bitmap = 6,
     /// Elias-Fano numbers with marks, which are asked in half the time.
     MarkedEliasFano = 5,
 }
@@ -66,7 +66,7 @@ impl SetForm {
         match number {
             1 => Some(Self::Trie),
             2 => Some(Self::EliasFano),
-            3 => Some(Self::Bitmap),
+            6 => Some(Self::Bitmap),
             5 => Some(Self::MarkedEliasFano),
             _ => None,
         }

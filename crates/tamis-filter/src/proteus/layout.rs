@@ -4,7 +4,7 @@
 //! parts block, 64 bytes | Bloom filter of the second stage | first stage: Bloom filter or set
 //! ```
 
-use tamis_bits::{EliasFanoShape, RankShape, rank};
+use tamis_bits::{BitmapShape, EliasFanoShape, bitmap};
 
 use super::bloom::{self, BloomView};
 use super::design::{BloomLayout, Prices, SetForm, WHOLE_KEYS};
@@ -66,7 +66,7 @@ pub(super) struct SetPart {
 pub(super) enum SetShape {
     Trie(Layout),
     EliasFano(EliasFanoShape),
-    Bitmap(RankShape),
+    Bitmap(BitmapShape),
 }
 
 /// What is asked first.
@@ -95,7 +95,7 @@ pub(super) struct Fields {
     pub(super) depth: u32,
     pub(super) prefix: u32,
     pub(super) cap: u32,
-    /// 0 none, 1 to 3 the form of a set, 4 a Bloom filter.
+    /// 0 none, the form of a set, or [`FIRST_BLOOM`].
     pub(super) first: u8,
     pub(super) key_bytes: u8,
     pub(super) layout: u8,
@@ -289,10 +289,9 @@ impl Fields {
                 (EliasFanoShape::new(count, last).map(SetShape::EliasFano), expected)
             }
             SetForm::Bitmap => {
-                let bits = last.checked_add(1).filter(|bits| count <= *bits);
-                let select = rank::Select::None;
-                let shape = bits.and_then(|bits| RankShape::new(bits, count, select));
-                (shape.map(SetShape::Bitmap), bits.map(|bits| rank::encoded_bytes(bits, count, select)))
+                let is_possible = last.checked_add(1).is_some_and(|bits| count <= bits);
+                let expected = is_possible.then(|| bitmap::encoded_bytes(last));
+                (BitmapShape::new(last).map(SetShape::Bitmap), expected)
             }
         };
         let is_possible = form == SetForm::Trie || (fixed.is_some() && count > 0);

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use tamis_bits::kernel::Steps;
-use tamis_bits::{BitBuilder, Bits, EliasFanoShape, RankShape, elias_fano, rank};
+use tamis_bits::{BitBuilder, BitmapShape, Bits, EliasFanoShape, bitmap, elias_fano};
 
 use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
@@ -42,14 +42,7 @@ pub(super) fn encode_integers(
     match form {
         SetForm::EliasFano => elias_fano::encode(target, count, last, integers),
         SetForm::MarkedEliasFano => elias_fano::encode_marked(target, count, last, integers),
-        SetForm::Bitmap | SetForm::Trie => {
-            let mut bits = BitBuilder::new();
-            for integer in integers {
-                bits.push_many(false, integer - bits.len());
-                bits.push(true);
-            }
-            rank::encode(target, &bits.finish(), last + 1, rank::Select::None);
-        }
+        SetForm::Bitmap | SetForm::Trie => bitmap::encode(target, last, integers),
     }
 }
 
@@ -178,22 +171,15 @@ impl<'a> SetView<'a> {
     }
 
     #[inline(always)]
-    fn bitmap_ends(&self, shape: &RankShape, low: u64, high: u64, is_below: bool) -> Ends {
-        let Some(bits) = shape.view(self.bytes) else { return Ends::BETWEEN };
-        let has_first = !is_below && bits.bits().get(low);
+    fn bitmap_ends(&self, shape: &BitmapShape, low: u64, high: u64, is_below: bool) -> Ends {
+        let Some(integers) = shape.view(self.bytes) else { return Ends::BETWEEN };
+        let has_first = !is_below && integers.contains(low);
         if low == high && !is_below {
             return Ends { has_first, has_between: false, has_last: false };
         }
         let after_first = if is_below { 0 } else { low + 1 };
-        let end = high.min(self.part.last + 1);
-        let has_between = if end <= after_first {
-            false
-        } else if end - after_first <= 64 {
-            bits.bits().get_bits(after_first, (end - after_first) as u32) != 0
-        } else {
-            bits.rank(end) > bits.rank(after_first)
-        };
-        Ends { has_first, has_between, has_last: bits.bits().get(high) }
+        let has_between = high.checked_sub(1).is_some_and(|last| integers.has_between(after_first, last));
+        Ends { has_first, has_between, has_last: integers.contains(high) }
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! A few dozen steps with one call at most. All else goes the way of `words.rs`, which gives the same answers.
 
 use tamis_bits::kernel::Steps;
-use tamis_bits::{MarkedEliasFano, key_head};
+use tamis_bits::{BitmapShape, MarkedEliasFano, key_head};
 
 use super::batch::closed_words;
 use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
@@ -331,8 +331,8 @@ pub(super) struct FirstSet {
 #[derive(Debug, Clone, Copy)]
 enum QuickForm {
     Marked(MarkedEliasFano),
-    /// Its first byte.
-    Bitmap(usize),
+    /// With its first byte.
+    Bitmap(BitmapShape, usize),
 }
 
 impl FirstSet {
@@ -344,7 +344,7 @@ impl FirstSet {
             (SetShape::EliasFano(shape), SetForm::MarkedEliasFano) => {
                 QuickForm::Marked(shape.marked_at(start)?)
             }
-            (SetShape::Bitmap(_), _) => QuickForm::Bitmap(start),
+            (SetShape::Bitmap(shape), _) => QuickForm::Bitmap(*shape, start),
             (SetShape::Trie(_) | SetShape::EliasFano(_), _) => return None,
         };
         let below = QuickBloom::new(parts).and_then(|bloom| FirstBloom::new(bloom, parts.cap));
@@ -385,7 +385,7 @@ impl FirstSet {
     pub(super) fn contains<S: Steps>(&self, steps: S, filter: &[u8], value: u64) -> Option<bool> {
         match &self.form {
             QuickForm::Marked(set) => set.contains_in(steps, filter, value),
-            QuickForm::Bitmap(start) => {
+            QuickForm::Bitmap(_, start) => {
                 let byte = filter.get(start.checked_add((value / 8) as usize)?)?;
                 Some(byte >> (value % 8) & 1 == 1)
             }
@@ -411,7 +411,10 @@ impl FirstSet {
     pub(super) fn is_free<S: Steps>(&self, steps: S, filter: &[u8], from: u64, to: u64) -> Option<bool> {
         match &self.form {
             QuickForm::Marked(set) => set.is_free_in(steps, filter, from, to),
-            QuickForm::Bitmap(_) => None,
+            QuickForm::Bitmap(shape, start) => {
+                let set = shape.view(filter.get(*start..)?)?;
+                Some(!set.has_between(from, to))
+            }
         }
     }
 

@@ -186,7 +186,7 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         kernel::run(BelowWalk { words, probe, lower, upper })
     }
 
-    /// Questions of one batch; `each` asks for one of them by itself, and `below` behind a set that has its one prefix.
+    /// Questions of one batch; `each` asks for one of them by itself.
     #[inline(always)]
     fn ask_batch(
         &self,
@@ -194,12 +194,15 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         questions: impl Questions,
         answers: &mut [bool],
         each: impl Fn(usize) -> bool,
-        below: impl Fn(usize) -> bool,
     ) {
         let bytes = self.bytes.as_ref();
         match &self.first {
             First::Bloom(bloom) => bloom.ask_batch(bytes, digester, questions, answers, each),
-            First::Set(set) => set.ask_batch(bytes, questions, answers, each, below),
+            First::Set(set) => {
+                set.ask_batch(bytes, questions, answers, each, |lower, upper| {
+                    self.has_between_below(digester, lower, upper)
+                });
+            }
             First::None => {
                 for (number, answer) in answers.iter_mut().enumerate() {
                     *answer = *answer && each(number);
@@ -329,10 +332,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             let each = |number: usize| {
                 keys.get(number).is_none_or(|key| self.may_contain(&Probe::new(key, digester)))
             };
-            let below = |number: usize| {
-                keys.get(number).is_none_or(|key| self.may_contain_below(&Probe::new(key, digester)))
-            };
-            self.ask_batch(digester, keys, answers, each, below);
+            self.ask_batch(digester, keys, answers, each);
         }
     }
 
@@ -345,12 +345,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
                     .get(number)
                     .is_none_or(|range| self.may_contain_range(&RangeProbe::new(*range, digester)))
             };
-            let below = |number: usize| {
-                ranges
-                    .get(number)
-                    .is_none_or(|range| self.may_contain_range_below(&RangeProbe::new(*range, digester)))
-            };
-            self.ask_batch(digester, ranges, answers, each, below);
+            self.ask_batch(digester, ranges, answers, each);
         }
     }
 

@@ -11,7 +11,7 @@ use super::quick::{FirstSet, Place};
 const _: () = assert!(BATCH <= MarkedEliasFano::BATCH, "a batch goes through the steps as a whole");
 
 impl FirstSet {
-    /// `otherwise` asks for one that takes more, and `below` for one whose only prefix the set has.
+    /// `otherwise` asks for one that takes more, and `below` for keys whose only prefix the set has.
     #[inline(always)]
     pub(super) fn ask_batch(
         &self,
@@ -19,7 +19,7 @@ impl FirstSet {
         questions: impl Questions,
         answers: &mut [bool],
         otherwise: impl Fn(usize) -> bool,
-        below: impl Fn(usize) -> bool,
+        below: impl Fn(u64, u64) -> bool,
     ) {
         let mut sieve = SetSieve { set: self, filter, pairs: [(0, 0); BATCH], numbers: [0; BATCH], count: 0 };
         let are_words = self.are_words();
@@ -40,7 +40,7 @@ impl FirstSet {
             let number = usize::from(get(&sieve.numbers, index));
             let Some(answer) = answers.get_mut(number) else { continue };
             *answer = match get(&sieve.pairs, index) {
-                IS_THERE => below(number),
+                IS_THERE => questions.bounds(number).is_none_or(|(lower, upper)| below(lower, upper)),
                 _ => otherwise(number),
             };
         }

@@ -1,10 +1,10 @@
-//! What the set of all prefixes of one length costs in bytes, in the smallest form.
+//! What the set of all prefixes of one length costs in bytes, in the form that is built.
 //!
 //! The forms for integers follow from the number of prefixes, the least and the greatest: exact, at no cost. That of the trie
 //! takes a pass over the keys. For integers it is estimated first, from above, as if no branch were lone; the pass is made where
 //! the estimate could decide.
 
-use tamis_bits::{elias_fano, rank};
+use tamis_bits::{bitmap, elias_fano};
 
 use super::counts::Counts;
 use super::design::SetForm;
@@ -15,6 +15,9 @@ use crate::trie::{LevelCounts, level_bytes};
 /// How far the estimate may lie above the truth.
 const ESTIMATE_EXCESS: f64 = 1.5;
 
+/// A bitmap may be larger than Elias-Fano numbers by one part in so many: a question to it is one look at one bit.
+const BITMAP_EXCESS: u64 = 8;
+
 /// A form and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SetSize {
@@ -22,7 +25,7 @@ pub(super) struct SetSize {
     pub(super) bytes: u64,
 }
 
-/// The smallest form of the prefixes of `depth` bits (at least 1).
+/// The form of the prefixes of `depth` bits (at least 1): the smallest, or a bitmap that is hardly larger.
 pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
     let Keys::Words(_, words) = keys else { return trie_size(&counts.trie_levels(keys, depth), depth) };
     let integers = integer_size(words, counts, depth);
@@ -56,13 +59,13 @@ pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<Se
     let shift = 64 - depth.clamp(1, 64);
     let last = (words.last()? >> shift) - (words.first()? >> shift);
     let elias_fano = elias_fano_size(count, last);
-    // A bitmap of that many bits would not be the smaller one.
-    let is_dense = last / 4 <= count;
-    let bitmap = is_dense.then(|| SetSize {
-        form: SetForm::Bitmap,
-        bytes: rank::encoded_bytes(last + 1, count, rank::Select::None),
-    });
-    [bitmap, elias_fano].into_iter().flatten().min_by_key(|size| size.bytes)
+    // A bitmap of more bits would be far larger.
+    let is_dense = last / 8 <= count;
+    let bitmap = is_dense.then(|| SetSize { form: SetForm::Bitmap, bytes: bitmap::encoded_bytes(last) });
+    let is_worth_it = |bitmap: &SetSize| {
+        elias_fano.is_none_or(|other| bitmap.bytes <= other.bytes + other.bytes / BITMAP_EXCESS)
+    };
+    bitmap.filter(is_worth_it).or(elias_fano)
 }
 
 /// With marks, but where they are of no use.

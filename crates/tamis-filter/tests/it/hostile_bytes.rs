@@ -100,6 +100,18 @@ fn prefixes_that_were_spread_in_another_way_are_refused() {
     }
 }
 
+/// Its directory was another one.
+#[test]
+fn the_bitmap_of_before_is_refused() {
+    const FIRST: usize = ENVELOPE_BYTES + 12;
+    let keys: Vec<Vec<u8>> = (0..1000_u64).map(|number| number.to_be_bytes().to_vec()).collect();
+    let mut bytes = build(&"proteus:trie=60,prefix=0".parse().unwrap(), &keys, 400.0).unwrap();
+    assert_eq!(bytes[FIRST], 6);
+    bytes[FIRST] = 3;
+    Envelope::parse(&bytes, bytes.len() as u64).unwrap().seal(&mut bytes);
+    assert_eq!(AnyFilter::open(bytes).unwrap_err(), DecodeError::Field { field: "first", got: 3 });
+}
+
 #[test]
 fn invented_headers_with_right_checksums_are_survived() {
     let mut state = 9;
