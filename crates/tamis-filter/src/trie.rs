@@ -17,7 +17,7 @@
 //! - `encode.rs`: writes the levels; `layout.rs`: where each part lies in the bytes.
 //! - `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node over the bytes. `side_by_side.rs`: many walks at once.
 //! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: how many keys lie before a bound.
-//! - `index.rs`: complete keys with values of one size: [`TrieIndex`].
+//! - `index.rs`: complete keys with values of one size: [`TrieIndex`]. `tails.rs`: what is left of its keys; `prefix_table.rs`: where its searches begin.
 //!
 //! Bytes: section "Trie" of `docs/format/filter.md`.
 
@@ -28,6 +28,7 @@ mod index;
 mod layout;
 mod levels;
 mod plan;
+mod prefix_table;
 mod rank;
 mod reader;
 mod side_by_side;

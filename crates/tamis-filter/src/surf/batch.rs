@@ -25,6 +25,7 @@ fn walk_side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers
     let mut landed = trie.walk_side_by_side(
         probes.len(),
         |place| asked.get(place).copied().flatten(),
+        |_, key| trie.enter(key),
         |place, node| {
             answers.get_mut(place).into_iter().for_each(|answer| *answer = trie.is_prefix_key(&node));
         },

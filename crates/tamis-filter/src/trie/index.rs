@@ -1,7 +1,8 @@
 //! The trie as an index: complete keys, each with a value of a fixed number of bytes.
 //!
 //! Built from sorted keys in one pass, used in place over any bytes. The trie has of each key the bytes up to the first that no other
-//! key shares; what is left of it lies behind its leaf (`tails.rs`). A search costs a step for each byte of the trie; cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
+//! key shares; what is left of it lies behind its leaf (`tails.rs`). Where many keys lie below nodes of some depth up to 12, a table of these (`prefix_table.rs`) spares
+//! searches the way there. A search costs a step for each byte of the trie; cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
 //!
 //! ```
 //! use std::ops::Bound;
@@ -25,19 +26,23 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
-use tamis_bits::{packed::PackedVec, prefetch};
+use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
+use super::prefix_table::{self, DEPTH_MAX, PrefixTable};
 use super::rank::{Frontier, Side, count_between};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
 use super::{
-    Cursor, Depth, Edge, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, Walked,
-    encode, plan,
+    Cursor, Depth, Edge, EncodedTrie, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES,
+    Trie, Walked, encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
 
 /// Long tails may have so many bytes; the byte above says how many bits the lengths of tails have, or that all keys have one length.
 const LONG_BYTES_MAX: u64 = u64::MAX >> 8;
+
+/// A prefix table may make the index so large: 10.75 bits for each node of the trie that held the keys whole.
+const NODE_BYTES: (u64, u64) = (43, 32);
 
 /// Number of the index among the families of the envelope; it is no filter.
 const INDEX_NUMBER: u16 = 256;
@@ -124,13 +129,14 @@ impl TrieIndexBuilder {
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
         let tails = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
+        let depth = self.encode_prefix_table(&mut bytes, &trie);
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 4, tails.short_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 8, tails.long_bytes.to_le_bytes());
         // The last byte of that is always zero.
-        envelope::set_parameter(&mut parameters, 15, [tails.length_bits]);
+        envelope::set_parameter(&mut parameters, 15, [tails.length_bits | depth << 4]);
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -141,6 +147,21 @@ impl TrieIndexBuilder {
         };
         envelope.seal(&mut bytes);
         Ok(bytes)
+    }
+
+    /// Appends the prefix table that saves searches most steps, where there is room for one; gives its depth, 0 without one.
+    fn encode_prefix_table(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
+        let levels = self.levels.levels();
+        let labels =
+            levels.iter().map(|level| level.labels.len() as u64 + level.prefix_key_count).sum::<u64>();
+        let (bytes, nodes) = NODE_BYTES;
+        let allowed = (labels + self.tails.byte_count()) * bytes / nodes + self.values.len() as u64;
+        let start = (target.len() - ENVELOPE_BYTES).next_multiple_of(LINE_BYTES);
+        let Some(room) = allowed.checked_sub((start + TRAILER_BYTES) as u64) else { return 0 };
+        let Some((depth, lines)) = prefix_table::build(&self.levels, trie, room) else { return 0 };
+        target.resize(ENVELOPE_BYTES + start, 0);
+        target.extend_from_slice(lines.as_flattened());
+        depth
     }
 
     /// The numbers of the keys of leaves, in the order of their labels.
@@ -170,6 +191,9 @@ pub struct TrieIndex<D> {
     /// Where the tails begin in the payload.
     tails: usize,
     tail_layout: TailLayout,
+    /// The depth of the prefix table, 0 without one, and where its lines begin in the payload.
+    prefix_depth: u8,
+    prefix_lines: usize,
 }
 
 /// An exact search, compiled for the processor.
@@ -184,7 +208,9 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
         let trie = self.index.trie().with(steps);
-        match trie.walk(self.key) {
+        let table = self.index.prefix_table();
+        let entered = table.enter(&trie, table.seek(self.key), self.key);
+        match trie.walk_on(entered, self.key) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
                 self.index.tails().is_rest_of(leaf, self.key, depth).then_some(leaf)
@@ -242,24 +268,33 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let tails = TailCounts {
             short_bytes: u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4)),
             long_bytes: long_bytes & LONG_BYTES_MAX,
-            length_bits: (long_bytes >> 56) as u8,
+            length_bits: (long_bytes >> 56) as u8 & 15,
         };
+        let prefix_depth = (long_bytes >> 60) as u8;
+        if prefix_depth > DEPTH_MAX {
+            return Err(refuse(("prefix_depth", u64::from(prefix_depth))));
+        }
         let tail_layout = TailLayout::new(layout.counts.leaf_count(), layout.counts.height, tails)
             .ok_or_else(wrong_length)?;
         let tails = values
             .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
             .ok_or_else(wrong_length)?;
-        let expected =
-            tail_layout.bytes().and_then(|bytes| bytes.checked_add(tails)?.checked_add(TRAILER_BYTES));
-        if expected.map(|expected| expected as u64) != Some(envelope.payload_bytes)
-            || layout.counts.capped_leaf_count != 0
-        {
+        let end = tail_layout.bytes().and_then(|bytes| bytes.checked_add(tails)).ok_or_else(wrong_length)?;
+        let prefix_lines =
+            if prefix_depth == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
+        let prefix_lines = prefix_lines.ok_or_else(wrong_length)?;
+        // What is left are the lines of the prefix table.
+        let line_bytes = (payload.len() - TRAILER_BYTES).checked_sub(prefix_lines);
+        let is_whole = line_bytes
+            .is_some_and(|bytes| bytes.is_multiple_of(LINE_BYTES) && (bytes == 0) == (prefix_depth == 0));
+        if !is_whole || layout.counts.capped_leaf_count != 0 {
             return Err(wrong_length());
         }
         if key_count != envelope.key_count {
             return Err(refuse(("key_count", envelope.key_count)));
         }
-        Ok(Self { bytes, envelope, layout, value_bytes: value_bytes as usize, tails, tail_layout })
+        let value_bytes = value_bytes as usize;
+        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_depth, prefix_lines })
     }
 
     #[inline(always)]
@@ -271,6 +306,13 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     fn tails(&self) -> Tails<'_> {
         let payload = envelope::payload(self.bytes.as_ref());
         Tails::new(payload.get(self.tails..).unwrap_or_default(), &self.tail_layout)
+    }
+
+    #[inline(always)]
+    fn prefix_table(&self) -> PrefixTable<'_> {
+        let payload = envelope::payload(self.bytes.as_ref());
+        let end = payload.len().saturating_sub(TRAILER_BYTES);
+        PrefixTable::new(payload.get(self.prefix_lines..end).unwrap_or_default(), self.prefix_depth)
     }
 
     /// How many keys there are.
@@ -329,11 +371,17 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         keys: &[&[u8]],
         values: &mut [Option<&'v [u8]>],
     ) {
-        let tails = self.tails();
+        let (tails, table) = (self.tails(), self.prefix_table());
         values.fill(None);
+        let mut sought = [None; LANES];
+        for (sought, key) in sought.iter_mut().zip(keys) {
+            *sought = table.seek(key);
+            sought.iter().for_each(|sought| table.prefetch(*sought));
+        }
         let mut landed = trie.walk_side_by_side(
             keys.len(),
             |place| keys.get(place).copied(),
+            |place, key| table.enter(trie, sought.get(place).copied().flatten(), key),
             |place, node| {
                 if let Some(value) = values.get_mut(place)
                     && trie.is_prefix_key(&node)

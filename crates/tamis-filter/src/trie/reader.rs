@@ -282,7 +282,13 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
-        match self.enter(key) {
+        self.walk_on(self.enter(key), key)
+    }
+
+    /// [`Trie::walk`] behind the dense nodes.
+    #[inline(always)]
+    pub(super) fn walk_on(&self, entered: Entered, key: &[u8]) -> Walked {
+        match entered {
             Entered::Ended(walked) => walked,
             Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth),
         }

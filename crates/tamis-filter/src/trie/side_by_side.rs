@@ -72,13 +72,14 @@ impl Landed {
 }
 
 impl<S: Steps> Trie<'_, S> {
-    /// Follows up to [`LANES`] keys, given by their numbers; some may be none. Calls with walks that come to a node with the last byte of
-    /// their key; gives those that came to a leaf.
+    /// Follows up to [`LANES`] keys, given by their numbers; some may be none. `enter` leads to sparse nodes, as [`Trie::enter`] does. Calls with
+    /// walks that come to a node with the last byte of their key; gives those that came to a leaf.
     #[inline(always)]
     pub(crate) fn walk_side_by_side<'k>(
         &self,
         count: usize,
         key: impl Fn(usize) -> Option<&'k [u8]>,
+        enter: impl Fn(usize, &[u8]) -> Entered,
         mut at_node: impl FnMut(usize, Node),
     ) -> Landings {
         let lane = Lane { key: &[], ahead: Ahead::ROOT, depth: 0, number: 0 };
@@ -86,7 +87,7 @@ impl<S: Steps> Trie<'_, S> {
         let mut landed = Landings::NEW;
         for number in 0..count.min(LANES) {
             let Some(key) = key(number) else { continue };
-            match self.enter(key) {
+            match enter(number, key) {
                 Entered::Ended(Walked::Nowhere) => {}
                 Entered::Ended(Walked::Node(node)) => at_node(number, node),
                 Entered::Ended(Walked::Leaf(leaf, depth)) => {

@@ -204,6 +204,19 @@ fn locate_far(blocks: &[Block], block: u32, index: u32) -> (u32, u64) {
     kernel::run(LocateBeyond { blocks, block, index })
 }
 
+/// A node that a table knows by its place: its block, and its number among those that begin there.
+#[inline(always)]
+pub(super) const fn ahead(place: u32) -> Ahead {
+    Ahead { number: Node::UNKNOWN, place: 0, block: place >> 6, index: place & 63 }
+}
+
+/// Such places of all sparse nodes, in their order; behind those there may be one more.
+pub(super) fn node_places(blocks: &[Block]) -> impl Iterator<Item = u32> {
+    (0_u32..)
+        .zip(blocks)
+        .flat_map(|(number, block)| (0..firsts(block).count_ones()).map(move |index| number << 6 | index))
+}
+
 /// Labels with a child before any block, for those who count: blocks of its group are looked at one by one. Apart as [`find_far`] is.
 #[inline(never)]
 fn coarse_rank(blocks: &[Block], bytes: &[u8], ranks: usize, number: u32) -> u32 {

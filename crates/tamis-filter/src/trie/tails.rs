@@ -166,6 +166,11 @@ impl TailBuilder {
         self.ends.push(self.bytes.len());
     }
 
+    /// Bytes of all tails together.
+    pub(super) const fn byte_count(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// The tail of the key of a number.
     fn get(&self, ordinal: u64) -> &[u8] {
         let ordinal = ordinal as usize;

@@ -136,7 +136,19 @@ fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
     // And keys of one length.
     let integers: Vec<Vec<u8>> =
         (0..KEY_COUNT).map(|number| (number.pow(2) << 20).to_be_bytes().to_vec()).collect();
-    for (name, keys) in [("filter-trie-index", keys), ("filter-trie-index-integers", integers)] {
+    // And keys with much below a few beginnings, which have a prefix table.
+    let mut paths: Vec<Vec<u8>> = (0..10 * u64::from(KEY_COUNT))
+        .map(|number| {
+            format!("topic{}/item-{:010}", number % 7, tamis_filter::remix(number, 1) >> 31).into_bytes()
+        })
+        .collect();
+    paths.sort();
+    let sets = [
+        ("filter-trie-index", keys),
+        ("filter-trie-index-integers", integers),
+        ("filter-trie-index-paths", paths),
+    ];
+    for (name, keys) in sets {
         let mut builder = TrieIndexBuilder::new(3);
         for (number, key) in keys.iter().enumerate() {
             builder.add(key, &(number as u32).to_le_bytes()[..3]).unwrap();

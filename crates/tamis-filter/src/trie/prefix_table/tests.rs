@@ -1,0 +1,143 @@
+//! Searches that begin in the table find what a sorted map has; damaged tables lead astray, but not further.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::collections::BTreeMap;
+
+use super::{DEPTH_MAX, SHORT_MAX};
+use crate::DecodeError;
+use crate::envelope::{ENVELOPE_BYTES, Envelope, set_parameter};
+use crate::trie::{TRAILER_BYTES, TrieIndex, TrieIndexBuilder};
+
+type Map = BTreeMap<Vec<u8>, u32>;
+
+/// Keys that begin with one of 1,500 words of so many bytes, some of them with nothing behind it, or less than it.
+fn map(word_bytes: usize) -> Map {
+    let mut state = 5;
+    let mut random = move || {
+        state += 1;
+        crate::remix(state, 3)
+    };
+    let letter = |random: u64| b'a' + (random % 11) as u8;
+    let words: Vec<Vec<u8>> =
+        (0..1500).map(|_| (0..word_bytes).map(|_| letter(random())).collect()).collect();
+    let key = |number: usize| {
+        let mut key = words[number % words.len()].clone();
+        match number % 13 {
+            0 => key.truncate(word_bytes - 1),
+            1 => {}
+            _ => key.extend((0..4 + random() % 12).map(|_| letter(random()))),
+        }
+        key
+    };
+    (0..40_000).map(key).zip(0..).collect()
+}
+
+fn build(map: &Map) -> Vec<u8> {
+    let mut builder = TrieIndexBuilder::new(4);
+    map.iter().for_each(|(key, value)| builder.add(key, &value.to_le_bytes()).unwrap());
+    builder.finish().unwrap()
+}
+
+fn parameters(bytes: &[u8]) -> [u8; 16] {
+    Envelope::parse(bytes, bytes.len() as u64).unwrap().parameters
+}
+
+fn check(map: &Map, bytes: &[u8]) {
+    let index = TrieIndex::open(bytes).unwrap();
+    let near = |key: &Vec<u8>| {
+        let shorter = key[..key.len().saturating_sub(1)].to_vec();
+        let mut other = key.clone();
+        other.first_mut().into_iter().for_each(|byte| *byte ^= 1);
+        [shorter, [key, &b"a"[..]].concat(), [key, &b"\0"[..]].concat(), other]
+    };
+    let probes: Vec<Vec<u8>> =
+        map.keys().flat_map(|key| [vec![key.clone()], near(key).to_vec()].concat()).collect();
+    let keys: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
+    let mut values = vec![None; keys.len()];
+    index.get_many(&keys, &mut values);
+    for (key, value) in keys.iter().zip(values) {
+        let expected = map.get(*key).map(|value| value.to_le_bytes().to_vec());
+        assert_eq!(index.get(key).map(<[u8]>::to_vec), expected, "{key:?}");
+        assert_eq!(value.map(<[u8]>::to_vec), expected, "{key:?} among others");
+    }
+}
+
+#[test]
+fn searches_that_begin_in_the_table_find_what_there_is() {
+    let mut depths = Vec::new();
+    for word_bytes in [4, 6, 9, 12, 15] {
+        let map = map(word_bytes);
+        let bytes = build(&map);
+        depths.push(parameters(&bytes)[15] >> 4);
+        check(&map, &bytes);
+    }
+    assert!(depths.iter().any(|depth| (1..=SHORT_MAX).contains(depth)), "{depths:?}");
+    assert!(depths.iter().any(|depth| (9..=DEPTH_MAX).contains(depth)), "{depths:?}");
+    assert!(depths.iter().any(|depth| (SHORT_MAX + 1..9).contains(depth)), "{depths:?}");
+}
+
+/// With values of no bytes, as the paper counts: the bytes of a trie with its directories for each node.
+#[test]
+fn the_table_keeps_the_index_within_its_bits_a_node() {
+    for word_bytes in [4, 9, 12] {
+        let map = map(word_bytes);
+        let mut builder = TrieIndexBuilder::new(0);
+        let (mut nodes, mut before): (usize, &[u8]) = (0, &[]);
+        for key in map.keys() {
+            let shared = before.iter().zip(key).take_while(|(left, right)| left == right).count();
+            nodes += key.len() - shared + usize::from(shared == before.len() && !before.is_empty());
+            before = key;
+            builder.add(key, &[]).unwrap();
+        }
+        let bytes = builder.finish().unwrap();
+        assert!(parameters(&bytes)[15] >> 4 > 0);
+        let bits = ((bytes.len() - ENVELOPE_BYTES) * 8) as f64 / nodes as f64;
+        assert!(bits <= 10.8, "{bits}");
+    }
+}
+
+#[test]
+fn damaged_tables_are_survived() {
+    let map = map(9);
+    let bytes = build(&map);
+    let table = bytes.len() - TRAILER_BYTES - 64 * 100..bytes.len() - TRAILER_BYTES;
+    for change in [1, 0x40, 0x80, 0xff] {
+        for step in [1, 3, 4] {
+            let mut damaged = bytes.clone();
+            damaged[table.clone()].iter_mut().step_by(step).for_each(|byte| *byte ^= change);
+            let index = TrieIndex::open(&damaged[..]).unwrap();
+            assert!(index.verify().is_err());
+            let keys: Vec<&[u8]> = map.keys().map(Vec::as_slice).collect();
+            index.get_many(&keys, &mut vec![None; keys.len()]);
+            let found = keys.iter().filter(|key| index.get(key).is_some()).count();
+            assert!(found > 0, "what is walked to is found all the same");
+        }
+    }
+}
+
+#[test]
+fn tables_that_no_builder_writes_are_refused() {
+    let bytes = build(&map(9));
+    let depth = parameters(&bytes)[15];
+    let open = |change: &dyn Fn(&mut Vec<u8>, &mut Envelope)| {
+        let mut bytes = bytes.clone();
+        let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+        change(&mut bytes, &mut envelope);
+        envelope.seal(&mut bytes);
+        TrieIndex::open(bytes).map(|index| index.len())
+    };
+    let with_depth = |depth: u8| open(&|_, envelope| set_parameter(&mut envelope.parameters, 15, [depth]));
+    assert!(with_depth(depth).is_ok());
+    assert_eq!(with_depth(depth & 15 | 13 << 4), Err(DecodeError::Field { field: "prefix_depth", got: 13 }));
+    let is_length = |answer| matches!(answer, Err(DecodeError::Field { field: "payload_bytes", .. }));
+    assert!(is_length(with_depth(depth & 15)), "lines without a depth");
+    let cut = |count: usize| {
+        open(&|bytes, _| {
+            let end = bytes.len() - TRAILER_BYTES;
+            bytes.drain(end - count..end);
+        })
+    };
+    assert!(cut(64).is_ok());
+    assert!(is_length(cut(8)), "half a line");
+}
