@@ -127,7 +127,7 @@ impl PackedVec {
     }
 
     /// All integers in order.
-    pub fn iter(&self) -> impl Iterator<Item = u64> {
+    pub fn iter(&self) -> impl Iterator<Item = u64> + Clone {
         (0..self.count).map(|index| self.get(index))
     }
 

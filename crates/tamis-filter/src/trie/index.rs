@@ -165,7 +165,7 @@ impl TrieIndexBuilder {
     }
 
     /// The numbers of the keys of leaves, in the order of their labels.
-    fn leaves(&self) -> impl Iterator<Item = u64> + '_ {
+    fn leaves(&self) -> impl Iterator<Item = u64> + Clone + '_ {
         self.levels.levels().iter().flat_map(|level| level.words.iter().take(1).flat_map(PackedVec::iter))
     }
 

@@ -1,18 +1,23 @@
-//! What is left of the keys of an index behind their leaves: one byte sequence, in the order of the leaves, in one of two forms.
+//! What is left of the keys of an index behind their leaves, in one of three forms.
 //!
 //! - `tails/grouped.rs`: lengths are stored, for 32 leaves together.
+//! - `tails/coded.rs`: many keys have their tails in common: a byte tells which of the frequent ones.
 //! - `tails/leveled.rs`: all keys have one length, and what of it is left follows from the depth of the leaf.
 
+mod coded;
 mod grouped;
 mod leveled;
 
 use tamis_bits::prefetch;
 
+use coded::CodeLayout;
 use grouped::GroupLayout;
 use leveled::LevelLayout;
 
 /// In place of the bits of lengths: all keys have one length.
 const ONE_LENGTH: u8 = 8;
+/// The same: tails are coded.
+const CODED: u8 = 9;
 
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +31,14 @@ pub(super) struct Tails<'a> {
 pub(super) enum TailLayout {
     Grouped(GroupLayout),
     Leveled(LevelLayout),
+    Coded(CodeLayout),
 }
 
 /// What tails leave to be known of them by others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TailCounts {
     pub(super) short_bytes: u32,
-    /// The length of all keys where they have one.
+    /// The length of all keys where they have one; how many tails are none of the frequent ones, where they are coded.
     pub(super) long_bytes: u64,
     pub(super) length_bits: u8,
 }
@@ -51,6 +57,9 @@ impl TailLayout {
             let key_bytes = usize::try_from(counts.long_bytes).ok()?;
             return LevelLayout::new(height, key_bytes, counts.short_bytes).map(Self::Leveled);
         }
+        if counts.length_bits == CODED {
+            return CodeLayout::new(leaf_count, counts).map(Self::Coded);
+        }
         GroupLayout::new(leaf_count, counts).map(Self::Grouped)
     }
 
@@ -59,6 +68,7 @@ impl TailLayout {
         let parts = match self {
             Self::Grouped(layout) => layout.bytes(),
             Self::Leveled(layout) => Some(layout.bytes()),
+            Self::Coded(layout) => Some(layout.bytes()),
         };
         parts?.checked_next_multiple_of(8)
     }
@@ -74,8 +84,10 @@ impl<'a> Tails<'a> {
     /// Brings into the cache what tells where the tail of a leaf lies.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
-        if let TailLayout::Grouped(layout) = self.layout {
-            prefetch(self.bytes, layout.group_start(leaf));
+        match self.layout {
+            TailLayout::Grouped(layout) => prefetch(self.bytes, layout.group_start(leaf)),
+            TailLayout::Coded(_) => prefetch(self.bytes, leaf as usize),
+            TailLayout::Leveled(_) => {}
         }
     }
 
@@ -85,6 +97,7 @@ impl<'a> Tails<'a> {
         match self.layout {
             TailLayout::Grouped(layout) => layout.slot(self.bytes, leaf),
             TailLayout::Leveled(layout) => layout.slot(self.bytes, leaf, depth),
+            TailLayout::Coded(layout) => layout.slot(self.bytes, leaf),
         }
     }
 
@@ -188,14 +201,19 @@ impl TailBuilder {
     pub(super) fn encode(
         &self,
         target: &mut Vec<u8>,
-        leaves: impl Iterator<Item = u64>,
+        leaves: impl Iterator<Item = u64> + Clone,
     ) -> Option<TailCounts> {
         let tails = leaves.map(|ordinal| self.get(ordinal));
         let counts = match self.key_bytes {
             Some(key_bytes) if self.is_leveled_smaller() => {
                 leveled::encode(target, tails, key_bytes, self.height)
             }
-            _ => grouped::encode(target, tails, self.length_max()),
+            _ => {
+                let grouped_bytes =
+                    grouped::group_bytes(self.ends.len(), self.length_max()) + self.bytes.len();
+                let coded = coded::encode(target, tails.clone(), self.ends.len(), grouped_bytes);
+                coded.or_else(|| grouped::encode(target, tails, self.length_max()))
+            }
         };
         target.resize(target.len().next_multiple_of(8), 0);
         counts

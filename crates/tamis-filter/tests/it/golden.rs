@@ -143,7 +143,14 @@ fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
         })
         .collect();
     paths.sort();
+    // And keys of a few endings, which have codes.
+    let endings: Vec<Vec<u8>> = (0..4200_u32)
+        .map(|number| {
+            [&number.to_be_bytes()[2..], &b"endings and others"[number as usize % 19 / 3 * 3..]].concat()
+        })
+        .collect();
     let sets = [
+        ("filter-trie-index-endings", endings),
         ("filter-trie-index", keys),
         ("filter-trie-index-integers", integers),
         ("filter-trie-index-paths", paths),

@@ -1,6 +1,6 @@
 //! Tails of all lengths, and of few, in another order than that of the keys; and those of keys of one length.
 
-use super::{ONE_LENGTH, TailBuilder, TailCounts, TailLayout, Tails};
+use super::{CODED, ONE_LENGTH, TailBuilder, TailCounts, TailLayout, Tails};
 
 /// What lies behind the tails.
 const BEHIND: [u8; 16] = [0xee; 16];
@@ -80,10 +80,66 @@ fn few_keys_of_one_length_keep_lengths_where_that_is_smaller() {
 
 #[test]
 fn counts_that_no_builder_writes_are_refused() {
-    for length_bits in [5, 7, 9, u8::MAX] {
+    for length_bits in [5, 7, 10, u8::MAX] {
         assert!(TailLayout::new(200, 4, TailCounts { length_bits, ..Default::default() }).is_none());
     }
     // A key has at least as many bytes as its leaf is deep.
     let counts = TailCounts { length_bits: ONE_LENGTH, long_bytes: 3, short_bytes: 0 };
     assert!(TailLayout::new(200, 4, counts).is_none());
+}
+
+#[test]
+fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
+    let count = 30_000;
+    let depth = |number: u64| 1 + number as usize % 5;
+    // A few hundred endings, the first of them frequent; some too long for a slot. With a key that has one too long, none are coded.
+    for longest in [9_usize, 40, 255, 256] {
+        let ending = |number: u64| -> Vec<u8> {
+            let random = crate::remix(number, 5);
+            let kind = if random.is_multiple_of(3) { 300 + (random >> 8) % 900 } else { random >> 8 & 0xff };
+            let bytes = (0_u64..).map(|place| (place ^ kind) as u8);
+            let length = if kind % 97 == 5 { longest } else { kind as usize % 9 };
+            bytes.take(length).chain(kind.to_le_bytes()).take(length.max(2)).collect()
+        };
+        let key = |number: u64| [vec![1; depth(number)], ending(number)].concat();
+        let mut builder = TailBuilder::new();
+        (0..count).for_each(|number| builder.push(&key(number), depth(number)));
+        let order: Vec<u64> = (0..count).map(|leaf| leaf * 7919 % count).collect();
+        let mut bytes = Vec::new();
+        let counts = builder.encode(&mut bytes, order.iter().copied()).expect("less than 4 GiB");
+        assert_eq!(counts.length_bits == CODED, longest < 256, "{longest}");
+        let layout = TailLayout::new(count, 6, counts).expect("fits");
+        assert_eq!(layout.bytes(), Some(bytes.len()));
+        bytes.extend_from_slice(&BEHIND);
+        let tails = Tails::new(&bytes, &layout);
+        for (leaf, number) in (0..).zip(&order) {
+            check(&tails, leaf, &key(*number), depth(*number));
+        }
+        assert_eq!(tails.get(count, 1), b"");
+    }
+}
+
+#[test]
+fn damaged_codes_are_survived() {
+    let mut builder = TailBuilder::new();
+    let tail =
+        |number: usize| vec![number as u8 % 7; number % 11 + 300 * usize::from(number % 1000 == 9) / 2];
+    (0..20_000).for_each(|number| builder.push(&[&[1][..], &tail(number)].concat(), 1));
+    let mut bytes = Vec::new();
+    let counts = builder.encode(&mut bytes, 0..20_000).expect("less than 4 GiB");
+    assert_eq!(counts.length_bits, CODED);
+    for change in [1, 0x55, 0xff] {
+        let mut damaged: Vec<u8> = bytes.iter().map(|byte| byte ^ change).collect();
+        damaged.extend_from_slice(&BEHIND);
+        for counts in
+            [counts, TailCounts { long_bytes: 1, ..counts }, TailCounts { short_bytes: 0, ..counts }]
+        {
+            let layout = TailLayout::new(20_000, 2, counts).expect("possible");
+            let tails = Tails::new(&damaged, &layout);
+            let longest = (0..20_000).map(|leaf| tails.get(leaf, 1).len()).max();
+            assert!(longest.is_some_and(|longest| longest <= 255));
+        }
+    }
+    let counts = TailCounts { long_bytes: u64::MAX >> 8, ..counts };
+    assert!(TailLayout::new(u64::MAX, 2, counts).is_none());
 }

@@ -1,0 +1,191 @@
+//! Tails that many keys have in common, as endings of words are: a byte for each leaf names one of the 255 most frequent, or tells that it is another.
+//!
+//! ```text
+//! codes     a byte for each leaf: the number of a frequent tail, or 255; filled up with zeros to whole lines of 64
+//! ranks     for each line: how many others lie before it, u32
+//! frequent  256 slots of 16 bytes: length, tail, zeros; the last one is empty
+//! others    for each of them where it begins in the pool, packed in as many bits as the greatest needs
+//! pool      length (u8) and tail of each other one that differs from the rest
+//! ```
+//!
+//! The frequent tails are few enough to stay in the nearest cache, so that most leaves cost the line of their code alone.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use tamis_bits::packed::{self, PackedInts, PackedVec};
+
+use super::{CODED, Slot, TailCounts};
+
+const LINE: usize = 64;
+const RANK_BYTES: usize = 4;
+/// The code of all that are not frequent, and so how many are.
+const OTHER: u8 = u8::MAX;
+const SLOT_BYTES: usize = 16;
+const SLOTS_BYTES: usize = (OTHER as usize + 1) * SLOT_BYTES;
+/// Longest tail of a slot; of the pool it is 255.
+const SLOT_MAX: usize = SLOT_BYTES - 1;
+/// So many tails, taken evenly, tell whether it is worth counting all; and how many of them at most may differ from each other.
+const SAMPLE: usize = 4096;
+const SAMPLE_DISTINCT_MAX: usize = SAMPLE / 2;
+
+/// Where the parts begin.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct CodeLayout {
+    leaf_count: usize,
+    ranks: usize,
+    frequent: usize,
+    others: usize,
+    other_count: u64,
+    width: u32,
+    pool: usize,
+    end: usize,
+}
+
+/// Bits of a place in a pool of so many bytes.
+const fn width(pool_bytes: u32) -> u32 {
+    u32::BITS - pool_bytes.leading_zeros()
+}
+
+impl CodeLayout {
+    pub(super) fn new(leaf_count: u64, counts: TailCounts) -> Option<Self> {
+        let leaf_count = usize::try_from(leaf_count).ok()?;
+        let (lines, width) = (leaf_count.div_ceil(LINE), width(counts.short_bytes));
+        let ranks = lines.checked_mul(LINE)?;
+        let frequent = ranks.checked_add(lines.checked_mul(RANK_BYTES)?)?;
+        let others = frequent.checked_add(SLOTS_BYTES)?;
+        let other_bytes = usize::try_from(packed::encoded_bytes(width, counts.long_bytes)?).ok()?;
+        let pool = others.checked_add(other_bytes)?;
+        let end = pool.checked_add(counts.short_bytes as usize)?;
+        Some(Self { leaf_count, ranks, frequent, others, other_count: counts.long_bytes, width, pool, end })
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.end
+    }
+
+    #[inline(always)]
+    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64) -> Option<Slot<'a>> {
+        let leaf = usize::try_from(leaf).ok().filter(|leaf| *leaf < self.leaf_count)?;
+        let code = *bytes.get(leaf)?;
+        let start = if code == OTHER {
+            self.other(bytes, leaf)?
+        } else {
+            self.frequent + usize::from(code) * SLOT_BYTES
+        };
+        let (length, rest) = bytes.get(start..)?.split_first()?;
+        Some(Slot::Here(rest, usize::from(*length)))
+    }
+
+    /// Where the tail of a leaf begins that is none of the frequent ones.
+    #[inline(never)]
+    fn other(&self, bytes: &[u8], leaf: usize) -> Option<usize> {
+        let (lines, _) = bytes.get(..self.ranks)?.as_chunks::<LINE>();
+        let (ranks, _) = bytes.get(self.ranks..self.frequent)?.as_chunks::<RANK_BYTES>();
+        let (line, rank) = (lines.get(leaf / LINE)?, ranks.get(leaf / LINE)?);
+        let before = (0..leaf % LINE).zip(line).filter(|(_, code)| **code == OTHER).count();
+        let number = u64::from(u32::from_le_bytes(*rank)) + before as u64;
+        let (places, _) = PackedInts::open(bytes.get(self.others..self.pool)?, self.width, self.other_count)?;
+        let start = self.pool.checked_add(usize::try_from(places.get(number)).ok()?)?;
+        (start < self.end).then_some(start)
+    }
+}
+
+/// The tails of an index by what they are.
+struct Census<'t> {
+    /// For each leaf the number of its tail.
+    leaves: Vec<u32>,
+    /// How often there is a tail, and the tail, by these numbers.
+    tails: Vec<(u64, &'t [u8])>,
+}
+
+impl<'t> Census<'t> {
+    /// `None` where tails differ too much.
+    fn take(tails: impl Iterator<Item = &'t [u8]> + Clone, count: usize) -> Option<Self> {
+        if count < SAMPLE {
+            return None;
+        }
+        let sample: HashSet<&[u8]> = tails.clone().step_by(count / SAMPLE).collect();
+        if sample.len() > SAMPLE_DISTINCT_MAX {
+            return None;
+        }
+        let mut numbers: HashMap<&[u8], u32> = HashMap::new();
+        let mut census = Self { leaves: Vec::with_capacity(count), tails: Vec::new() };
+        for tail in tails {
+            let number = *numbers.entry(tail).or_insert_with(|| {
+                census.tails.push((0, tail));
+                census.tails.len() as u32 - 1
+            });
+            if let Some((count, _)) = census.tails.get_mut(number as usize) {
+                *count += 1;
+            }
+            census.leaves.push(number);
+        }
+        Some(census)
+    }
+
+    /// The numbers of the tails: the frequent ones in the order of their codes, then the others. Those without room in a slot are others,
+    /// however frequent they are.
+    fn order(&self) -> (Vec<u32>, Vec<u32>) {
+        let tail = |number: &u32| self.tails.get(*number as usize).copied().unwrap_or_default();
+        let mut frequent: Vec<u32> = (0..self.tails.len() as u32).collect();
+        frequent.sort_unstable_by_key(|number| {
+            let (count, tail) = tail(number);
+            (tail.len() > SLOT_MAX, Reverse(count), tail)
+        });
+        let short_count = frequent.partition_point(|number| tail(number).1.len() <= SLOT_MAX);
+        let others = frequent.split_off(short_count.min(usize::from(OTHER)));
+        (frequent, others)
+    }
+}
+
+/// Appends tails in the order of their leaves, if that takes fewer bytes than given.
+pub(super) fn encode<'t>(
+    target: &mut Vec<u8>,
+    tails: impl Iterator<Item = &'t [u8]> + Clone,
+    count: usize,
+    bytes_max: usize,
+) -> Option<TailCounts> {
+    let census = Census::take(tails, count)?;
+    let (frequent, others) = census.order();
+    let mut pool = Vec::new();
+    // For each number its code, or that of others and where the tail begins in the pool.
+    let mut places = vec![(OTHER, 0); census.tails.len()];
+    let mut other_count = 0;
+    for number in others {
+        let (count, tail) = *census.tails.get(number as usize)?;
+        *places.get_mut(number as usize)? = (OTHER, pool.len() as u64);
+        other_count += count;
+        pool.push(u8::try_from(tail.len()).ok()?);
+        pool.extend_from_slice(tail);
+    }
+    let short_bytes = u32::try_from(pool.len()).ok()?;
+    let counts = TailCounts { short_bytes, long_bytes: other_count, length_bits: CODED };
+    let layout = CodeLayout::new(count as u64, counts).filter(|layout| layout.bytes() < bytes_max)?;
+    let mut slots = Vec::with_capacity(SLOTS_BYTES);
+    for (code, number) in frequent.into_iter().enumerate() {
+        let (_, tail) = *census.tails.get(number as usize)?;
+        places.get_mut(number as usize)?.0 = code as u8;
+        slots.push(tail.len() as u8);
+        slots.extend_from_slice(tail);
+        slots.resize(slots.len().next_multiple_of(SLOT_BYTES), 0);
+    }
+    slots.resize(SLOTS_BYTES, 0);
+    let (mut codes, mut ranks) = (Vec::with_capacity(layout.ranks), Vec::new());
+    let mut starts = PackedVec::new(layout.width);
+    for (leaf, number) in census.leaves.iter().enumerate() {
+        if leaf % LINE == 0 {
+            ranks.extend_from_slice(&(starts.len() as u32).to_le_bytes());
+        }
+        let (code, start) = *places.get(*number as usize)?;
+        codes.push(code);
+        if code == OTHER {
+            starts.push(start);
+        }
+    }
+    codes.resize(layout.ranks, 0);
+    [codes, ranks, slots].iter().for_each(|part| target.extend_from_slice(part));
+    starts.encode(target);
+    target.extend_from_slice(&pool);
+    Some(counts)
+}
