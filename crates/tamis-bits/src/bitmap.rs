@@ -7,11 +7,14 @@
 //!
 //! The counts take 0.4 %. Counts that are not those of the bits give wrong answers, but no panic and no long loop.
 
+use crate::ascending::Ascending;
 use crate::bits::{Bits, low_mask};
 
 const BLOCK_BITS: u64 = 16_384;
 const BLOCK_BYTES: usize = BLOCK_BITS as usize / 8;
 const COUNT_BYTES: usize = 8;
+/// Integers that are taken at a time.
+const BATCH: usize = 256;
 
 /// Lengths of bits and counts for integers up to the last one.
 const fn lengths(last: u64) -> (u64, u64) {
@@ -25,11 +28,18 @@ pub const fn encoded_bytes(last: u64) -> u64 {
 }
 
 /// Appends a set of integers, none of which is larger than the last one.
-pub fn encode(target: &mut Vec<u8>, last: u64, integers: impl Iterator<Item = u64>) {
+pub fn encode(target: &mut Vec<u8>, last: u64, mut integers: impl Ascending) {
     let mut bits = vec![0_u8; lengths(last).0 as usize];
-    for integer in integers {
-        if let Some(byte) = bits.get_mut((integer / 8) as usize) {
-            *byte |= 1 << (integer % 8);
+    let mut batch = [0; BATCH];
+    loop {
+        let filled = integers.fill(&mut batch);
+        for integer in batch.iter().take(filled) {
+            if let Some(byte) = bits.get_mut((integer / 8) as usize) {
+                *byte |= 1 << (integer % 8);
+            }
+        }
+        if filled == 0 {
+            break;
         }
     }
     target.extend_from_slice(&bits);

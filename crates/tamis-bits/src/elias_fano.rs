@@ -12,6 +12,7 @@
 //!
 //! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
 
+use crate::ascending::Ascending;
 use crate::bits::low_mask;
 use crate::packed::{self, PackedInts};
 use crate::rank::{self, RankBits, RankShape, Select};
@@ -188,12 +189,12 @@ impl<'a> EliasFano<'a> {
 }
 
 /// Appends so many ascending integers (repeats allowed), the greatest of them `last`.
-pub fn encode(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterator<Item = u64>) {
+pub fn encode(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Ascending) {
     encode_with(target, (count, last), integers, |_, _| {});
 }
 
 /// The same with marks behind it.
-pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Iterator<Item = u64>) {
+pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Ascending) {
     let mut marks: Vec<u8> = Vec::new();
     let mut block_start = 0;
     let mut next_zero = 0;
@@ -223,7 +224,7 @@ const ENCODE_BATCH: usize = 256;
 fn encode_with(
     target: &mut Vec<u8>,
     (count, last): (u64, u64),
-    mut integers: impl Iterator<Item = u64>,
+    mut integers: impl Ascending,
     mut see: impl FnMut(&[u64], u64),
 ) {
     let width = low_width(count, last);
@@ -234,10 +235,9 @@ fn encode_with(
     let mut writer = HighWriter { words: high.as_chunks_mut().0, word: 0, bits: 0, index: 0 };
     let mut batch = [0; ENCODE_BATCH];
     loop {
-        let mut filled = 0;
-        for (slot, integer) in batch.iter_mut().zip(integers.by_ref()) {
-            *slot = integer;
-            filled += 1;
+        let filled = integers.fill(&mut batch);
+        if filled == 0 {
+            break;
         }
         let batch = batch.get_mut(..filled).unwrap_or_default();
         debug_assert!(
@@ -248,9 +248,6 @@ fn encode_with(
         batch.iter_mut().for_each(|integer| *integer >>= width);
         see(batch, writer.index);
         writer.push_all(batch);
-        if filled < ENCODE_BATCH {
-            break;
-        }
     }
     debug_assert!(writer.index == count, "as many as was said");
     writer.flush();

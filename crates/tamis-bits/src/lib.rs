@@ -5,6 +5,7 @@
 //! integers is the order of the keys.
 
 mod aligned;
+mod ascending;
 pub mod bitmap;
 mod bits;
 pub mod elias_fano;
@@ -19,6 +20,7 @@ mod remix;
 pub mod spread;
 
 pub use aligned::AlignedBytes;
+pub use ascending::Ascending;
 pub use bitmap::{Bitmap, BitmapShape};
 pub use bits::{BitBuilder, Bits};
 pub use elias_fano::{EliasFano, EliasFanoShape, MarkedEliasFano};

@@ -3,6 +3,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tamis_bits::Ascending;
+
+use super::batch::word;
 use super::bits::{BitString, HEAD_BITS};
 use super::bloom::{Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
@@ -34,6 +37,8 @@ struct Chosen {
     question: Question,
     design: Design,
     predicted: Option<f64>,
+    /// How many prefixes there are of the lengths of its stages.
+    counts: [(u32, u64); 2],
 }
 
 /// What a design is chosen for: keys, budget and a digest of the samples.
@@ -54,10 +59,12 @@ impl Question {
                 Upper::Excluded(_) => 2,
                 Upper::Prefix(_) => 3,
             } + 4 * u64::from(matches!(query.lower, Bound::Excluded(_)));
-            for bytes in [query.lower_bytes(), query.upper_bytes().unwrap_or_default()] {
-                let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, kind);
-                sample_digest = crate::remix(sample_digest, checksum);
-            }
+            let (lower, upper) = (query.lower_bytes(), query.upper_bytes().unwrap_or_default());
+            let [lower, upper] = match (word(lower), word(upper)) {
+                (Some(lower), Some(upper)) => [lower, upper],
+                _ => [lower, upper].map(|bytes| xxhash_rust::xxh3::xxh3_64_with_seed(bytes, kind)),
+            };
+            sample_digest = crate::remix(crate::remix(sample_digest ^ kind, lower), upper);
         }
         Self { key_count, budget, sample_digest }
     }
@@ -80,7 +87,7 @@ impl ProteusBuilder {
         Self { family, prices, given: None, layout: None, digester, keys: Keys::default(), chosen: None }
     }
 
-    /// Builds this design instead of choosing one. The form of a set is the smallest one, whatever the design says.
+    /// Builds this design instead of choosing one. The form of a set is the smallest one, or a bitmap that is hardly larger, whatever the design says.
     #[must_use]
     pub fn with_design(mut self, design: &Design) -> Self {
         let share = if let Stage::Bloom { share, .. } = design.first { share } else { 0.5 };
@@ -241,13 +248,12 @@ impl ProteusBuilder {
                 let shift = 64 - depth;
                 let end = |word: Option<&u64>| word.map_or(0, |word| word >> shift);
                 let least = end(words.first());
-                let ends @ (count, last) = (count_prefixes(words, depth), end(words.last()) - least);
+                let ends @ (count, last) = (self.prefix_count(depth), end(words.last()) - least);
                 (fields.first, fields.count, fields.least, fields.last) = (form as u8, count, least, last);
                 if depth == fixed.bit_count() {
                     encode_integers(target, form, ends, words.iter().map(|word| (word >> shift) - least));
                 } else {
-                    let prefixes = Prefixes::new(words, depth).map(|prefix| prefix - least);
-                    encode_integers(target, form, ends, prefixes);
+                    encode_integers(target, form, ends, Prefixes::new(words, depth));
                 }
                 return Ok(());
             }
@@ -274,8 +280,7 @@ impl ProteusBuilder {
         set.finish(target)
     }
 
-    /// The form of a set of integers: that of the design, or, where the parameters gave only the depth, the smaller one of those
-    /// for integers.
+    /// The form of a set of integers: that of the design, or, where the parameters gave only the depth, what the model would take.
     fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> (SetForm, bool) {
         if self.given.is_none() {
             return (form, form == SetForm::Trie);
@@ -287,6 +292,13 @@ impl ProteusBuilder {
     }
 
     fn prefix_count(&self, prefix: u32) -> u64 {
+        let chosen = self.chosen.as_ref().filter(|chosen| chosen.question.key_count == self.keys.len());
+        let known = chosen.and_then(|chosen| chosen.counts.iter().find(|(bits, _)| *bits == prefix));
+        known.map_or_else(|| self.counted(prefix), |(_, count)| *count)
+    }
+
+    /// How many distinct prefixes of a length the keys have.
+    fn counted(&self, prefix: u32) -> u64 {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
             Keys::Words(_, words) => count_prefixes(words, prefix),
@@ -415,7 +427,9 @@ impl FilterBuilder for ProteusBuilder {
         if self.keys.len() > 0 {
             let (design, predicted) = self.choose(budget, samples)?;
             let question = Question::of(self.keys.len(), budget, samples);
-            self.chosen = Some(Chosen { question, design, predicted });
+            let counted = |bits| (bits, if bits == 0 { 0 } else { self.counted(bits) });
+            let counts = [design.first.depth(), design.prefix].map(counted);
+            self.chosen = Some(Chosen { question, design, predicted, counts });
         }
         Ok(())
     }
@@ -444,57 +458,42 @@ impl std::str::FromStr for BloomLayout {
     }
 }
 
-/// The distinct prefixes of integers, found some at a time: whether one is another than that before it cannot be foreseen, and no jump
-/// depends on it.
+/// The distinct prefixes of integers, counted from the least. Whether one is another than that before it cannot be foreseen, and no jump depends on it.
 #[derive(Debug, Clone)]
 struct Prefixes<'a> {
-    chunks: std::slice::Chunks<'a, u64>,
+    words: &'a [u64],
     shift: u32,
+    least: u64,
     before: Option<u64>,
-    found: [u64; PREFIX_BATCH],
-    next: usize,
-    end: usize,
 }
-
-const PREFIX_BATCH: usize = 128;
 
 impl<'a> Prefixes<'a> {
     fn new(words: &'a [u64], depth: u32) -> Self {
         let shift = 64 - depth.clamp(1, 64);
-        let chunks = words.chunks(PREFIX_BATCH);
-        Self { chunks, shift, before: None, found: [0; PREFIX_BATCH], next: 0, end: 0 }
-    }
-
-    /// The distinct prefixes of the next integers; `None` behind the last.
-    fn fill(&mut self) -> Option<()> {
-        let chunk = self.chunks.next()?;
-        // Another than the first one, if there is none before it.
-        let mut before = self.before.or_else(|| chunk.first().map(|word| !(word >> self.shift)))?;
-        let mut end = 0;
-        for word in chunk {
-            let prefix = word >> self.shift;
-            if let Some(slot) = self.found.get_mut(end) {
-                *slot = prefix;
-            }
-            end += usize::from(prefix != before);
-            before = prefix;
-        }
-        (self.before, self.next, self.end) = (Some(before), 0, end);
-        Some(())
+        Self { words, shift, least: words.first().map_or(0, |word| word >> shift), before: None }
     }
 }
 
-impl Iterator for Prefixes<'_> {
-    type Item = u64;
-
-    #[inline]
-    fn next(&mut self) -> Option<u64> {
-        while self.next == self.end {
-            self.fill()?;
+impl Ascending for Prefixes<'_> {
+    fn fill(&mut self, batch: &mut [u64]) -> usize {
+        let mut filled = 0;
+        // All prefixes of some words may be that of the word before them.
+        while filled == 0 && !self.words.is_empty() {
+            let (chunk, rest) = self.words.split_at(self.words.len().min(batch.len()));
+            self.words = rest;
+            // Another than the first one, if there is none before it.
+            let mut before = self.before.unwrap_or(u64::MAX);
+            for word in chunk {
+                let prefix = (word >> self.shift) - self.least;
+                if let Some(slot) = batch.get_mut(filled) {
+                    *slot = prefix;
+                }
+                filled += usize::from(prefix != before);
+                before = prefix;
+            }
+            self.before = Some(before);
         }
-        let found = self.found.get(self.next).copied();
-        self.next += 1;
-        found
+        filled
     }
 }
 

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use tamis_bits::kernel::Steps;
-use tamis_bits::{BitBuilder, BitmapShape, Bits, EliasFanoShape, bitmap, elias_fano};
+use tamis_bits::{Ascending, BitBuilder, BitmapShape, Bits, EliasFanoShape, bitmap, elias_fano};
 
 use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
@@ -37,7 +37,7 @@ pub(super) fn encode_integers(
     target: &mut Vec<u8>,
     form: SetForm,
     (count, last): (u64, u64),
-    integers: impl Iterator<Item = u64>,
+    integers: impl Ascending,
 ) {
     match form {
         SetForm::EliasFano => elias_fano::encode(target, count, last, integers),

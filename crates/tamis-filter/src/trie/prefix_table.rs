@@ -44,11 +44,14 @@ pub(super) struct Sought {
     line: usize,
 }
 
+/// What the words of a prefix are mixed with: the fractions of the square roots of 2 and 3.
+const FRACTIONS: [u64; 2] = [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b];
+
 /// The number of the line of a prefix.
 #[inline(always)]
 fn line_of(prefix: u128, line_count: usize) -> usize {
-    let product = u128::from(prefix as u64 ^ 0x2d35_8dcc_aa6c_78a5)
-        * u128::from((prefix >> 64) as u64 ^ 0x8bb8_4b93_962e_acc9);
+    let [low, high] = FRACTIONS;
+    let product = u128::from(prefix as u64 ^ low) * u128::from((prefix >> 64) as u64 ^ high);
     kernel::place(product as u64 ^ (product >> 64) as u64, line_count as u64) as usize
 }
 
