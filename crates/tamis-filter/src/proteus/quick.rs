@@ -361,6 +361,20 @@ impl FirstSet {
         self.fixed.byte_count == 8
     }
 
+    /// The only prefix from one word to another, counted from the least one and beyond all where it lies before that; `None` where there
+    /// are several, or keys of another length.
+    #[inline(always)]
+    pub(super) fn only_prefix(&self, lower: u64, upper: u64) -> Option<u64> {
+        let prefix = lower >> self.shift;
+        (prefix == upper >> self.shift && self.are_words()).then(|| prefix.wrapping_sub(self.least))
+    }
+
+    /// Whether a prefix that is counted from the least one lies beside all of the set.
+    #[inline(always)]
+    pub(super) const fn is_beside(&self, value: u64) -> bool {
+        value > self.last
+    }
+
     /// Where the prefixes from one word to another lie.
     #[inline(always)]
     pub(super) fn place(&self, lower: u64, upper: u64) -> Place {

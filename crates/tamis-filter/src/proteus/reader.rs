@@ -7,7 +7,7 @@ use tamis_bits::kernel::{self, Portable};
 use super::batch::{BATCH, Questions, closed_words, word};
 use super::design::{Design, Stage, WHOLE_KEYS};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
-use super::quick::{First, FirstBloom, Place, QuickBloom, bloom_alone};
+use super::quick::{First, FirstBloom, FirstSet, Place, QuickBloom, bloom_alone};
 use super::walk::{PointWalk, RangeWalk, View};
 use super::words::{BelowWalk, WordView};
 use crate::envelope::{self, Envelope};
@@ -109,14 +109,21 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     fn has_between(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
         match &self.first {
             First::Bloom(bloom) => self.bloom_has_between(bloom, digester, lower, upper),
-            First::Set(_) => self.set_has_between(digester, lower, upper),
+            First::Set(set) => self.set_has_between(set, digester, lower, upper),
             First::None => self.has_between_otherwise(digester, lower, upper),
         }
     }
 
     #[inline(always)]
-    fn set_has_between(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
-        match kernel::run(SetBetween(self, u128::from(lower) << 64 | u128::from(upper))) {
+    fn set_has_between(&self, set: &FirstSet, digester: &Digester, lower: u64, upper: u64) -> bool {
+        let is_there = match set.only_prefix(lower, upper) {
+            // Most questions beside crowded keys end here: in so few steps that several are under way at once, and those that wait for
+            // memory wait together.
+            Some(value) if set.is_beside(value) => return false,
+            Some(value) => kernel::run(SetHas(self, value)),
+            None => kernel::run(SetBetween(self, u128::from(lower) << 64 | u128::from(upper))),
+        };
+        match is_there {
             Some(false) => false,
             Some(true) => self.has_between_below(digester, lower, upper),
             None => self.has_between_otherwise(digester, lower, upper),
@@ -271,6 +278,20 @@ impl<D: AsRef<[u8]>> kernel::Task for SetRange<'_, '_, D> {
         };
         probe.add_probes(1);
         is_there && filter.may_contain_range_below(probe)
+    }
+}
+
+/// Whether a set has a prefix, counted from the least one and not beyond the greatest, compiled for the processor.
+struct SetHas<'a, D>(&'a ProteusFilter<D>, u64);
+
+impl<D: AsRef<[u8]>> kernel::Task for SetHas<'_, D> {
+    type Output = Option<bool>;
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> Option<bool> {
+        let Self(filter, value) = self;
+        let First::Set(set) = &filter.first else { return None };
+        set.contains(steps, filter.bytes.as_ref(), value)
     }
 }
 
