@@ -331,20 +331,33 @@ pub trait Task {
 #[inline(always)]
 pub fn run<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
+    {
+        let form = WALK_FORM.load(Ordering::Relaxed);
+        if form == WALK_WIDE {
+            // SAFETY: the functions of `wide` are safe but for the features that they are compiled for; the processor has
+            // been found to have them.
+            return unsafe { wide::run(task) };
+        }
+        if form == WALK_VECTOR {
+            // SAFETY: as above, for `x86_64`.
+            return unsafe { x86_64::run(task) };
+        }
+    }
+    run_otherwise(task)
+}
+
+/// The first task of all, which asks for the form, or one on another processor. Apart, so that a caller whose processor has better pays
+/// nothing for it, not even room on the stack.
+#[inline(never)]
+fn run_otherwise<T: Task>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
     match walk_form() {
-        // SAFETY: the functions of `wide` are safe but for the features that they are compiled for; the processor has
-        // been found to have them.
+        // SAFETY: as in `run`.
         WALK_WIDE => return unsafe { wide::run(task) },
-        // SAFETY: as above, for `x86_64`.
+        // SAFETY: as in `run`.
         WALK_VECTOR => return unsafe { x86_64::run(task) },
         _ => {}
     }
-    run_portable(task)
-}
-
-/// Apart, so that a caller whose processor has better pays nothing for it, not even room on the stack.
-#[inline(never)]
-fn run_portable<T: Task>(task: T) -> T::Output {
     task.run(Portable)
 }
 
@@ -361,19 +374,13 @@ const WALK_WIDE: u8 = 3;
 
 /// The form that [`run`] chooses; asked once.
 #[cfg(target_arch = "x86_64")]
-#[inline(always)]
 fn walk_form() -> u8 {
-    match WALK_FORM.load(Ordering::Relaxed) {
-        0 => ask_for_walk_form(),
-        known => known,
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[cold]
-fn ask_for_walk_form() -> u8 {
     use std::arch::is_x86_feature_detected;
 
+    let known = WALK_FORM.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
     let has_vector = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")

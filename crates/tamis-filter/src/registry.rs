@@ -1,6 +1,7 @@
 //! The families, and opening a filter of whatever family it is.
 
 use std::fmt;
+use std::ops::Bound;
 
 use crate::bloom::cache_local::{CacheLocalBuilder, CacheLocalFilter};
 use crate::bloom::elastic::{ElasticBuilder, ElasticFilter};
@@ -260,6 +261,29 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     fn others_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         each!(self, filter => filter.may_contain_range(probe))
     }
+
+    /// From one key to another. Put together as a range where it has to be one: the bounds of a question to a Bloom filter or a set of
+    /// integers so stay in registers.
+    #[inline(always)]
+    fn may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
+        if let Self::Proteus(filter) = self {
+            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
+        }
+        if let Self::Surf(filter) = self {
+            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
+        }
+        self.others_may_contain_closed(digester, lower, upper)
+    }
+
+    #[inline(never)]
+    fn others_may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
+        self.others_may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), digester))
+    }
+
+    #[inline(never)]
+    fn may_contain_open(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
+        each!(self, filter => filter.may_contain_key_in(digester, range))
+    }
 }
 
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
@@ -285,19 +309,23 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     #[inline(always)]
     fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
+        // Looked for in the order of how few steps a question takes.
+        if let Self::Proteus(filter) = self {
+            return filter.may_contain_key(digester, key);
+        }
         match self {
             Self::Surf(filter) => filter.may_contain_key(digester, key),
-            Self::Proteus(filter) => filter.may_contain_key(digester, key),
             other => other.others_may_contain(&Probe::new(key, digester)),
         }
     }
 
     #[inline(always)]
     fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        match self {
-            Self::Surf(filter) => filter.may_contain_key_in(digester, range),
-            Self::Proteus(filter) => filter.may_contain_key_in(digester, range),
-            other => other.others_may_contain_range(&RangeProbe::new(range, digester)),
+        match (range.lower, range.upper) {
+            (Bound::Included(lower), Upper::Included(upper)) => {
+                self.may_contain_closed(digester, lower, upper)
+            }
+            _ => self.may_contain_open(digester, range),
         }
     }
 
@@ -325,7 +353,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         each!(self, filter => filter.tighten(probe, direction))
     }
 
-    fn least_candidate(&self, lower: std::ops::Bound<&[u8]>) -> Candidate {
+    fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
         each!(self, filter => filter.least_candidate(lower))
     }
 

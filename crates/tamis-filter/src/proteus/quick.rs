@@ -95,7 +95,10 @@ impl QuickBloom {
 }
 
 /// What is asked without a step that could be left out.
+///
+/// Which it is has a byte of its own: told by what is in it, it would take more steps than some answers.
 #[derive(Debug, Clone, Copy)]
+#[repr(u8)]
 pub(super) enum First {
     Bloom(FirstBloom),
     Set(FirstSet),
@@ -110,6 +113,15 @@ impl First {
         // A prefix of so few bits that all of them are looked at one by one is asked for in another way.
         let bloom = bloom.filter(|bloom| bloom.probe_count >= LEAST_TOGETHER).map(Self::Bloom);
         bloom.or_else(|| FirstSet::new(parts).map(Self::Set)).unwrap_or(Self::None)
+    }
+
+    /// The set, where it is one of marked integers.
+    #[inline(always)]
+    pub(super) const fn marked_set(&self) -> Option<&MarkedEliasFano> {
+        match self {
+            Self::Set(FirstSet { form: QuickForm::Marked(set), .. }) => Some(set),
+            _ => None,
+        }
     }
 }
 
@@ -399,11 +411,16 @@ impl FirstSet {
     pub(super) fn contains<S: Steps>(&self, steps: S, filter: &[u8], value: u64) -> Option<bool> {
         match &self.form {
             QuickForm::Marked(set) => set.contains_in(steps, filter, value),
-            QuickForm::Bitmap(_, start) => {
-                let byte = filter.get(start.checked_add((value / 8) as usize)?)?;
-                Some(byte >> (value % 8) & 1 == 1)
-            }
+            QuickForm::Bitmap(..) => self.bit(filter, value),
         }
+    }
+
+    /// Whether a prefix is in a set that is a bitmap; `None` where it is none.
+    #[inline(always)]
+    pub(super) fn bit(&self, filter: &[u8], value: u64) -> Option<bool> {
+        let QuickForm::Bitmap(_, start) = &self.form else { return None };
+        let byte = filter.get(start.checked_add((value / 8) as usize)?)?;
+        Some(byte >> (value % 8) & 1 == 1)
     }
 
     /// Whether the set has the only prefix from one word to another; `false` where it has none of several, and `None` where that takes more

@@ -107,11 +107,13 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     /// From one key of eight bytes to another, for a question that nothing is remembered of: in registers all the way.
     #[inline(always)]
     fn has_between(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
-        match &self.first {
-            First::Bloom(bloom) => self.bloom_has_between(bloom, digester, lower, upper),
-            First::Set(set) => self.set_has_between(set, digester, lower, upper),
-            First::None => self.has_between_otherwise(digester, lower, upper),
+        if let First::Set(set) = &self.first {
+            return self.set_has_between(set, digester, lower, upper);
         }
+        if let First::Bloom(bloom) = &self.first {
+            return self.bloom_has_between(bloom, digester, lower, upper);
+        }
+        self.has_between_otherwise(digester, lower, upper)
     }
 
     #[inline(always)]
@@ -120,7 +122,10 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
             // Most questions beside crowded keys end here: in so few steps that several are under way at once, and those that wait for
             // memory wait together.
             Some(value) if set.is_beside(value) => return false,
-            Some(value) => kernel::run(SetHas(self, value)),
+            Some(value) => match set.bit(self.bytes.as_ref(), value) {
+                None => kernel::run(MarkedHas(self, value)),
+                is_there => is_there,
+            },
             None => kernel::run(SetBetween(self, u128::from(lower) << 64 | u128::from(upper))),
         };
         match is_there {
@@ -281,17 +286,16 @@ impl<D: AsRef<[u8]>> kernel::Task for SetRange<'_, '_, D> {
     }
 }
 
-/// Whether a set has a prefix, counted from the least one and not beyond the greatest, compiled for the processor.
-struct SetHas<'a, D>(&'a ProteusFilter<D>, u64);
+/// Whether a marked set has a prefix, counted from the least one and not beyond the greatest, compiled for the processor.
+struct MarkedHas<'a, D>(&'a ProteusFilter<D>, u64);
 
-impl<D: AsRef<[u8]>> kernel::Task for SetHas<'_, D> {
+impl<D: AsRef<[u8]>> kernel::Task for MarkedHas<'_, D> {
     type Output = Option<bool>;
 
     #[inline(always)]
     fn run<S: kernel::Steps>(self, steps: S) -> Option<bool> {
         let Self(filter, value) = self;
-        let First::Set(set) = &filter.first else { return None };
-        set.contains(steps, filter.bytes.as_ref(), value)
+        filter.first.marked_set()?.contains_in(steps, filter.bytes.as_ref(), value)
     }
 }
 
