@@ -13,6 +13,10 @@ use crate::{KeyRange, KeySet};
 /// Keys looked at between two looks at the queries: four kilobytes of words.
 const BLOCK_KEYS: usize = 512;
 
+/// One block of so many tells what the levels of a trie will about hold, if it tells of so many prefixes.
+const BLOCKS_FOR_ONE: usize = 16;
+const SAMPLED_LEAST: u64 = 16_384;
+
 /// A sample query that holds no key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query<'a> {
@@ -168,6 +172,18 @@ impl<'a> Counts<'a> {
     }
 }
 
+/// [`Counts::trie_levels`] of `prefix_count` prefixes, by one block of words of every sixteen; `None` where these are too few to tell.
+pub(super) fn sampled_trie_levels(words: &[u64], depth: u32, prefix_count: u64) -> Option<Vec<LevelCounts>> {
+    let mut levels = LevelTally::new(depth);
+    for block in words.chunks(BLOCK_KEYS).step_by(BLOCKS_FOR_ONE) {
+        let mut shared =
+            block.iter().zip(block.iter().skip(1)).map(|(before, word)| (before ^ word).leading_zeros());
+        levels.before = shared.next().unwrap_or(0).min(depth.saturating_sub(1));
+        shared.for_each(|shared| levels.add(shared));
+    }
+    levels.scale_to(prefix_count).then(|| levels.finish())
+}
+
 /// Counts what the words of a block share with the ones before them.
 #[inline]
 fn tally_shared(before: Option<u64>, block: &[u64], tally: &mut [[u32; 64]; 4]) {
@@ -307,6 +323,22 @@ impl LevelTally {
         }
     }
 
+    /// As if so many keys had been counted; `false` where too few were.
+    fn scale_to(&mut self, key_count: u64) -> bool {
+        let counted = self.starts.iter().sum::<u64>();
+        if counted < SAMPLED_LEAST {
+            return false;
+        }
+        for count in self.starts.iter_mut().chain(&mut self.leaves) {
+            *count = (u128::from(*count) * u128::from(key_count) / u128::from(counted)) as u64;
+        }
+        // The least key begins at the top, whether or not it was among those.
+        if let Some(top) = self.starts.first_mut() {
+            *top = (*top).max(1);
+        }
+        true
+    }
+
     fn finish(mut self) -> Vec<LevelCounts> {
         self.put(0);
         let mut levels = Vec::new();
@@ -316,7 +348,8 @@ impl LevelTally {
             if labels == 0 {
                 break;
             }
-            let children = labels - leaves;
+            // Never more leaves than labels where all keys were counted.
+            let children = labels.saturating_sub(*leaves);
             levels.push(LevelCounts { nodes, labels, children, prefix_keys: 0 });
             (open, nodes) = (children, children);
         }

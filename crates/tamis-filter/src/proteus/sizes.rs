@@ -1,19 +1,21 @@
 //! What the set of all prefixes of one length costs in bytes, in the form that is built.
 //!
 //! The forms for integers follow from the number of prefixes, the least and the greatest: exact, at no cost. That of the trie
-//! takes a pass over the keys. For integers it is estimated first, from above, as if no branch were lone; the pass is made where
-//! the estimate could decide.
+//! takes a pass over the keys. For integers it is estimated first, from above, as if no branch were lone, and of many keys then by a sixteenth
+//! of them; the pass is made where both estimates leave it open whether the trie is the smallest form.
 
 use tamis_bits::{bitmap, elias_fano};
 
-use super::counts::Counts;
+use super::counts::{Counts, sampled_trie_levels};
 use super::design::SetForm;
 use super::keys::Keys;
 use super::layout::{LEVEL_BYTES, trie_overhead};
 use crate::trie::{LevelCounts, level_bytes};
 
-/// How far the estimate may lie above the truth.
+/// How far the estimate may lie above the truth, and that by a part of the keys, which is made of so many and more.
 const ESTIMATE_EXCESS: f64 = 1.5;
+const SAMPLED_EXCESS: f64 = 1.05;
+const SAMPLED_KEYS: usize = 1 << 20;
 
 /// A bitmap may be larger than Elias-Fano numbers by one part in so many: a question to it is one look at one bit.
 const BITMAP_EXCESS: u64 = 8;
@@ -32,7 +34,8 @@ pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<S
     let estimate = trie_size(&estimated_levels(counts, depth), depth);
     match (integers, estimate) {
         (Some(integers), Some(estimate))
-            if estimate.bytes as f64 <= integers.bytes as f64 * ESTIMATE_EXCESS =>
+            if estimate.bytes as f64 <= integers.bytes as f64 * ESTIMATE_EXCESS
+                && may_trie_be_smaller(words, counts, depth, integers.bytes) =>
         {
             let exact = trie_size(&counts.trie_levels(keys, depth), depth);
             exact.filter(|exact| exact.bytes < integers.bytes).or(Some(integers))
@@ -40,6 +43,16 @@ pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<S
         (Some(integers), _) => Some(integers),
         (None, _) => trie_size(&counts.trie_levels(keys, depth), depth),
     }
+}
+
+/// Whether a part of many keys leaves it open that a trie takes less than so many bytes; it is open for few keys and few prefixes.
+fn may_trie_be_smaller(words: &[u64], counts: &Counts<'_>, depth: u32, bytes: u64) -> bool {
+    if words.len() < SAMPLED_KEYS {
+        return true;
+    }
+    let levels = sampled_trie_levels(words, depth, counts.prefix_count(depth));
+    let sampled = levels.and_then(|levels| trie_size(&levels, depth));
+    sampled.is_none_or(|sampled| sampled.bytes as f64 <= bytes as f64 * SAMPLED_EXCESS)
 }
 
 /// The smallest form of the prefixes of integers, the trie by its estimate, which lies above its size.

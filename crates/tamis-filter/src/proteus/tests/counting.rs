@@ -1,6 +1,9 @@
 //! What the model counts, against brute force; what it predicts, against the filter that is built.
 
+use super::super::counts::sampled_trie_levels;
 use super::*;
+use crate::proteus::SetForm;
+use crate::trie::LevelCounts;
 
 fn keys_of(set: &KeySet) -> Keys {
     Keys::of(set)
@@ -52,6 +55,37 @@ fn sizes_of_sets_are_those_of_the_sets_that_are_built() {
             let filter = build(&format!("proteus:trie={depth}"), &set, 1000.0, &[]);
             assert_eq!(filter.encoded_bytes(), 128 + size.bytes, "depth {depth} of {} keys", set.len());
         }
+    }
+}
+
+#[test]
+fn a_part_of_many_keys_tells_whether_a_trie_is_the_smallest_set() {
+    const COUNT: u64 = 1 << 20;
+    let mut state = 3;
+    let mut starts: Vec<u64> = (0..COUNT / 500 + 100).map(|_| random(&mut state) << 20).collect();
+    starts.sort_unstable();
+    let runs = starts.iter().flat_map(|start| (0..500).map(move |key| start + key));
+    let sets = [
+        (integers((0..COUNT + 5000).map(|_| random(&mut state))), 40, SetForm::MarkedEliasFano),
+        (integers(runs), 64, SetForm::Trie),
+    ];
+    for (set, depth, form) in sets {
+        let keys = keys_of(&set);
+        let Keys::Words(_, words) = &keys else { unreachable!("integers") };
+        assert!(words.len() as u64 >= COUNT, "enough keys for a part of them to be looked at");
+        let counts = Counts::of(&keys, &[]);
+        let labels = |levels: Vec<LevelCounts>| levels.iter().map(|level| level.labels).sum::<u64>() as f64;
+        for depth in (4..=64).step_by(6) {
+            let exact = labels(counts.trie_levels(&keys, depth));
+            let sampled = sampled_trie_levels(words, depth, counts.prefix_count(depth)).map(labels);
+            // Of few prefixes a part tells nothing.
+            let Some(sampled) = sampled else {
+                assert!(counts.prefix_count(depth) < COUNT / 2, "{depth} bits");
+                continue;
+            };
+            assert!((sampled / exact - 1.0).abs() < 0.03, "{depth} bits: {sampled} labels, not {exact}");
+        }
+        assert_eq!(set_size(&keys, &counts, depth).map(|size| size.form), Some(form));
     }
 }
 
