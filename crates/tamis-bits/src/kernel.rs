@@ -24,6 +24,12 @@ macro_rules! steps_form {
             }
 
             #[inline(always)]
+            fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
+                // SAFETY: as above.
+                unsafe { equal_words(line, word, shift) }
+            }
+
+            #[inline(always)]
             fn nth_one(self, word: u64, rank: u32) -> u64 {
                 // SAFETY: as above; BMI2 is part of it.
                 unsafe { _pdep_u64(1 << (rank & 63), word) }
@@ -297,6 +303,10 @@ pub trait Steps: Copy {
 
     /// Bit `i` of the answer: whether `bytes[i]` is at least `byte`.
     fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64;
+
+    /// Bit `i` of the answer: whether the `i`th word of a line (bytes of lower places are lower) equals `word`, once both are without their
+    /// `shift` (below 64) lowest bits.
+    fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32;
 
     /// The set bit that `rank` (below 64) set bits precede, alone in a word; 0 where there is none.
     fn nth_one(self, word: u64, rank: u32) -> u64;

@@ -168,6 +168,14 @@ impl super::Steps for Portable {
     }
 
     #[inline(always)]
+    fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
+        let words = line.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        (0..)
+            .zip(words)
+            .fold(0, |mask, (index, own)| mask | u32::from((own ^ word) >> (shift & 63) == 0) << index)
+    }
+
+    #[inline(always)]
     fn nth_one(self, word: u64, rank: u32) -> u64 {
         if rank >= word.count_ones() { 0 } else { 1 << select_in_word(word, rank) }
     }

@@ -280,7 +280,7 @@ struct AllSteps<'a> {
 }
 
 impl Task for AllSteps<'_> {
-    type Output = (u64, u64, u64, u64, u32);
+    type Output = (u64, u64, u64, u64, u32, [u32; 3]);
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Self::Output {
@@ -290,9 +290,13 @@ impl Task for AllSteps<'_> {
             steps.nth_one(self.word, self.rank),
             if self.rank < self.word.count_ones().min(63) { steps.nth_run(self.word, self.rank) } else { 0 },
             self.word.count_ones(),
+            SHIFTS.map(|shift| steps.equal_words(self.bytes, self.word, shift)),
         )
     }
 }
+
+/// How many low bits of words are left out of a comparison.
+const SHIFTS: [u32; 3] = [0, 21, 63];
 
 #[test]
 fn steps_agree_with_their_definition_in_all_forms() {
@@ -300,9 +304,15 @@ fn steps_agree_with_their_definition_in_all_forms() {
     for round in 0..if IS_SLOW { 20 } else { 2000 } {
         let bytes: [u8; LINE_BYTES] = core::array::from_fn(|_| next(&mut state) as u8);
         let byte = if round % 2 == 0 { bytes[round % 64] } else { next(&mut state) as u8 };
-        let word = match round % 5 {
+        let words: [u64; 8] = core::array::from_fn(|index| {
+            u64::from_le_bytes(core::array::from_fn(|byte| bytes[8 * index + byte]))
+        });
+        let word = match round % 7 {
             0 => 0,
             1 => u64::MAX,
+            // As one of the line's words is, and so from one of the lower bits on.
+            3 => words[round % 8],
+            4 => words[round % 8] ^ next(&mut state) >> 43,
             2 => next(&mut state) & next(&mut state),
             _ => next(&mut state),
         };
@@ -320,6 +330,10 @@ fn steps_agree_with_their_definition_in_all_forms() {
                     (bit..behind.unwrap_or(64)).fold(0, |run, bit| run | 1 << bit)
                 }),
                 (0..64).map(|bit| (word >> bit & 1) as u32).sum(),
+                SHIFTS.map(|shift| {
+                    let is_equal = |own: u64| own >> shift == word >> shift;
+                    (0..8).fold(0, |mask, index| mask | u32::from(is_equal(words[index])) << index)
+                }),
             );
             let task = || AllSteps { bytes: &bytes, byte, word, rank };
             assert_eq!(run(task()), expected);

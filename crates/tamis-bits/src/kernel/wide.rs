@@ -2,7 +2,10 @@
 //!
 //! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
 
-use std::arch::x86_64::{_mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask, _mm512_set1_epi8, _pdep_u64};
+use std::arch::x86_64::{
+    _mm_cvtsi32_si128, _mm512_cmpeq_epi8_mask, _mm512_cmpeq_epi64_mask, _mm512_cmpge_epu8_mask,
+    _mm512_set1_epi8, _mm512_set1_epi64, _mm512_srl_epi64, _pdep_u64,
+};
 
 use super::avx512::load_line;
 use crate::line::LINE_BYTES;
@@ -29,4 +32,12 @@ fn equal_mask(line: &[u8; LINE_BYTES], byte: u8) -> u64 {
 #[inline]
 fn not_smaller_mask(line: &[u8; LINE_BYTES], byte: u8) -> u64 {
     _mm512_cmpge_epu8_mask(load_line(line), _mm512_set1_epi8(byte.cast_signed()))
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+fn equal_words(line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
+    let shifted = |words| _mm512_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed()));
+    let wanted = _mm512_set1_epi64(word.cast_signed());
+    u32::from(_mm512_cmpeq_epi64_mask(shifted(load_line(line)), shifted(wanted)))
 }

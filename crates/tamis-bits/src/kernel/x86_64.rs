@@ -6,12 +6,13 @@
 #![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are masked or constant")]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
-    _mm256_add_epi64, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
-    _mm256_cmpgt_epi32, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_mullo_epi32,
-    _mm256_permutevar8x32_epi32, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi32,
-    _mm256_setzero_si256, _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
-    _mm256_sub_epi8, _mm256_testc_si256, _pdep_u64,
+    __m128i, __m256i, _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8,
+    _mm_set1_epi8, _mm256_add_epi64, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_pd,
+    _mm256_castsi256_ps, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64, _mm256_cmpgt_epi32, _mm256_loadu_si256,
+    _mm256_max_epu8, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_mullo_epi32,
+    _mm256_permutevar8x32_epi32, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srl_epi64,
+    _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi8, _mm256_testc_si256, _pdep_u64,
 };
 
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
@@ -347,6 +348,19 @@ fn equal_mask(bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
     let (low, high) = halves(bytes);
     let wanted = _mm256_set1_epi8(byte.cast_signed());
     join(_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal_words(line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
+    let shifted = |words| _mm256_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed()));
+    let wanted = shifted(_mm256_set1_epi64x(word.cast_signed()));
+    let equal = |words| {
+        let mask = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(shifted(words), wanted)));
+        mask.cast_unsigned()
+    };
+    let (low, high) = halves(line);
+    equal(low) | equal(high) << 4
 }
 
 /// Bytes at least `byte` are those that the greater of the two leaves as they are.

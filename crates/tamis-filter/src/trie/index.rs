@@ -1,7 +1,7 @@
 //! The trie as an index: complete keys, each with a value of a fixed number of bytes.
 //!
 //! Built from sorted keys in one pass, used in place over any bytes. The trie has of each key the bytes up to the first that no other
-//! key shares; what is left of it lies behind its leaf (`tails.rs`). Where many keys lie below nodes of some depth up to 12, a table of these (`prefix_table.rs`) spares
+//! key shares; what is left of it lies behind its leaf (`tails.rs`). Where many keys lie below nodes of some depths up to 16, tables of these (`prefix_table.rs`) spare
 //! searches the way there. A search costs a step for each byte of the trie; cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
 //!
 //! ```
@@ -28,7 +28,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
-use super::prefix_table::{self, DEPTH_MAX, PrefixTable};
+use super::prefix_table::{self, PrefixLayout, PrefixTable, STAGES_MAX};
 use super::rank::{Frontier, Side, count_between};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
 use super::{
@@ -129,14 +129,14 @@ impl TrieIndexBuilder {
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
         let tails = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
-        let depth = self.encode_prefix_table(&mut bytes, &trie);
+        let stage_count = self.encode_prefix_table(&mut bytes, &trie);
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 4, tails.short_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 8, tails.long_bytes.to_le_bytes());
         // The last byte of that is always zero.
-        envelope::set_parameter(&mut parameters, 15, [tails.length_bits | depth << 4]);
+        envelope::set_parameter(&mut parameters, 15, [tails.length_bits | stage_count << 4]);
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -149,7 +149,7 @@ impl TrieIndexBuilder {
         Ok(bytes)
     }
 
-    /// Appends the prefix table that saves searches most steps, where there is room for one; gives its depth, 0 without one.
+    /// Appends the prefix tables that save searches most steps, where there is room for them; gives the number of their stages.
     fn encode_prefix_table(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
         let levels = self.levels.levels();
         let labels =
@@ -158,10 +158,10 @@ impl TrieIndexBuilder {
         let allowed = (labels + self.tails.byte_count()) * bytes / nodes + self.values.len() as u64;
         let start = (target.len() - ENVELOPE_BYTES).next_multiple_of(LINE_BYTES);
         let Some(room) = allowed.checked_sub((start + TRAILER_BYTES) as u64) else { return 0 };
-        let Some((depth, lines)) = prefix_table::build(&self.levels, trie, room) else { return 0 };
+        let Some((stage_count, lines)) = prefix_table::build(&self.levels, trie, room) else { return 0 };
         target.resize(ENVELOPE_BYTES + start, 0);
         target.extend_from_slice(lines.as_flattened());
-        depth
+        stage_count
     }
 
     /// The numbers of the keys of leaves, in the order of their labels.
@@ -191,8 +191,8 @@ pub struct TrieIndex<D> {
     /// Where the tails begin in the payload.
     tails: usize,
     tail_layout: TailLayout,
-    /// The depth of the prefix table, 0 without one, and where its lines begin in the payload.
-    prefix_depth: u8,
+    prefix_layout: PrefixLayout,
+    /// Where the lines of the prefix tables begin in the payload.
     prefix_lines: usize,
 }
 
@@ -209,11 +209,19 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
         let trie = self.index.trie().with(steps);
         let table = self.index.prefix_table();
-        let entered = table.enter(&trie, table.seek(self.key), self.key);
-        match trie.walk_on(entered, self.key) {
+        let tails = self.index.tails();
+        let entered = table.enter(&trie, self.key);
+        // Where the walk may end, what tells the tail is asked for while labels are looked at.
+        let have_directory = tails.have_directory();
+        let arrive = |block| {
+            if have_directory {
+                tails.prefetch_near(trie.leaves_before_block(block));
+            }
+        };
+        match trie.walk_on(entered, self.key, arrive) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                self.index.tails().is_rest_of(leaf, self.key, depth).then_some(leaf)
+                tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
             }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
@@ -270,9 +278,9 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             long_bytes: long_bytes & LONG_BYTES_MAX,
             length_bits: (long_bytes >> 56) as u8 & 15,
         };
-        let prefix_depth = (long_bytes >> 60) as u8;
-        if prefix_depth > DEPTH_MAX {
-            return Err(refuse(("prefix_depth", u64::from(prefix_depth))));
+        let stage_count = (long_bytes >> 60) as u8;
+        if usize::from(stage_count) > STAGES_MAX {
+            return Err(refuse(("prefix_stages", u64::from(stage_count))));
         }
         let tail_layout = TailLayout::new(layout.counts.leaf_count(), layout.counts.height, tails)
             .ok_or_else(wrong_length)?;
@@ -281,20 +289,21 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             .ok_or_else(wrong_length)?;
         let end = tail_layout.bytes().and_then(|bytes| bytes.checked_add(tails)).ok_or_else(wrong_length)?;
         let prefix_lines =
-            if prefix_depth == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
+            if stage_count == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
         let prefix_lines = prefix_lines.ok_or_else(wrong_length)?;
-        // What is left are the lines of the prefix table.
-        let line_bytes = (payload.len() - TRAILER_BYTES).checked_sub(prefix_lines);
-        let is_whole = line_bytes
-            .is_some_and(|bytes| bytes.is_multiple_of(LINE_BYTES) && (bytes == 0) == (prefix_depth == 0));
-        if !is_whole || layout.counts.capped_leaf_count != 0 {
+        // What is left are the lines of the prefix tables.
+        let lines = payload.get(prefix_lines..payload.len() - TRAILER_BYTES).ok_or_else(wrong_length)?;
+        let block_count = (layout.lines - layout.sparse) / LINE_BYTES;
+        let prefix_layout =
+            PrefixLayout::read(lines, usize::from(stage_count), block_count).ok_or_else(wrong_length)?;
+        if layout.counts.capped_leaf_count != 0 {
             return Err(wrong_length());
         }
         if key_count != envelope.key_count {
             return Err(refuse(("key_count", envelope.key_count)));
         }
         let value_bytes = value_bytes as usize;
-        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_depth, prefix_lines })
+        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_layout, prefix_lines })
     }
 
     #[inline(always)]
@@ -312,7 +321,13 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     fn prefix_table(&self) -> PrefixTable<'_> {
         let payload = envelope::payload(self.bytes.as_ref());
         let end = payload.len().saturating_sub(TRAILER_BYTES);
-        PrefixTable::new(payload.get(self.prefix_lines..end).unwrap_or_default(), self.prefix_depth)
+        PrefixTable::new(payload.get(self.prefix_lines..end).unwrap_or_default(), &self.prefix_layout)
+    }
+
+    /// The depths of the stages of the prefix tables.
+    #[cfg(test)]
+    pub(super) fn prefix_depths(&self) -> Vec<usize> {
+        self.prefix_layout.depths()
     }
 
     /// How many keys there are.
@@ -373,15 +388,11 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     ) {
         let (tails, table) = (self.tails(), self.prefix_table());
         values.fill(None);
-        let mut sought = [None; LANES];
-        for (sought, key) in sought.iter_mut().zip(keys) {
-            *sought = table.seek(key);
-            sought.iter().for_each(|sought| table.prefetch(*sought));
-        }
+        keys.iter().take(LANES).for_each(|key| table.prefetch(key));
         let mut landed = trie.walk_side_by_side(
             keys.len(),
             |place| keys.get(place).copied(),
-            |place, key| table.enter(trie, sought.get(place).copied().flatten(), key),
+            |_, key| table.enter(trie, key),
             |place, node| {
                 if let Some(value) = values.get_mut(place)
                     && trie.is_prefix_key(&node)

@@ -1,194 +1,283 @@
-//! A prefix table of an index: the nodes of one depth by the bytes that lead to them, so that a search need not walk there.
+//! Prefix tables of an index: nodes of some depths by the bytes that lead to them, so that a search need not walk there.
 //!
 //! ```text
-//! line    64 bytes: 8 entries where the depth is at most 4, otherwise 4
-//! entry   u32: one more than the node's place, 0 for none | the bytes that lead to the node, 4 or 12: the first one highest
+//! header   64 bytes; for each stage, at most 4: u8 depth | 3 zero bytes | u32 lines
+//! stages   lines of 64 bytes, 8 entries each; 4 in the first stage where its depth is above 4
+//! entry    from the lowest bit on: one more than the node's place, 0 for none | the slot of the node's parent in the stage before;
+//!          from the highest bit on: the bytes that lead from there to the node
 //! ```
 //!
-//! The hash of these bytes names the line of a node. Where that is full, the node is in none, and is walked to as all others are: an entry
-//! holds whole bytes, no part of a hash, so the table never changes an answer. A place is a block and the number of the node among
-//! those that begin there.
+//! The hash of all bytes that lead to a node names its line in its stage. Where that is full, the node is in none, and is walked to as all
+//! others are: an entry holds whole bytes, no part of a hash, so a table never changes an answer. The lines of all stages are asked for at
+//! once; an entry of a later stage counts where the one that it names was found in the stage before. A place is a block and the number of
+//! the node among those that begin there; a slot is a line, times 8, and the number of the entry there.
+
+mod build;
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::line::LINE_BYTES;
-use tamis_bits::{key_head, long_key_head, prefetch};
+use tamis_bits::prefetch;
 
-use super::encode::EncodedTrie;
-use super::layout::Layout;
-use super::levels::{FIRST, HAS_CHILD, Level, Levels};
-use super::reader::{Ahead, Entered, Trie};
-use super::sparse;
+use super::reader::{Entered, Trie};
+use super::sparse::{self, all_if};
 
-/// The greatest depth, and that up to which entries are short.
-pub(super) const DEPTH_MAX: u8 = 12;
-const SHORT_MAX: u8 = 4;
-/// Tenths of an entry for each line, on average: one in fifteen finds its line full.
-const SHORT_LOAD: u64 = 64;
-const LONG_LOAD: u64 = 25;
-/// A table is worth its bytes where a search for a key saves so many steps.
-const LEAST_GAIN: f64 = 2.5;
+pub(super) use build::build;
+
+/// Most stages.
+pub(super) const STAGES_MAX: usize = 4;
+/// The greatest depth of a stage, of the first one, and that up to which the first one's entries are short.
+pub(super) const DEPTH_MAX: usize = 16;
+const FIRST_MAX: usize = 12;
+const SHORT_MAX: usize = 4;
+/// Slots of a line: 8, of which a line of long entries uses 4.
+const LINE_SLOTS: u64 = 8;
+/// Bits of a place in entries of the first stage.
+const FIRST_PLACE_BITS: u8 = 32;
+/// The words of a line with which long entries begin.
+const LONG_ENTRIES: u32 = 0b0101_0101;
+/// Bytes of a stage in the header.
+const STAGE_BYTES: usize = 8;
 
 type Line = [u8; LINE_BYTES];
 
-/// A table at rest; of depth 0 where there is none.
+/// One depth of the tables.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stage {
+    depth: usize,
+    line_count: u32,
+    /// Where its lines begin among all.
+    first_line: u32,
+    /// What the words of a key are masked with, so that its first bytes are left.
+    masks: Words,
+    /// Where the bytes from the stage before to this one are: behind so many times four bytes of a key, and so many bits more.
+    own_word: u8,
+    own_shift: u8,
+    own_mask: u64,
+    place_bits: u8,
+}
+
+/// What the header says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PrefixLayout {
+    stages: [Stage; STAGES_MAX],
+    count: usize,
+    /// Some stage is deeper than a word has bytes.
+    is_long: bool,
+    /// The entries of the first stage are long.
+    is_first_long: bool,
+}
+
+/// The tables at rest; none where there are no stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PrefixTable<'a> {
     lines: &'a [Line],
-    depth: u8,
+    layout: &'a PrefixLayout,
 }
 
-/// Where the first bytes of a key are looked for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sought {
-    prefix: u128,
-    line: usize,
-}
+/// The first 16 bytes of a key, with zeros behind its end; of tables without a deep stage the first 8, and zeros.
+type Words = [u64; 2];
 
 /// What the words of a prefix are mixed with: the fractions of the square roots of 2 and 3.
 const FRACTIONS: [u64; 2] = [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b];
 
-/// The number of the line of a prefix.
-#[inline(always)]
-fn line_of(prefix: u128, line_count: usize) -> usize {
-    let [low, high] = FRACTIONS;
-    let product = u128::from(prefix as u64 ^ low) * u128::from((prefix >> 64) as u64 ^ high);
-    kernel::place(product as u64 ^ (product >> 64) as u64, line_count as u64) as usize
+impl Stage {
+    /// `None` where an entry has no room for what tells the node.
+    fn new(before: Option<&Self>, depth: usize, line_count: u32, block_count: usize) -> Option<Self> {
+        let start = before.map_or(0, |before| before.depth);
+        let first_line = before.map_or(Some(0), |before| before.first_line.checked_add(before.line_count))?;
+        let masks = [depth.min(8), depth.saturating_sub(8)];
+        let masks = masks.map(|bytes| !u64::MAX.checked_shr(8 * bytes as u32).unwrap_or(0));
+        let mut stage = Self { depth, line_count, first_line, masks, ..Self::default() };
+        let Some(before) = before else {
+            (stage.place_bits, stage.own_mask) = (FIRST_PLACE_BITS, masks[0]);
+            return (1..=FIRST_MAX).contains(&depth).then_some(stage);
+        };
+        let own_bytes = depth.checked_sub(start).filter(|bytes| (1..=4).contains(bytes))?;
+        // The first of the words that has them: each begins 4 bytes behind the one before.
+        let word = (depth.max(8) - 8).div_ceil(4);
+        stage.own_word = word as u8;
+        stage.own_shift = 8 * (start - 4 * word) as u8;
+        stage.own_mask = !(u64::MAX >> (8 * own_bytes));
+        let (own_bits, parent_bits, place_bits) =
+            (8 * own_bytes as u32, bits(before.no_slot()), bits(block_count as u64 * 64));
+        stage.place_bits = place_bits as u8;
+        let is_room = own_bits + parent_bits + place_bits <= u64::BITS && place_bits <= u32::BITS;
+        (depth <= DEPTH_MAX && is_room).then_some(stage)
+    }
+
+    /// The slot that no entry has.
+    #[inline(always)]
+    const fn no_slot(&self) -> u64 {
+        self.line_count as u64 * LINE_SLOTS
+    }
+
+    /// The number of the line of a key among those of all stages.
+    #[inline(always)]
+    fn line(&self, words: Words) -> u32 {
+        let [low, high] = FRACTIONS;
+        let product =
+            u128::from(words[0] & self.masks[0] ^ low) * u128::from(words[1] & self.masks[1] ^ high);
+        let place = kernel::place(product as u64 ^ (product >> 64) as u64, u64::from(self.line_count));
+        self.first_line.wrapping_add(place as u32)
+    }
+
+    /// An entry for a key below a slot of the stage before, but for its place.
+    #[inline(always)]
+    fn entry(&self, [first, last]: Words, parent: u64) -> u64 {
+        let word = if self.own_word == 1 { first << 32 | last >> 32 } else { first };
+        let word = if self.own_word == 2 { last } else { word };
+        word << (self.own_shift & 63) & self.own_mask | parent << (self.place_bits & 63)
+    }
+
+    /// The place and the slot of the first of the found entries of a line; where there is none, a place of 0 and a slot that none has.
+    #[inline(always)]
+    fn found(&self, line: &Line, found: u32, number: u32) -> (u32, u64) {
+        let (words, _) = line.as_chunks();
+        let entry = found.trailing_zeros() & 7;
+        let word = words.get(entry as usize).map_or(0, |word| u64::from_le_bytes(*word));
+        let place = word & ((1 << (self.place_bits & 63)) - 1);
+        let slot = u64::from(number.wrapping_sub(self.first_line)) * LINE_SLOTS + u64::from(entry);
+        let all = all_if(found != 0);
+        ((place & all) as u32, slot | !all)
+    }
+}
+
+/// Bits of a number.
+const fn bits(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
+}
+
+impl PrefixLayout {
+    /// Reads the header at the front of some lines; `None` for what no builder writes.
+    pub(super) fn read(bytes: &[u8], count: usize, block_count: usize) -> Option<Self> {
+        if count == 0 {
+            return bytes.is_empty().then(Self::default);
+        }
+        let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
+        let (header, lines) = lines.split_first()?;
+        let (entries, _) = header.as_chunks::<STAGE_BYTES>();
+        let stages = entries
+            .get(..count)?
+            .iter()
+            .map(|[depth, _, _, _, lines @ ..]| (usize::from(*depth), u32::from_le_bytes(*lines)));
+        let layout = Self::new(stages, block_count)?;
+        let last = layout.stages.get(count - 1)?;
+        let end = u64::from(last.first_line) + u64::from(last.line_count);
+        (rest.is_empty() && end == lines.len() as u64).then_some(layout)
+    }
+
+    /// The depths of the stages.
+    #[cfg(test)]
+    pub(super) fn depths(&self) -> Vec<usize> {
+        self.stages.iter().take(self.count).map(|stage| stage.depth).collect()
+    }
+
+    /// Of stages by their depths and the numbers of their lines.
+    fn new(stages: impl Iterator<Item = (usize, u32)>, block_count: usize) -> Option<Self> {
+        let mut layout = Self::default();
+        let mut before = None;
+        for (depth, line_count) in stages {
+            let stage = Stage::new(before.as_ref(), depth, line_count, block_count)?;
+            if line_count == 0 {
+                return None;
+            }
+            *layout.stages.get_mut(layout.count)? = stage;
+            layout.count += 1;
+            layout.is_long |= depth > 8;
+            before = Some(stage);
+        }
+        layout.is_first_long = layout.stages[0].depth > SHORT_MAX;
+        Some(layout)
+    }
 }
 
 impl<'a> PrefixTable<'a> {
-    /// The lines at the front of some bytes.
+    /// The lines at the front of some bytes, the header among them.
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8], depth: u8) -> Self {
-        Self { lines: bytes.as_chunks().0, depth }
+    pub(super) fn new(bytes: &'a [u8], layout: &'a PrefixLayout) -> Self {
+        let lines: &[Line] = bytes.as_chunks().0;
+        Self { lines: lines.get(1..).unwrap_or_default(), layout }
     }
 
-    /// Where a key would be found; `None` where that cannot be, as it does not go beyond the depth.
     #[inline(always)]
-    pub(super) fn seek(&self, key: &[u8]) -> Option<Sought> {
-        if self.depth == 0 || key.len() <= usize::from(self.depth) {
-            return None;
+    fn stages(&self) -> &'a [Stage] {
+        self.layout.stages.get(..self.layout.count).unwrap_or_default()
+    }
+
+    /// The first words of a key; `None` of short ones, which are walked.
+    #[inline(always)]
+    fn words(&self, key: &[u8]) -> Option<Words> {
+        if self.layout.is_long { long_words(key) } else { short_word(key).map(|word| [word, 0]) }
+    }
+
+    /// Brings the lines of a key into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: &[u8]) {
+        if self.layout.count == 0 {
+            return;
         }
-        let prefix = if self.depth <= 8 {
-            u128::from(key_head(key) >> (64 - 8 * u32::from(self.depth)))
-        } else {
-            long_key_head(key) >> (128 - 8 * u32::from(self.depth))
-        };
-        Some(Sought { prefix, line: line_of(prefix, self.lines.len()) })
+        let Some(words) = self.words(key) else { return };
+        for stage in self.stages() {
+            prefetch(self.lines.as_flattened(), stage.line(words) as usize * LINE_BYTES);
+        }
     }
 
-    /// Brings the line into the cache.
+    /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.
     #[inline(always)]
-    pub(super) fn prefetch(&self, sought: Sought) {
-        prefetch(self.lines.as_flattened(), sought.line * LINE_BYTES);
-    }
-
-    /// Into the sparse nodes of the trie: where the table says, or through the dense ones.
-    #[inline(always)]
-    pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, sought: Option<Sought>, key: &[u8]) -> Entered {
-        match sought.and_then(|sought| self.find(sought)) {
-            Some(ahead) => Entered::Below(ahead, usize::from(self.depth)),
+    pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, key: &[u8]) -> Entered {
+        match self.find(trie.steps, key) {
+            Some((place, depth)) => Entered::Below(sparse::ahead(place), depth),
             None => trie.enter(key),
         }
     }
 
-    /// The node that the first bytes of a key lead to, where the table has it. No jump depends on which entry it is.
+    /// The place and the depth of the deepest node on the way of a key that the tables have. No jump depends on which entries those are.
     #[inline(always)]
-    fn find(&self, sought: Sought) -> Option<Ahead> {
-        let line = self.lines.get(sought.line)?;
-        let found = if self.depth <= SHORT_MAX {
-            line.as_chunks().0.iter().fold(0, |found, entry| {
-                let entry = u64::from_le_bytes(*entry);
-                found | if entry >> 32 == sought.prefix as u64 { entry as u32 } else { 0 }
-            })
+    fn find(&self, steps: impl Steps, key: &[u8]) -> Option<(u32, usize)> {
+        let (first, later) = self.stages().split_first()?;
+        let words = self.words(key)?;
+        let number = first.line(words);
+        let line = self.lines.get(number as usize)?;
+        let found = if self.layout.is_first_long {
+            let low = steps.equal_words(line, words[1] & first.masks[1], u32::from(FIRST_PLACE_BITS));
+            low & steps.equal_words(line, words[0] & first.masks[0], 0) >> 1 & LONG_ENTRIES
         } else {
-            line.as_chunks().0.iter().fold(0, |found, entry| {
-                let entry = u128::from_le_bytes(*entry);
-                found | if entry >> 32 == sought.prefix { entry as u32 } else { 0 }
-            })
+            steps.equal_words(line, first.entry(words, 0), u32::from(FIRST_PLACE_BITS))
         };
-        found.checked_sub(1).map(sparse::ahead)
-    }
-}
-
-/// The depth and the lines of the table for an encoded trie that saves most steps of a search, in so many bytes; `None` where none saves enough.
-pub(super) fn build(levels: &Levels, trie: &EncodedTrie, bytes_max: u64) -> Option<(u8, Vec<Line>)> {
-    let layout = &trie.layout;
-    let depth = best_depth(levels, layout, bytes_max)?;
-    let blocks = trie.bytes.get(layout.sparse..layout.lines).unwrap_or_default().as_chunks().0;
-    let nodes_before =
-        levels.levels().iter().take(usize::from(depth)).map(|level| level.node_count).sum::<u64>();
-    let first = nodes_before - u64::from(layout.counts.dense_node_count);
-    let prefixes = prefixes(levels, depth);
-    let mut lines = vec![[0; LINE_BYTES]; line_count(depth, prefixes.len() as u64) as usize];
-    for (prefix, place) in prefixes.iter().zip(sparse::node_places(blocks).skip(first as usize)) {
-        let line = line_of(*prefix, lines.len());
-        let Some(line) = lines.get_mut(line) else { continue };
-        let entry = prefix << 32 | u128::from(place + 1);
-        if depth <= SHORT_MAX {
-            put(line.as_chunks_mut().0, (entry as u64).to_le_bytes());
-        } else {
-            put(line.as_chunks_mut().0, entry.to_le_bytes());
+        let (mut deepest, mut slot) = first.found(line, found, number);
+        let mut depth = first.depth;
+        deepest &= all_if(key.len() > depth) as u32;
+        for stage in later {
+            let number = stage.line(words);
+            let line = self.lines.get(number as usize)?;
+            let found = steps.equal_words(line, stage.entry(words, slot), u32::from(stage.place_bits));
+            let (place, own) = stage.found(line, found, number);
+            let all = all_if((place != 0) & (key.len() > stage.depth));
+            deepest = place & all as u32 | deepest & !all as u32;
+            depth = stage.depth & all as usize | depth & !all as usize;
+            slot = own;
         }
-    }
-    Some((depth, lines))
-}
-
-/// Into the first free entry, if there is one.
-fn put<const N: usize>(entries: &mut [[u8; N]], entry: [u8; N]) {
-    if let Some(free) = entries.iter_mut().find(|entry| entry.starts_with(&[0; 4])) {
-        *free = entry;
+        Some((deepest.checked_sub(1)?, depth))
     }
 }
 
-const fn line_count(depth: u8, node_count: u64) -> u64 {
-    (node_count * 10).div_ceil(if depth <= SHORT_MAX { SHORT_LOAD } else { LONG_LOAD })
+/// The first 8 bytes of a key, in pieces from both ends that may overlap; `None` of fewer than 4.
+#[inline(always)]
+fn short_word(key: &[u8]) -> Option<u64> {
+    let end = key.len().min(8);
+    let first = u32::from_be_bytes(*key.first_chunk()?);
+    let last = u32::from_be_bytes(*key.get(end - 4..end)?.first_chunk()?);
+    Some(u64::from(first) << 32 | u64::from(u32::MAX) & u64::from(last) << (8 * (8 - end)))
 }
 
-/// The depth at which a table that is not too large saves most steps.
-fn best_depth(levels: &Levels, layout: &Layout, bytes_max: u64) -> Option<u8> {
-    let passed_at_once = passed_at_once(levels);
-    let key_count = levels.key_count().max(1) as f64;
-    let (mut dense_nodes, mut keys_above) = (u64::from(layout.counts.dense_node_count), 0);
-    let mut best = (LEAST_GAIN, None);
-    for (level, depth) in levels.levels().iter().zip(0..=DEPTH_MAX) {
-        let bytes = line_count(depth, level.node_count) * LINE_BYTES as u64;
-        let share = 1.0 - keys_above as f64 / key_count;
-        let gain = share * (f64::from(depth) - passed_at_once as f64);
-        if dense_nodes == 0 && level.node_count > 0 && bytes <= bytes_max && gain > best.0 {
-            best = (gain, Some(depth));
-        }
-        dense_nodes = dense_nodes.saturating_sub(level.node_count);
-        keys_above += level.labels.len() as u64 - level.child_count + level.prefix_key_count;
-    }
-    best.1
-}
-
-/// Levels that a search passes at once anyway: one label, then all that there can be.
-fn passed_at_once(levels: &Levels) -> usize {
-    let levels = levels.levels();
-    let stem = levels.iter().take(8).take_while(|level| level.labels.len() == 1).count();
-    let is_full = |level: &&Level| level.child_count == level.node_count * 256;
-    stem + levels.iter().skip(stem).take(2).take_while(is_full).count()
-}
-
-/// The bytes that lead to the nodes of a depth, in their order.
-fn prefixes(levels: &Levels, depth: u8) -> Vec<u128> {
-    let mut prefixes = vec![0_u128];
-    for level in levels.levels().iter().take(usize::from(depth)) {
-        let mut parents = prefixes.iter();
-        let mut parent = 0;
-        let mut children = Vec::with_capacity(level.child_count as usize);
-        for label in &level.labels {
-            if label & FIRST != 0 {
-                parent = parents.next().copied().unwrap_or(0);
-            }
-            if label & HAS_CHILD != 0 {
-                children.push(parent << 8 | u128::from(*label as u8));
-            }
-        }
-        prefixes = children;
-    }
-    prefixes
+/// The first 16 bytes of a key; `None` of fewer than 8.
+#[inline(always)]
+fn long_words(key: &[u8]) -> Option<Words> {
+    let end = key.len().min(16);
+    let first = u64::from_be_bytes(*key.first_chunk()?);
+    let last = u64::from_be_bytes(*key.get(end - 8..end)?.first_chunk()?);
+    let half = 4 * (16 - end);
+    Some([first, last << half << half])
 }
 
 #[cfg(test)]

@@ -282,15 +282,15 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
-        self.walk_on(self.enter(key), key)
+        self.walk_on(self.enter(key), key, |_| {})
     }
 
-    /// [`Trie::walk`] behind the dense nodes.
+    /// [`Trie::walk`] behind the dense nodes. Calls with the numbers of blocks before their labels are looked at.
     #[inline(always)]
-    pub(super) fn walk_on(&self, entered: Entered, key: &[u8]) -> Walked {
+    pub(super) fn walk_on(&self, entered: Entered, key: &[u8], arrive: impl Fn(u32)) -> Walked {
         match entered {
             Entered::Ended(walked) => walked,
-            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth),
+            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth, arrive),
         }
     }
 

@@ -89,7 +89,7 @@ const fn int_if(condition: bool) -> i32 {
 
 /// All bits, or none.
 #[inline(always)]
-const fn all_if(condition: bool) -> u64 {
+pub(super) const fn all_if(condition: bool) -> u64 {
     0_u64.wrapping_sub(condition as u64)
 }
 
@@ -404,13 +404,20 @@ impl<'a, S: Steps> Trie<'a, S> {
         Node { number: 0, place: 0, block, range }
     }
 
-    /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it.
+    /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it. Calls with the
+    /// numbers of blocks before their labels are looked at.
     #[inline(always)]
-    pub(super) fn walk_sparse(&self, ahead: &Ahead, key: &[u8], depth: usize) -> Walked {
+    pub(super) fn walk_sparse(
+        &self,
+        ahead: &Ahead,
+        key: &[u8],
+        depth: usize,
+        arrive: impl Fn(u32),
+    ) -> Walked {
         let Some(byte) = key.get(depth) else { return Walked::Node(self.arrive_below(ahead)) };
         if !self.layout.is_wide {
             return match self.locate_line(ahead.block, ahead.index) {
-                Some(at) => self.walk_narrow(at, ahead.place, key, depth),
+                Some(at) => self.walk_narrow(at, ahead.place, key, depth, arrive),
                 None => Walked::Nowhere,
             };
         }
@@ -422,7 +429,13 @@ impl<'a, S: Steps> Trie<'a, S> {
             SparseStep::Child(ahead) => {
                 let (block, range) = self.locate_wide(ahead.block, ahead.index);
                 let Some(line) = self.block(block) else { return Walked::Nowhere };
-                self.walk_narrow(Part { number: block, block: line, range }, ahead.place, key, depth + 1)
+                self.walk_narrow(
+                    Part { number: block, block: line, range },
+                    ahead.place,
+                    key,
+                    depth + 1,
+                    arrive,
+                )
             }
         }
     }
@@ -430,7 +443,14 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key through nodes with few labels. Most of the time of a walk through long keys goes here: a node is
     /// what a step needs of it, and nothing is looked up twice.
     #[inline(always)]
-    fn walk_narrow(&self, mut at: Part<'a>, above: u32, key: &[u8], depth: usize) -> Walked {
+    fn walk_narrow(
+        &self,
+        mut at: Part<'a>,
+        above: u32,
+        key: &[u8],
+        depth: usize,
+        arrive: impl Fn(u32),
+    ) -> Walked {
         let (mut above, mut above_bit) = (above >> 6, 1 << (above & 63));
         let mut rest = key.get(depth..).unwrap_or_default().iter();
         loop {
@@ -443,6 +463,7 @@ impl<'a, S: Steps> Trie<'a, S> {
                     range,
                 });
             };
+            arrive(at.number);
             let mut bit = self.equal(at.block, *byte) & at.range;
             if bit == 0 {
                 let Some(behind) = self.part_behind(&at) else { return Walked::Nowhere };
@@ -736,6 +757,12 @@ impl<'a, S: Steps> Trie<'a, S> {
         };
         let inside = (!child_word(block) & ((1 << index) - 1)).count_ones();
         self.fine_rank(number).wrapping_add(inside)
+    }
+
+    /// Leaves before a sparse block, where blocks have ranks of their own.
+    #[inline(always)]
+    pub(super) fn leaves_before_block(&self, number: u32) -> u64 {
+        u64::from(self.layout.counts.dense_leaf_count) + u64::from(self.fine_rank(number))
     }
 
     /// Labels without a child before a block that has a rank of its own.

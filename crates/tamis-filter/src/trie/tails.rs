@@ -19,6 +19,9 @@ const ONE_LENGTH: u8 = 8;
 /// The same: tails are coded.
 const CODED: u8 = 9;
 
+/// So many leaves a block of the trie has, more or less.
+const BLOCK_LEAVES: u64 = 32;
+
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tails<'a> {
@@ -89,6 +92,18 @@ impl<'a> Tails<'a> {
             TailLayout::Coded(_) => prefetch(self.bytes, leaf as usize),
             TailLayout::Leveled(_) => {}
         }
+    }
+
+    /// Whether something tells where a tail lies that [`Tails::prefetch`] brings into the cache.
+    #[inline(always)]
+    pub(super) const fn have_directory(&self) -> bool {
+        !matches!(self.layout, TailLayout::Leveled(_))
+    }
+
+    /// [`Tails::prefetch`] for the leaves of a block, of which the first one is given.
+    #[inline(always)]
+    pub(super) fn prefetch_near(&self, first_leaf: u64) {
+        self.prefetch(first_leaf + BLOCK_LEAVES / 2);
     }
 
     /// Where the tail of a leaf lies that so many bytes lead to.

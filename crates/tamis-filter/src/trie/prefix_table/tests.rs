@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DEPTH_MAX, SHORT_MAX};
+use super::{DEPTH_MAX, FIRST_MAX, SHORT_MAX, STAGES_MAX};
 use crate::DecodeError;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, set_parameter};
 use crate::trie::{TRAILER_BYTES, TrieIndex, TrieIndexBuilder};
@@ -63,18 +63,46 @@ fn check(map: &Map, bytes: &[u8]) {
     }
 }
 
+/// Keys of up to five times three bytes out of six, with something behind them that is long, or short.
+fn deep_map() -> Map {
+    let mut state = 7;
+    let mut random = move || {
+        state += 1;
+        crate::remix(state, 5)
+    };
+    let parts = [[0; 3], [0, 0, 1], [0xff; 3], [0xff, 0, 0xff], *b"abc", *b"abd"];
+    let mut key = || {
+        let mut key: Vec<u8> = (0..5).flat_map(|_| parts[(random() % 6) as usize]).collect();
+        match random() % 9 {
+            0 => key.truncate(random() as usize % 15),
+            1 => key.extend(vec![0; random() as usize % 4]),
+            _ => key.extend((0..10).map(|_| random() as u8)),
+        }
+        key
+    };
+    (0..40_000).map(|_| key()).zip(0..).collect()
+}
+
+fn depths(bytes: &[u8]) -> Vec<usize> {
+    TrieIndex::open(bytes).unwrap().prefix_depths()
+}
+
 #[test]
 fn searches_that_begin_in_the_table_find_what_there_is() {
-    let mut depths = Vec::new();
-    for word_bytes in [4, 6, 9, 12, 15] {
-        let map = map(word_bytes);
+    let mut all = Vec::new();
+    for map in [map(4), map(6), map(9), map(12), map(15), deep_map()] {
         let bytes = build(&map);
-        depths.push(parameters(&bytes)[15] >> 4);
+        all.push(depths(&bytes));
         check(&map, &bytes);
     }
-    assert!(depths.iter().any(|depth| (1..=SHORT_MAX).contains(depth)), "{depths:?}");
-    assert!(depths.iter().any(|depth| (9..=DEPTH_MAX).contains(depth)), "{depths:?}");
-    assert!(depths.iter().any(|depth| (SHORT_MAX + 1..9).contains(depth)), "{depths:?}");
+    let firsts: Vec<usize> = all.iter().filter_map(|depths| depths.first().copied()).collect();
+    let lasts: Vec<usize> =
+        all.iter().filter(|depths| depths.len() > 1).filter_map(|depths| depths.last().copied()).collect();
+    assert!(firsts.iter().any(|depth| (1..=SHORT_MAX).contains(depth)), "{all:?}");
+    assert!(firsts.iter().any(|depth| (SHORT_MAX + 1..=FIRST_MAX).contains(depth)), "{all:?}");
+    assert!(lasts.iter().any(|depth| *depth <= 8), "{all:?}");
+    assert!(lasts.iter().any(|depth| (9..=DEPTH_MAX).contains(depth)), "{all:?}");
+    assert!(all.iter().any(|depths| depths.len() > 2), "{all:?}");
 }
 
 /// With values of no bytes, as the paper counts: the bytes of a trie with its directories for each node.
@@ -91,7 +119,7 @@ fn the_table_keeps_the_index_within_its_bits_a_node() {
             builder.add(key, &[]).unwrap();
         }
         let bytes = builder.finish().unwrap();
-        assert!(parameters(&bytes)[15] >> 4 > 0);
+        assert!(parameters(&bytes)[15] >> 4 > 0, "there is a table");
         let bits = ((bytes.len() - ENVELOPE_BYTES) * 8) as f64 / nodes as f64;
         assert!(bits <= 10.8, "{bits}");
     }
@@ -118,8 +146,9 @@ fn damaged_tables_are_survived() {
 
 #[test]
 fn tables_that_no_builder_writes_are_refused() {
-    let bytes = build(&map(9));
-    let depth = parameters(&bytes)[15];
+    let bytes = build(&deep_map());
+    let (last, stages) = (parameters(&bytes)[15], depths(&bytes));
+    assert!(stages.len() >= 2, "{stages:?}");
     let open = |change: &dyn Fn(&mut Vec<u8>, &mut Envelope)| {
         let mut bytes = bytes.clone();
         let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
@@ -127,17 +156,43 @@ fn tables_that_no_builder_writes_are_refused() {
         envelope.seal(&mut bytes);
         TrieIndex::open(bytes).map(|index| index.len())
     };
-    let with_depth = |depth: u8| open(&|_, envelope| set_parameter(&mut envelope.parameters, 15, [depth]));
-    assert!(with_depth(depth).is_ok());
-    assert_eq!(with_depth(depth & 15 | 13 << 4), Err(DecodeError::Field { field: "prefix_depth", got: 13 }));
+    let with_last = |last: u8| open(&|_, envelope| set_parameter(&mut envelope.parameters, 15, [last]));
+    assert!(with_last(last).is_ok());
+    let too_many = (STAGES_MAX + 1) as u8;
+    assert_eq!(
+        with_last(last & 15 | too_many << 4),
+        Err(DecodeError::Field { field: "prefix_stages", got: u64::from(too_many) })
+    );
     let is_length = |answer| matches!(answer, Err(DecodeError::Field { field: "payload_bytes", .. }));
-    assert!(is_length(with_depth(depth & 15)), "lines without a depth");
-    let cut = |count: usize| {
-        open(&|bytes, _| {
+    assert!(is_length(with_last(last & 15)), "lines without a stage");
+    for cut in [8, 64] {
+        let answer = open(&|bytes, _| {
             let end = bytes.len() - TRAILER_BYTES;
-            bytes.drain(end - count..end);
+            bytes.drain(end - cut..end);
+        });
+        assert!(is_length(answer), "{cut} bytes fewer");
+    }
+    // The header is the first of the lines, which are all that is behind the tails.
+    let header: Vec<u8> = stages.iter().flat_map(|depth| [*depth as u8, 0, 0, 0]).collect();
+    let start = (0..bytes.len())
+        .step_by(64)
+        .rfind(|start| {
+            stages.iter().enumerate().all(|(stage, _)| {
+                bytes.get(start + 8 * stage..start + 8 * stage + 4) == header.get(4 * stage..4 * stage + 4)
+            })
         })
-    };
-    assert!(cut(64).is_ok());
-    assert!(is_length(cut(8)), "half a line");
+        .unwrap();
+    let with_byte = |place: usize, byte: u8| open(&|bytes, _| bytes[start + place] = byte);
+    assert!(with_byte(0, stages[0] as u8).is_ok());
+    for (place, byte, what) in [
+        (0, 0, "no depth"),
+        (0, 13, "a first stage too deep"),
+        (0, stages[1] as u8, "no bytes between stages"),
+        (8, stages[0] as u8 + 5, "too many bytes between stages"),
+        (8, stages[0] as u8 - 1, "stages that go up"),
+        (8, 17, "a stage too deep"),
+        (4, bytes[start + 4] ^ 1, "another number of lines"),
+    ] {
+        assert!(is_length(with_byte(place, byte)), "{what}");
+    }
 }

@@ -13,6 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::packed::{self, PackedInts, PackedVec};
 
 use super::{CODED, Slot, TailCounts};
@@ -83,11 +84,26 @@ impl CodeLayout {
         let (lines, _) = bytes.get(..self.ranks)?.as_chunks::<LINE>();
         let (ranks, _) = bytes.get(self.ranks..self.frequent)?.as_chunks::<RANK_BYTES>();
         let (line, rank) = (lines.get(leaf / LINE)?, ranks.get(leaf / LINE)?);
-        let before = (0..leaf % LINE).zip(line).filter(|(_, code)| **code == OTHER).count();
-        let number = u64::from(u32::from_le_bytes(*rank)) + before as u64;
+        let before = kernel::run(CountOthers { line, place: leaf % LINE });
+        let number = u64::from(u32::from_le_bytes(*rank)) + u64::from(before);
         let (places, _) = PackedInts::open(bytes.get(self.others..self.pool)?, self.width, self.other_count)?;
         let start = self.pool.checked_add(usize::try_from(places.get(number)).ok()?)?;
         (start < self.end).then_some(start)
+    }
+}
+
+/// How many others there are before a place of a line.
+struct CountOthers<'a> {
+    line: &'a [u8; LINE],
+    place: usize,
+}
+
+impl Task for CountOthers<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) -> u32 {
+        (steps.equal_mask(self.line, OTHER) & ((1 << self.place) - 1)).count_ones()
     }
 }
 

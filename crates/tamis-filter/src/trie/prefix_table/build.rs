@@ -1,0 +1,338 @@
+//! Which nodes the prefix tables have, and how they are written.
+//!
+//! A node of depth d below a stage of depth e spares each search that passes it d - e steps, and costs an entry. What a byte must spare so that
+//! all fits is found by halving; given that, the best depths follow from one another, and of each depth the nodes are taken that many
+//! keys lie below.
+
+use tamis_bits::line::LINE_BYTES;
+
+use super::{DEPTH_MAX, FIRST_MAX, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage};
+use crate::trie::encode::EncodedTrie;
+use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
+use crate::trie::sparse;
+
+/// Entries in ten lines, on average. One in some fifteen finds its line full; those of most keys come first.
+const SHORT_LOAD: u64 = 72;
+const LONG_LOAD: u64 = 32;
+/// Tables are worth their bytes where a search for a key saves so many steps on average, and a later stage where it saves so many.
+const LEAST_GAIN: f64 = 2.5;
+const STAGE_GAIN: f64 = 0.25;
+/// Numbers of keys below a node that are told apart.
+const TALLIED: usize = 1024;
+/// How often the price of a byte is halved.
+const HALVINGS: usize = 40;
+
+/// The nodes of a depth.
+struct Depth {
+    /// How many keys lie below each.
+    weights: Vec<u32>,
+    /// How many nodes there are above so many keys, and the keys below these.
+    nodes_from: Vec<u64>,
+    keys_from: Vec<u64>,
+}
+
+/// A stage that may be: its nodes are those of so many keys at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Choice {
+    depth: usize,
+    weight: u32,
+    line_count: u64,
+}
+
+/// The best way to a depth by some stages.
+#[derive(Clone)]
+struct Path {
+    value: f64,
+    /// Steps that all keys save together.
+    saved: f64,
+    choices: Vec<Choice>,
+}
+
+/// The tables that save most steps in so many bytes; `None` where none saves enough. Their number, and all lines with the header.
+pub(in super::super) fn build(
+    levels: &Levels,
+    trie: &EncodedTrie,
+    bytes_max: u64,
+) -> Option<(u8, Vec<Line>)> {
+    let layout = &trie.layout;
+    let blocks = trie.bytes.get(layout.sparse..layout.lines)?.as_chunks().0;
+    let plan = Chooser::new(levels, u64::from(layout.counts.dense_node_count), blocks.len());
+    let choices = plan.choose(bytes_max)?;
+    let stages = choices.iter().map(|choice| (choice.depth, choice.line_count as u32));
+    let tables = PrefixLayout::new(stages, blocks.len())?;
+    let mut lines = vec![[0; LINE_BYTES]; 1];
+    for (choice, entry) in choices.iter().zip(lines.first_mut()?.as_chunks_mut::<STAGE_BYTES>().0) {
+        *entry = (choice.depth as u64 | choice.line_count << 32).to_le_bytes();
+    }
+    let mut before = Placed::default();
+    for (stage, choice) in tables.stages.iter().zip(&choices) {
+        let weights = &plan.depths.get(choice.depth)?.weights;
+        let above = levels.levels().iter().take(choice.depth).map(|level| level.node_count).sum::<u64>();
+        let first = above - u64::from(layout.counts.dense_node_count);
+        let places: Vec<u32> = sparse::node_places(blocks).skip(first as usize).take(weights.len()).collect();
+        let mut own = vec![[0; LINE_BYTES]; stage.line_count as usize];
+        before = before.fill(
+            &mut own,
+            stage,
+            &Nodes { weights, places: &places, prefixes: prefixes(levels, choice.depth) },
+            choice.weight,
+        );
+        lines.extend_from_slice(&own);
+    }
+    Some((choices.len() as u8, lines))
+}
+
+/// The nodes of the stage that is written.
+struct Nodes<'a> {
+    weights: &'a [u32],
+    places: &'a [u32],
+    prefixes: Vec<u128>,
+}
+
+/// Where the nodes of a stage went.
+#[derive(Default)]
+struct Placed {
+    depth: usize,
+    prefixes: Vec<u128>,
+    slots: Vec<Option<u64>>,
+}
+
+impl Placed {
+    /// Writes a stage behind this one.
+    fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: &Nodes<'_>, weight_min: u32) -> Self {
+        let mut slots = vec![None; nodes.prefixes.len()];
+        let mut order: Vec<usize> = (0..nodes.weights.len()).collect();
+        order.retain(|node| nodes.weights.get(*node).is_some_and(|weight| *weight >= weight_min));
+        order.sort_by_key(|node| std::cmp::Reverse(nodes.weights.get(*node).copied()));
+        for node in order {
+            let (Some(prefix), Some(place)) = (nodes.prefixes.get(node), nodes.places.get(node)) else {
+                continue;
+            };
+            let Some(parent) = self.slot(*prefix, stage.depth) else { continue };
+            let whole = prefix << (128 - 8 * stage.depth as u32);
+            let (first, last) = ((whole >> 64) as u64, whole as u64);
+            let number = stage.line([first, last]).wrapping_sub(stage.first_line);
+            let Some(line) = lines.get_mut(number as usize) else { continue };
+            let place = u64::from(place + 1);
+            let index = if self.depth == 0 && stage.depth > SHORT_MAX {
+                put(
+                    line.as_chunks_mut().0,
+                    (u128::from(first) << 64 | u128::from(last | place)).to_le_bytes(),
+                )
+                .map(|index| 2 * index)
+            } else {
+                let entry = stage.entry([first, last], parent);
+                put(line.as_chunks_mut().0, (entry | place).to_le_bytes())
+            };
+            if let (Some(index), Some(slot)) = (index, slots.get_mut(node)) {
+                *slot = Some(u64::from(number) * super::LINE_SLOTS + index as u64);
+            }
+        }
+        Self { depth: stage.depth, prefixes: nodes.prefixes.clone(), slots }
+    }
+
+    /// The slot of the node of this stage that a prefix passes.
+    fn slot(&self, prefix: u128, depth: usize) -> Option<u64> {
+        if self.depth == 0 {
+            return Some(0);
+        }
+        let node = self.prefixes.binary_search(&(prefix >> (8 * (depth - self.depth)))).ok()?;
+        self.slots.get(node).copied().flatten()
+    }
+}
+
+/// Into the first free entry, if there is one; gives its number.
+fn put<const N: usize>(entries: &mut [[u8; N]], entry: [u8; N]) -> Option<usize> {
+    let free = entries.iter().position(|entry| *entry == [0; N])?;
+    *entries.get_mut(free)? = entry;
+    Some(free)
+}
+
+/// Chooses stages.
+struct Chooser {
+    key_count: f64,
+    depths: Vec<Depth>,
+    /// The first depth all of whose nodes are sparse.
+    sparse_from: usize,
+    passed_at_once: usize,
+    block_count: usize,
+}
+
+impl Chooser {
+    fn new(levels: &Levels, dense_nodes: u64, block_count: usize) -> Self {
+        let mut left = dense_nodes;
+        let dense_levels = levels.levels().iter().take_while(|level| {
+            let is_dense = left > 0;
+            left = left.saturating_sub(level.node_count);
+            is_dense
+        });
+        Self {
+            key_count: levels.key_count() as f64,
+            depths: weights(levels).into_iter().map(Depth::new).collect(),
+            sparse_from: dense_levels.count(),
+            passed_at_once: passed_at_once(levels),
+            block_count,
+        }
+    }
+
+    /// The stages that save most steps in so many bytes.
+    fn choose(&self, bytes_max: u64) -> Option<Vec<Choice>> {
+        // What a byte must save: at most a step of each key.
+        let (mut low, mut high, mut chosen) = (0.0, self.key_count, None);
+        let mut price = 0.0;
+        for _ in 0..HALVINGS {
+            let path = self.best(price);
+            let bytes = path.choices.iter().map(|choice| choice.line_count).sum::<u64>() * LINE_BYTES as u64;
+            if bytes + LINE_BYTES as u64 <= bytes_max {
+                (high, chosen) = (price, Some(path));
+            } else {
+                low = price;
+            }
+            if high == 0.0 {
+                break;
+            }
+            price = (low + high) / 2.0;
+        }
+        let path = chosen.filter(|path| path.saved >= LEAST_GAIN * self.key_count)?;
+        Some(path.choices)
+    }
+
+    /// The stages of most value, where each byte costs a price.
+    fn best(&self, price: f64) -> Path {
+        let none = Path { value: 0.0, saved: 0.0, choices: Vec::new() };
+        let mut best = none.clone();
+        let mut before: Vec<Option<Path>> = vec![Some(none)];
+        for number in 0..STAGES_MAX {
+            let mut paths = vec![None; self.depths.len()];
+            for (start, path) in before.iter().enumerate() {
+                let Some(path) = path else { continue };
+                for (depth, reached) in
+                    paths.iter_mut().enumerate().skip(start.max(self.sparse_from).max(start + 1))
+                {
+                    let Some(longer) = self.longer(path, number, depth, price) else { continue };
+                    if reached.as_ref().is_none_or(|reached: &Path| reached.value < longer.value) {
+                        *reached = Some(longer);
+                    }
+                }
+            }
+            for path in paths.iter().flatten() {
+                if path.value > best.value {
+                    best = path.clone();
+                }
+            }
+            before = paths;
+        }
+        best
+    }
+
+    /// A path with one stage more.
+    fn longer(&self, path: &Path, number: usize, depth: usize, price: f64) -> Option<Path> {
+        let nodes = self.depths.get(depth).filter(|nodes| !nodes.weights.is_empty())?;
+        let last = path.choices.last();
+        let (saved, load, least) = match last {
+            None if depth > FIRST_MAX => return None,
+            None => (
+                depth.checked_sub(self.passed_at_once)?,
+                if depth > SHORT_MAX { LONG_LOAD } else { SHORT_LOAD },
+                0.0,
+            ),
+            Some(last) => (depth - last.depth, SHORT_LOAD, STAGE_GAIN),
+        };
+        // Whether there is room for what tells an entry.
+        let stages =
+            path.choices.iter().map(|choice| (choice.depth, choice.line_count as u32)).chain([(depth, 1)]);
+        PrefixLayout::new(stages, self.block_count)?;
+        debug_assert_eq!(number, path.choices.len());
+        let cost = price * (LINE_BYTES as u64 * 10) as f64 / load as f64;
+        let weight = ((cost / saved.max(1) as f64).ceil() as usize).clamp(2, TALLIED - 1);
+        let (count, keys) = (*nodes.nodes_from.get(weight)?, *nodes.keys_from.get(weight)?);
+        let line_count = (count * 10).div_ceil(load).max(1);
+        let saved = keys as f64 * saved as f64;
+        let mut choices = path.choices.clone();
+        choices.push(Choice { depth, weight: weight as u32, line_count });
+        Some(Path {
+            value: path.value + saved - cost * count as f64 - least * self.key_count,
+            saved: path.saved + saved,
+            choices,
+        })
+    }
+}
+
+impl Depth {
+    fn new(weights: Vec<u32>) -> Self {
+        let (mut nodes_from, mut keys_from) = (vec![0; TALLIED], vec![0; TALLIED]);
+        for weight in &weights {
+            let tally = (*weight as usize).min(TALLIED - 1);
+            if let (Some(nodes), Some(keys)) = (nodes_from.get_mut(tally), keys_from.get_mut(tally)) {
+                *nodes += 1;
+                *keys += u64::from(*weight);
+            }
+        }
+        for sums in [&mut nodes_from, &mut keys_from] {
+            sums.iter_mut().rev().fold(0, |sum, own| {
+                *own += sum;
+                *own
+            });
+        }
+        Self { weights, nodes_from, keys_from }
+    }
+}
+
+/// How many keys lie below each node of the first depths.
+fn weights(levels: &Levels) -> Vec<Vec<u32>> {
+    let count = levels.levels().len().min(DEPTH_MAX + 1);
+    let mut depths = vec![Vec::new(); count];
+    let mut below: Vec<u32> = Vec::new();
+    for (depth, level) in levels.levels().iter().enumerate().rev() {
+        let own = node_weights(level, &below);
+        if let Some(kept) = depths.get_mut(depth) {
+            kept.clone_from(&own);
+        }
+        below = own;
+    }
+    depths
+}
+
+/// How many keys lie below each node of a level, given those of its children.
+fn node_weights(level: &Level, below: &[u32]) -> Vec<u32> {
+    let mut children = below.iter();
+    let mut weights = Vec::with_capacity(level.node_count as usize);
+    for label in &level.labels {
+        if label & FIRST != 0 {
+            weights.push(u32::from(label & PREFIX_KEY != 0));
+        }
+        let keys = if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) };
+        if let Some(weight) = weights.last_mut() {
+            *weight = weight.saturating_add(keys);
+        }
+    }
+    weights
+}
+
+/// Levels that a search passes at once anyway: one label, then all that there can be.
+fn passed_at_once(levels: &Levels) -> usize {
+    let levels = levels.levels();
+    let stem = levels.iter().take(8).take_while(|level| level.labels.len() == 1).count();
+    let is_full = |level: &&Level| level.child_count == level.node_count * 256;
+    stem + levels.iter().skip(stem).take(2).take_while(is_full).count()
+}
+
+/// The bytes that lead to the nodes of a depth, in their order.
+fn prefixes(levels: &Levels, depth: usize) -> Vec<u128> {
+    let mut prefixes = vec![0_u128];
+    for level in levels.levels().iter().take(depth) {
+        let mut parents = prefixes.iter();
+        let mut parent = 0;
+        let mut children = Vec::with_capacity(level.child_count as usize);
+        for label in &level.labels {
+            if label & FIRST != 0 {
+                parent = parents.next().copied().unwrap_or(0);
+            }
+            if label & HAS_CHILD != 0 {
+                children.push(parent << 8 | u128::from(*label as u8));
+            }
+        }
+        prefixes = children;
+    }
+    prefixes
+}
