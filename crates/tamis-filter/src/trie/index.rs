@@ -192,8 +192,6 @@ pub struct TrieIndex<D> {
     tails: usize,
     tail_layout: TailLayout,
     prefix_layout: PrefixLayout,
-    /// Where the lines of the prefix tables begin in the payload.
-    prefix_lines: usize,
 }
 
 /// An exact search, compiled for the processor.
@@ -207,9 +205,8 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
-        let trie = self.index.trie().with(steps);
-        let table = self.index.prefix_table();
-        let tails = self.index.tails();
+        let (trie, table, tails) = self.index.parts();
+        let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
         // Where the walk may end, what tells the tail is asked for while labels are looked at.
         let have_directory = tails.have_directory();
@@ -241,9 +238,10 @@ impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
-        let trie = self.index.trie().with(steps);
+        let (trie, table, tails) = self.index.parts();
+        let parts = (&trie.with(steps), &table, &tails);
         for (keys, values) in self.keys.chunks(LANES).zip(self.values.chunks_mut(LANES)) {
-            self.index.search_side_by_side(&trie, keys, values);
+            self.index.search_side_by_side(parts, keys, values);
         }
     }
 }
@@ -292,10 +290,9 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             if stage_count == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
         let prefix_lines = prefix_lines.ok_or_else(wrong_length)?;
         // What is left are the lines of the prefix tables.
-        let lines = payload.get(prefix_lines..payload.len() - TRAILER_BYTES).ok_or_else(wrong_length)?;
         let block_count = (layout.lines - layout.sparse) / LINE_BYTES;
-        let prefix_layout =
-            PrefixLayout::read(lines, usize::from(stage_count), block_count).ok_or_else(wrong_length)?;
+        let prefix_layout = PrefixLayout::read(payload, prefix_lines, usize::from(stage_count), block_count)
+            .ok_or_else(wrong_length)?;
         if layout.counts.capped_leaf_count != 0 {
             return Err(wrong_length());
         }
@@ -303,25 +300,25 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             return Err(refuse(("key_count", envelope.key_count)));
         }
         let value_bytes = value_bytes as usize;
-        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_layout, prefix_lines })
+        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_layout })
+    }
+
+    /// The parts that searches go through.
+    #[inline(always)]
+    fn parts(&self) -> (Trie<'_>, PrefixTable<'_>, Tails<'_>) {
+        let payload = envelope::payload(self.bytes.as_ref());
+        let table = PrefixTable::new(payload, &self.prefix_layout);
+        (Trie::new(payload, &self.layout), table, Tails::new(payload, self.tails, &self.tail_layout))
     }
 
     #[inline(always)]
     fn trie(&self) -> Trie<'_> {
-        Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
+        self.parts().0
     }
 
     #[inline(always)]
     fn tails(&self) -> Tails<'_> {
-        let payload = envelope::payload(self.bytes.as_ref());
-        Tails::new(payload.get(self.tails..).unwrap_or_default(), &self.tail_layout)
-    }
-
-    #[inline(always)]
-    fn prefix_table(&self) -> PrefixTable<'_> {
-        let payload = envelope::payload(self.bytes.as_ref());
-        let end = payload.len().saturating_sub(TRAILER_BYTES);
-        PrefixTable::new(payload.get(self.prefix_lines..end).unwrap_or_default(), &self.prefix_layout)
+        self.parts().2
     }
 
     /// The depths of the stages of the prefix tables.
@@ -382,11 +379,10 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline(always)]
     fn search_side_by_side<'v>(
         &'v self,
-        trie: &Trie<'_, impl Steps>,
+        (trie, table, tails): (&Trie<'_, impl Steps>, &PrefixTable<'_>, &Tails<'_>),
         keys: &[&[u8]],
         values: &mut [Option<&'v [u8]>],
     ) {
-        let (tails, table) = (self.tails(), self.prefix_table());
         values.fill(None);
         keys.iter().take(LANES).for_each(|key| table.prefetch(key));
         let mut landed = trie.walk_side_by_side(

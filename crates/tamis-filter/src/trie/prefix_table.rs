@@ -18,8 +18,9 @@ use tamis_bits::kernel::{self, Steps};
 use tamis_bits::line::LINE_BYTES;
 use tamis_bits::prefetch;
 
+use super::TRAILER_BYTES;
 use super::reader::{Entered, Trie};
-use super::sparse::{self, all_if};
+use super::sparse;
 
 pub(super) use build::build;
 
@@ -35,6 +36,8 @@ const LINE_SLOTS: u64 = 8;
 const FIRST_PLACE_BITS: u8 = 32;
 /// The words of a line with which long entries begin.
 const LONG_ENTRIES: u32 = 0b0101_0101;
+/// What is behind the last line is no line.
+const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 /// Bytes of a stage in the header.
 const STAGE_BYTES: usize = 8;
 
@@ -59,6 +62,8 @@ struct Stage {
 /// What the header says.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PrefixLayout {
+    /// Where the lines behind the header begin in the payload.
+    start: usize,
     stages: [Stage; STAGES_MAX],
     count: usize,
     /// Some stage is deeper than a word has bytes.
@@ -70,7 +75,7 @@ pub(super) struct PrefixLayout {
 /// The tables at rest; none where there are no stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PrefixTable<'a> {
-    lines: &'a [Line],
+    payload: &'a [u8],
     layout: &'a PrefixLayout,
 }
 
@@ -137,8 +142,7 @@ impl Stage {
         let word = words.get(entry as usize).map_or(0, |word| u64::from_le_bytes(*word));
         let place = word & ((1 << (self.place_bits & 63)) - 1);
         let slot = u64::from(number.wrapping_sub(self.first_line)) * LINE_SLOTS + u64::from(entry);
-        let all = all_if(found != 0);
-        ((place & all) as u32, slot | !all)
+        if found == 0 { (0, self.no_slot()) } else { (place as u32, slot) }
     }
 }
 
@@ -148,8 +152,9 @@ const fn bits(number: u64) -> u32 {
 }
 
 impl PrefixLayout {
-    /// Reads the header at the front of some lines; `None` for what no builder writes.
-    pub(super) fn read(bytes: &[u8], count: usize, block_count: usize) -> Option<Self> {
+    /// Reads the header that begins at a place of a payload, whose last bytes are the trailer; `None` for what no builder writes.
+    pub(super) fn read(payload: &[u8], start: usize, count: usize, block_count: usize) -> Option<Self> {
+        let bytes = payload.get(start..payload.len().checked_sub(TRAILER_BYTES)?)?;
         if count == 0 {
             return bytes.is_empty().then(Self::default);
         }
@@ -160,7 +165,7 @@ impl PrefixLayout {
             .get(..count)?
             .iter()
             .map(|[depth, _, _, _, lines @ ..]| (usize::from(*depth), u32::from_le_bytes(*lines)));
-        let layout = Self::new(stages, block_count)?;
+        let layout = Self { start: start + LINE_BYTES, ..Self::new(stages, block_count)? };
         let last = layout.stages.get(count - 1)?;
         let end = u64::from(last.first_line) + u64::from(last.line_count);
         (rest.is_empty() && end == lines.len() as u64).then_some(layout)
@@ -192,11 +197,16 @@ impl PrefixLayout {
 }
 
 impl<'a> PrefixTable<'a> {
-    /// The lines at the front of some bytes, the header among them.
+    /// The tables of a payload.
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8], layout: &'a PrefixLayout) -> Self {
-        let lines: &[Line] = bytes.as_chunks().0;
-        Self { lines: lines.get(1..).unwrap_or_default(), layout }
+    pub(super) const fn new(payload: &'a [u8], layout: &'a PrefixLayout) -> Self {
+        Self { payload, layout }
+    }
+
+    /// The lines of all stages. Behind them there is less than a line.
+    #[inline(always)]
+    fn lines(&self) -> &'a [Line] {
+        self.payload.get(self.layout.start..).unwrap_or_default().as_chunks().0
     }
 
     #[inline(always)]
@@ -217,8 +227,9 @@ impl<'a> PrefixTable<'a> {
             return;
         }
         let Some(words) = self.words(key) else { return };
+        let lines = self.lines().as_flattened();
         for stage in self.stages() {
-            prefetch(self.lines.as_flattened(), stage.line(words) as usize * LINE_BYTES);
+            prefetch(lines, stage.line(words) as usize * LINE_BYTES);
         }
     }
 
@@ -231,13 +242,13 @@ impl<'a> PrefixTable<'a> {
         }
     }
 
-    /// The place and the depth of the deepest node on the way of a key that the tables have. No jump depends on which entries those are.
+    /// The place and the depth of the deepest node on the way of a key that the tables have.
     #[inline(always)]
     fn find(&self, steps: impl Steps, key: &[u8]) -> Option<(u32, usize)> {
         let (first, later) = self.stages().split_first()?;
         let words = self.words(key)?;
-        let number = first.line(words);
-        let line = self.lines.get(number as usize)?;
+        let (lines, number) = (self.lines(), first.line(words));
+        let line = lines.get(number as usize)?;
         let found = if self.layout.is_first_long {
             let low = steps.equal_words(line, words[1] & first.masks[1], u32::from(FIRST_PLACE_BITS));
             low & steps.equal_words(line, words[0] & first.masks[0], 0) >> 1 & LONG_ENTRIES
@@ -246,15 +257,16 @@ impl<'a> PrefixTable<'a> {
         };
         let (mut deepest, mut slot) = first.found(line, found, number);
         let mut depth = first.depth;
-        deepest &= all_if(key.len() > depth) as u32;
+        deepest = if key.len() > depth { deepest } else { 0 };
         for stage in later {
             let number = stage.line(words);
-            let line = self.lines.get(number as usize)?;
+            let line = lines.get(number as usize)?;
             let found = steps.equal_words(line, stage.entry(words, slot), u32::from(stage.place_bits));
             let (place, own) = stage.found(line, found, number);
-            let all = all_if((place != 0) & (key.len() > stage.depth));
-            deepest = place & all as u32 | deepest & !all as u32;
-            depth = stage.depth & all as usize | depth & !all as usize;
+            let is_there = (place != 0) & (key.len() > stage.depth);
+            if is_there {
+                (deepest, depth) = (place, stage.depth);
+            }
             slot = own;
         }
         Some((deepest.checked_sub(1)?, depth))

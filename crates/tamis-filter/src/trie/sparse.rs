@@ -89,7 +89,7 @@ const fn int_if(condition: bool) -> i32 {
 
 /// All bits, or none.
 #[inline(always)]
-pub(super) const fn all_if(condition: bool) -> u64 {
+const fn all_if(condition: bool) -> u64 {
     0_u64.wrapping_sub(condition as u64)
 }
 

@@ -25,7 +25,9 @@ const BLOCK_LEAVES: u64 = 32;
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tails<'a> {
-    bytes: &'a [u8],
+    payload: &'a [u8],
+    /// Where they begin in the payload.
+    start: usize,
     layout: &'a TailLayout,
 }
 
@@ -78,18 +80,24 @@ impl TailLayout {
 }
 
 impl<'a> Tails<'a> {
-    /// The tails at the front of some bytes, behind which there are 16 bytes more at least; none where the bytes are too few.
+    /// The tails of a payload, behind which there are 16 bytes more at least; none where the bytes are too few.
     #[inline(always)]
-    pub(super) const fn new(bytes: &'a [u8], layout: &'a TailLayout) -> Self {
-        Self { bytes, layout }
+    pub(super) const fn new(payload: &'a [u8], start: usize, layout: &'a TailLayout) -> Self {
+        Self { payload, start, layout }
+    }
+
+    /// Their bytes and all that follow. Taken when they are asked for: most of a search does without.
+    #[inline(always)]
+    fn bytes(&self) -> &'a [u8] {
+        self.payload.get(self.start..).unwrap_or_default()
     }
 
     /// Brings into the cache what tells where the tail of a leaf lies.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
-            TailLayout::Grouped(layout) => prefetch(self.bytes, layout.group_start(leaf)),
-            TailLayout::Coded(_) => prefetch(self.bytes, leaf as usize),
+            TailLayout::Grouped(layout) => prefetch(self.payload, self.start + layout.group_start(leaf)),
+            TailLayout::Coded(_) => prefetch(self.payload, self.start + leaf as usize),
             TailLayout::Leveled(_) => {}
         }
     }
@@ -110,9 +118,9 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<Slot<'a>> {
         match self.layout {
-            TailLayout::Grouped(layout) => layout.slot(self.bytes, leaf),
-            TailLayout::Leveled(layout) => layout.slot(self.bytes, leaf, depth),
-            TailLayout::Coded(layout) => layout.slot(self.bytes, leaf),
+            TailLayout::Grouped(layout) => layout.slot(self.bytes(), leaf),
+            TailLayout::Leveled(layout) => layout.slot(self.bytes(), leaf, depth),
+            TailLayout::Coded(layout) => layout.slot(self.bytes(), leaf),
         }
     }
 

@@ -33,7 +33,7 @@ fn tails_of_all_lengths_are_found() {
         let layout = TailLayout::new(200, 9, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
         bytes.extend_from_slice(&BEHIND);
-        let tails = Tails::new(&bytes, &layout);
+        let tails = Tails::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(order.iter().map(|ordinal| *ordinal as usize)) {
             check(&tails, leaf, &key(number), depth(number));
         }
@@ -59,7 +59,7 @@ fn tails_of_keys_of_one_length_are_found_by_their_depth() {
         let layout = TailLayout::new(700, height as u32, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
         bytes.extend_from_slice(&BEHIND);
-        let tails = Tails::new(&bytes, &layout);
+        let tails = Tails::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(&order) {
             check(&tails, leaf, &key(*number), depth(*number));
         }
@@ -111,7 +111,7 @@ fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
         let layout = TailLayout::new(count, 6, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
         bytes.extend_from_slice(&BEHIND);
-        let tails = Tails::new(&bytes, &layout);
+        let tails = Tails::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(&order) {
             check(&tails, leaf, &key(*number), depth(*number));
         }
@@ -135,7 +135,7 @@ fn damaged_codes_are_survived() {
             [counts, TailCounts { long_bytes: 1, ..counts }, TailCounts { short_bytes: 0, ..counts }]
         {
             let layout = TailLayout::new(20_000, 2, counts).expect("possible");
-            let tails = Tails::new(&damaged, &layout);
+            let tails = Tails::new(&damaged, 0, &layout);
             let longest = (0..20_000).map(|leaf| tails.get(leaf, 1).len()).max();
             assert!(longest.is_some_and(|longest| longest <= 255));
         }
