@@ -6,7 +6,7 @@
 
 use tamis_bits::line::LINE_BYTES;
 
-use super::{DEPTH_MAX, FIRST_MAX, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage};
+use super::{DEPTH_MAX, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage};
 use crate::trie::encode::EncodedTrie;
 use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
 use crate::trie::sparse;
@@ -19,11 +19,13 @@ const LEAST_GAIN: f64 = 2.5;
 const STAGE_GAIN: f64 = 0.25;
 /// Numbers of keys below a node that are told apart.
 const TALLIED: usize = 1024;
-/// How often the price of a byte is halved.
-const HALVINGS: usize = 40;
+/// How often the range of prices of a byte is halved.
+const HALVINGS: usize = 24;
+/// With less room than these lines there are no tables.
+const LEAST_LINES: u64 = 8;
 
-/// The nodes of a depth.
-struct Depth {
+/// The nodes of a depth that tables may have.
+struct Candidates {
     /// How many keys lie below each.
     weights: Vec<u32>,
     /// How many nodes there are above so many keys, and the keys below these.
@@ -39,13 +41,15 @@ struct Choice {
     line_count: u64,
 }
 
-/// The best way to a depth by some stages.
-#[derive(Clone)]
+/// Some stages, one below the other.
+#[derive(Clone, Default)]
 struct Path {
-    value: f64,
-    /// Steps that all keys save together.
+    /// Steps that all keys save together, and what these are worth more than the bytes cost.
     saved: f64,
+    value: f64,
     choices: Vec<Choice>,
+    /// The last one as it would be read.
+    last: Option<Stage>,
 }
 
 /// The tables that save most steps in so many bytes; `None` where none saves enough. Their number, and all lines with the header.
@@ -54,6 +58,9 @@ pub(in super::super) fn build(
     trie: &EncodedTrie,
     bytes_max: u64,
 ) -> Option<(u8, Vec<Line>)> {
+    if bytes_max < LEAST_LINES * LINE_BYTES as u64 {
+        return None;
+    }
     let layout = &trie.layout;
     let blocks = trie.bytes.get(layout.sparse..layout.lines)?.as_chunks().0;
     let plan = Chooser::new(levels, u64::from(layout.counts.dense_node_count), blocks.len());
@@ -74,7 +81,7 @@ pub(in super::super) fn build(
         before = before.fill(
             &mut own,
             stage,
-            &Nodes { weights, places: &places, prefixes: prefixes(levels, choice.depth) },
+            Nodes { weights, places: &places, prefixes: prefixes(levels, choice.depth) },
             choice.weight,
         );
         lines.extend_from_slice(&own);
@@ -99,7 +106,7 @@ struct Placed {
 
 impl Placed {
     /// Writes a stage behind this one.
-    fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: &Nodes<'_>, weight_min: u32) -> Self {
+    fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: Nodes<'_>, weight_min: u32) -> Self {
         let mut slots = vec![None; nodes.prefixes.len()];
         let mut order: Vec<usize> = (0..nodes.weights.len()).collect();
         order.retain(|node| nodes.weights.get(*node).is_some_and(|weight| *weight >= weight_min));
@@ -125,10 +132,10 @@ impl Placed {
                 put(line.as_chunks_mut().0, (entry | place).to_le_bytes())
             };
             if let (Some(index), Some(slot)) = (index, slots.get_mut(node)) {
-                *slot = Some(u64::from(number) * super::LINE_SLOTS + index as u64);
+                *slot = Some(u64::from(number) * LINE_SLOTS + index as u64);
             }
         }
-        Self { depth: stage.depth, prefixes: nodes.prefixes.clone(), slots }
+        Self { depth: stage.depth, prefixes: nodes.prefixes, slots }
     }
 
     /// The slot of the node of this stage that a prefix passes.
@@ -151,7 +158,7 @@ fn put<const N: usize>(entries: &mut [[u8; N]], entry: [u8; N]) -> Option<usize>
 /// Chooses stages.
 struct Chooser {
     key_count: f64,
-    depths: Vec<Depth>,
+    depths: Vec<Candidates>,
     /// The first depth all of whose nodes are sparse.
     sparse_from: usize,
     passed_at_once: usize,
@@ -168,7 +175,7 @@ impl Chooser {
         });
         Self {
             key_count: levels.key_count() as f64,
-            depths: weights(levels).into_iter().map(Depth::new).collect(),
+            depths: weights(levels).into_iter().map(Candidates::new).collect(),
             sparse_from: dense_levels.count(),
             passed_at_once: passed_at_once(levels),
             block_count,
@@ -177,13 +184,13 @@ impl Chooser {
 
     /// The stages that save most steps in so many bytes.
     fn choose(&self, bytes_max: u64) -> Option<Vec<Choice>> {
-        // What a byte must save: at most a step of each key.
+        // The least price at which all fits: nothing, or at most a step of each key.
         let (mut low, mut high, mut chosen) = (0.0, self.key_count, None);
         let mut price = 0.0;
         for _ in 0..HALVINGS {
             let path = self.best(price);
-            let bytes = path.choices.iter().map(|choice| choice.line_count).sum::<u64>() * LINE_BYTES as u64;
-            if bytes + LINE_BYTES as u64 <= bytes_max {
+            let lines = 1 + path.choices.iter().map(|choice| choice.line_count).sum::<u64>();
+            if lines * LINE_BYTES as u64 <= bytes_max {
                 (high, chosen) = (price, Some(path));
             } else {
                 low = price;
@@ -199,66 +206,56 @@ impl Chooser {
 
     /// The stages of most value, where each byte costs a price.
     fn best(&self, price: f64) -> Path {
-        let none = Path { value: 0.0, saved: 0.0, choices: Vec::new() };
-        let mut best = none.clone();
-        let mut before: Vec<Option<Path>> = vec![Some(none)];
-        for number in 0..STAGES_MAX {
-            let mut paths = vec![None; self.depths.len()];
-            for (start, path) in before.iter().enumerate() {
-                let Some(path) = path else { continue };
-                for (depth, reached) in
-                    paths.iter_mut().enumerate().skip(start.max(self.sparse_from).max(start + 1))
-                {
-                    let Some(longer) = self.longer(path, number, depth, price) else { continue };
-                    if reached.as_ref().is_none_or(|reached: &Path| reached.value < longer.value) {
-                        *reached = Some(longer);
+        // The best path to each depth with one stage more in each round.
+        let mut best = Path::default();
+        let mut paths = vec![Path::default()];
+        for _ in 0..STAGES_MAX {
+            let mut longer: Vec<Option<Path>> = vec![None; self.depths.len()];
+            for path in &paths {
+                for (depth, reached) in longer.iter_mut().enumerate().skip(self.sparse_from) {
+                    let Some(path) = self.lengthen(path, depth, price) else { continue };
+                    if reached.as_ref().is_none_or(|reached| reached.value < path.value) {
+                        *reached = Some(path);
                     }
                 }
             }
-            for path in paths.iter().flatten() {
+            paths = longer.into_iter().flatten().collect();
+            for path in &paths {
                 if path.value > best.value {
                     best = path.clone();
                 }
             }
-            before = paths;
         }
         best
     }
 
-    /// A path with one stage more.
-    fn longer(&self, path: &Path, number: usize, depth: usize, price: f64) -> Option<Path> {
+    /// A path with one stage more; `None` where there is none of this depth behind it.
+    fn lengthen(&self, path: &Path, depth: usize, price: f64) -> Option<Path> {
         let nodes = self.depths.get(depth).filter(|nodes| !nodes.weights.is_empty())?;
-        let last = path.choices.last();
-        let (saved, load, least) = match last {
-            None if depth > FIRST_MAX => return None,
-            None => (
-                depth.checked_sub(self.passed_at_once)?,
-                if depth > SHORT_MAX { LONG_LOAD } else { SHORT_LOAD },
-                0.0,
-            ),
-            Some(last) => (depth - last.depth, SHORT_LOAD, STAGE_GAIN),
+        let (start, load, least_gain) = match &path.last {
+            None if depth > SHORT_MAX => (self.passed_at_once, LONG_LOAD, 0.0),
+            None => (self.passed_at_once, SHORT_LOAD, 0.0),
+            Some(last) => (last.depth, SHORT_LOAD, STAGE_GAIN),
         };
-        // Whether there is room for what tells an entry.
-        let stages =
-            path.choices.iter().map(|choice| (choice.depth, choice.line_count as u32)).chain([(depth, 1)]);
-        PrefixLayout::new(stages, self.block_count)?;
-        debug_assert_eq!(number, path.choices.len());
+        let steps = depth.checked_sub(start).filter(|steps| *steps > 0)?;
         let cost = price * (LINE_BYTES as u64 * 10) as f64 / load as f64;
-        let weight = ((cost / saved.max(1) as f64).ceil() as usize).clamp(2, TALLIED - 1);
+        let weight = ((cost / steps as f64).ceil() as usize).clamp(2, TALLIED - 1);
         let (count, keys) = (*nodes.nodes_from.get(weight)?, *nodes.keys_from.get(weight)?);
         let line_count = (count * 10).div_ceil(load).max(1);
-        let saved = keys as f64 * saved as f64;
+        let last = Stage::new(path.last.as_ref(), depth, u32::try_from(line_count).ok()?, self.block_count)?;
+        let saved = keys as f64 * steps as f64;
         let mut choices = path.choices.clone();
         choices.push(Choice { depth, weight: weight as u32, line_count });
         Some(Path {
-            value: path.value + saved - cost * count as f64 - least * self.key_count,
             saved: path.saved + saved,
+            value: path.value + saved - cost * count as f64 - least_gain * self.key_count,
             choices,
+            last: Some(last),
         })
     }
 }
 
-impl Depth {
+impl Candidates {
     fn new(weights: Vec<u32>) -> Self {
         let (mut nodes_from, mut keys_from) = (vec![0; TALLIED], vec![0; TALLIED]);
         for weight in &weights {
