@@ -7,7 +7,7 @@
 //!          from the highest bit on: the bytes that lead from there to the node
 //! ```
 //!
-//! The hash of all bytes that lead to a node names its line in its stage. Where that is full, the node is in none, and is walked to as all
+//! The hash of all bytes that lead to a node names its line in its stage. Where that is full, the node is in none, nor are those below it, and is walked to as all
 //! others are: an entry holds whole bytes, no part of a hash, so a table never changes an answer. The lines of all stages are asked for at
 //! once; an entry of a later stage counts where the one that it names was found in the stage before. A place is a block and the number of
 //! the node among those that begin there; a slot is a line, times 8, and the number of the entry there.

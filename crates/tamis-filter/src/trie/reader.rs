@@ -285,7 +285,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.walk_on(self.enter(key), key, |_| {})
     }
 
-    /// [`Trie::walk`] behind the dense nodes. Calls with the numbers of blocks before their labels are looked at.
+    /// [`Trie::walk`] behind the dense nodes. Calls as [`Trie::walk_sparse`] does.
     #[inline(always)]
     pub(super) fn walk_on(&self, entered: Entered, key: &[u8], arrive: impl Fn(u32)) -> Walked {
         match entered {

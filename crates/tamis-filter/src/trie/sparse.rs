@@ -405,7 +405,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     }
 
     /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it. Calls with the
-    /// numbers of blocks before their labels are looked at.
+    /// numbers of blocks before their labels are looked at, but for those of nodes with many labels and of what reaches into a next block.
     #[inline(always)]
     pub(super) fn walk_sparse(
         &self,

@@ -11,7 +11,7 @@ use crate::trie::encode::EncodedTrie;
 use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
 use crate::trie::sparse;
 
-/// Entries in ten lines, on average. One in some fifteen finds its line full; those of most keys come first.
+/// Entries in ten lines, on average. One in ten of the short ones and one in eight of the long ones finds its line full; those of most keys come first.
 const SHORT_LOAD: u64 = 72;
 const LONG_LOAD: u64 = 32;
 /// Tables are worth their bytes where a search for a key saves so many steps on average, and a later stage where it saves so many.
@@ -19,8 +19,9 @@ const LEAST_GAIN: f64 = 2.5;
 const STAGE_GAIN: f64 = 0.25;
 /// Numbers of keys below a node that are told apart.
 const TALLIED: usize = 1024;
-/// How often the range of prices of a byte is halved.
-const HALVINGS: usize = 24;
+/// How often the range of prices of a byte is halved at most, and the part of a price that it need not be known better than to.
+const HALVINGS: usize = 64;
+const PRICE_PART: f64 = 1.0 / 64.0;
 /// With less room than these lines there are no tables.
 const LEAST_LINES: u64 = 8;
 
@@ -184,7 +185,7 @@ impl Chooser {
 
     /// The stages that save most steps in so many bytes.
     fn choose(&self, bytes_max: u64) -> Option<Vec<Choice>> {
-        // The least price at which all fits: nothing, or at most a step of each key.
+        // The least price at which all fits, or not much more: nothing, or at most a step of each key.
         let (mut low, mut high, mut chosen) = (0.0, self.key_count, None);
         let mut price = 0.0;
         for _ in 0..HALVINGS {
@@ -195,7 +196,7 @@ impl Chooser {
             } else {
                 low = price;
             }
-            if high == 0.0 {
+            if high - low <= high * PRICE_PART {
                 break;
             }
             price = (low + high) / 2.0;
@@ -239,7 +240,9 @@ impl Chooser {
         };
         let steps = depth.checked_sub(start).filter(|steps| *steps > 0)?;
         let cost = price * (LINE_BYTES as u64 * 10) as f64 / load as f64;
-        let weight = ((cost / steps as f64).ceil() as usize).clamp(2, TALLIED - 1);
+        // An entry is of use where the one above it is there, whose node no fewer keys lie below.
+        let weight_above = path.choices.last().map_or(2, |choice| choice.weight as usize);
+        let weight = ((cost / steps as f64).ceil() as usize).clamp(weight_above, TALLIED - 1);
         let (count, keys) = (*nodes.nodes_from.get(weight)?, *nodes.keys_from.get(weight)?);
         let line_count = (count * 10).div_ceil(load).max(1);
         let last = Stage::new(path.last.as_ref(), depth, u32::try_from(line_count).ok()?, self.block_count)?;

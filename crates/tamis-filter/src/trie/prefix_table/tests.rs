@@ -83,8 +83,58 @@ fn deep_map() -> Map {
     (0..40_000).map(|_| key()).zip(0..).collect()
 }
 
+/// Threes of keys: what tells them apart comes behind eight bytes that they share, of which no other has more than the first two.
+fn threes() -> Map {
+    let group = |number: u64| {
+        let mut group = crate::remix(number, 9).to_be_bytes();
+        group[..2].copy_from_slice(&(number as u16).to_be_bytes());
+        group
+    };
+    let key = |number: u64| {
+        let rest = crate::remix(number, 11).to_be_bytes();
+        [&group(number / 3)[..], &[(number % 3) as u8], &rest, &[0; 3]].concat()
+    };
+    (0..600_000).map(key).zip(0..).collect()
+}
+
 fn depths(bytes: &[u8]) -> Vec<usize> {
     TrieIndex::open(bytes).unwrap().prefix_depths()
+}
+
+/// Where the header of the tables begins: the lines are all that is behind the tails.
+fn header_start(bytes: &[u8]) -> usize {
+    let depths = depths(bytes);
+    let is_header = |start: &usize| {
+        depths
+            .iter()
+            .zip(bytes[*start..].chunks(8))
+            .all(|(depth, stage)| stage[..4] == [*depth as u8, 0, 0, 0])
+    };
+    (0..bytes.len() - TRAILER_BYTES - 64).step_by(64).rfind(is_header).unwrap()
+}
+
+#[test]
+fn no_stage_is_mostly_empty() {
+    for map in [map(9), map(15), deep_map(), threes()] {
+        let bytes = build(&map);
+        let depths = depths(&bytes);
+        if depths.is_empty() {
+            continue;
+        }
+        let start = header_start(&bytes);
+        let mut lines = bytes[start + 64..].as_chunks::<64>().0;
+        for (stage, depth) in depths.iter().enumerate() {
+            let count = u32::from_le_bytes(bytes[start + 8 * stage + 4..][..4].try_into().unwrap());
+            let (own, rest) = lines.split_at(count as usize);
+            let used = own.as_flattened().as_chunks::<8>().0.iter().filter(|word| **word != [0; 8]).count();
+            assert!(
+                used * 10 >= own.len() * 8 * 5,
+                "{used} words of {} lines of {depth} in {depths:?}",
+                own.len()
+            );
+            lines = rest;
+        }
+    }
 }
 
 #[test]
@@ -172,16 +222,7 @@ fn tables_that_no_builder_writes_are_refused() {
         });
         assert!(is_length(answer), "{cut} bytes fewer");
     }
-    // The header is the first of the lines, which are all that is behind the tails.
-    let header: Vec<u8> = stages.iter().flat_map(|depth| [*depth as u8, 0, 0, 0]).collect();
-    let start = (0..bytes.len())
-        .step_by(64)
-        .rfind(|start| {
-            stages.iter().enumerate().all(|(stage, _)| {
-                bytes.get(start + 8 * stage..start + 8 * stage + 4) == header.get(4 * stage..4 * stage + 4)
-            })
-        })
-        .unwrap();
+    let start = header_start(&bytes);
     let with_byte = |place: usize, byte: u8| open(&|bytes, _| bytes[start + place] = byte);
     assert!(with_byte(0, stages[0] as u8).is_ok());
     for (place, byte, what) in [
