@@ -88,6 +88,28 @@ fn expanded<'a>(labels: &'a [u16], words: &'a PackedVec) -> impl Iterator<Item =
     labels.iter().map(move |label| if label & HAS_CHILD == 0 { words.next().unwrap_or(0) } else { 0 })
 }
 
+/// How many keys lie below each label of a level where none is capped, given those of the nodes of the next level.
+pub(crate) fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+    let mut children = below.iter();
+    let child_or_leaf =
+        move |label: &u16| if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) };
+    level.labels.iter().map(child_or_leaf)
+}
+
+/// How many keys lie below each node of a level or end there, given those of its labels.
+pub(crate) fn keys_of_nodes(level: &Level, keys_of_labels: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut nodes = Vec::with_capacity(level.node_count as usize);
+    for (label, count) in level.labels.iter().zip(keys_of_labels) {
+        if label & FIRST != 0 {
+            nodes.push(u64::from(label & PREFIX_KEY != 0));
+        }
+        if let Some(node) = nodes.last_mut() {
+            *node += count;
+        }
+    }
+    nodes
+}
+
 /// What is kept for a leaf: words made of the key and the depth of its leaf.
 pub(crate) trait LeafWords {
     /// The words of a key whose stored prefix has `depth` bytes.
@@ -375,31 +397,14 @@ impl Levels {
                 node_counts.push(1);
             }
             let capped = self.capped_counts.as_ref().filter(|(height, _)| *height == index + 1);
-            let mut children = node_counts.iter();
             let counts: Vec<u64> = match capped {
                 Some((_, counts)) => counts.clone(),
-                None => level
-                    .labels
-                    .iter()
-                    .map(
-                        |label| {
-                            if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) }
-                        },
-                    )
-                    .collect(),
+                None => keys_of_labels(level, &node_counts).collect(),
             };
             if index == level_index {
                 return counts;
             }
-            node_counts = Vec::with_capacity(level.node_count as usize);
-            for (label, count) in level.labels.iter().zip(counts) {
-                if label & FIRST != 0 {
-                    node_counts.push(u64::from(label & PREFIX_KEY != 0));
-                }
-                if let Some(node) = node_counts.last_mut() {
-                    *node += count;
-                }
-            }
+            node_counts = keys_of_nodes(level, counts.into_iter());
         }
         Vec::new()
     }

@@ -8,7 +8,7 @@ use tamis_bits::line::LINE_BYTES;
 
 use super::{DEPTH_MAX, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage};
 use crate::trie::encode::EncodedTrie;
-use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, PREFIX_KEY};
+use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, keys_of_labels, keys_of_nodes};
 use crate::trie::sparse;
 
 /// Entries in ten lines, on average. One in ten of the short ones and one in eight of the long ones finds its line full; those of most keys come first.
@@ -28,7 +28,7 @@ const LEAST_LINES: u64 = 8;
 /// The nodes of a depth that tables may have.
 struct Candidates {
     /// How many keys lie below each.
-    weights: Vec<u32>,
+    weights: Vec<u64>,
     /// How many nodes there are above so many keys, and the keys below these.
     nodes_from: Vec<u64>,
     keys_from: Vec<u64>,
@@ -38,7 +38,7 @@ struct Candidates {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Choice {
     depth: usize,
-    weight: u32,
+    weight: u64,
     line_count: u64,
 }
 
@@ -92,7 +92,7 @@ pub(in super::super) fn build(
 
 /// The nodes of the stage that is written.
 struct Nodes<'a> {
-    weights: &'a [u32],
+    weights: &'a [u64],
     places: &'a [u32],
     prefixes: Vec<u128>,
 }
@@ -107,7 +107,7 @@ struct Placed {
 
 impl Placed {
     /// Writes a stage behind this one.
-    fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: Nodes<'_>, weight_min: u32) -> Self {
+    fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: Nodes<'_>, weight_min: u64) -> Self {
         let mut slots = vec![None; nodes.prefixes.len()];
         let mut order: Vec<usize> = (0..nodes.weights.len()).collect();
         order.retain(|node| nodes.weights.get(*node).is_some_and(|weight| *weight >= weight_min));
@@ -248,7 +248,7 @@ impl Chooser {
         let last = Stage::new(path.last.as_ref(), depth, u32::try_from(line_count).ok()?, self.block_count)?;
         let saved = keys as f64 * steps as f64;
         let mut choices = path.choices.clone();
-        choices.push(Choice { depth, weight: weight as u32, line_count });
+        choices.push(Choice { depth, weight: weight as u64, line_count });
         Some(Path {
             saved: path.saved + saved,
             value: path.value + saved - cost * count as f64 - least_gain * self.key_count,
@@ -259,13 +259,13 @@ impl Chooser {
 }
 
 impl Candidates {
-    fn new(weights: Vec<u32>) -> Self {
+    fn new(weights: Vec<u64>) -> Self {
         let (mut nodes_from, mut keys_from) = (vec![0; TALLIED], vec![0; TALLIED]);
         for weight in &weights {
             let tally = (*weight as usize).min(TALLIED - 1);
             if let (Some(nodes), Some(keys)) = (nodes_from.get_mut(tally), keys_from.get_mut(tally)) {
                 *nodes += 1;
-                *keys += u64::from(*weight);
+                *keys += weight;
             }
         }
         for sums in [&mut nodes_from, &mut keys_from] {
@@ -279,34 +279,18 @@ impl Candidates {
 }
 
 /// How many keys lie below each node of the first depths.
-fn weights(levels: &Levels) -> Vec<Vec<u32>> {
+fn weights(levels: &Levels) -> Vec<Vec<u64>> {
     let count = levels.levels().len().min(DEPTH_MAX + 1);
     let mut depths = vec![Vec::new(); count];
-    let mut below: Vec<u32> = Vec::new();
+    let mut below = Vec::new();
     for (depth, level) in levels.levels().iter().enumerate().rev() {
-        let own = node_weights(level, &below);
+        let own = keys_of_nodes(level, keys_of_labels(level, &below));
         if let Some(kept) = depths.get_mut(depth) {
             kept.clone_from(&own);
         }
         below = own;
     }
     depths
-}
-
-/// How many keys lie below each node of a level, given those of its children.
-fn node_weights(level: &Level, below: &[u32]) -> Vec<u32> {
-    let mut children = below.iter();
-    let mut weights = Vec::with_capacity(level.node_count as usize);
-    for label in &level.labels {
-        if label & FIRST != 0 {
-            weights.push(u32::from(label & PREFIX_KEY != 0));
-        }
-        let keys = if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) };
-        if let Some(weight) = weights.last_mut() {
-            *weight = weight.saturating_add(keys);
-        }
-    }
-    weights
 }
 
 /// Levels that a search passes at once anyway: one label, then all that there can be.
