@@ -178,11 +178,13 @@ impl BloomView<'_> {
     pub(super) fn has_spread(&self, digest: u64) -> bool {
         let (value, step) = start_and_step(digest);
         let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
+        if self.probe_count >= LEAST_TOGETHER {
+            return has_many_spread(self.bytes, self.probe_count, digest);
+        }
         match self.probe_count {
             1 => self.is_set(value),
             2 => spread::are_set(self.bytes, [value, nth(1)]),
-            3 => spread::are_set(self.bytes, [value, nth(1), nth(2)]),
-            _ => has_many_spread(self.bytes, self.probe_count, digest),
+            _ => spread::are_set(self.bytes, [value, nth(1), nth(2)]),
         }
     }
 

@@ -130,6 +130,7 @@ impl First {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstBloom {
     mask: u64,
+    /// What the digests of the prefixes are marked with: those of whole keys are digests of keys.
     mark: u64,
     /// Where the bits lie in the whole filter.
     start: usize,
@@ -161,7 +162,7 @@ impl FirstBloom {
         let QuickBloom { fixed, prefix, mask, byte_count, holds_keys, probe_count, .. } = bloom;
         (fixed.byte_count == 8).then_some(Self {
             mask,
-            mark: length_mark(prefix),
+            mark: if holds_keys { 0 } else { length_mark(prefix) },
             start: ENVELOPE_BYTES + bloom.start,
             end: ENVELOPE_BYTES + bloom.end,
             prefix,
@@ -206,10 +207,9 @@ impl FirstBloom {
         (count <= u64::from(self.batch_few)).then_some(Touched { first, step: 1 << shift, count })
     }
 
-    /// What the digests of the prefixes are marked with: those of whole keys are digests of keys.
-    #[inline(always)]
+    /// What the digests of the prefixes are marked with.
     pub(super) const fn digest_mark(&self) -> u64 {
-        if self.holds_keys { 0 } else { self.mark }
+        self.mark
     }
 
     /// Bytes of a prefix.
@@ -270,7 +270,7 @@ impl FirstBloom {
 
     #[inline(always)]
     fn has(&self, bits: &[u8], digester: &Digester, word: u64) -> bool {
-        let digest = digester.short_digest(word, u32::from(self.byte_count)) ^ self.digest_mark();
+        let digest = self.digest(digester, word);
         BloomView { bytes: bits, layout: BloomLayout::Spread, probe_count: self.probe_count }
             .has_spread(digest)
     }

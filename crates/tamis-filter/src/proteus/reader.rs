@@ -135,7 +135,7 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn bloom_has_between(&self, bloom: &FirstBloom, digester: &Digester, lower: u64, upper: u64) -> bool {
         let is_own = digester.seed() == self.envelope.seed;
         let answer =
