@@ -30,6 +30,7 @@ use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
 use super::prefix_table::{self, PrefixLayout, PrefixTable, STAGES_MAX};
 use super::rank::{Frontier, Side, count_between};
+use super::sparse::{Approach, Lookahead};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
 use super::{
     Cursor, Depth, Edge, EncodedTrie, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES,
@@ -208,20 +209,31 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
         let (trie, table, tails) = self.index.parts();
         let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
-        // Where the walk may end, what tells the tail is asked for while labels are looked at.
-        let have_directory = tails.have_directory();
-        let arrive = |block| {
-            if have_directory {
-                tails.prefetch_near(trie.leaves_before_block(block));
-            }
-        };
-        match trie.walk_on(entered, self.key, arrive) {
+        match trie.walk_on(entered, self.key, &TailsAhead { trie: &trie, tails: &tails }) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
                 tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
             }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
+        }
+    }
+}
+
+/// Asks for the tail where a walk may end, or for what tells where it lies, while labels are looked at.
+struct TailsAhead<'a, S> {
+    trie: &'a Trie<'a, S>,
+    tails: &'a Tails<'a>,
+}
+
+impl<S: Steps> Lookahead for TailsAhead<'_, S> {
+    #[inline(always)]
+    fn approach(&self, approach: Approach) {
+        let Self { trie, tails } = self;
+        if tails.are_where_leaves_are() {
+            tails.prefetch_near(trie.leaf_near(&approach), approach.depth);
+        } else {
+            tails.prefetch(trie.leaf_about(&approach));
         }
     }
 }
@@ -265,7 +277,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let value_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 0));
         let payload = envelope::payload(slice);
         let refuse = |(field, got)| DecodeError::Field { field, got };
-        let layout = Layout::read(payload, true).map_err(refuse)?;
+        let mut layout = Layout::read(payload, true).map_err(refuse)?;
+        layout.node_leaves = Trie::new(payload, &layout).node_leaves();
         let key_count = layout.counts.key_count();
         let values =
             key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
@@ -305,7 +318,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
 
     /// The parts that searches go through.
     #[inline(always)]
-    fn parts(&self) -> (Trie<'_>, PrefixTable<'_>, Tails<'_>) {
+    pub(super) fn parts(&self) -> (Trie<'_>, PrefixTable<'_>, Tails<'_>) {
         let payload = envelope::payload(self.bytes.as_ref());
         let table = PrefixTable::new(payload, &self.prefix_layout);
         (Trie::new(payload, &self.layout), table, Tails::new(payload, self.tails, &self.tail_layout))

@@ -177,6 +177,8 @@ pub(crate) struct Layout {
     pub(super) hinted_count: u32,
     /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
     pub(super) is_wide: bool,
+    /// How many leaves a sparse node has, in parts of 256, and one of these first ones; only where a walk asks for what it will read at its end.
+    pub(super) node_leaves: [u32; 2],
     pub(super) has_fine_ranks: bool,
     pub(super) has_block_bases: bool,
     pub(super) sparse: usize,
@@ -330,6 +332,7 @@ impl Layout {
             hint_shift: hint_shift as u8,
             hinted_count: counts.hinted_count() as u32,
             is_wide: labels > WIDE_LABELS * sparse_nodes,
+            node_leaves: [0; 2],
             has_fine_ranks,
             has_block_bases: has_block_bases(block_count),
             sparse,

@@ -8,7 +8,7 @@ use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 
 use super::Layout;
 use super::layout::DENSE_NODE_BYTES;
-use super::sparse::Block;
+use super::sparse::{Block, Lookahead};
 use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
@@ -282,15 +282,15 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> Walked {
-        self.walk_on(self.enter(key), key, |_| {})
+        self.walk_on(self.enter(key), key, &())
     }
 
-    /// [`Trie::walk`] behind the dense nodes. Calls as [`Trie::walk_sparse`] does.
+    /// [`Trie::walk`] behind the dense nodes.
     #[inline(always)]
-    pub(super) fn walk_on(&self, entered: Entered, key: &[u8], arrive: impl Fn(u32)) -> Walked {
+    pub(super) fn walk_on(&self, entered: Entered, key: &[u8], lookahead: &impl Lookahead) -> Walked {
         match entered {
             Entered::Ended(walked) => walked,
-            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth, arrive),
+            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth, lookahead),
         }
     }
 

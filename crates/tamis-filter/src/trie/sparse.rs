@@ -12,6 +12,7 @@
 use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::prefetch;
 
+use super::Layout;
 use super::layout::{
     BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
 };
@@ -19,6 +20,8 @@ use super::reader::{Ahead, Edge, Leaf, Node, Parting, Split, Trie, Walked, chunk
 
 /// A bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
+/// So many leaves a block has, more or less.
+const BLOCK_LEAVES: u64 = 32;
 /// What is added to a skip, so that none is negative.
 const SKIP_BIAS: u32 = 64;
 /// Blocks that the 256 labels of a node can reach into beyond the first.
@@ -124,6 +127,30 @@ pub(super) struct Anyway {
     pub(super) has_child: bool,
     /// Its place is that of the label.
     pub(super) ahead: Ahead,
+}
+
+/// A node that a walk comes to, before anything of its block is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Approach {
+    /// The block that is named for the node, and its number among those that begin there; it may lie in a block before or behind.
+    block: u32,
+    index: u32,
+    /// One of the first sparse nodes, which have many labels.
+    is_wide: bool,
+    /// The label that is looked for, and how many bytes lead to what is behind it.
+    byte: u8,
+    pub(super) depth: usize,
+}
+
+/// Goes ahead of a walk, and may ask for what is needed at its end.
+pub(super) trait Lookahead {
+    /// Before each node.
+    fn approach(&self, approach: Approach);
+}
+
+impl Lookahead for () {
+    #[inline(always)]
+    fn approach(&self, _: Approach) {}
 }
 
 struct FindBeyond<'a> {
@@ -404,24 +431,30 @@ impl<'a, S: Steps> Trie<'a, S> {
         Node { number: 0, place: 0, block, range }
     }
 
-    /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it. Calls with the
-    /// numbers of blocks before their labels are looked at, but for those of nodes with many labels and of what reaches into a next block.
+    /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it.
     #[inline(always)]
     pub(super) fn walk_sparse(
         &self,
         ahead: &Ahead,
         key: &[u8],
         depth: usize,
-        arrive: impl Fn(u32),
+        lookahead: &impl Lookahead,
     ) -> Walked {
         let Some(byte) = key.get(depth) else { return Walked::Node(self.arrive_below(ahead)) };
         if !self.layout.is_wide {
             return match self.locate_line(ahead.block, ahead.index) {
-                Some(at) => self.walk_narrow(at, ahead.place, key, depth, arrive),
+                Some(at) => self.walk_narrow(*ahead, at, key, depth, lookahead),
                 None => Walked::Nowhere,
             };
         }
         // The first node has many labels, those below it have few.
+        lookahead.approach(Approach {
+            block: ahead.block,
+            index: ahead.index,
+            is_wide: true,
+            byte: *byte,
+            depth: depth + 1,
+        });
         let found = self.find_wide(&self.arrive_below(ahead), *byte);
         match self.follow(&found) {
             SparseStep::Nowhere => Walked::Nowhere,
@@ -429,13 +462,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             SparseStep::Child(ahead) => {
                 let (block, range) = self.locate_wide(ahead.block, ahead.index);
                 let Some(line) = self.block(block) else { return Walked::Nowhere };
-                self.walk_narrow(
-                    Part { number: block, block: line, range },
-                    ahead.place,
-                    key,
-                    depth + 1,
-                    arrive,
-                )
+                self.walk_narrow(ahead, Part { number: block, block: line, range }, key, depth + 1, lookahead)
             }
         }
     }
@@ -445,11 +472,11 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     fn walk_narrow(
         &self,
+        Ahead { place: above, block: mut named, mut index, .. }: Ahead,
         mut at: Part<'a>,
-        above: u32,
         key: &[u8],
         depth: usize,
-        arrive: impl Fn(u32),
+        lookahead: &impl Lookahead,
     ) -> Walked {
         let (mut above, mut above_bit) = (above >> 6, 1 << (above & 63));
         let mut rest = key.get(depth..).unwrap_or_default().iter();
@@ -463,7 +490,8 @@ impl<'a, S: Steps> Trie<'a, S> {
                     range,
                 });
             };
-            arrive(at.number);
+            let depth = key.len() - rest.len();
+            lookahead.approach(Approach { block: named, index, is_wide: false, byte: *byte, depth });
             let mut bit = self.equal(at.block, *byte) & at.range;
             if bit == 0 {
                 let Some(behind) = self.part_behind(&at) else { return Walked::Nowhere };
@@ -481,14 +509,12 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             let children = child_word(at.block);
             if bit & children == 0 {
-                return Walked::Leaf(Leaf::sparse(place(at.number, bit)), key.len() - rest.len());
+                return Walked::Leaf(Leaf::sparse(place(at.number, bit)), depth);
             }
             (above, above_bit) = (at.number, bit);
-            let index = skipped(children, (children & bit.wrapping_sub(1)).count_ones());
-            let Some(child) = self.locate_line(self.child_block(at.number, first_word(at.block)), index)
-            else {
-                return Walked::Nowhere;
-            };
+            index = skipped(children, (children & bit.wrapping_sub(1)).count_ones());
+            named = self.child_block(at.number, first_word(at.block));
+            let Some(child) = self.locate_line(named, index) else { return Walked::Nowhere };
             at = child;
         }
     }
@@ -759,9 +785,47 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.fine_rank(number).wrapping_add(inside)
     }
 
+    /// About which leaf lies behind the label that is looked for, if it is one: as many nodes of the block as lie before have leaves as
+    /// others of their kind have, and so has half a node that begins in a block before. Where blocks have ranks of their own.
+    #[inline(always)]
+    pub(super) fn leaf_near(&self, approach: &Approach) -> u64 {
+        let Approach { block, index, is_wide, byte, .. } = *approach;
+        let [narrow, wide] = self.layout.node_leaves;
+        let nodes = i64::from(index.cast_signed()) << 8 | i64::from(byte);
+        let leaves = i64::from(if is_wide { wide } else { narrow });
+        let inside = ((nodes + 128) * leaves) >> 16;
+        self.leaves_before_block(block).saturating_add_signed(inside)
+    }
+
+    /// [`Trie::leaf_near`] in fewer steps: some leaf of the block.
+    #[inline(always)]
+    pub(super) fn leaf_about(&self, approach: &Approach) -> u64 {
+        self.leaves_before_block(approach.block) + BLOCK_LEAVES / 2
+    }
+
+    /// How many leaves sparse nodes have, the first ones apart where these have many labels, and those; in parts of 256.
+    pub(super) fn node_leaves(&self) -> [u32; 2] {
+        let Layout { counts, hinted_count, is_wide, .. } = self.layout;
+        // No node has more labels.
+        let mean = |leaves: u64, nodes: u32| {
+            (leaves << 8).checked_div(u64::from(nodes)).map_or(0, |mean| mean.min(256 << 8) as u32)
+        };
+        let (leaves, nodes) = (counts.leaf_count(), counts.node_count - counts.dense_node_count);
+        let last = hinted_count.checked_sub(1).filter(|_| *is_wide);
+        let first_block = |last| self.hinted_ahead(counts.dense_node_count, last).block;
+        let dense_leaves = u64::from(counts.dense_leaf_count);
+        match last.map(first_block) {
+            Some(block) => {
+                let end = self.leaves_before_block(block).clamp(dense_leaves, leaves);
+                [mean(leaves - end, nodes - hinted_count), mean(end - dense_leaves, *hinted_count)]
+            }
+            None => [mean(leaves - dense_leaves, nodes); 2],
+        }
+    }
+
     /// Leaves before a sparse block, where blocks have ranks of their own.
     #[inline(always)]
-    pub(super) fn leaves_before_block(&self, number: u32) -> u64 {
+    fn leaves_before_block(&self, number: u32) -> u64 {
         u64::from(self.layout.counts.dense_leaf_count) + u64::from(self.fine_rank(number))
     }
 

@@ -19,9 +19,6 @@ const ONE_LENGTH: u8 = 8;
 /// The same: tails are coded.
 const CODED: u8 = 9;
 
-/// So many leaves a block of the trie has, more or less.
-const BLOCK_LEAVES: u64 = 32;
-
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tails<'a> {
@@ -92,7 +89,7 @@ impl<'a> Tails<'a> {
         self.payload.get(self.start..).unwrap_or_default()
     }
 
-    /// Brings into the cache what tells where the tail of a leaf lies.
+    /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
@@ -102,16 +99,18 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// Whether something tells where a tail lies that [`Tails::prefetch`] brings into the cache.
+    /// Whether the number of a leaf tells where its tail lies, and about the number tells about where.
     #[inline(always)]
-    pub(super) const fn have_directory(&self) -> bool {
-        !matches!(self.layout, TailLayout::Leveled(_))
+    pub(super) const fn are_where_leaves_are(&self) -> bool {
+        matches!(self.layout, TailLayout::Leveled(_))
     }
 
-    /// [`Tails::prefetch`] for the leaves of a block, of which the first one is given.
+    /// Brings into the cache the tails about a leaf that so many bytes lead to, where its number tells where they lie.
     #[inline(always)]
-    pub(super) fn prefetch_near(&self, first_leaf: u64) {
-        self.prefetch(first_leaf + BLOCK_LEAVES / 2);
+    pub(super) fn prefetch_near(&self, leaf: u64, depth: usize) {
+        if let TailLayout::Leveled(layout) = self.layout {
+            layout.prefetch_near(self.bytes(), leaf, depth);
+        }
     }
 
     /// Where the tail of a leaf lies that so many bytes lead to.

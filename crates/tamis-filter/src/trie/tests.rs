@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::plan::plan_at;
-use super::{Layout, TrieIndex, TrieIndexBuilder, plan};
+use super::sparse::{Approach, Lookahead};
+use super::{Layout, Trie, TrieIndex, TrieIndexBuilder, Walked, plan};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 
 type Map = BTreeMap<Vec<u8>, u32>;
@@ -282,6 +284,50 @@ fn full_levels_are_passed_at_once() {
 }
 
 /// All strings of at most three bytes over two symbols, and all sets of them; cuts in turn.
+/// Remembers which leaf a walk came near last.
+struct Near<'a> {
+    trie: &'a Trie<'a>,
+    leaf: Cell<u64>,
+}
+
+impl Lookahead for Near<'_> {
+    fn approach(&self, approach: Approach) {
+        self.leaf.set(self.trie.leaf_near(&approach));
+    }
+}
+
+/// Searches ask for the lines about this leaf: where it were another, they would wait twice.
+#[test]
+fn the_leaf_of_an_integer_is_known_before_its_block_is_read() {
+    let mut state = 11;
+    let random = (0..200_000).map(|_| next(&mut state)).collect::<Vec<u64>>();
+    let mut id = 1 << 40;
+    let mut ids = |most| {
+        (0..200_000)
+            .map(|_| {
+                id += 1 + next(&mut state) % most;
+                id
+            })
+            .collect::<Vec<u64>>()
+    };
+    for integers in [random, ids(2048), ids(20)] {
+        let map = map_of(integers.iter().map(|integer| integer.to_be_bytes().to_vec()));
+        let index = TrieIndex::open(build(&map, Cut::Best)).unwrap();
+        let (trie, _, _) = index.parts();
+        let (mut near_count, mut count) = (0, 0);
+        for key in map.keys() {
+            let near = Near { trie: &trie, leaf: Cell::new(u64::MAX) };
+            let Walked::Leaf(leaf, _) = trie.walk_on(trie.enter(key), key, &near) else { panic!("{key:?}") };
+            // Some end at dense nodes.
+            if near.leaf.get() != u64::MAX {
+                count += 1;
+                near_count += u32::from(trie.leaf_number(leaf).abs_diff(near.leaf.get()) <= 16);
+            }
+        }
+        assert!(count > 10_000 && near_count * 10 > count * 9, "{near_count} of {count}");
+    }
+}
+
 #[test]
 fn all_sets_of_a_small_universe_are_right() {
     let symbols = [0x00, 0xff];

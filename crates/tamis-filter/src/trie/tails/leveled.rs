@@ -6,6 +6,9 @@
 //! tails    without anything between them
 //! ```
 
+use tamis_bits::line::LINE_BYTES;
+use tamis_bits::prefetch;
+
 use super::{ONE_LENGTH, Slot, TailCounts};
 
 /// Bytes of what is known of a level.
@@ -35,14 +38,29 @@ impl LevelLayout {
         self.bytes
     }
 
+    /// Where the tail of a leaf lies that so many bytes lead to, and its length.
     #[inline(always)]
-    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
+    fn place(&self, bytes: &[u8], leaf: u64, depth: usize) -> Option<(usize, usize)> {
         let length = self.key_bytes.checked_sub(depth)?;
         let (levels, _) = bytes.get(..self.table_bytes)?.as_chunks::<LEVEL_BYTES>();
         let origin = u64::from_le_bytes(*levels.get(depth.wrapping_sub(1))?);
         let start = origin.wrapping_add(leaf.wrapping_mul(length as u64));
-        let start = usize::try_from(start).ok()?.checked_add(self.table_bytes)?;
+        Some((usize::try_from(start).ok()?.checked_add(self.table_bytes)?, length))
+    }
+
+    #[inline(always)]
+    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
+        let (start, length) = self.place(bytes, leaf, depth)?;
         Some(Slot::Here(bytes.get(..self.bytes)?.get(start..)?, length))
+    }
+
+    /// Brings the tails about a leaf into the cache: two lines, which mostly have that of a leaf that is some numbers away.
+    #[inline(always)]
+    pub(super) fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize) {
+        if let Some((start, _)) = self.place(bytes, leaf, depth) {
+            prefetch(bytes, start.wrapping_sub(LINE_BYTES / 2));
+            prefetch(bytes, start.wrapping_add(LINE_BYTES / 2));
+        }
     }
 }
 
