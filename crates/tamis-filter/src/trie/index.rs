@@ -209,7 +209,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
         let (trie, table, tails) = self.index.parts();
         let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
-        match trie.walk_on(entered, self.key, &TailsAhead { trie: &trie, tails: &tails }) {
+        match trie.walk_on(entered, self.key, &Ahead { trie: &trie, table: &table, tails: &tails }) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
                 tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
@@ -220,17 +220,21 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
     }
 }
 
-/// Asks for the tail where a walk may end, or for what tells where it lies, while labels are looked at.
-struct TailsAhead<'a, S> {
+/// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
+struct Ahead<'a, S> {
     trie: &'a Trie<'a, S>,
+    table: &'a PrefixTable<'a>,
     tails: &'a Tails<'a>,
 }
 
-impl<S: Steps> Lookahead for TailsAhead<'_, S> {
+impl<S: Steps> Lookahead for Ahead<'_, S> {
     #[inline(always)]
     fn approach(&self, approach: Approach) {
-        let Self { trie, tails } = self;
-        if tails.are_where_leaves_are() {
+        let Self { trie, table, tails } = self;
+        if let Some(children) = table.children(approach.block) {
+            trie.prefetch_children(&approach, children);
+        }
+        if tails.lie_in_order() {
             tails.prefetch_near(trie.leaf_near(&approach), approach.depth);
         } else {
             tails.prefetch(trie.leaf_about(&approach));

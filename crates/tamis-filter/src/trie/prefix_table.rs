@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! header   64 bytes; for each stage, at most 4: u8 depth | 3 zero bytes | u32 lines
+//! children for each sparse block u16: the 15 bits of it that say where the block of its children is; filled up to whole lines
 //! stages   lines of 64 bytes, 8 entries each; 4 in the first stage where its depth is above 4
 //! entry    from the lowest bit on: one more than the node's place, 0 for none | the slot of the node's parent in the stage before;
 //!          from the highest bit on: the bytes that lead from there to the node
@@ -11,6 +12,9 @@
 //! others are: an entry holds whole bytes, no part of a hash, so a table never changes an answer. The lines of all stages are asked for at
 //! once; an entry of a later stage counts where the one that it names was found in the stage before. A place is a block and the number of
 //! the node among those that begin there; a slot is a line, times 8, and the number of the entry there.
+//!
+//! What a block says of its children stands apart once more, so that a walk can ask for theirs together with its own, which it would
+//! otherwise wait for first. It says where to look ahead and no more, and is compared with nothing.
 
 mod build;
 
@@ -40,6 +44,8 @@ const LONG_ENTRIES: u32 = 0b0101_0101;
 const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 /// Bytes of a stage in the header.
 const STAGE_BYTES: usize = 8;
+/// Bytes of what is said of the children of a block.
+const CHILD_BYTES: usize = 2;
 
 type Line = [u8; LINE_BYTES];
 
@@ -62,7 +68,8 @@ struct Stage {
 /// What the header says.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PrefixLayout {
-    /// Where the lines behind the header begin in the payload.
+    /// Where what is said of children begins in the payload, and where the lines of the stages do.
+    children: usize,
     start: usize,
     stages: [Stage; STAGES_MAX],
     count: usize,
@@ -146,6 +153,11 @@ impl Stage {
     }
 }
 
+/// Lines of what is said of the children of so many blocks.
+const fn child_lines(block_count: usize) -> usize {
+    (block_count * CHILD_BYTES).div_ceil(LINE_BYTES)
+}
+
 /// Bits of a number.
 const fn bits(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
@@ -165,9 +177,11 @@ impl PrefixLayout {
             .get(..count)?
             .iter()
             .map(|[depth, _, _, _, lines @ ..]| (usize::from(*depth), u32::from_le_bytes(*lines)));
-        let layout = Self { start: start + LINE_BYTES, ..Self::new(stages, block_count)? };
+        let (children, child_lines) = (start + LINE_BYTES, child_lines(block_count));
+        let start = children + child_lines * LINE_BYTES;
+        let layout = Self { children, start, ..Self::new(stages, block_count)? };
         let last = layout.stages.get(count - 1)?;
-        let end = u64::from(last.first_line) + u64::from(last.line_count);
+        let end = child_lines as u64 + u64::from(last.first_line) + u64::from(last.line_count);
         (rest.is_empty() && end == lines.len() as u64).then_some(layout)
     }
 
@@ -231,6 +245,13 @@ impl<'a> PrefixTable<'a> {
         for stage in self.stages() {
             prefetch(lines, stage.line(words) as usize * LINE_BYTES);
         }
+    }
+
+    /// What a block says of where the block of its children is; `None` without tables.
+    #[inline(always)]
+    pub(super) fn children(&self, block: u32) -> Option<u16> {
+        let bytes = self.payload.get(self.layout.children..self.layout.start)?;
+        bytes.as_chunks().0.get(block as usize).map(|children| u16::from_le_bytes(*children))
     }
 
     /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.

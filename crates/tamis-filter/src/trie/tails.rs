@@ -8,6 +8,7 @@ mod coded;
 mod grouped;
 mod leveled;
 
+use tamis_bits::line::LINE_BYTES;
 use tamis_bits::prefetch;
 
 use coded::CodeLayout;
@@ -99,17 +100,24 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// Whether the number of a leaf tells where its tail lies, and about the number tells about where.
+    /// Whether about the number of a leaf tells about where its tail lies.
     #[inline(always)]
-    pub(super) const fn are_where_leaves_are(&self) -> bool {
-        matches!(self.layout, TailLayout::Leveled(_))
+    pub(super) const fn lie_in_order(&self) -> bool {
+        !matches!(self.layout, TailLayout::Coded(_))
     }
 
-    /// Brings into the cache the tails about a leaf that so many bytes lead to, where its number tells where they lie.
+    /// Brings into the cache the tails about a leaf that so many bytes lead to, where they lie in order, and what tells where they are.
     #[inline(always)]
     pub(super) fn prefetch_near(&self, leaf: u64, depth: usize) {
-        if let TailLayout::Leveled(layout) = self.layout {
-            layout.prefetch_near(self.bytes(), leaf, depth);
+        let start = match self.layout {
+            TailLayout::Grouped(layout) => layout.place_near(self.bytes(), leaf),
+            TailLayout::Leveled(layout) => layout.place_near(self.bytes(), leaf, depth),
+            TailLayout::Coded(_) => None,
+        };
+        // Two lines, which mostly have the tail of a leaf that is some numbers away.
+        if let Some(start) = start {
+            prefetch(self.bytes(), start.wrapping_sub(LINE_BYTES / 2));
+            prefetch(self.bytes(), start.wrapping_add(LINE_BYTES / 2));
         }
     }
 

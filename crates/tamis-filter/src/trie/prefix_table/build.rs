@@ -6,7 +6,10 @@
 
 use tamis_bits::line::LINE_BYTES;
 
-use super::{DEPTH_MAX, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage};
+use super::{
+    CHILD_BYTES, DEPTH_MAX, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage,
+    child_lines,
+};
 use crate::trie::encode::EncodedTrie;
 use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, keys_of_labels, keys_of_nodes};
 use crate::trie::sparse;
@@ -65,13 +68,20 @@ pub(in super::super) fn build(
     let layout = &trie.layout;
     let blocks = trie.bytes.get(layout.sparse..layout.lines)?.as_chunks().0;
     let plan = Chooser::new(levels, u64::from(layout.counts.dense_node_count), blocks.len());
-    let choices = plan.choose(bytes_max)?;
+    let child_lines = child_lines(blocks.len());
+    let choices = plan.choose(bytes_max.checked_sub((child_lines * LINE_BYTES) as u64)?)?;
     let stages = choices.iter().map(|choice| (choice.depth, choice.line_count as u32));
     let tables = PrefixLayout::new(stages, blocks.len())?;
     let mut lines = vec![[0; LINE_BYTES]; 1];
     for (choice, entry) in choices.iter().zip(lines.first_mut()?.as_chunks_mut::<STAGE_BYTES>().0) {
         *entry = (choice.depth as u64 | choice.line_count << 32).to_le_bytes();
     }
+    let mut children = vec![[0; LINE_BYTES]; child_lines];
+    for (entry, block) in children.as_flattened_mut().as_chunks_mut::<CHILD_BYTES>().0.iter_mut().zip(blocks)
+    {
+        *entry = sparse::children(block).to_le_bytes();
+    }
+    lines.append(&mut children);
     let mut before = Placed::default();
     for (stage, choice) in tables.stages.iter().zip(&choices) {
         let weights = &plan.depths.get(choice.depth)?.weights;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::{DEPTH_MAX, FIRST_MAX, SHORT_MAX, STAGES_MAX};
 use crate::DecodeError;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, set_parameter};
+use crate::trie::sparse;
 use crate::trie::{TRAILER_BYTES, TrieIndex, TrieIndexBuilder};
 
 type Map = BTreeMap<Vec<u8>, u32>;
@@ -122,10 +123,13 @@ fn no_stage_is_mostly_empty() {
             continue;
         }
         let start = header_start(&bytes);
-        let mut lines = bytes[start + 64..].as_chunks::<64>().0;
+        let count_of =
+            |stage| u32::from_le_bytes(bytes[start + 8 * stage + 4..][..4].try_into().unwrap()) as usize;
+        let line_count: usize = (0..depths.len()).map(count_of).sum();
+        let end = bytes.len() - TRAILER_BYTES;
+        let mut lines = bytes[end - 64 * line_count..end].as_chunks::<64>().0;
         for (stage, depth) in depths.iter().enumerate() {
-            let count = u32::from_le_bytes(bytes[start + 8 * stage + 4..][..4].try_into().unwrap());
-            let (own, rest) = lines.split_at(count as usize);
+            let (own, rest) = lines.split_at(count_of(stage));
             let used = own.as_flattened().as_chunks::<8>().0.iter().filter(|word| **word != [0; 8]).count();
             assert!(
                 used * 10 >= own.len() * 8 * 5,
@@ -153,6 +157,24 @@ fn searches_that_begin_in_the_table_find_what_there_is() {
     assert!(lasts.iter().any(|depth| *depth <= 8), "{all:?}");
     assert!(lasts.iter().any(|depth| (9..=DEPTH_MAX).contains(depth)), "{all:?}");
     assert!(all.iter().any(|depths| depths.len() > 2), "{all:?}");
+}
+
+/// What says where to look ahead is right, and where it were wrong, nothing else would be found.
+#[test]
+fn what_blocks_say_of_their_children_stands_apart_and_is_not_relied_on() {
+    for map in [map(9), map(15), deep_map()] {
+        let bytes = build(&map);
+        let index = TrieIndex::open(&bytes[..]).unwrap();
+        let (trie, table, _) = index.parts();
+        assert!(trie.blocks.len() > 500);
+        for (number, block) in trie.blocks.iter().enumerate() {
+            assert_eq!(table.children(number as u32), Some(sparse::children(block)));
+        }
+        let start = header_start(&bytes) + 64;
+        let mut damaged = bytes.clone();
+        damaged[start..start + 2 * trie.blocks.len()].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        check(&map, &damaged);
+    }
 }
 
 /// With values of no bytes, as the paper counts: the bytes of a trie with its directories for each node.

@@ -29,6 +29,8 @@ pub(in super::super) struct GroupLayout {
     short_bytes: usize,
     long_bytes: usize,
     length_bits: usize,
+    /// Of short tails, in parts of 256.
+    mean_length: u64,
     /// The bits of the planes that there are.
     plane_mask: u128,
 }
@@ -55,6 +57,7 @@ impl GroupLayout {
             short_bytes: counts.short_bytes as usize,
             long_bytes: usize::try_from(counts.long_bytes).ok()?,
             length_bits,
+            mean_length: (u64::from(counts.short_bytes) << 8).checked_div(leaf_count).unwrap_or(0),
             plane_mask: u128::MAX.checked_shr(128 - 32 * u32::from(counts.length_bits)).unwrap_or(0),
         })
     }
@@ -67,6 +70,14 @@ impl GroupLayout {
     #[inline(always)]
     pub(super) const fn group_start(&self, leaf: u64) -> usize {
         leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
+    }
+
+    /// About where the short tail of about a leaf begins: as far behind the first of its group as tails of mean length reach.
+    #[inline(always)]
+    pub(super) fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
+        let base = bytes.get(self.group_start(leaf)..)?.first_chunk::<WORD_BYTES>()?;
+        let inside = (leaf % GROUP_LEAVES as u64 * self.mean_length) >> 8;
+        Some(self.group_bytes + u32::from_le_bytes(*base) as usize + inside as usize)
     }
 
     /// Where the short tail of a leaf begins among them, or what leads to a long one; and its length.

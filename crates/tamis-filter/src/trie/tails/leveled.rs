@@ -6,9 +6,6 @@
 //! tails    without anything between them
 //! ```
 
-use tamis_bits::line::LINE_BYTES;
-use tamis_bits::prefetch;
-
 use super::{ONE_LENGTH, Slot, TailCounts};
 
 /// Bytes of what is known of a level.
@@ -54,13 +51,10 @@ impl LevelLayout {
         Some(Slot::Here(bytes.get(..self.bytes)?.get(start..)?, length))
     }
 
-    /// Brings the tails about a leaf into the cache: two lines, which mostly have that of a leaf that is some numbers away.
+    /// About where the tail of about a leaf begins.
     #[inline(always)]
-    pub(super) fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize) {
-        if let Some((start, _)) = self.place(bytes, leaf, depth) {
-            prefetch(bytes, start.wrapping_sub(LINE_BYTES / 2));
-            prefetch(bytes, start.wrapping_add(LINE_BYTES / 2));
-        }
+    pub(super) fn place_near(&self, bytes: &[u8], leaf: u64, depth: usize) -> Option<usize> {
+        self.place(bytes, leaf, depth).map(|(start, _)| start)
     }
 }
 
