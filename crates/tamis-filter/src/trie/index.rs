@@ -28,7 +28,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
-use super::prefix_table::{self, PrefixLayout, PrefixTable, STAGES_MAX};
+use super::prefix_table::{self, CHILD_BYTES, PrefixLayout, PrefixTable, STAGES_MAX};
 use super::rank::{Frontier, Side, count_between};
 use super::sparse::{Approach, Lookahead};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
@@ -209,7 +209,11 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
         let (trie, table, tails) = self.index.parts();
         let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
-        match trie.walk_on(entered, self.key, &Ahead { trie: &trie, table: &table, tails: &tails }) {
+        match trie.walk_on(
+            entered,
+            self.key,
+            &Ahead { trie: &trie, children: table.children(), tails: &tails },
+        ) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
                 tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
@@ -223,16 +227,16 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
 /// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
 struct Ahead<'a, S> {
     trie: &'a Trie<'a, S>,
-    table: &'a PrefixTable<'a>,
+    children: &'a [[u8; CHILD_BYTES]],
     tails: &'a Tails<'a>,
 }
 
 impl<S: Steps> Lookahead for Ahead<'_, S> {
     #[inline(always)]
     fn approach(&self, approach: Approach) {
-        let Self { trie, table, tails } = self;
-        if let Some(children) = table.children(approach.block) {
-            trie.prefetch_children(&approach, children);
+        let Self { trie, children, tails } = self;
+        if let Some(children) = children.get(approach.block as usize) {
+            trie.prefetch_children(&approach, u16::from_le_bytes(*children));
         }
         if tails.lie_in_order() {
             tails.prefetch_near(trie.leaf_near(&approach), approach.depth);

@@ -45,7 +45,7 @@ const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 /// Bytes of a stage in the header.
 const STAGE_BYTES: usize = 8;
 /// Bytes of what is said of the children of a block.
-const CHILD_BYTES: usize = 2;
+pub(super) const CHILD_BYTES: usize = 2;
 
 type Line = [u8; LINE_BYTES];
 
@@ -62,6 +62,8 @@ struct Stage {
     own_word: u8,
     own_shift: u8,
     own_mask: u64,
+    /// The bits of an entry below those bytes, and the lowest of them, which are the place.
+    rest_bits: u8,
     place_bits: u8,
 }
 
@@ -101,7 +103,8 @@ impl Stage {
         let masks = masks.map(|bytes| !u64::MAX.checked_shr(8 * bytes as u32).unwrap_or(0));
         let mut stage = Self { depth, line_count, first_line, masks, ..Self::default() };
         let Some(before) = before else {
-            (stage.place_bits, stage.own_mask) = (FIRST_PLACE_BITS, masks[0]);
+            (stage.rest_bits, stage.place_bits) = (FIRST_PLACE_BITS, FIRST_PLACE_BITS);
+            stage.own_mask = masks[0];
             return (1..=FIRST_MAX).contains(&depth).then_some(stage);
         };
         let own_bytes = depth.checked_sub(start).filter(|bytes| (1..=4).contains(bytes))?;
@@ -112,7 +115,7 @@ impl Stage {
         stage.own_mask = !(u64::MAX >> (8 * own_bytes));
         let (own_bits, parent_bits, place_bits) =
             (8 * own_bytes as u32, bits(before.no_slot()), bits(block_count as u64 * 64));
-        stage.place_bits = place_bits as u8;
+        (stage.rest_bits, stage.place_bits) = (64 - own_bits as u8, place_bits as u8);
         let is_room = own_bits + parent_bits + place_bits <= u64::BITS && place_bits <= u32::BITS;
         (depth <= DEPTH_MAX && is_room).then_some(stage)
     }
@@ -133,29 +136,60 @@ impl Stage {
         self.first_line.wrapping_add(place as u32)
     }
 
-    /// An entry for a key below a slot of the stage before, but for its place.
+    /// The bytes of a key from the stage before to this one, as an entry has them.
     #[inline(always)]
-    fn entry(&self, [first, last]: Words, parent: u64) -> u64 {
+    fn own(&self, [first, last]: Words) -> u64 {
         let word = if self.own_word == 1 { first << 32 | last >> 32 } else { first };
         let word = if self.own_word == 2 { last } else { word };
-        word << (self.own_shift & 63) & self.own_mask | parent << (self.place_bits & 63)
+        word << (self.own_shift & 63) & self.own_mask
     }
 
-    /// The place and the slot of the first of the found entries of a line; where there is none, a place of 0 and a slot that none has.
+    /// An entry for a key below a slot of the stage before, but for its place.
+    const fn entry(&self, own: u64, parent: u64) -> u64 {
+        own | parent << self.place_bits
+    }
+
+    /// The place of an entry of a line, and its slot.
     #[inline(always)]
-    fn found(&self, line: &Line, found: u32, number: u32) -> (u32, u64) {
-        let (words, _) = line.as_chunks();
-        let entry = found.trailing_zeros() & 7;
-        let word = words.get(entry as usize).map_or(0, |word| u64::from_le_bytes(*word));
-        let place = word & ((1 << (self.place_bits & 63)) - 1);
+    fn found(&self, line: &Line, entry: u32, number: u32) -> Option<(u32, u64)> {
+        let place = word(line, entry) & ((1 << (self.place_bits & 63)) - 1);
         let slot = u64::from(number.wrapping_sub(self.first_line)) * LINE_SLOTS + u64::from(entry);
-        if found == 0 { (0, self.no_slot()) } else { (place as u32, slot) }
+        (place != 0).then_some((place as u32, slot))
+    }
+
+    /// The same of the entry for a key below a slot of the stage before. Nearly always just one of a line has the bytes of the key: which
+    /// slot it names is compared behind, by a jump that is foreseen, so that a stage does not wait for the one before.
+    #[inline(always)]
+    fn found_below(
+        &self,
+        steps: impl Steps,
+        line: &Line,
+        words: Words,
+        number: u32,
+        parent: u64,
+    ) -> Option<(u32, u64)> {
+        let mut equal = steps.equal_words(line, self.own(words), u32::from(self.rest_bits));
+        while equal != 0 {
+            let entry = equal.trailing_zeros() & 7;
+            let rest = word(line, entry) & !self.own_mask;
+            if rest >> (self.place_bits & 63) == parent {
+                return self.found(line, entry, number);
+            }
+            equal &= equal - 1;
+        }
+        None
     }
 }
 
 /// Lines of what is said of the children of so many blocks.
 const fn child_lines(block_count: usize) -> usize {
     (block_count * CHILD_BYTES).div_ceil(LINE_BYTES)
+}
+
+/// A word of a line.
+#[inline(always)]
+fn word(line: &Line, number: u32) -> u64 {
+    line.as_chunks().0.get(number as usize).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 /// Bits of a number.
@@ -247,11 +281,10 @@ impl<'a> PrefixTable<'a> {
         }
     }
 
-    /// What a block says of where the block of its children is; `None` without tables.
+    /// What each block says of where the block of its children is; nothing without tables.
     #[inline(always)]
-    pub(super) fn children(&self, block: u32) -> Option<u16> {
-        let bytes = self.payload.get(self.layout.children..self.layout.start)?;
-        bytes.as_chunks().0.get(block as usize).map(|children| u16::from_le_bytes(*children))
+    pub(super) fn children(&self) -> &'a [[u8; CHILD_BYTES]] {
+        self.payload.get(self.layout.children..self.layout.start).unwrap_or_default().as_chunks().0
     }
 
     /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.
@@ -274,23 +307,20 @@ impl<'a> PrefixTable<'a> {
             let low = steps.equal_words(line, words[1] & first.masks[1], u32::from(FIRST_PLACE_BITS));
             low & steps.equal_words(line, words[0] & first.masks[0], 0) >> 1 & LONG_ENTRIES
         } else {
-            steps.equal_words(line, first.entry(words, 0), u32::from(FIRST_PLACE_BITS))
+            steps.equal_words(line, first.own(words), u32::from(FIRST_PLACE_BITS))
         };
-        let (mut deepest, mut slot) = first.found(line, found, number);
+        if found == 0 || key.len() <= first.depth {
+            return None;
+        }
+        let (mut place, mut slot) = first.found(line, found.trailing_zeros() & 7, number)?;
         let mut depth = first.depth;
-        deepest = if key.len() > depth { deepest } else { 0 };
-        for stage in later {
+        for stage in later.iter().take_while(|stage| key.len() > stage.depth) {
             let number = stage.line(words);
             let line = lines.get(number as usize)?;
-            let found = steps.equal_words(line, stage.entry(words, slot), u32::from(stage.place_bits));
-            let (place, own) = stage.found(line, found, number);
-            let is_there = (place != 0) & (key.len() > stage.depth);
-            if is_there {
-                (deepest, depth) = (place, stage.depth);
-            }
-            slot = own;
+            let Some(below) = stage.found_below(steps, line, words, number, slot) else { break };
+            ((place, slot), depth) = (below, stage.depth);
         }
-        Some((deepest.checked_sub(1)?, depth))
+        Some((place - 1, depth))
     }
 }
 

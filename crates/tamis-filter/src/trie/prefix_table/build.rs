@@ -139,7 +139,7 @@ impl Placed {
                 )
                 .map(|index| 2 * index)
             } else {
-                let entry = stage.entry([first, last], parent);
+                let entry = stage.entry(stage.own([first, last]), parent);
                 put(line.as_chunks_mut().0, (entry | place).to_le_bytes())
             };
             if let (Some(index), Some(slot)) = (index, slots.get_mut(node)) {
