@@ -195,13 +195,13 @@ pub struct TrieIndex<D> {
     prefix_layout: PrefixLayout,
 }
 
-/// An exact search, compiled for the processor.
-struct Search<'a, D> {
+/// An exact search, compiled for the processor. In two parts, which need no memory on their way: each search waits for what goes through it.
+struct Search<'a, 'k, D> {
     index: &'a TrieIndex<D>,
-    key: &'a [u8],
+    key: &'k &'k [u8],
 }
 
-impl<D: AsRef<[u8]>> kernel::Task for Search<'_, D> {
+impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
     type Output = Option<u64>;
 
     #[inline(always)]
@@ -374,7 +374,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        self.value(kernel::run(Search { index: self, key })?)
+        self.value(kernel::run(Search { index: self, key: &key })?)
     }
 
     /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`, as far as both lists go. Up to 64 searches go on side by side, so that
