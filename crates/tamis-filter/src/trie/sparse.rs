@@ -703,20 +703,19 @@ impl<'a, S: Steps> Trie<'a, S> {
         if index < count {
             return Some(Part { number, block, range: self.steps.nth_run(own, index) });
         }
-        // In which direction it lies nobody can foresee, and no branch asks.
-        let is_before = index.cast_signed() < 0;
-        let step = if is_before { u32::MAX } else { 1 };
-        let mut rest = if is_before { index } else { index - count };
+        // In which direction it lies nobody can foresee, and no branch asks: where it lies before, all bits of this are set.
+        let before = (index.cast_signed() >> 31).cast_unsigned();
+        let mut rest = index.wrapping_sub(count & !before);
         for _ in 0..FAR_BLOCKS {
-            number = number.wrapping_add(step);
+            number = number.wrapping_add(before | 1);
             let block = self.block(number)?;
             let own = firsts(block);
             let count = own.count_ones();
-            let rank = if is_before { rest.wrapping_add(count) } else { rest };
+            let rank = rest.wrapping_add(count & before);
             if rank < count {
                 return Some(Part { number, block, range: self.steps.nth_run(own, rank) });
             }
-            rest = if is_before { rank } else { rest - count };
+            rest = rank.wrapping_sub(count & !before);
         }
         None
     }
