@@ -209,11 +209,8 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
         let (trie, table, tails) = self.index.parts();
         let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
-        match trie.walk_on(
-            entered,
-            self.key,
-            &Ahead { trie: &trie, children: table.children(), tails: &tails },
-        ) {
+        let ahead = Ahead { trie: &trie, children: table.children(), tails: &tails };
+        match trie.walk_on(entered, self.key, &ahead) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
                 tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
