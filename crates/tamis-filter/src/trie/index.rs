@@ -209,7 +209,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
         let (trie, table, tails) = self.index.parts();
         let trie = trie.with(steps);
         let entered = table.enter(&trie, self.key);
-        let ahead = Ahead { trie: &trie, children: table.children(), tails: &tails };
+        let ahead = SearchAhead { trie: &trie, children: table.children(), tails: &tails };
         match trie.walk_on(entered, self.key, &ahead) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
@@ -222,13 +222,13 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 }
 
 /// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
-struct Ahead<'a, S> {
+struct SearchAhead<'a, S> {
     trie: &'a Trie<'a, S>,
     children: &'a [[u8; CHILD_BYTES]],
     tails: &'a Tails<'a>,
 }
 
-impl<S: Steps> Lookahead for Ahead<'_, S> {
+impl<S: Steps> Lookahead for SearchAhead<'_, S> {
     #[inline(always)]
     fn approach(&self, approach: Approach) {
         let Self { trie, children, tails } = self;

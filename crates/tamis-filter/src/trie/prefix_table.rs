@@ -114,15 +114,14 @@ impl Stage {
         stage.own_shift = 8 * (start - 4 * word) as u8;
         stage.own_mask = !(u64::MAX >> (8 * own_bytes));
         let (own_bits, parent_bits, place_bits) =
-            (8 * own_bytes as u32, bits(before.no_slot()), bits(block_count as u64 * 64));
+            (8 * own_bytes as u32, bits(before.slot_count()), bits(block_count as u64 * 64));
         (stage.rest_bits, stage.place_bits) = (64 - own_bits as u8, place_bits as u8);
         let is_room = own_bits + parent_bits + place_bits <= u64::BITS && place_bits <= u32::BITS;
         (depth <= DEPTH_MAX && is_room).then_some(stage)
     }
 
-    /// The slot that no entry has.
-    #[inline(always)]
-    const fn no_slot(&self) -> u64 {
+    /// No slot has this number, nor a greater one.
+    const fn slot_count(&self) -> u64 {
         self.line_count as u64 * LINE_SLOTS
     }
 

@@ -159,7 +159,7 @@ fn searches_that_begin_in_the_table_find_what_there_is() {
     assert!(all.iter().any(|depths| depths.len() > 2), "{all:?}");
 }
 
-/// What says where to look ahead is right, and where it were wrong, nothing else would be found.
+/// It is right; and were it wrong, searches would find the same.
 #[test]
 fn what_blocks_say_of_their_children_stands_apart_and_is_not_relied_on() {
     for map in [map(9), map(15), deep_map()] {
