@@ -39,10 +39,10 @@ fn first_word(block: &Block) -> u64 {
     u64::from_le_bytes(chunk(block, 0))
 }
 
-/// What a block says of where the block of its children is.
+/// What a block says of where the block of its children is, in 15 bits.
 #[inline(always)]
-pub(super) fn children(block: &Block) -> u16 {
-    (first_word(block) >> BLOCK_LABELS) as u16
+pub(super) fn child_number(block: &Block) -> u32 {
+    (first_word(block) >> BLOCK_LABELS) as u32
 }
 
 #[inline(always)]
@@ -521,7 +521,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             (above, above_bit) = (at.number, bit);
             index = skipped(children, (children & bit.wrapping_sub(1)).count_ones());
-            named = self.child_block(at.number, first_word(at.block));
+            named = self.child_block(at.number, child_number(at.block));
             let Some(child) = self.locate_line(named, index) else { return Walked::Nowhere };
             at = child;
         }
@@ -535,7 +535,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             return Anyway { is_there: false, has_child: false, ahead: Ahead::ROOT };
         };
         let children = child_word(line);
-        let block = self.child_block(found.block, first_word(line));
+        let block = self.child_block(found.block, child_number(line));
         let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
         let ahead = Ahead { number: Node::UNKNOWN, place: place(found.block, found.bit), block, index };
         Anyway { is_there: found.bit != 0, has_child: found.bit & children != 0, ahead }
@@ -581,7 +581,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         if found.bit & children == 0 {
             return SparseStep::Leaf(at);
         }
-        let block = self.child_block(found.block, first_word(line));
+        let block = self.child_block(found.block, child_number(line));
         let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
         SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index })
     }
@@ -629,22 +629,16 @@ impl<'a, S: Steps> Trie<'a, S> {
             Some(block) => {
                 let children = child_word(block);
                 let before = (children & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-                (self.child_block(at >> 6, first_word(block)), skipped(children, before))
+                (self.child_block(at >> 6, child_number(block)), skipped(children, before))
             }
             None => (self.blocks.len() as u32, 0),
         };
         Ahead { number: Node::UNKNOWN, place: at, block, index }
     }
 
-    /// The block that a block names for its children.
+    /// The block that a block names for its children, by what it says of it ([`child_number`]).
     #[inline(always)]
-    fn child_block(&self, block: u32, first_word: u64) -> u32 {
-        self.block_of_children(block, (first_word >> BLOCK_LABELS) as u32)
-    }
-
-    /// The same of what a block says of it ([`children`]).
-    #[inline(always)]
-    fn block_of_children(&self, block: u32, number: u32) -> u32 {
+    fn child_block(&self, block: u32, number: u32) -> u32 {
         if !self.layout.has_block_bases {
             return number;
         }
@@ -655,7 +649,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Brings into the cache the blocks where the children of a node mostly begin, by what its block says of them.
     #[inline(always)]
     pub(super) fn prefetch_children(&self, approach: &Approach, children: u16) {
-        let line = self.block_of_children(approach.block, u32::from(children)) as usize * BLOCK_BYTES;
+        let line = self.child_block(approach.block, u32::from(children)) as usize * BLOCK_BYTES;
         // Named is the block of the child in the middle: those of the first nodes begin before.
         let beside =
             if approach.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };

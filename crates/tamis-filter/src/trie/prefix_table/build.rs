@@ -79,7 +79,7 @@ pub(in super::super) fn build(
     let mut children = vec![[0; LINE_BYTES]; child_lines];
     for (entry, block) in children.as_flattened_mut().as_chunks_mut::<CHILD_BYTES>().0.iter_mut().zip(blocks)
     {
-        *entry = sparse::children(block).to_le_bytes();
+        *entry = (sparse::child_number(block) as u16).to_le_bytes();
     }
     lines.append(&mut children);
     let mut before = Placed::default();
