@@ -1,8 +1,8 @@
 //! How filters are measured: one way for `tamis filter eval` and for all experiments.
 //!
 //! A [`Plan`] is what a filter is built from; [`Plan::measure`] builds it, asks it every query, compares the answers with the keys,
-//! and takes times. Times are those of this machine: the calibration unit (a binary search among as many random integers as
-//! there are keys) makes those of different machines comparable.
+//! and takes times. Times are those of this machine: the calibration unit ([`tamis_workload::Calibration`]: a binary search
+//! among as many random integers as there are keys) makes those of different machines comparable.
 
 mod figures;
 mod measure;

@@ -7,8 +7,7 @@
 //! the reference; `times` 300,000 of them (the median of five passes, digest included, the first
 //! pass left out, and some queries asked again before each, as the unit has filled the caches), `model` only models, `strings` models strings of 180 bytes (`strings KEYS SEED`). SEED: several with `/` between them. Seeds: keys SEED, queries SEED + 1, samples SEED + 2, ranges
 //! with keys SEED + 3, more queries SEED + 11, SEED + 21 and so on. Parameters
-//! `probe-cost=0,probe-cap=16384`. Times are also given in the calibration unit: a binary search for the left bounds of `uniform_r32`
-//! in the uniform keys. It is taken anew before each pass and each build, and what is given is the median of the quotients: a
+//! `probe-cost=0,probe-cap=16384`. Times are also given in the calibration unit, a binary search in as many integers. It is taken anew before each pass and each build, and what is given is the median of the quotients: a
 //! processor that others share is faster at one time than at another. A build is timed with and without taking in the keys: the published
 //! times begin with integers. A rate is met where it lies within three standard deviations of 1.02 times the reference's.
 
@@ -25,7 +24,7 @@ use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, RangeProbe,
     Samples,
 };
-use tamis_workload::{KeySet, QuerySet, SplitMix64, non_empty_ranges};
+use tamis_workload::{Calibration, KeySet, QuerySet, SplitMix64, non_empty_ranges};
 
 const BUDGETS: [f64; 8] = [8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0];
 const SAMPLE_COUNT: usize = 20_000;
@@ -110,29 +109,21 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The calibration unit: keys, and what is looked for in them.
+/// The calibration unit, where times are taken.
 #[derive(Debug, Default)]
-struct Unit {
-    integers: Vec<u64>,
-    wanted: Vec<u64>,
-}
+struct Unit(Option<Calibration>);
 
 impl Unit {
     fn new(key_count: usize) -> Self {
-        let mut random = SplitMix64::new(1);
-        let mut integers: Vec<u64> = (0..key_count).map(|_| random.next_u64()).collect();
-        integers.sort_unstable();
-        let wanted = (0..200_000).map(|_| random.next_u64()).collect();
-        Self { integers, wanted }
+        Self(Some(Calibration::new(key_count)))
     }
 
     /// The second of two passes: what was done before has driven the integers out of the caches.
     fn ns(&self) -> f64 {
-        let Self { integers, wanted } = self;
-        let search = |wanted: &u64| integers.partition_point(|integer| integer < wanted);
-        let pass = || seconds(|| _ = black_box(wanted.iter().map(search).sum::<usize>()));
-        pass();
-        pass() * 1e9 / (wanted.len() as f64).max(1.0)
+        self.0.as_ref().map_or(f64::NAN, |calibration| {
+            calibration.search();
+            seconds(|| calibration.search()) * 1e9 / f64::from(calibration.wanted_count())
+        })
     }
 
     /// Nanoseconds and units of something done five times, the unit before each.

@@ -15,7 +15,7 @@ use std::time::Instant;
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples,
 };
-use tamis_workload::{KeySet, QuerySet, SplitMix64, non_empty_ranges};
+use tamis_workload::{Calibration, KeySet, QuerySet, non_empty_ranges};
 
 const QUERY_COUNT: usize = 1_000_000;
 const SAMPLE_COUNT: usize = 20_000;
@@ -34,14 +34,8 @@ fn time(passes: usize, item_count: usize, mut pass: impl FnMut()) -> f64 {
 }
 
 fn calibration(key_count: usize) -> f64 {
-    let mut random = SplitMix64::new(1);
-    let mut integers: Vec<u64> = (0..key_count).map(|_| random.next_u64()).collect();
-    integers.sort_unstable();
-    let wanted: Vec<u64> = (0..TIMED_COUNT).map(|_| random.next_u64()).collect();
-    time(3, wanted.len(), || {
-        let sum: usize = wanted.iter().map(|key| integers.partition_point(|integer| integer < key)).sum();
-        black_box(sum);
-    })
+    let calibration = Calibration::new(key_count);
+    time(3, calibration.wanted_count() as usize, || calibration.search())
 }
 
 fn bytes(ranges: &[(u64, u64)]) -> Vec<Bounds> {

@@ -16,6 +16,7 @@ use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, KeySet, Probe,
     Samples, remix,
 };
+use tamis_workload::Calibration;
 
 const SEED: u64 = 42;
 const ROUND_COUNT: usize = 5;
@@ -35,12 +36,9 @@ fn median_ns(count: usize, mut round: impl FnMut()) -> f64 {
     times[ROUND_COUNT / 2]
 }
 
-fn unit_ns(integers: &[u64]) -> f64 {
-    let wanted: Vec<u64> = (0..QUERY_COUNT as u64).map(|number| remix(number, 9)).collect();
-    median_ns(QUERY_COUNT, || {
-        let sum = wanted.iter().fold(0, |sum, wanted| sum ^ integers.partition_point(|own| own < wanted));
-        black_box(sum);
-    })
+fn unit_ns(key_count: usize) -> f64 {
+    let calibration = Calibration::new(key_count);
+    median_ns(calibration.wanted_count() as usize, || calibration.search())
 }
 
 fn builder_of(keys: &[u64]) -> Box<dyn FilterBuilder> {
@@ -64,7 +62,7 @@ fn sorted_keys(count: u64) -> Vec<u64> {
 
 fn small() {
     let keys = sorted_keys(1_000_000);
-    let unit = unit_ns(&keys);
+    let unit = unit_ns(keys.len());
     println!("1 million keys; the unit is {unit:.0} ns\n");
     println!(
         "| bits/key | build, ns/key | of a kept set | of it digests | of it bits | question with its digest | batch with digests | batch of 16, digests apart | of 64 | of 1024 |"

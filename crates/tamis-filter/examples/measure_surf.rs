@@ -4,7 +4,7 @@
 //! is one) only the named one.
 //!
 //! Times are nanoseconds a query (the least of seven passes over 300,000 queries, digest included) and multiples of the
-//! calibration unit: a binary search of the left bounds of `uniform_r32` in the uniform keys. Of the lines of the words, the
+//! calibration unit: a binary search in as many integers. Of the lines of the words, the
 //! even ones are keys and the odd ones queries; a range goes from a word to the word with its last byte raised by one.
 //!
 //! `measure_surf count KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES` asks 100,000 queries so often and takes no time: for tools
@@ -23,7 +23,7 @@ use tamis_filter::{
     Samples,
 };
 use tamis_workload::{
-    KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, RangeMax, SplitMix64, non_empty_ranges,
+    Calibration, KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, SplitMix64, non_empty_ranges,
 };
 
 const SPECS: [&str; 6] = [
@@ -194,13 +194,8 @@ fn bounds(ranges: &[(u64, u64)]) -> Vec<Bounds> {
 }
 
 fn calibrate(key_count: usize) -> f64 {
-    let keys = KeySet::Uniform.generate(key_count, PUBLIC_KEY_SEED);
-    let set = QuerySet::Uniform(RangeMax::R32);
-    let queries =
-        set.generate(KeySet::Uniform, &keys, TIMED_COUNT, QUERY_SEED).expect("room between the keys");
-    time(queries.len(), || {
-        black_box(queries.iter().fold(0, |sum, query| sum + keys.partition_point(|key| *key < query.0)));
-    })
+    let calibration = Calibration::new(key_count);
+    time(calibration.wanted_count() as usize, || calibration.search())
 }
 
 /// Keys, points and empty ranges of the words, and what is present.

@@ -14,6 +14,7 @@
 //!   [`non_empty_event_ranges`]: over events.
 //! - [`Zipfian`], [`ScrambledZipfian`], [`Latest`], [`ZipfianComposite`]: skewed choices, as YCSB draws them.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
+//! - [`Calibration`]: the searches whose time is the unit of times.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
 //!
 //! ```
@@ -22,6 +23,7 @@
 //! assert_eq!(keys, [1_000_000_000_000, 1_000_000_001_686, 1_000_000_001_946]);
 //! ```
 
+mod calibration;
 mod events;
 pub mod file;
 mod keys;
@@ -32,6 +34,7 @@ mod strings;
 mod text_queries;
 mod zipf;
 
+pub use calibration::Calibration;
 pub use events::{
     Event, EventQuerySet, EventRange, Events, SENSOR_COUNT, fill_value, non_empty_event_ranges,
 };

@@ -2,15 +2,13 @@
 
 use std::{hint::black_box, time::Duration};
 
+use super::{Figures, FilterInput, Outcome, Ranges};
+use crate::{BenchError, OperationDigest, machine::Memory};
 use tamis::{Clock as _, SystemClock};
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, KeySet, Probe,
     RangeProbe, Samples,
 };
-use tamis_workload::SplitMix64;
-
-use super::{Figures, FilterInput, Outcome, Ranges};
-use crate::{BenchError, OperationDigest, machine::Memory};
 
 /// How often a time is taken; the median counts.
 const ROUND_COUNT: usize = 3;
@@ -18,8 +16,6 @@ const ROUND_COUNT: usize = 3;
 const LONG_BUILD: Duration = Duration::from_secs(2);
 /// Keys that are asked for at once.
 const BATCH_KEYS: usize = 64;
-/// Searches that make up the calibration unit, each time that it is taken.
-const CALIBRATION_COUNT: usize = 300_000;
 /// Queries that are asked again before a pass is timed: the unit has driven the filter out of the caches.
 const WARM_COUNT: usize = 50_000;
 
@@ -304,34 +300,23 @@ fn time_of_batches<T>(
     })
 }
 
-/// The calibration unit: the time of a binary search for a random integer among as many random integers as there are
-/// keys. Times divided by it can be compared between machines.
+/// The calibration unit beside which times are taken. Times divided by it can be compared between machines.
 #[derive(Debug)]
 pub struct Calibration {
-    integers: Vec<u64>,
-    wanted: Vec<u64>,
+    searches: tamis_workload::Calibration,
 }
 
 impl Calibration {
     /// The unit for so many keys.
     pub fn new(key_count: usize) -> Self {
-        let mut random = SplitMix64::new(1);
-        let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
-        integers.sort_unstable();
-        Self { integers, wanted: (0..CALIBRATION_COUNT).map(|_| random.next_u64()).collect() }
+        Self { searches: tamis_workload::Calibration::new(key_count) }
     }
 
     /// What the unit is at this moment, in nanoseconds: the second of two passes, as what was done before has driven the integers out
     /// of the caches.
     pub fn unit_ns(&self, clock: &SystemClock) -> f64 {
-        let pass = || {
-            let sum = self.wanted.iter().fold(0_usize, |sum, wanted| {
-                sum.wrapping_add(self.integers.partition_point(|integer| integer < wanted))
-            });
-            black_box(sum);
-        };
-        pass();
-        nanoseconds_each(clock, self.wanted.len(), pass)
+        self.searches.search();
+        nanoseconds_each(clock, self.searches.wanted_count() as usize, || self.searches.search())
     }
 
     /// The time of each of `count` in some passes, after one that is left out; a pass asks the first of so many. The unit is taken anew before

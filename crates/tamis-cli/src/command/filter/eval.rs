@@ -31,7 +31,7 @@ const FILES: &str = "\
 Files: 64-bit values (a count, then the values; queries are pairs), or text: one key a line,
 sorted by bytes; queries lower<TAB>upper, both included. Times are those of this machine: compare
 them as multiples of the calibration unit, a binary search among as many random integers as there
-are keys. Use a release build on an idle machine.";
+are keys, each begun when the one before has ended. Use a release build on an idle machine.";
 
 /// Examples, every family there is, and what files hold.
 fn after_help() -> String {
