@@ -6,6 +6,7 @@ use crate::{Finding, SourceFile, Tree, mask::words};
 const PLACES: &[(&str, &str)] = &[
     ("crates/tamis-bits/src/", "succinct structures and vector code"),
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
+    ("crates/tamis-filter/tests/allocations.rs", "an allocator that counts"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),
     ("crates/tamis-bench-compare/src/store/", "stores with a C interface"),

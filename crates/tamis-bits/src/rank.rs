@@ -144,7 +144,7 @@ impl<'a> RankBits<'a> {
         self.one_count
     }
 
-    /// How many of the bits before `index` are set; of all bits from the end on.
+    /// How many of the bits before `index` are set, at most all that are; of all bits from the end on.
     #[inline]
     pub fn rank(&self, index: u64) -> u64 {
         if index >= self.bits.len() {
@@ -152,7 +152,9 @@ impl<'a> RankBits<'a> {
         }
         let block = index / BLOCK_BITS;
         let line = self.bits.line(block);
-        self.block_rank(block) + u64::from(kernel::rank_in_line(&line, (index % BLOCK_BITS) as u32))
+        let before = self.block_rank(block);
+        let inside = u64::from(kernel::rank_in_line(&line, (index % BLOCK_BITS) as u32));
+        before.wrapping_add(inside).min(self.one_count)
     }
 
     /// How many of the bits before `index` are not set.
@@ -190,14 +192,14 @@ impl<'a> RankBits<'a> {
         (u64::from(inside) < BLOCK_BITS && position < self.bits.len()).then_some(position)
     }
 
-    /// Set bits before a block.
+    /// Set bits before a block; any number where the directory is not that of the bits.
     #[inline(always)]
     fn block_rank(&self, block: u64) -> u64 {
         let superblock = (block / BLOCKS_PER_SUPERBLOCK) as usize * 8;
         let before = self.superblocks.get(superblock..).and_then(|rest| rest.first_chunk());
         let inside = self.blocks.get(block as usize * 2..).and_then(|rest| rest.first_chunk());
         let inside = inside.map_or(0, |inside| u16::from_le_bytes(*inside));
-        before.map_or(0, |before| u64::from_le_bytes(*before)).saturating_add(u64::from(inside))
+        before.map_or(0, |before| u64::from_le_bytes(*before)).wrapping_add(u64::from(inside))
     }
 
     /// The last block that at most `rank` bits precede: a guess between two samples, or else a search by halves.

@@ -99,3 +99,26 @@ fn damaged_directories_are_survived() {
         }
     }
 }
+
+/// Sums in a directory once went beyond 64 bits.
+#[test]
+fn ranks_of_a_damaged_directory_are_no_more_than_all_set_bits() {
+    let bits = random_bits(5, 70_000, 3);
+    let bytes = encode_bits(&bits, Select::Both);
+    let bit_bytes = 8752;
+    // Superblocks and the first blocks, but for the last superblock: the number of all set bits.
+    for start in bit_bytes..bit_bytes + 40 {
+        for (length, with) in [(8, 0xff), (9, 0xff), (16, 0xff), (8, 0x7f), (5, 0xfe), (2, 0x80)] {
+            let mut damaged = bytes.clone();
+            damaged[start..start + length].fill(with);
+            damaged[bit_bytes + 16..bit_bytes + 24].copy_from_slice(&bytes[bit_bytes + 16..bit_bytes + 24]);
+            let (ranked, _) = RankBits::open(&damaged, 70_000, Select::Both).expect("whole");
+            for index in (0..70_000).step_by(997) {
+                assert!(ranked.rank(index) <= ranked.one_count(), "{start} {length} {index}");
+                assert!(ranked.rank_zeros(index) <= index);
+                assert!(ranked.select(index).is_none_or(|position| position < 70_000));
+                assert!(ranked.select_zero(index).is_none_or(|position| position < 70_000));
+            }
+        }
+    }
+}

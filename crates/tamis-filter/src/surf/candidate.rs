@@ -10,6 +10,10 @@ use super::walk::View;
 use crate::trie::{Cursor, Edge, Stop};
 use crate::{Candidate, Upper};
 
+/// Where a search looks at most: where it came to, or beside that where the bound leaves it out. No other path is a part of the bound's;
+/// damaged bytes may have many that are.
+const PLACES_MAX: usize = 2;
+
 impl View<'_> {
     pub(super) fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
         let (bytes, is_excluded) = match lower {
@@ -19,7 +23,7 @@ impl View<'_> {
         };
         let mut cursor = Cursor::default();
         cursor.seek(&self.trie, bytes);
-        loop {
+        for _ in 0..PLACES_MAX {
             match cursor.stop() {
                 None => return Candidate::Absent,
                 Some(Stop::PrefixKey(_)) if is_excluded && cursor.path() == bytes => {}
@@ -38,6 +42,7 @@ impl View<'_> {
             }
             cursor.next(&self.trie);
         }
+        Candidate::Unknown
     }
 
     pub(super) fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
@@ -52,7 +57,7 @@ impl View<'_> {
                 Some(bytes)
             }
         };
-        loop {
+        for _ in 0..PLACES_MAX {
             let path = cursor.path();
             match cursor.stop() {
                 None => return Candidate::Absent,
@@ -75,6 +80,7 @@ impl View<'_> {
             }
             cursor.previous(&self.trie);
         }
+        Candidate::Unknown
     }
 
     /// The real bits of a leaf from the top of a word, and how many whole bytes they are.

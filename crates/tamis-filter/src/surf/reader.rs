@@ -17,7 +17,7 @@ use crate::{
 
 /// Bytes from which on walks of a batch go side by side: smaller filters mostly lie in a cache that a core has to itself, where one walk after
 /// the other takes fewer steps.
-const SIDE_BY_SIDE_BYTES: usize = 4 << 20;
+pub(super) const SIDE_BY_SIDE_BYTES: usize = 4 << 20;
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -137,6 +137,9 @@ impl<D: AsRef<[u8]>> kernel::Task for BatchWalk<'_, D> {
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
         let Self(filter, probes, answers) = self;
+        // Answers without a probe are left as they are.
+        let count = probes.len().min(answers.len());
+        let answers = answers.get_mut(..count).unwrap_or_default();
         match filter.view() {
             Some(view) => walk_many(&view.with(steps), probes, answers),
             None => answers.fill(false),

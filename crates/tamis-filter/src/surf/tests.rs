@@ -12,6 +12,13 @@ use crate::{
     Samples, Upper,
 };
 
+mod batches;
+mod damage;
+mod long_keys;
+mod pairs;
+mod sampled;
+mod truncated;
+
 const SEED: u64 = 21;
 
 fn next(state: &mut u64) -> u64 {

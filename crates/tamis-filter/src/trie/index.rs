@@ -129,7 +129,14 @@ impl TrieIndexBuilder {
         bytes.reserve_exact(trie.bytes.len() + self.values.len() + TRAILER_BYTES);
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
+        let start = bytes.len();
         let tails = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
+        debug_assert_eq!(
+            TailLayout::new(plan.counts.leaf_count(), plan.counts.height, tails)
+                .and_then(|layout| layout.bytes()),
+            Some(bytes.len() - start),
+            "readers find the end of the tails"
+        );
         let stage_count = self.encode_prefix_table(&mut bytes, &trie);
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
@@ -257,7 +264,10 @@ impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
     fn run<S: Steps>(self, steps: S) {
         let (trie, table, tails) = self.index.parts();
         let parts = (&trie.with(steps), &table, &tails);
-        for (keys, values) in self.keys.chunks(LANES).zip(self.values.chunks_mut(LANES)) {
+        // Values without a key are left as they are.
+        let count = self.keys.len().min(self.values.len());
+        let values = self.values.get_mut(..count).unwrap_or_default();
+        for (keys, values) in self.keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
             self.index.search_side_by_side(parts, keys, values);
         }
     }
@@ -464,7 +474,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             return 0;
         };
         let before_lower = u64::from(self.is_tie_before(&lower_frontier, lower));
-        (count + u64::from(self.is_tie_before(&upper_frontier, upper))).saturating_sub(before_lower)
+        let before_upper = u64::from(self.is_tie_before(&upper_frontier, upper));
+        count.saturating_add(before_upper).saturating_sub(before_lower)
     }
 
     /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.

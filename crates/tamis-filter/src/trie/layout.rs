@@ -122,8 +122,13 @@ impl Counts {
 
     /// Keys that the trie stands for.
     pub(crate) fn key_count(&self) -> u64 {
+        self.checked_key_count().unwrap_or(u64::MAX)
+    }
+
+    /// [`Counts::key_count`]; `None` of more than a filter can have.
+    fn checked_key_count(&self) -> Option<u64> {
         let below = self.capped_key_count.saturating_sub(u64::from(self.capped_leaf_count));
-        (self.leaf_count() + u64::from(self.prefix_key_count)).saturating_add(below)
+        (self.leaf_count() + u64::from(self.prefix_key_count)).checked_add(below)
     }
 
     /// Sparse nodes whose parent is dense: the first of the sparse ones. They have hints.
@@ -158,8 +163,13 @@ impl Counts {
                     && (self.dense_node_count < self.node_count || self.sparse_label_count == 0),
             ),
         ];
-        let failed = checks.iter().find(|(_, _, is_possible)| !is_possible);
-        failed.map_or(Ok(()), |(field, got, _)| Err((*field, u64::from(*got))))
+        if let Some((field, got, _)) = checks.iter().find(|(_, _, is_possible)| !is_possible) {
+            return Err((*field, u64::from(*got)));
+        }
+        // So that no sum of keys goes beyond 64 bits.
+        let has_capped = self.capped_leaf_count != 0 || self.capped_key_count == 0;
+        let is_possible = has_capped && self.checked_key_count().is_some();
+        is_possible.then_some(()).ok_or(("capped_key_count", self.capped_key_count))
     }
 }
 

@@ -67,7 +67,8 @@ impl<'k> Frontier<'k> {
         self.depth += 1;
         self.is_on_path = child.is_some();
         self.node = child.unwrap_or_else(|| trie.next_child(&self.node, at));
-        leaves + prefix_keys
+        // Damaged bytes may mark more prefix keys than are counted.
+        leaves.wrapping_add(prefix_keys)
     }
 }
 

@@ -478,7 +478,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         byte >> (number % 8) & 1 == 1 && number < self.layout.counts.node_count
     }
 
-    /// Prefix keys that end at nodes before another.
+    /// Prefix keys that end at nodes before another; whatever the bytes are, no more than there are nodes.
     pub(crate) fn prefix_keys_before(&self, node: &Node) -> u64 {
         let counts = &self.layout.counts;
         if counts.prefix_key_count == 0 {
@@ -507,6 +507,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         let bytes = self.bytes.get(self.layout.capped..).unwrap_or_default();
         let ends = EliasFano::open(bytes, u64::from(counts.capped_leaf_count), counts.capped_key_count);
         let end = ends.and_then(|(ends, _)| ends.get(last)).unwrap_or(last + 1);
+        // No more than all keys, which have a number: what does not was refused at open.
         first + end.min(counts.capped_key_count)
     }
 

@@ -244,15 +244,18 @@ impl TailBuilder {
         target: &mut Vec<u8>,
         leaves: impl Iterator<Item = u64> + Clone,
     ) -> Option<TailCounts> {
+        // Not as many as keys: those that end at a node have no leaf.
+        let leaf_count = leaves.clone().count();
         let tails = leaves.map(|ordinal| self.get(ordinal));
+        // Beside the tails themselves, and what leads to long ones.
+        let group_bytes = grouped::group_bytes(leaf_count, self.length_max());
         let counts = match self.key_bytes {
-            Some(key_bytes) if self.is_leveled_smaller() => {
+            Some(key_bytes) if leveled::table_bytes(self.height) <= group_bytes => {
                 leveled::encode(target, tails, key_bytes, self.height)
             }
             _ => {
-                let grouped_bytes =
-                    grouped::group_bytes(self.ends.len(), self.length_max()) + self.bytes.len();
-                let coded = coded::encode(target, tails.clone(), self.ends.len(), grouped_bytes);
+                let bytes_max = group_bytes + self.bytes.len();
+                let coded = coded::encode(target, tails.clone(), leaf_count, bytes_max);
                 coded.or_else(|| grouped::encode(target, tails, self.length_max()))
             }
         };
@@ -260,12 +263,7 @@ impl TailBuilder {
         counts
     }
 
-    /// Of keys of one length.
-    fn is_leveled_smaller(&self) -> bool {
-        leveled::table_bytes(self.height) <= grouped::group_bytes(self.ends.len(), self.length_max())
-    }
-
-    /// The longest tail.
+    /// The longest tail. That of a key without a leaf has no bytes.
     fn length_max(&self) -> usize {
         let starts = [0].iter().chain(&self.ends);
         self.ends.iter().zip(starts).map(|(end, start)| end - start).max().unwrap_or(0)

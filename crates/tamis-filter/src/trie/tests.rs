@@ -11,6 +11,11 @@ use super::sparse::{Approach, Lookahead};
 use super::{Layout, Trie, TrieIndex, TrieIndexBuilder, Walked, plan};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 
+mod batches;
+mod damage;
+mod long_keys;
+mod words;
+
 type Map = BTreeMap<Vec<u8>, u32>;
 
 fn next(state: &mut u64) -> u64 {

@@ -8,3 +8,4 @@ mod hostile_keys;
 mod kept_sets;
 mod sets;
 mod sharing;
+mod threads;

@@ -137,6 +137,7 @@ impl<'t> Census<'t> {
             }
             census.leaves.push(number);
         }
+        debug_assert_eq!(census.leaves.len(), count, "as many tails as leaves");
         Some(census)
     }
 

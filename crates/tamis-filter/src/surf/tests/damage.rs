@@ -1,0 +1,249 @@
+//! Several bytes damaged at once, counts and suffix widths among them, in filters whose lengths fit again: a refusal, or answers; never
+//! a panic, whatever is asked.
+
+use std::ops::Bound;
+
+use tamis_bits::{elias_fano, packed};
+
+use super::{SEED, Shape, bounds, encode, hostile_sets, lowers, next, open, sorted, uppers};
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
+use crate::surf::{SuffixBits, SurfFilter};
+use crate::trie::{Layout, TRAILER_BYTES};
+use crate::{Candidate, Count, DecodeError, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
+
+/// None, and all kinds.
+const SUFFIXES: [SuffixBits; 7] = [
+    SuffixBits { hash: 0, real: 0 },
+    SuffixBits { hash: 4, real: 0 },
+    SuffixBits { hash: 64, real: 0 },
+    SuffixBits { hash: 0, real: 5 },
+    SuffixBits { hash: 0, real: 64 },
+    SuffixBits { hash: 3, real: 13 },
+    SuffixBits { hash: 32, real: 32 },
+];
+/// Bytes that a filter may grow by where the counts say so.
+const GROWTH_MAX: usize = 1 << 14;
+
+/// Changes some of the counts to ones near them, to small ones, or to great ones.
+fn damage_counts(trailer: &mut [u8], state: &mut u64) {
+    for _ in 0..1 + next(state) % 3 {
+        let field = next(state) as usize % 9;
+        let length = if field == 8 { 8 } else { 4 };
+        let target = &mut trailer[4 * field..4 * field + length];
+        let mut bytes = [0; 8];
+        bytes[..length].copy_from_slice(target);
+        let count = u64::from_le_bytes(bytes);
+        let random = next(state);
+        let count = match random % 8 {
+            0 => count.wrapping_add(random >> 8 & 3),
+            1 => count.wrapping_sub(random >> 8 & 3),
+            2 => count ^ 1 << (random >> 8 & 63),
+            3 => random >> 8 & 0xff,
+            4 => 0,
+            5 => u64::MAX,
+            6 => u64::MAX - (random >> 8 & 0xfff),
+            _ => random >> (random >> 8 & 63),
+        };
+        target.copy_from_slice(&count.to_le_bytes()[..length]);
+    }
+}
+
+/// Changes several bytes here and there, or all of a stretch.
+fn damage_bytes(bytes: &mut [u8], state: &mut u64) {
+    let length = bytes.len().max(1);
+    for _ in 0..1 + next(state) % 3 {
+        let (start, random) = (next(state) as usize % length, next(state));
+        let count = if random.is_multiple_of(2) { 1 } else { 2 + (random >> 8 & 15) as usize };
+        let with = [0, 1, 0x80, 0xff, 0xff, (random >> 24) as u8][(random >> 16) as usize % 6];
+        bytes.iter_mut().skip(start).take(count).for_each(|byte| *byte = with);
+    }
+}
+
+/// The suffix widths of an envelope.
+fn widths(envelope: &Envelope) -> SuffixBits {
+    let [hash, real, ..] = envelope.parameters;
+    SuffixBits { hash: u32::from(hash), real: u32::from(real) }
+}
+
+/// Gives a filter the length and the number of keys that its counts say; what it grows by is `filling`. `false` where it cannot be.
+fn fit(bytes: &mut Vec<u8>, envelope: Envelope, filling: u8) -> bool {
+    let mut envelope = envelope;
+    let trailer = bytes.split_off(bytes.len() - TRAILER_BYTES);
+    bytes.resize(bytes.len() + GROWTH_MAX, filling);
+    let room = bytes.len();
+    bytes.extend_from_slice(&trailer);
+    let width = widths(&envelope).width();
+    let Ok(layout) = Layout::read(envelope::payload(bytes), width > 0) else { return false };
+    let Some(suffixes) = packed::encoded_bytes(width, layout.counts.leaf_count()) else { return false };
+    let end = (ENVELOPE_BYTES + layout.leaves) as u64 + suffixes;
+    if end > room as u64 {
+        return false;
+    }
+    bytes.truncate(end as usize);
+    bytes.extend_from_slice(&trailer);
+    envelope.key_count = layout.counts.key_count();
+    envelope.seal(bytes);
+    true
+}
+
+fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
+    let digester = Digester::new(SEED);
+    let probes: Vec<Probe<'_>> = strings.iter().map(|string| Probe::new(string, &digester)).collect();
+    filter.may_contain_side_by_side(&probes, &mut vec![true; probes.len()]);
+    filter.may_contain_many(&probes, &mut vec![true; probes.len()]);
+    let mut ranges = vec![KeyRange::ALL];
+    for (string, other) in strings.iter().zip(strings.iter().rev()) {
+        for lower in lowers(string) {
+            ranges.extend(uppers(other).map(|upper| KeyRange { lower, upper }));
+        }
+        ranges.extend([KeyRange::point(string), KeyRange::prefix(string)]);
+        lowers(string).into_iter().for_each(|lower| drop(filter.least_candidate(lower)));
+        uppers(string).into_iter().for_each(|upper| drop(filter.greatest_candidate(upper)));
+    }
+    filter.may_contain_ranges(&digester, &ranges, &mut vec![true; ranges.len()]);
+    for range in &ranges {
+        let probe = RangeProbe::new(*range, &digester);
+        let _ = filter.count(&probe);
+        let _ = filter.tighten(&probe, Direction::Forward);
+        let _ = filter.tighten(&probe, Direction::Backward);
+    }
+    let _ = filter.design(&mut String::new());
+}
+
+fn check(keys: &[Vec<u8>], bytes: &[u8], rounds: u64, state: &mut u64) -> u64 {
+    let mut opened = 0;
+    for round in 0..rounds {
+        let mut damaged = bytes.to_vec();
+        let mut envelope = Envelope::parse(bytes, bytes.len() as u64).unwrap();
+        let end = damaged.len() - TRAILER_BYTES;
+        if round % 4 != 0 {
+            damage_bytes(&mut damaged[ENVELOPE_BYTES..end], state);
+        }
+        if round % 3 == 0 {
+            damage_counts(&mut damaged[end..], state);
+        }
+        if round % 8 == 5 {
+            let hash = (next(state) % 65) as u8;
+            envelope.parameters[0] = hash;
+            envelope.parameters[1] = (next(state) % (65 - u64::from(hash))) as u8;
+        }
+        if !fit(&mut damaged, envelope, [0, 0x55, 0xff][round as usize % 3]) {
+            continue;
+        }
+        let envelope = Envelope::parse(&damaged, damaged.len() as u64).unwrap();
+        let Ok(filter) = SurfFilter::open(envelope, &damaged[..]) else { continue };
+        opened += 1;
+        let mut strings = bounds(keys, 2, state);
+        strings.push(keys[next(state) as usize % keys.len()].clone());
+        ask(&filter, &strings);
+    }
+    opened
+}
+
+#[test]
+fn filters_damaged_in_several_places_are_survived() {
+    let mut state = 101;
+    let sets = hostile_sets().into_iter().filter(|keys| keys[0].len() < 1000);
+    for (number, keys) in sets.enumerate() {
+        for (turn, shape) in [Shape::Best, Shape::Sparse, Shape::Dense].into_iter().enumerate() {
+            let suffix = SUFFIXES[(number * 3 + turn) % SUFFIXES.len()];
+            let opened = check(&keys, &encode(&keys, suffix, shape), 400, &mut state);
+            assert!(opened > 200, "{opened} opened: the others are asked nothing");
+        }
+    }
+}
+
+#[test]
+fn capped_filters_damaged_in_several_places_are_survived() {
+    let mut state = 111;
+    let sets = hostile_sets().into_iter().filter(|keys| keys.len() > 30);
+    for (number, keys) in sets.enumerate() {
+        for height in 1..5 {
+            let suffix = SUFFIXES[(number + height) % SUFFIXES.len()];
+            let opened = check(&keys, &encode(&keys, suffix, Shape::Capped(height)), 400, &mut state);
+            assert!(opened > 200, "{opened} opened: the others are asked nothing");
+        }
+    }
+}
+
+/// All keys of twelve letters a and b: with b written over, as many leaves as there are lie on the path of one bound.
+#[test]
+fn candidates_of_damaged_filters_are_not_looked_for_long() {
+    let letters = |number: u16| (0..12).rev().map(move |bit| b'a' + (number >> bit & 1) as u8);
+    let keys = (0..1 << 12).map(|number| letters(number).chain([0x80]).collect()).collect();
+    let mut bytes = encode(&sorted(keys), SuffixBits { hash: 0, real: 8 }, Shape::Sparse);
+    let [below, above] = [0, 0xff].map(|last| [&[b'a'; 12][..], &[last]].concat());
+    let candidates = |bytes: &[u8]| {
+        let filter = open(bytes);
+        let least = filter.least_candidate(Bound::Included(&above));
+        (least, filter.greatest_candidate(Upper::Included(&below)))
+    };
+    assert_eq!(candidates(&bytes), (Candidate::Bytes(b"aaaaaaaaaaab\x80".to_vec()), Candidate::Absent));
+    let counts = Layout::read(envelope::payload(&bytes), true).unwrap().counts;
+    let blocks = counts.sparse_label_count.div_ceil(49) as usize;
+    for block in bytes[ENVELOPE_BYTES..].chunks_mut(64).take(blocks) {
+        block[15..].iter_mut().filter(|label| **label == b'b').for_each(|label| *label = b'a');
+    }
+    assert_eq!(candidates(&bytes), (Candidate::Unknown, Candidate::Unknown));
+}
+
+/// A filter that says that of its capped leaves all but the last have one key, and that all together have so many.
+fn with_capped_keys(bytes: &[u8], key_count: u64) -> Vec<u8> {
+    let payload = envelope::payload(bytes);
+    let layout = Layout::read(payload, false).unwrap();
+    let counts = layout.counts;
+    let leaves = u64::from(counts.capped_leaf_count);
+    let old = elias_fano::encoded_bytes(leaves, counts.capped_key_count).unwrap() as usize;
+    let mut filter = bytes[..ENVELOPE_BYTES + layout.leaves - old].to_vec();
+    elias_fano::encode(&mut filter, leaves, key_count, (1..leaves).chain([key_count]));
+    filter.extend_from_slice(&payload[payload.len() - TRAILER_BYTES..payload.len() - 8]);
+    filter.extend_from_slice(&key_count.to_le_bytes());
+    let others = counts.key_count() - counts.capped_key_count;
+    let mut envelope = Envelope::parse(bytes, bytes.len() as u64).unwrap();
+    envelope.key_count = others.saturating_add(key_count);
+    envelope.seal(&mut filter);
+    filter
+}
+
+/// Sums of keys once went beyond 64 bits.
+#[test]
+fn capped_leaves_may_have_as_many_keys_as_a_filter_and_no_more() {
+    // Keys that end early, and leaves above the last level.
+    let words = [&b""[..], b"a", b"ab", b"abcd", b"abce", b"abcf", b"abdx", b"abdy", b"b", b"d1", b"d2"];
+    let keys = sorted(words.into_iter().map(<[u8]>::to_vec).collect());
+    let bytes = encode(&keys, SUFFIXES[0], Shape::Capped(3));
+    let counts = Layout::read(envelope::payload(&bytes), false).unwrap().counts;
+    assert!(counts.capped_leaf_count == 2 && counts.prefix_key_count > 1 && counts.leaf_count() > 2);
+    let others = counts.key_count() - counts.capped_key_count;
+    assert_eq!(open(with_capped_keys(&bytes, counts.capped_key_count)).key_count(), counts.key_count());
+
+    let greatest = with_capped_keys(&bytes, u64::MAX - others);
+    let filter = open(&greatest[..]);
+    let digester = Digester::new(SEED);
+    let count = |range| filter.count(&RangeProbe::new(range, &digester)).unwrap();
+    assert_eq!(count(KeyRange::ALL), Count { keys: u64::MAX, error_max: 0 });
+    let above = KeyRange { lower: Bound::Excluded(b"a"), ..KeyRange::ALL };
+    assert_eq!(count(above), Count { keys: u64::MAX - 2, error_max: 0 });
+    let inside = count(KeyRange::closed(b"abd1", b"abd2"));
+    assert_eq!(inside.keys, u64::MAX - others - 1, "as many as the leaf has that both bounds run through");
+    ask(&filter, &keys);
+    // The same with more prefix keys than there are by the counts: all bits, and the number of those that are set.
+    let mut marked = greatest.clone();
+    let leaves = u64::from(counts.capped_leaf_count);
+    let capped_bytes = elias_fano::encoded_bytes(leaves, u64::MAX - others).unwrap() as usize;
+    let end = marked.len() - TRAILER_BYTES - capped_bytes;
+    marked[end - 32..end - 24].fill(0xff);
+    marked[end - 16..end - 8].copy_from_slice(&u64::from(counts.node_count).to_le_bytes());
+    ask(&open(&marked[..]), &keys);
+
+    for beyond in [others, 2, 1] {
+        let bytes = with_capped_keys(&bytes, u64::MAX - others + beyond);
+        let envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+        let refusal = DecodeError::Field { field: "capped_key_count", got: u64::MAX - others + beyond };
+        match SurfFilter::open(envelope, &bytes[..]) {
+            Ok(filter) => ask(&filter, &keys),
+            Err(error) => assert_eq!(error, refusal),
+        }
+        assert!(SurfFilter::open(envelope, &bytes[..]).is_err());
+    }
+}

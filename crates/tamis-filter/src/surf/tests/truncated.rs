@@ -1,0 +1,273 @@
+//! What the trie stores of a set, computed key by key, and the answers that follow from it: SuRF-base gives no others.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use super::{
+    SEED, Shape, all_ranges, bounds, encode, hostile_sets, lowers, open, pairs, sorted, universe, uppers,
+};
+use crate::surf::{SuffixBits, SurfFilter};
+use crate::trie::Layout;
+use crate::{Candidate, Count, Digester, Filter, KeyRange, RangeProbe, Upper, envelope};
+
+const BASE: SuffixBits = SuffixBits { hash: 0, real: 0 };
+
+/// What is stored of a key, or of all keys with the same first bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Prefix {
+    bytes: Vec<u8>,
+    /// It stands for keys that begin so; otherwise for the key of these bytes alone, which is a prefix of others.
+    is_leaf: bool,
+    key_count: u64,
+}
+
+/// Each of the sorted keys up to the first byte that it shares with no other, and not beyond a height.
+fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
+    let shared = |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(l, r)| l == r).count();
+    let mut prefixes: Vec<Prefix> = Vec::new();
+    for (index, key) in keys.iter().enumerate() {
+        let before = index.checked_sub(1).map_or(0, |before| shared(&keys[before], key));
+        let behind = keys.get(index + 1).map_or(0, |behind| shared(behind, key));
+        let depth = 1 + before.max(behind);
+        if depth <= height {
+            let bytes = key[..depth.min(key.len())].to_vec();
+            prefixes.push(Prefix { bytes, is_leaf: depth <= key.len(), key_count: 1 });
+        } else if let Some(last) = prefixes.last_mut()
+            && last.bytes == key[..height]
+        {
+            last.key_count += 1;
+        } else {
+            prefixes.push(Prefix { bytes: key[..height].to_vec(), is_leaf: true, key_count: 1 });
+        }
+    }
+    prefixes
+}
+
+impl Prefix {
+    /// Whether some byte string that it stands for lies in a range: if so, then itself or the least string of the range.
+    fn may_lie_in(&self, range: &KeyRange<'_>) -> bool {
+        let lower = range.lower_bytes().to_vec();
+        let least = [self.bytes.clone(), [&lower[..], b"\0"].concat(), lower];
+        let own = least.iter().take(if self.is_leaf { 3 } else { 1 });
+        own.filter(|string| string.starts_with(&self.bytes)).any(|string| range.contains(string))
+    }
+
+    /// Whether a bound runs through it, so that some keys that it stands for may lie on either side.
+    fn is_passed(&self, bound: &[u8]) -> bool {
+        self.is_leaf && bound.starts_with(&self.bytes)
+    }
+}
+
+/// The nearest that may meet a lower bound, or the bound where that runs through it.
+fn least(prefixes: &[Prefix], lower: Bound<&[u8]>) -> Candidate {
+    let (bound, is_excluded) = match lower {
+        Bound::Unbounded => (&b""[..], false),
+        Bound::Included(bound) => (bound, false),
+        Bound::Excluded(bound) => (bound, true),
+    };
+    let meets = |prefix: &&Prefix| {
+        let is_above = if is_excluded { &prefix.bytes[..] > bound } else { &prefix.bytes[..] >= bound };
+        is_above || prefix.is_passed(bound)
+    };
+    let nearest = prefixes.iter().find(meets);
+    nearest.map_or(Candidate::Absent, |prefix| Candidate::Bytes(prefix.bytes.clone().max(bound.to_vec())))
+}
+
+/// The same for an upper bound.
+fn greatest(prefixes: &[Prefix], upper: Upper<'_>) -> Candidate {
+    // All that begins with it is greater, so that it says which side they are on.
+    let below = KeyRange { lower: Bound::Unbounded, upper };
+    let nearest = prefixes.iter().rfind(|prefix| below.contains(&prefix.bytes));
+    nearest.map_or(Candidate::Absent, |prefix| {
+        let bound = below.upper_bytes().filter(|bound| prefix.is_passed(bound));
+        Candidate::Bytes(bound.unwrap_or(&prefix.bytes).to_vec())
+    })
+}
+
+fn height(bytes: &[u8], suffix: SuffixBits) -> usize {
+    Layout::read(envelope::payload(bytes), suffix.width() > 0).unwrap().counts.height as usize
+}
+
+/// The filter of a set, and what its trie stores.
+fn built(keys: &[Vec<u8>], suffix: SuffixBits, shape: Shape) -> (SurfFilter<Vec<u8>>, Vec<Prefix>) {
+    let bytes = encode(keys, suffix, shape);
+    let prefixes = prefixes(keys, height(&bytes, suffix));
+    (open(bytes), prefixes)
+}
+
+fn has_range(filter: &SurfFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
+    filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)))
+}
+
+/// The strings of which a set has the bit.
+fn chosen(strings: &[Vec<u8>], set: u32) -> Vec<Vec<u8>> {
+    let strings = strings.iter().enumerate();
+    strings.filter(|(index, _)| set >> index & 1 == 1).map(|(_, string)| string.clone()).collect()
+}
+
+/// All ranges of every so many-th set of strings of a universe.
+fn check_precision(strings: &[Vec<u8>], set_step: usize) {
+    let ranges: Vec<KeyRange<'_>> = all_ranges(strings).into_iter().map(|(range, _)| range).collect();
+    // For each prefix the ranges that it may lie in, a bit each.
+    let mut words: HashMap<(Vec<u8>, bool), Vec<u64>> = HashMap::new();
+    let words_of = |prefix: &Prefix| {
+        let word = |ranges: &[KeyRange<'_>]| {
+            ranges.iter().rev().fold(0, |word, range| word << 1 | u64::from(prefix.may_lie_in(range)))
+        };
+        ranges.chunks(64).map(word).collect::<Vec<u64>>()
+    };
+    // The empty key alone is left out: behind a root without labels ranges are not told apart.
+    for set in (2..1_u32 << strings.len()).step_by(set_step) {
+        let keys = chosen(strings, set);
+        let turn = crate::remix(u64::from(set), 5) as usize;
+        let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1 + turn % 2)][turn / 2 % 4];
+        let (filter, prefixes) = built(&keys, BASE, shape);
+        let mut expected = vec![0_u64; ranges.len().div_ceil(64)];
+        for prefix in prefixes {
+            let key = (prefix.bytes.clone(), prefix.is_leaf);
+            let words = words.entry(key).or_insert_with(|| words_of(&prefix));
+            expected.iter_mut().zip(words).for_each(|(all, own)| *all |= *own);
+        }
+        for (index, range) in ranges.iter().enumerate() {
+            let expected = expected[index / 64] >> (index % 64) & 1 == 1;
+            assert_eq!(has_range(&filter, *range), expected, "{keys:?} {range:?} {shape:?}");
+        }
+    }
+}
+
+#[test]
+fn base_finds_exactly_the_ranges_that_a_truncated_key_may_lie_in() {
+    check_precision(&universe(&[0x00, 0x61, 0xff], 2), 1);
+    check_precision(&universe(&[0x00, 0xff], 3), 5);
+}
+
+#[test]
+fn base_finds_exactly_the_ranges_among_many_keys() {
+    let mut state = 51;
+    for keys in hostile_sets().into_iter().filter(|keys| keys.len() > 1) {
+        for shape in [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(2), Shape::Capped(4)] {
+            let (filter, prefixes) = built(&keys, BASE, shape);
+            let bounds = bounds(&keys, 25, &mut state);
+            for (lower, upper) in bounds.iter().zip(bounds.iter().rev()) {
+                for lower in lowers(lower) {
+                    for range in uppers(upper).map(|upper| KeyRange { lower, upper }) {
+                        let expected = prefixes.iter().any(|prefix| prefix.may_lie_in(&range));
+                        assert_eq!(has_range(&filter, range), expected, "{range:?} {shape:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn check_candidates(filter: &SurfFilter<Vec<u8>>, prefixes: &[Prefix], bounds: &[Vec<u8>]) {
+    for bound in bounds {
+        for lower in lowers(bound) {
+            assert_eq!(filter.least_candidate(lower), least(prefixes, lower), "{lower:?} {prefixes:?}");
+        }
+        for upper in uppers(bound) {
+            assert_eq!(filter.greatest_candidate(upper), greatest(prefixes, upper), "{upper:?} {prefixes:?}");
+        }
+    }
+}
+
+#[test]
+fn candidates_of_base_are_the_nearest_truncated_keys() {
+    let strings = universe(&[0x00, 0x61, 0xff], 2);
+    let longer = universe(&[0x00, 0x61, 0xff], 3);
+    for set in (1..1_u32 << strings.len()).step_by(3) {
+        let keys = chosen(&strings, set);
+        let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1)][set as usize / 3 % 4];
+        let (filter, prefixes) = built(&keys, BASE, shape);
+        check_candidates(&filter, &prefixes, &longer);
+    }
+    let mut state = 61;
+    for keys in hostile_sets() {
+        for shape in [Shape::Best, Shape::Sparse, Shape::Capped(1), Shape::Capped(3)] {
+            let (filter, prefixes) = built(&keys, BASE, shape);
+            check_candidates(&filter, &prefixes, &bounds(&keys, 60, &mut state));
+        }
+    }
+}
+
+#[test]
+fn candidates_are_absent_where_nothing_is_stored() {
+    let absent = [Candidate::Absent, Candidate::Absent];
+    let ends = |filter: &SurfFilter<Vec<u8>>, lower, upper| {
+        [filter.least_candidate(lower), filter.greatest_candidate(upper)]
+    };
+    let builder = super::builder(&[], BASE);
+    let empty = open(
+        builder.finish_with(crate::Budget::BY_PARAMETERS, crate::Samples::NONE, |_, _, _| None).unwrap(),
+    );
+    assert_eq!(ends(&empty, Bound::Unbounded, Upper::Open), absent);
+    for suffix in [BASE, SuffixBits { hash: 8, real: 8 }] {
+        let keys = sorted(vec![b"m".to_vec(), b"mm".to_vec(), b"p\xff".to_vec()]);
+        let filter = open(encode(&keys, suffix, Shape::Best));
+        assert_eq!(ends(&filter, Bound::Included(b"q"), Upper::Included(b"l\xff")), absent);
+        assert_eq!(ends(&filter, Bound::Excluded(b"\xff"), Upper::Excluded(b"m")), absent);
+        assert_eq!(ends(&filter, Bound::Excluded(b"q"), Upper::Prefix(b"l")), absent);
+    }
+}
+
+/// How far a count may be from the truth, and how far it may say that it is.
+fn check_error(count: Count, truth: u64, prefixes: &[Prefix], range: &KeyRange<'_>) {
+    let hits = |bound: Option<&[u8]>| {
+        let capped = prefixes.iter().filter(|prefix| prefix.key_count > 1);
+        capped.into_iter().find(|prefix| bound.is_some_and(|bound| prefix.is_passed(bound)))
+    };
+    let (lower, upper) = (hits(Some(range.lower_bytes())), hits(range.upper_bytes()));
+    let keys_of = |hit: Option<&Prefix>| hit.map_or(0, |prefix| prefix.key_count);
+    let told = 2 + keys_of(lower) + keys_of(upper);
+    let real = if lower == upper { 2 + keys_of(lower) } else { told };
+    let error = count.keys.abs_diff(truth);
+    assert!(
+        error <= count.error_max && error <= real,
+        "{range:?}: {count:?} for {truth}, {real} off at most"
+    );
+    assert!(count.error_max <= told, "{range:?}: {count:?} for {truth}, {told} off at most");
+}
+
+fn check_errors(keys: &[Vec<u8>], bytes: Vec<u8>, suffix: SuffixBits, bounds: &[Vec<u8>]) -> u64 {
+    let prefixes = prefixes(keys, height(&bytes, suffix));
+    let filter = open(bytes);
+    let digester = Digester::new(SEED);
+    for (lower, upper) in bounds.iter().zip(bounds.iter().cycle().skip(7)) {
+        for lower in lowers(lower) {
+            for range in uppers(upper).map(|upper| KeyRange { lower, upper }) {
+                let truth = keys.iter().filter(|key| range.contains(key)).count() as u64;
+                let count = filter.count(&RangeProbe::new(range, &digester)).unwrap();
+                check_error(count, truth, &prefixes, &range);
+            }
+        }
+    }
+    prefixes.iter().map(|prefix| prefix.key_count).max().unwrap_or(0)
+}
+
+#[test]
+fn counts_err_by_two_and_the_keys_below_the_capped_leaves_of_the_bounds() {
+    let mut state = 71;
+    let mut capped_count = 0;
+    for keys in hostile_sets() {
+        for height in 1..6 {
+            for suffix in [BASE, SuffixBits { hash: 3, real: 0 }, SuffixBits { hash: 2, real: 12 }] {
+                let bytes = encode(&keys, suffix, Shape::Capped(height));
+                let most = check_errors(&keys, bytes, suffix, &bounds(&keys, 20, &mut state));
+                capped_count += u32::from(most > 1);
+            }
+        }
+    }
+    assert!(capped_count > 50, "{capped_count} filters have capped leaves");
+    // Cut by the bits that a key may take, while keys are added and at the end.
+    let groups = |count: u64| {
+        let group = |number: u64| [&crate::remix(number / 5, 0).to_be_bytes()[..], &[b'-'; 600]].concat();
+        sorted((0..count).map(|number| [&group(number)[..], &[number as u8]].concat()).collect())
+    };
+    for keys in [pairs(300, 300), groups(400), groups(12_000)] {
+        for suffix in [BASE, SuffixBits { hash: 0, real: 8 }] {
+            let bytes = encode(&keys, suffix, Shape::Best);
+            let most = check_errors(&keys, bytes, suffix, &bounds(&keys, 12, &mut state));
+            assert!(most > 1, "the height is cut");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Several bytes of an index damaged at once, in every part of it: a refusal, or answers; never a panic, whatever is asked.
+
+use std::ops::Bound;
+
+use super::{Map, build, map_of, next, words::words};
+use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
+use crate::trie::tests::Cut;
+use crate::trie::{Layout, TRAILER_BYTES, TrieIndex};
+
+/// Where several bytes are changed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    /// Anywhere behind the envelope.
+    All,
+    /// The bits of prefix keys and what counts them.
+    PrefixKeys,
+    /// The last bytes of the prefix tables, tails or values.
+    End,
+    /// The counts behind them.
+    Trailer,
+    /// The parameters in the envelope.
+    Parameters,
+}
+
+const PARTS: [Part; 5] = [Part::All, Part::PrefixKeys, Part::End, Part::Trailer, Part::Parameters];
+
+/// Changes several bytes of a list: some here and there, or all of a stretch to one that is likely to do harm.
+fn damage(bytes: &mut [u8], state: &mut u64) {
+    let length = bytes.len().max(1);
+    let place = |state: &mut u64| next(state) as usize % length;
+    if next(state).is_multiple_of(2) {
+        for _ in 0..2 + next(state) % 8 {
+            let place = place(state);
+            bytes.get_mut(place).into_iter().for_each(|byte| *byte = next(state) as u8);
+        }
+    } else {
+        let (start, count) = (place(state), 2 + next(state) as usize % 20);
+        let with = [0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xff, 0xff][next(state) as usize % 8];
+        bytes.iter_mut().skip(start).take(count).for_each(|byte| *byte = with);
+    }
+}
+
+/// Damages parts of an index; its envelope fits again, and mostly the number of keys.
+fn damaged(bytes: &[u8], layout: &Layout, parts: &[Part], state: &mut u64) -> Vec<u8> {
+    let mut damaged = bytes.to_vec();
+    let end = bytes.len() - TRAILER_BYTES;
+    let mut envelope = Envelope::parse(bytes, bytes.len() as u64).unwrap();
+    for part in parts {
+        let target = match part {
+            Part::All => &mut damaged[ENVELOPE_BYTES..],
+            Part::PrefixKeys => &mut damaged[ENVELOPE_BYTES..][layout.prefix_keys..layout.leaves],
+            Part::End => &mut damaged[end - (end / 4).min(5000)..end],
+            Part::Trailer => &mut damaged[end..],
+            Part::Parameters => &mut envelope.parameters,
+        };
+        damage(target, state);
+    }
+    if let Ok(layout) = Layout::read(payload(&damaged), true)
+        && !next(state).is_multiple_of(8)
+    {
+        envelope.key_count = layout.counts.key_count();
+    }
+    envelope.seal(&mut damaged);
+    damaged
+}
+
+/// Asks all kinds of questions with some keys of a set and with strings near them; whether the index opened.
+fn ask(bytes: &[u8], keys: &[&Vec<u8>], state: &mut u64) -> bool {
+    let Ok(index) = TrieIndex::open(bytes) else { return false };
+    let mut probes = vec![vec![], vec![0xff; 20]];
+    for _ in 0..6 {
+        let key = keys[next(state) as usize % keys.len()];
+        let length = next(state) as usize % (key.len() + 1);
+        probes.extend([key.clone(), [&key[..], b"a"].concat(), key[..length].to_vec()]);
+    }
+    let probes: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
+    let mut values = vec![None; probes.len()];
+    index.get_many(&probes, &mut values);
+    let mut cursor = index.cursor();
+    for (key, other) in probes.iter().zip(probes.iter().rev()) {
+        let _ = index.get(key);
+        for (lower, upper) in [
+            (Bound::Unbounded, Bound::Unbounded),
+            (Bound::Unbounded, Bound::Included(*key)),
+            (Bound::Excluded(*key), Bound::Unbounded),
+            (Bound::Included(*key), Bound::Excluded(*other)),
+            (Bound::Excluded(*other), Bound::Included(*key)),
+        ] {
+            let _ = index.count(lower, upper);
+        }
+        cursor.seek(key);
+        (0..4).for_each(|_| cursor.next());
+        let _ = (cursor.key(), cursor.value());
+        cursor.seek_back(key);
+        (0..4).for_each(|_| cursor.previous());
+        let _ = (cursor.key(), cursor.value());
+    }
+    cursor.first();
+    let _ = cursor.value();
+    cursor.last();
+    let _ = cursor.value();
+    true
+}
+
+/// `form`: of the tails, as the parameters say it. `has_tables`: whether there are prefix tables.
+fn check(map: &Map, cut: Cut, (form, has_tables): (u8, bool), rounds: u64) {
+    let bytes = build(map, cut);
+    let last = Envelope::parse(&bytes, bytes.len() as u64).unwrap().parameters[15];
+    assert_eq!((last & 15, last >> 4 != 0), (form, has_tables));
+    let layout = Layout::read(payload(&bytes), true).unwrap();
+    let keys: Vec<&Vec<u8>> = map.keys().collect();
+    let mut state = 41;
+    let mut opened = 0;
+    for round in 0..rounds {
+        let first = PARTS[(round % 5) as usize];
+        let second = PARTS[(next(&mut state) % 5) as usize];
+        let parts = if round % 3 == 0 { &[first, second][..] } else { &[first] };
+        let damaged = damaged(&bytes, &layout, parts, &mut state);
+        opened += u64::from(ask(&damaged, &keys, &mut state));
+    }
+    assert!(opened > rounds / 4, "{opened} of {rounds} opened: the others are asked nothing");
+}
+
+/// Sums of a damaged rank directory once went beyond 64 bits.
+#[test]
+fn damaged_bits_of_prefix_keys_are_survived() {
+    let numbers = map_of((0..400_u32).map(|number| number.to_string().into_bytes()));
+    // Bits of lengths: all tails are empty.
+    for cut in super::CUTS {
+        check(&numbers, cut, (0, false), 2000);
+    }
+}
+
+#[test]
+fn damaged_grouped_tails_are_survived() {
+    let tail = |number: u64| vec![b'-'; (number * 5 % 40) as usize];
+    let key = |number: u64| [&crate::remix(number, 2).to_be_bytes()[..3], &tail(number)].concat();
+    let keys = (0..500).flat_map(|number| [key(number), key(number)[..2].to_vec()]);
+    check(&map_of(keys), Cut::Best, (4, false), 8000);
+}
+
+#[test]
+fn damaged_leveled_tails_are_survived() {
+    let keys = (0..700).map(|number| crate::remix(number % 350, number / 350).to_be_bytes().to_vec());
+    check(&map_of(keys), Cut::Sparse, (8, false), 8000);
+}
+
+#[test]
+fn damaged_coded_tails_are_survived() {
+    let mut words = words(&["", "s", "ing", "ed", "fulness", "lessness", "ableness of it all"]);
+    let rest = words.keys().nth(11_000).unwrap().clone();
+    drop(words.split_off(&rest));
+    check(&words, Cut::Best, (9, true), 3000);
+}
+
+#[test]
+fn damaged_prefix_tables_are_survived() {
+    let key = |number: u64| format!("topic{}/item-{:010}", number % 7, crate::remix(number, 1) >> 31);
+    let keys = (0..1500).map(|number| key(number).into_bytes());
+    let topics = (0..7).map(|topic| format!("topic{topic}").into_bytes());
+    check(&map_of(keys.chain(topics)), Cut::Best, (4, true), 2000);
+}

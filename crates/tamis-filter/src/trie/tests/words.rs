@@ -1,0 +1,128 @@
+//! Sets in which some keys are prefixes of others and so have no leaf, with tails in each of their forms, against a `BTreeMap`.
+
+use super::{CUTS, Map, build, check_count, check_many, check_probe, check_scans, map_of, next};
+use crate::envelope::Envelope;
+use crate::trie::TrieIndex;
+
+/// What stands for the forms in the parameters: lengths of two bits, all keys of one length, codes.
+const TWO_BITS: u8 = 2;
+const ONE_LENGTH: u8 = 8;
+const CODED: u8 = 9;
+
+fn form(bytes: &[u8]) -> u8 {
+    Envelope::parse(bytes, bytes.len() as u64).unwrap().parameters[15] & 15
+}
+
+/// Words as a dictionary has them: some thousand stems, each with about half of the endings.
+pub(super) fn words(endings: &[&str]) -> Map {
+    const SYLLABLES: [&str; 16] = [
+        "ba", "ce", "di", "fo", "gu", "har", "lin", "mo", "nes", "per", "qui", "ra", "sto", "tur", "vel",
+        "wan",
+    ];
+    let mut state = 17;
+    let mut words = Vec::new();
+    for number in 0..6000 {
+        let stem: String = (0..2 + number % 3).map(|_| SYLLABLES[(next(&mut state) % 16) as usize]).collect();
+        let chosen = next(&mut state);
+        let endings = endings.iter().enumerate().filter(|(bit, _)| chosen >> bit & 1 == 1);
+        words.extend(endings.map(|(_, ending)| format!("{stem}{ending}").into_bytes()));
+    }
+    map_of(words)
+}
+
+/// Users at one to three hosts, some of whose names go on where those of others end.
+fn addresses() -> Map {
+    const HOSTS: [&str; 8] = [
+        "mail.example.co",
+        "mail.example.com",
+        "mail.example.com.au",
+        "post.example.org",
+        "post.example.org.uk",
+        "example.net",
+        "example.network",
+        "a.very-long-host-name.example.net",
+    ];
+    const NAMES: [&str; 8] = ["anna", "bert", "carla", "dirk", "elena", "frank", "greta", "hans"];
+    let mut state = 23;
+    let mut addresses = Vec::new();
+    for number in 0..7000 {
+        let (first, last) = (NAMES[next(&mut state) as usize % 8], NAMES[next(&mut state) as usize % 8]);
+        for _ in 0..1 + number % 3 {
+            let host = HOSTS[next(&mut state) as usize % 8];
+            addresses.push(format!("{first}.{last}{number}@{host}").into_bytes());
+        }
+    }
+    map_of(addresses)
+}
+
+/// Six thousand numbers of two bytes, each alone and before `tail` of it.
+fn pairs(tail: impl Fn(u64) -> Vec<u8>) -> Map {
+    let numbers = (0..6000_u16).map(|number| (number.to_be_bytes().to_vec(), u64::from(number)));
+    map_of(numbers.flat_map(|(bytes, number)| [[&bytes[..], &tail(number)].concat(), bytes]))
+}
+
+/// How many keys are prefixes of the keys behind them.
+fn prefix_key_count(map: &Map) -> usize {
+    map.keys().zip(map.keys().skip(1)).filter(|(key, behind)| behind.starts_with(key)).count()
+}
+
+/// Strings near a key, most of them absent.
+fn near(key: &[u8]) -> [Vec<u8>; 4] {
+    let shorter = &key[..key.len() - 1];
+    let other = key.last().map_or(0, |last| last ^ 0x10);
+    [shorter.to_vec(), [shorter, &[other]].concat(), [key, b"x"].concat(), [key, b"\0"].concat()]
+}
+
+fn check(map: &Map, expected_form: u8) {
+    let keys: Vec<&Vec<u8>> = map.keys().collect();
+    for cut in CUTS {
+        let bytes = build(map, cut);
+        assert_eq!(form(&bytes), expected_form, "the form of the tails");
+        let index = TrieIndex::open(bytes).expect("an index opens what its builder wrote");
+        index.verify().unwrap();
+        assert_eq!(index.len(), map.len() as u64);
+        let mut probes: Vec<Vec<u8>> = map.keys().cloned().collect();
+        probes.extend(map.keys().flat_map(|key| near(key)));
+        for probe in &probes {
+            let expected = map.get(probe).map(|value| value.to_le_bytes());
+            assert_eq!(index.get(probe), expected.as_ref().map(|value| &value[..]), "{probe:?}");
+        }
+        check_many(map, &index, &probes);
+        check_scans(map, &index);
+        probes.iter().step_by(61).for_each(|probe| check_probe(map, &index, probe));
+        let step = probes.len() / 15;
+        for (probe, key) in probes.iter().step_by(step).zip(keys.iter().rev().step_by(keys.len() / 15)) {
+            check_count(map, &index, probe, key);
+            check_count(map, &index, key, probe);
+        }
+    }
+}
+
+/// Codes were written as if each of these keys had a leaf, and what was written did not open.
+#[test]
+fn words_with_and_without_endings_open_and_are_found() {
+    let endings = ["", "s", "ing", "ed", "ingly", "ational", "fulness", "lessness"];
+    for endings in [&endings[..], &endings[..4]] {
+        let map = words(endings);
+        assert!(map.len() > 5000 && prefix_key_count(&map) > 1000, "{}", prefix_key_count(&map));
+        check(&map, CODED);
+    }
+}
+
+#[test]
+fn tails_of_one_length_behind_keys_that_end_before_them_are_found() {
+    // Of the four bytes the first is that of a leaf.
+    let same = pairs(|_| b"tail".to_vec());
+    assert_eq!(prefix_key_count(&same), 6000);
+    check(&same, CODED);
+    check(&pairs(|number| crate::remix(number, 8).to_be_bytes()[..4].to_vec()), TWO_BITS);
+    // Keys that all have one length cannot be prefixes of each other.
+    check(&map_of((0..6000).map(|number| crate::remix(number, 9).to_be_bytes().to_vec())), ONE_LENGTH);
+}
+
+#[test]
+fn addresses_some_of_which_go_on_are_found() {
+    let map = addresses();
+    assert!(map.len() > 5000 && prefix_key_count(&map) > 200, "{}", prefix_key_count(&map));
+    check(&map, CODED);
+}

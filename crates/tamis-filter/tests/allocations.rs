@@ -1,0 +1,158 @@
+//! Questions to SuRFs and to the trie index allocate nothing: the allocator of this program counts, for each thread, what it is asked for.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ops::Bound;
+
+use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
+use tamis_filter::{
+    AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples, Upper, remix,
+};
+
+const SEED: u64 = 3;
+const QUESTION_COUNT: usize = 10_000;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, and a count of what it is asked for.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: all memory is that of the system's allocator, which keeps the contract; counting takes no memory.
+unsafe impl GlobalAlloc for Counting {
+    /// # Safety
+    ///
+    /// That of [`GlobalAlloc::alloc`].
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: what the caller promises of the layout is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    ///
+    /// That of [`GlobalAlloc::dealloc`].
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: the place comes from `alloc`, and so from the system's allocator, with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+/// How often a task asks for memory.
+fn allocations(task: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    task();
+    ALLOCATIONS.get() - before
+}
+
+/// Integers, words some of which are prefixes of others, and pairs that share long prefixes.
+fn key_sets() -> [Vec<Vec<u8>>; 3] {
+    let integers = (0..30_000).map(|number| remix(number, 1).to_be_bytes().to_vec()).collect();
+    let word = |number: u64| format!("{:b}{}", remix(number, 2) >> 44, ["", "s", "ing"][number as usize % 3]);
+    let words = (0..20_000).map(|number| word(number / 2).into_bytes()).collect();
+    let pair = |number: u64| [&remix(number / 2, 3).to_be_bytes()[..], &[7; 400], &[number as u8]].concat();
+    let mut sets: [Vec<Vec<u8>>; 3] = [integers, words, (0..6000).map(pair).collect()];
+    for keys in &mut sets {
+        keys.sort();
+        keys.dedup();
+    }
+    sets
+}
+
+/// Keys and strings near them, as many as there are questions.
+fn strings(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let near = |number: usize| {
+        let mut string = keys[number * 7 % keys.len()].clone();
+        let random = remix(number as u64, 4);
+        match random % 4 {
+            0 => string.push((random >> 8) as u8),
+            1 => string.truncate((random >> 8) as usize % (string.len() + 1)),
+            2 => string.last_mut().into_iter().for_each(|last| *last ^= 1),
+            _ => {}
+        }
+        string
+    };
+    (0..QUESTION_COUNT).map(near).collect()
+}
+
+/// Ranges with all kinds of bounds.
+fn ranges(strings: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
+    strings
+        .iter()
+        .zip(strings.iter().cycle().skip(1))
+        .enumerate()
+        .map(|(number, (left, right))| {
+            let (lower, upper) = (left.min(right).as_slice(), left.max(right).as_slice());
+            let lower = [Bound::Included(lower), Bound::Excluded(lower), Bound::Unbounded][number % 3];
+            let uppers = [Upper::Included(upper), Upper::Excluded(upper), Upper::Prefix(upper), Upper::Open];
+            KeyRange { lower, upper: uppers[number / 3 % 4] }
+        })
+        .collect()
+}
+
+#[test]
+fn the_allocator_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1, 2, 3]))), 1);
+}
+
+#[test]
+fn questions_to_surfs_allocate_nothing() {
+    for keys in key_sets() {
+        let strings = strings(&keys);
+        let ranges = ranges(&strings);
+        for spec in ["surf-base", "surf-hash:bits=7", "surf-real:bits=9", "surf-mixed:hash=5,real=11", "surf"]
+        {
+            let mut builder = spec.parse::<FilterSpec>().unwrap().builder(SEED).unwrap();
+            keys.iter().for_each(|key| builder.add(key).unwrap());
+            let budget = Budget::bits_per_key(100.0).unwrap();
+            let filter = AnyFilter::open(builder.finish(budget, Samples::NONE).unwrap()).unwrap();
+            let digester = Digester::new(SEED);
+            let probes: Vec<Probe<'_>> = strings.iter().map(|key| Probe::new(key, &digester)).collect();
+            let mut answers = vec![true; QUESTION_COUNT];
+            let mut found = 0;
+            let count = allocations(|| {
+                for (string, range) in strings.iter().zip(&ranges) {
+                    let probe = RangeProbe::new(*range, &digester);
+                    let is_counted = filter.count(&probe).is_some_and(|count| count.keys > 0);
+                    found += usize::from(filter.may_contain(&Probe::new(string, &digester)))
+                        + usize::from(filter.may_contain_key(&digester, string))
+                        + usize::from(filter.may_contain_range(&probe))
+                        + usize::from(filter.may_contain_key_in(&digester, *range))
+                        + usize::from(is_counted);
+                }
+                filter.may_contain_many(&probes, &mut answers);
+                filter.may_contain_ranges(&digester, &ranges, &mut answers);
+            });
+            assert_eq!(count, 0, "{spec}");
+            assert!(found > QUESTION_COUNT, "{found} of all questions were answered with yes");
+        }
+    }
+}
+
+#[test]
+fn questions_to_an_index_allocate_nothing() {
+    for keys in key_sets() {
+        let strings = strings(&keys);
+        let mut builder = TrieIndexBuilder::new(2);
+        keys.iter().for_each(|key| builder.add(key, &[1, 2]).unwrap());
+        let index = TrieIndex::open(builder.finish().unwrap()).unwrap();
+        let asked: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
+        let mut values = vec![None; QUESTION_COUNT];
+        let (mut found, mut key_count) = (0, 0);
+        let count = allocations(|| {
+            for (key, other) in asked.iter().zip(asked.iter().rev()) {
+                found += usize::from(index.get(key).is_some());
+                key_count += index.count(Bound::Included(*key), Bound::Excluded(*other));
+            }
+            index.get_many(&asked, &mut values);
+        });
+        assert_eq!(count, 0);
+        assert!(found > 1000 && key_count > 1000, "{found} found, {key_count} keys");
+    }
+}
