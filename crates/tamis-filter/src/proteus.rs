@@ -22,8 +22,8 @@
 //! lengths have [`WHOLE_KEYS`] as a prefix length of its own, for points.
 //!
 //! **Without a sample** that says something (there is none, or all of its queries hold a key) the set of whole keys is built
-//! where it fits, as it answers everything; otherwise one Bloom filter of whole keys: points are denied at the rate of a Bloom
-//! filter, and short ranges of integers with them. No sample is needed for either to be right.
+//! of integers where it fits, as it answers everything; otherwise one Bloom filter of whole keys: points are denied at the rate of a Bloom
+//! filter, and short ranges of integers with them; all other ranges of strings are let pass. No sample is needed for either to be right.
 //!
 //! - `bits.rs`: bounds as bit strings; `fixed.rs`: bounds of integers.
 //! - `counts.rs`: the pass over the keys: sizes of `K_n`, the neighbours of each query. `sizes.rs`: what a set costs.

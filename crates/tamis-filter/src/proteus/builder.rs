@@ -79,11 +79,12 @@ struct Given {
 }
 
 impl ProteusBuilder {
-    /// A builder of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`]; any other counts as the first.
+    /// A builder of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`]; any other counts as the first. Prices: see [`Prices`].
     pub fn new(family: Family, prices: Prices, seed: u64) -> Self {
         let digester = Digester::new(seed);
         let is_own = matches!(family, Family::OnePrefixBloom | Family::TwoPrefixBloom);
         let family = if is_own { family } else { Family::Proteus };
+        let prices = prices.usable();
         Self { family, prices, given: None, layout: None, digester, keys: Keys::default(), chosen: None }
     }
 
@@ -106,7 +107,7 @@ impl ProteusBuilder {
         let price = "a number from 0 on";
         let probe = parameters.take("probe-cost", price, is_price)?.unwrap_or(default.probe);
         let read = parameters.take("read-cost", price, is_price)?.unwrap_or(default.read);
-        let is_cap = |cap: &u32| (2..=Prices::PROBE_CAP_MAX).contains(cap);
+        let is_cap = |cap: &u32| (Prices::PROBE_CAP_MIN..=Prices::PROBE_CAP_MAX).contains(cap);
         let cap = parameters.take("probe-cap", "2 to 16777216 questions", is_cap)?;
         let prices = Prices { probe, read, probe_cap: cap.unwrap_or(default.probe_cap) };
         let mut builder = Self::new(family, prices, seed);
@@ -173,10 +174,7 @@ impl ProteusBuilder {
             return Ok((design, Some(prediction.fpr)));
         }
         let model = Model::of(&self.keys, samples);
-        let (mut design, prediction) = model.choose(self.family, budget, &self.prices)?;
-        if let Some(layout) = self.layout {
-            design.layout = layout;
-        }
+        let (design, prediction) = model.choose_in(self.layout, self.family, budget, &self.prices)?;
         Ok((design, Some(prediction.fpr)))
     }
 
@@ -454,7 +452,7 @@ impl std::str::FromStr for BloomLayout {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        [Self::Spread, Self::Lines].into_iter().find(|layout| layout.name() == name).ok_or(())
+        Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or(())
     }
 }
 

@@ -1,23 +1,30 @@
 //! Goes through the designs of a family, prices each, and keeps the cheapest or all.
 //!
-//! Integers: every depth whose set fits, every prefix length above it. Strings: up to [`COARSE`] lengths of each kind, spread evenly
-//! and over those at which the sample's queries part from the keys and from each other; then all lengths between the
-//! neighbours of the best. 2PBF: all pairs on few queries of the sample, the best of them with other shares of the budget on
-//! more, the best of those on all.
+//! Integers: every depth whose set fits, every prefix length above it. Strings: every prefix length up to [`ALL_LENGTHS`] bits; of longer keys
+//! [`COARSE`] of them, spread evenly and over those at which the sample's queries part from the keys and from each other, and some depths of sets; then those between the
+//! neighbours of the best, with a set and without, in up to [`FINER_ROUNDS`] rounds, until there is none between that was not looked at. 2PBF: all pairs on few queries of the
+//! sample, the best of them with other shares of the budget on more, the best of those on all; of strings pairs of coarse lengths, then of those about the best.
 
 use super::bloom::best_rate;
 use super::design::{BloomLayout, Design, Prediction, Prices, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::model::{Model, set_lines};
-use super::pair::Pair;
+use super::pair::{Expected, Pair};
 use super::sizes::{SetSize, quick_size, set_size};
 use super::tally::{Cell, Tally};
 use crate::Family;
 
-/// Lengths of each kind that are looked at first, where there are more than fit into a word.
-const COARSE: usize = 48;
-/// Sets of strings that are looked at first: the size of each takes a pass over the keys.
+/// Up to so many bits all prefix lengths of strings are looked at.
+const ALL_LENGTHS: u32 = 512;
+/// Prefix lengths that are looked at first where keys are longer.
+const COARSE: usize = 192;
+/// Sets of strings that are looked at first, beside those of whole bytes, which are the smallest for what they tell: the size of each takes a pass over the keys.
 const COARSE_SETS: usize = 12;
+/// Lengths of strings that make up the first pairs, and those of each filter about the best pair.
+const COARSE_PAIRS: usize = 48;
+const FINER_PAIRS: usize = 16;
+/// Rounds of finer lengths: three lead from the coarse ones to all between two neighbours, with keys of some kilobytes.
+const FINER_ROUNDS: usize = 3;
 /// Depths below the best one whose exact size is taken.
 const EXACT_DEPTHS: u32 = 3;
 
@@ -34,16 +41,40 @@ pub(super) struct Search<'m, 'a> {
     family: Family,
     budget_bytes: u64,
     prices: Prices,
+    /// The layouts that a Bloom filter behind the first stage may have.
+    layouts: &'static [BloomLayout],
     keeps_all: bool,
     all: Vec<(Design, Prediction)>,
     best: Option<(f64, Design, Prediction)>,
+    /// The cheapest design without a set, and with one.
+    best_kinds: [Option<(f64, Design)>; 2],
 }
 
 impl<'m, 'a> Search<'m, 'a> {
     /// Keeps the cheapest design.
     pub(super) fn best(model: &'m Model<'a>, family: Family, budget_bytes: u64, prices: &Prices) -> Self {
-        let prices = *prices;
-        Self { model, family, budget_bytes, prices, keeps_all: false, all: Vec::new(), best: None }
+        let (prices, layouts) = (prices.usable(), &BloomLayout::ALL[..]);
+        Self {
+            model,
+            family,
+            budget_bytes,
+            prices,
+            layouts,
+            keeps_all: false,
+            all: Vec::new(),
+            best: None,
+            best_kinds: [None; 2],
+        }
+    }
+
+    /// With a layout that is given.
+    pub(super) fn with_layout(self, layout: Option<BloomLayout>) -> Self {
+        let layouts = match layout {
+            Some(BloomLayout::Spread) => &[BloomLayout::Spread][..],
+            Some(BloomLayout::Lines) => &[BloomLayout::Lines],
+            None => self.layouts,
+        };
+        Self { layouts, ..self }
     }
 
     /// Keeps all designs.
@@ -72,14 +103,14 @@ impl<'m, 'a> Search<'m, 'a> {
             Keys::Words(fixed, _) => {
                 let lengths: Vec<u32> = (1..=fixed.bit_count()).collect();
                 if self.family == Family::TwoPrefixBloom {
-                    self.run_pairs(&lengths);
+                    self.run_pairs(&pairs(&lengths, &lengths));
                 }
                 let mut sets = self.integer_sets(&lengths);
-                self.run_lengths(&sets, &lengths);
+                self.run_sets(&sets, &lengths);
                 if self.refine_sets(&mut sets) {
                     self.best = None;
                     self.all.clear();
-                    self.run_lengths(&sets, &lengths);
+                    self.run_sets(&sets, &lengths);
                 }
             }
             Keys::Strings(..) => self.run_strings(),
@@ -92,7 +123,7 @@ impl<'m, 'a> Search<'m, 'a> {
             Keys::Words(fixed, _) => fixed.bit_count(),
             Keys::Strings(..) => WHOLE_KEYS,
         };
-        for layout in [BloomLayout::Spread, BloomLayout::Lines] {
+        for layout in self.layouts.iter().copied() {
             let count = self.prefix_count(prefix);
             let Some(bloom) = best_rate(layout, self.budget_bytes, count) else { continue };
             let cost = bloom.rate * self.prices.read + self.prices.probe * layout.lines_touched();
@@ -102,9 +133,17 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Looks at one design, in both layouts.
+    /// Looks at one design. Without queries nothing can be told of it, and nothing of one that the family does not have.
     pub(super) fn only(&mut self, design: &Design) {
         let depth = design.first.depth();
+        let is_own = match design.first {
+            Stage::None => true,
+            Stage::Set { .. } => self.family == Family::Proteus,
+            Stage::Bloom { .. } => self.family == Family::TwoPrefixBloom,
+        };
+        if !is_own || self.model.counts.queries.is_empty() {
+            return;
+        }
         match design.first {
             Stage::Bloom { share, .. } if depth < design.prefix => {
                 let every: Vec<usize> = (0..self.model.counts.queries.len()).collect();
@@ -118,7 +157,7 @@ impl<'m, 'a> Search<'m, 'a> {
                     return;
                 }
                 let lengths: Vec<u32> = [design.prefix].into_iter().filter(|prefix| *prefix != 0).collect();
-                self.run_lengths(&sets, &lengths);
+                self.run_sets(&sets, &lengths);
                 self.all.retain(|(found, _)| found.first.depth() == depth && found.prefix == design.prefix);
             }
         }
@@ -176,15 +215,19 @@ impl<'m, 'a> Search<'m, 'a> {
         is_changed
     }
 
-    /// Prices all pairs of a set (or none) and a prefix length, and the sets alone.
-    fn run_lengths(&mut self, sets: &[(u32, SetSize)], lengths: &[u32]) {
+    /// Prices sets alone, and all pairs of one of them (or none) and a prefix length.
+    fn run_sets(&mut self, sets: &[(u32, SetSize)], lengths: &[u32]) {
+        sets.iter().for_each(|set| self.price_set(set));
+        self.run_lengths(sets, lengths, true);
+    }
+
+    /// Prices all pairs of a set and a prefix length, and those lengths without a set.
+    fn run_lengths(&mut self, sets: &[(u32, SetSize)], lengths: &[u32], has_none: bool) {
         let depths: Vec<u32> = sets.iter().map(|(depth, _)| *depth).collect();
         let prefixes: Vec<u32> = lengths.iter().copied().filter(|length| *length != WHOLE_KEYS).collect();
-        for set in sets {
-            self.price_set(set);
-        }
         if lengths.contains(&WHOLE_KEYS) {
-            for set in std::iter::once(None).chain(sets.iter().map(Some)) {
+            let none = has_none.then_some(None);
+            for set in none.into_iter().chain(sets.iter().map(Some)) {
                 self.price_whole(set);
             }
         }
@@ -195,7 +238,9 @@ impl<'m, 'a> Search<'m, 'a> {
         self.model.counts.queries.iter().for_each(|query| tally.add(query));
         tally.for_each(|depth, prefix, cell| {
             let set = sets.iter().find(|(found, _)| *found == depth);
-            self.price_cell(set, prefix, cell);
+            if has_none || set.is_some() {
+                self.price_cell(set, prefix, cell);
+            }
         });
     }
 
@@ -240,7 +285,7 @@ impl<'m, 'a> Search<'m, 'a> {
         });
     }
 
-    /// Prices both layouts of a Bloom filter: `rate` gives, for its rate, the share of positives, the questions, and what is to be
+    /// Prices the layouts of a Bloom filter: `rate` gives, for its rate, the share of positives, the questions, and what is to be
     /// expected beyond the sample.
     fn price_layouts(
         &mut self,
@@ -251,7 +296,7 @@ impl<'m, 'a> Search<'m, 'a> {
         let (first, first_bytes, set_lines) = Self::stage(set);
         let count = self.prefix_count(prefix);
         let left = self.budget_bytes - first_bytes;
-        for layout in [BloomLayout::Spread, BloomLayout::Lines] {
+        for layout in self.layouts.iter().copied() {
             if layout == BloomLayout::Lines && !self.may_lines_win(left, count, set_lines, &rate) {
                 continue;
             }
@@ -293,32 +338,83 @@ impl<'m, 'a> Search<'m, 'a> {
         if self.best.is_none_or(|(best, ..)| rank < best) {
             self.best = Some((rank, design, prediction));
         }
+        let [without, with] = &mut self.best_kinds;
+        let kind = if matches!(design.first, Stage::Set { .. }) { with } else { without };
+        if kind.is_none_or(|(best, _)| rank < best) {
+            *kind = Some((rank, design));
+        }
     }
 
-    /// Few lengths over all, then all near the best.
+    /// Few lengths over all, then those near the best.
     fn run_strings(&mut self) {
         let bit_count = self.model.bit_count();
-        let mut lengths = self.coarse_lengths(COARSE);
-        let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
-        let depths = spread(deepest, COARSE_SETS);
-        let mut sets: Vec<(u32, SetSize)> =
-            depths.iter().filter_map(|depth| self.exact_set(*depth)).collect();
         if self.family == Family::TwoPrefixBloom {
-            self.run_pairs(&lengths);
+            self.run_string_pairs(&self.coarse_lengths(COARSE_PAIRS));
         }
+        let mut lengths =
+            if bit_count <= ALL_LENGTHS { (1..=bit_count).collect() } else { self.coarse_lengths(COARSE) };
+        let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
+        let whole_bytes: Vec<u32> = (8..=deepest).step_by(8).collect();
+        let mut depths = spread(deepest, COARSE_SETS);
+        depths.extend(thin(&whole_bytes, COARSE_SETS));
+        depths.sort_unstable();
+        depths.dedup();
+        let mut sets = self.exact_sets(&depths);
         lengths.push(WHOLE_KEYS);
-        self.run_lengths(&sets, &lengths);
-        let Some((_, best, _)) = &self.best else { return };
-        let (depth, prefix) = (best.first.depth(), best.prefix);
-        let finer = between(&lengths, prefix.min(bit_count), bit_count);
-        if depth > 0 && matches!(best.first, Stage::Set { .. }) {
-            let finer_sets = thin(&between(&depths, depth, deepest), COARSE_SETS);
-            sets.extend(finer_sets.iter().filter_map(|depth| self.exact_set(*depth)));
+        self.run_sets(&sets, &lengths);
+        for _ in 0..FINER_ROUNDS {
+            let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
+            for (_, best) in self.best_kinds.into_iter().flatten() {
+                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, COARSE));
+                if let Stage::Set { depth, .. } = best.first {
+                    finer_depths = finer(&depths, depth, deepest, COARSE_SETS);
+                }
+            }
+            finer_lengths.sort_unstable();
+            finer_lengths.dedup();
+            if finer_lengths.is_empty() && finer_depths.is_empty() {
+                return;
+            }
+            // The sets that are known with the new lengths, then the new sets with all lengths.
+            self.run_lengths(&sets, &finer_lengths, true);
+            lengths.extend(finer_lengths);
+            lengths.sort_unstable();
+            let finer_sets = self.exact_sets(&finer_depths);
+            finer_sets.iter().for_each(|set| self.price_set(set));
+            self.run_lengths(&finer_sets, &lengths, false);
+            depths.extend(finer_depths);
+            sets.extend(finer_sets);
             sets.sort_by_key(|(depth, _)| *depth);
-            sets.dedup_by_key(|(depth, _)| *depth);
         }
-        let finer: Vec<u32> = finer.into_iter().filter(|length| !lengths.contains(length)).collect();
-        self.run_lengths(&sets, &thin(&finer, 2 * COARSE));
+    }
+
+    /// Those of some depths that fit.
+    fn exact_sets(&self, depths: &[u32]) -> Vec<(u32, SetSize)> {
+        depths.iter().filter_map(|depth| self.exact_set(*depth)).collect()
+    }
+
+    /// Pairs of coarse lengths, then of those about the best pair.
+    fn run_string_pairs(&mut self, lengths: &[u32]) {
+        let bit_count = self.model.bit_count();
+        let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
+        self.run_pairs(&pairs(&firsts, &seconds));
+        for _ in 0..FINER_ROUNDS {
+            let Some((_, Design { first: Stage::Bloom { depth, .. }, prefix, .. }, _)) = self.best else {
+                return;
+            };
+            let mut finer_firsts = finer(&firsts, depth, bit_count, FINER_PAIRS);
+            let mut finer_seconds = finer(&seconds, prefix, bit_count, FINER_PAIRS);
+            if finer_firsts.is_empty() && finer_seconds.is_empty() {
+                return;
+            }
+            firsts.extend(&finer_firsts);
+            seconds.extend(&finer_seconds);
+            finer_firsts.push(depth);
+            finer_seconds.push(prefix);
+            let mut about = pairs(&finer_firsts, &finer_seconds);
+            about.retain(|pair| *pair != (depth, prefix));
+            self.run_pairs(&about);
+        }
     }
 
     /// The greatest depth whose set fits: sizes hardly ever shrink with the depth.
@@ -360,14 +456,8 @@ impl<'m, 'a> Search<'m, 'a> {
         lengths
     }
 
-    /// Two Bloom filters.
-    fn run_pairs(&mut self, lengths: &[u32]) {
-        let pairs: Vec<(u32, u32)> = lengths
-            .iter()
-            .flat_map(|first| {
-                lengths.iter().filter(move |second| first < *second).map(|second| (*first, *second))
-            })
-            .collect();
+    /// Two Bloom filters of these lengths.
+    fn run_pairs(&mut self, pairs: &[(u32, u32)]) {
         if self.keeps_all {
             let every: Vec<usize> = (0..self.model.counts.queries.len()).collect();
             for share in PAIR_SHARES.iter().take(LISTED_SHARES) {
@@ -377,18 +467,23 @@ impl<'m, 'a> Search<'m, 'a> {
         }
         let [few, some, all] = PAIR_QUERIES.map(|count| self.some_queries(count));
         let [to_second, to_third] = PAIR_DESIGNS;
-        let mut first: Vec<(f64, (u32, u32))> =
-            pairs.iter().filter_map(|pair| Some((self.pair_cost(*pair, 0.5, &few)?.0, *pair))).collect();
-        first.sort_by(|left, right| left.0.total_cmp(&right.0));
-        let mut second: Vec<(f64, (u32, u32), f64)> = Vec::new();
-        for (_, pair) in first.iter().take(to_second) {
-            for share in PAIR_SHARES {
-                second.extend(self.pair_cost(*pair, share, &some).map(|(cost, _)| (cost, *pair, share)));
+        let by_rank = |left: &PairDesign, right: &PairDesign| left.rank.total_cmp(&right.rank);
+        // The layout changes little of which lengths are the best.
+        let one_layout = self.layouts.get(..1).unwrap_or_default();
+        let mut first: Vec<PairDesign> =
+            pairs.iter().flat_map(|pair| self.pair_designs(*pair, 0.5, one_layout, &few)).collect();
+        first.sort_by(by_rank);
+        // Where lines cost nothing, the layout with the least rate does not lose.
+        let layouts = if self.prices.probe > 0.0 { self.layouts } else { one_layout };
+        let shares = |design: &PairDesign| {
+            PAIR_SHARES.map(|share| self.pair_designs(design.lengths, share, layouts, &some))
+        };
+        let mut second: Vec<PairDesign> = first.iter().take(to_second).flat_map(shares).flatten().collect();
+        second.sort_by(by_rank);
+        for PairDesign { lengths, share, layout, .. } in second.iter().take(to_third) {
+            if let Some(design) = self.pair_design(*lengths, *share, *layout, &all) {
+                self.keep_pair(&design);
             }
-        }
-        second.sort_by(|left, right| left.0.total_cmp(&right.0));
-        for (_, pair, share) in second.iter().take(to_third) {
-            self.price_pair(*pair, *share, &all);
         }
     }
 
@@ -399,37 +494,76 @@ impl<'m, 'a> Search<'m, 'a> {
         (0..taken).map(|index| index * total / taken.max(1)).collect()
     }
 
-    fn price_pair(&mut self, pair: (u32, u32), share: f64, queries: &[usize]) {
-        if let Some((cost, prediction)) = self.pair_cost(pair, share, queries) {
-            let first = Stage::Bloom { depth: pair.0, share };
-            self.keep(cost, Design { first, prefix: pair.1, layout: BloomLayout::Spread }, prediction);
+    fn price_pair(&mut self, lengths: (u32, u32), share: f64, queries: &[usize]) {
+        for design in self.pair_designs(lengths, share, self.layouts, queries) {
+            self.keep_pair(&design);
         }
     }
 
-    /// The price of two filters, on some queries of the sample.
-    fn pair_cost(
+    fn keep_pair(&mut self, pair: &PairDesign) {
+        let first = Stage::Bloom { depth: pair.lengths.0, share: pair.share };
+        self.keep(pair.rank, Design { first, prefix: pair.lengths.1, layout: pair.layout }, pair.prediction);
+    }
+
+    /// Two filters on some queries of the sample, the second in some layouts.
+    fn pair_designs(
         &self,
-        (first, second): (u32, u32),
+        lengths: (u32, u32),
         share: f64,
+        layouts: &[BloomLayout],
         queries: &[usize],
-    ) -> Option<(f64, Prediction)> {
+    ) -> Vec<PairDesign> {
+        layouts.iter().filter_map(|layout| self.pair_design(lengths, share, *layout, queries)).collect()
+    }
+
+    /// Two filters on some queries of the sample; the first is always spread.
+    fn pair_design(
+        &self,
+        lengths @ (first, second): (u32, u32),
+        share: f64,
+        layout: BloomLayout,
+        queries: &[usize],
+    ) -> Option<PairDesign> {
         let first_bytes = (self.budget_bytes as f64 * share) as u64;
         let one = best_rate(BloomLayout::Spread, first_bytes, self.prefix_count(first))?;
         let rest = self.budget_bytes - one.bytes;
-        let two = best_rate(BloomLayout::Spread, rest, self.prefix_count(second))?;
+        let two = best_rate(layout, rest, self.prefix_count(second))?;
         let pair = Pair::new((first, one.rate), (second, two.rate), self.cap());
-        let (mut fpr, mut probes) = (0.0, 0.0);
+        let (mut fpr, mut probes, mut lines) = (0.0, 0.0, 0.0);
         for index in queries {
             let Some(query) = self.model.counts.queries.get(*index) else { continue };
-            let (rate, asked) = pair.rate_and_probes(query);
+            let Expected { rate, probes: [to_first, to_second] } = pair.expected(query);
             fpr += rate;
-            probes += asked;
+            probes += to_first + to_second;
+            lines += to_first * BloomLayout::Spread.lines_touched() + to_second * layout.lines_touched();
         }
         let total = (queries.len() as f64).max(1.0);
-        let (fpr, probes) = (fpr / total, probes / total);
-        let cost = fpr * self.prices.read + self.prices.probe * probes * BloomLayout::Spread.lines_touched();
-        Some((cost, Prediction { fpr, probes, cost, first_bytes: one.bytes, bloom_bytes: two.bytes }))
+        let (fpr, probes, lines) = (fpr / total, probes / total, lines / total);
+        let hidden = self.model.near.hidden(second) + two.rate * self.model.near.hidden(first);
+        let rank = (fpr + hidden) * self.prices.read + self.prices.probe * lines;
+        let (first_bytes, bloom_bytes) = (one.bytes, two.bytes);
+        let prediction = Prediction { fpr, probes, cost: rank, first_bytes, bloom_bytes };
+        Some(PairDesign { lengths, share, layout, rank, prediction })
     }
+}
+
+/// Two Bloom filters, and what they are worth.
+#[derive(Debug, Clone, Copy)]
+struct PairDesign {
+    lengths: (u32, u32),
+    share: f64,
+    layout: BloomLayout,
+    rank: f64,
+    prediction: Prediction,
+}
+
+/// All pairs of a length and a longer one.
+fn pairs(firsts: &[u32], seconds: &[u32]) -> Vec<(u32, u32)> {
+    let behind = |first: &u32| {
+        let first = *first;
+        seconds.iter().filter(move |second| first < **second).map(move |second| (first, *second))
+    };
+    firsts.iter().flat_map(behind).collect()
 }
 
 /// At most `count` lengths from 1 to `longest`, evenly spread, the longest among them.
@@ -441,11 +575,16 @@ fn spread(longest: u32, count: usize) -> Vec<u32> {
     lengths
 }
 
-/// All lengths between the neighbours that one has in a list.
-fn between(lengths: &[u32], length: u32, longest: u32) -> Vec<u32> {
+/// At most `count` of the lengths between the neighbours that one has in a list, evenly spread; none of the list, and none about what is no length.
+fn finer(lengths: &[u32], length: u32, longest: u32, count: usize) -> Vec<u32> {
+    if length == 0 || length == WHOLE_KEYS {
+        return Vec::new();
+    }
     let below = lengths.iter().copied().filter(|other| *other < length).max().unwrap_or(0);
     let above = lengths.iter().copied().filter(|other| *other > length).min().unwrap_or(longest);
-    (below + 1..=above.min(longest)).collect()
+    let between: Vec<u32> =
+        (below + 1..=above.min(longest)).filter(|other| !lengths.contains(other)).collect();
+    thin(&between, count)
 }
 
 /// At most `count` of a list, evenly spread.

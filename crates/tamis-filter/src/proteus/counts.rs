@@ -258,7 +258,8 @@ fn word_query(
 fn shared_key_bits(before: &[u8], key: &[u8], bit_count: u32) -> u32 {
     let bytes = shared_bytes(before, key);
     if let (Some(one), Some(other)) = (before.get(bytes), key.get(bytes)) {
-        return bytes as u32 * 8 + (one ^ other).leading_zeros();
+        let bits = (bytes as u64 * 8).min(u64::from(bit_count)) as u32 + (one ^ other).leading_zeros();
+        return bits.min(bit_count);
     }
     BitString::key(before).shared_bits(&BitString::key(key), bit_count)
 }

@@ -15,6 +15,9 @@ pub enum BloomLayout {
 }
 
 impl BloomLayout {
+    /// Both, that with the least rate first.
+    pub(super) const ALL: [Self; 2] = [Self::Spread, Self::Lines];
+
     /// The number in the format.
     pub(super) const fn number(self) -> u8 {
         match self {
@@ -160,7 +163,8 @@ pub struct Prediction {
     pub bloom_bytes: u64,
 }
 
-/// What things cost, in one unit of the caller's choice; the defaults are nanoseconds.
+/// What things cost, in one unit of the caller's choice; the defaults are nanoseconds. A price that is negative or no number counts as the default, a cap
+/// out of bounds as the nearest one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// A cache line touched in a filter.
@@ -172,11 +176,23 @@ pub struct Prices {
 }
 
 impl Prices {
+    /// Least that a probe cap can be: a set and a Bloom filter.
+    pub const PROBE_CAP_MIN: u32 = 2;
     /// Most that a probe cap can be.
     pub const PROBE_CAP_MAX: u32 = 1 << 24;
 
     /// A cache line 5 ns, a read 20 microseconds, at most 1,024 questions.
     pub const DEFAULT: Self = Self { probe: 5.0, read: 20_000.0, probe_cap: 1024 };
+
+    /// These prices, and in place of what is none the default: of what is negative, infinite or no number. A cap beyond its bounds is the nearest.
+    pub(super) fn usable(self) -> Self {
+        let or = |price: f64, default: f64| if price.is_finite() && price >= 0.0 { price } else { default };
+        Self {
+            probe: or(self.probe, Self::DEFAULT.probe),
+            read: or(self.read, Self::DEFAULT.read),
+            probe_cap: self.probe_cap.clamp(Self::PROBE_CAP_MIN, Self::PROBE_CAP_MAX),
+        }
+    }
 
     /// Questions that may be put to the Bloom filter behind a set, or without one.
     pub(super) const fn bloom_cap(&self, has_set: bool) -> u64 {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tamis_bits::key_head;
 
 use super::fixed::FixedKeys;
+use super::layout::BIT_COUNT_MAX;
 use crate::key_set::KeptKeys;
 use crate::{BuildError, KeySet};
 
@@ -34,11 +35,13 @@ impl Keys {
         }
     }
 
-    /// Bits of the longest key.
+    /// Bits of the longest key, as far as prefixes can be long.
     pub(super) fn bit_count(&self) -> u32 {
         match self {
             Self::Words(fixed, _) => fixed.bit_count(),
-            Self::Strings(_, longest) => u32::try_from(*longest).unwrap_or(u32::MAX / 8).saturating_mul(8),
+            Self::Strings(_, longest) => {
+                u32::try_from(*longest).unwrap_or(u32::MAX).saturating_mul(8).min(BIT_COUNT_MAX)
+            }
         }
     }
 

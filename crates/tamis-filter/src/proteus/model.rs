@@ -30,7 +30,7 @@ use std::borrow::Cow;
 
 use super::choice::Search;
 use super::counts::Counts;
-use super::design::{Design, Prediction, Prices, SetForm, Stage};
+use super::design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage};
 use super::keys::Keys;
 use super::sizes::whole_set_size;
 use crate::{Budget, BuildError, Family, KeySet, Samples};
@@ -81,7 +81,8 @@ impl<'a> Model<'a> {
     }
 
     /// Every design of one of the families of this module within a budget, each with its prediction. For keys that are no
-    /// integers of at most eight bytes: those that were looked at, first some lengths over all, then all near the best.
+    /// integers of at most eight bytes: those that were looked at, first some lengths over all, then those near the best. Without queries in the sample
+    /// nothing can be told of designs: those of the default, in each layout.
     pub fn designs(
         &self,
         family: Family,
@@ -100,18 +101,30 @@ impl<'a> Model<'a> {
         budget: Budget,
         prices: &Prices,
     ) -> Result<(Design, Prediction), BuildError> {
+        self.choose_in(None, family, budget, prices)
+    }
+
+    /// [`Model::choose`] among the designs of a layout, where one is given.
+    pub(super) fn choose_in(
+        &self,
+        layout: Option<BloomLayout>,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<(Design, Prediction), BuildError> {
+        let prices = &prices.usable();
         let budget_bytes = self.budget_bytes(family, budget)?;
         if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices)
             && (self.counts.queries.is_empty() || is_surely_best(&whole.1, prices))
         {
             return Ok(whole);
         }
-        let mut search = Search::best(self, family, budget_bytes, prices);
+        let mut search = Search::best(self, family, budget_bytes, prices).with_layout(layout);
         search.run();
         Ok(search.finish_best())
     }
 
-    /// What a given design would do; `None` where it does not fit into the budget, or is none of the family's.
+    /// What a given design would do; `None` where it does not fit into the budget, or is none of the family's, and without queries in the sample.
     pub fn predict(
         &self,
         family: Family,
@@ -147,7 +160,7 @@ pub(super) fn whole_set(
     let depth = fixed.bit_count();
     let size = whole_set_size(words, words.len() as u64, depth).filter(|size| size.bytes <= budget_bytes)?;
     let first = Stage::Set { depth, form: size.form };
-    let design = Design { first, prefix: 0, layout: super::BloomLayout::Spread };
+    let design = Design { first, prefix: 0, layout: BloomLayout::Spread };
     let cost = prices.probe * set_lines(size.form, depth);
     Some((design, Prediction { fpr: 0.0, probes: 1.0, cost, first_bytes: size.bytes, bloom_bytes: 0 }))
 }

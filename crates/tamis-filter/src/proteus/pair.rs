@@ -11,8 +11,17 @@
 //!
 //! and `1 - q + q (1 - p2)^M` alone where it lies within one prefix. The power is the binomial sum over how many prefixes between
 //! pass: no sum is needed, and nothing overflows. A query within `l` bits of a key is never denied.
+//!
+//! **The cap.** `n` questions go to the first filter, and what passes it may cost the rest of the cap and no more: a query that would cost more
+//! is taken for present. Where all together is within the cap the above holds as it stands. Otherwise each way in which the ends pass or not
+//! leaves room for so many prefixes between, and the binomial sum ends there.
 
 use super::counts::Query;
+
+/// So far from the mean, in standard deviations, nothing is left of a binomial distribution.
+const FAR: f64 = 6.0;
+/// Means up to this are summed up term by term; beyond, the normal distribution is as good.
+const SUMMED_MEAN: f64 = 400.0;
 
 /// Two lengths, two rates, and what follows from them for all queries.
 #[derive(Debug, Clone, Copy)]
@@ -22,62 +31,138 @@ pub(super) struct Pair {
     p1: f64,
     p2: f64,
     log_miss: f64,
+    /// Prefixes of the second length below one of the first.
+    below: u64,
     /// Logarithm of the probability that a prefix between the ends is denied.
     log_middle: f64,
+    /// How many of those that are denied have passed the first filter.
+    passing: f64,
     /// Questions that such a prefix costs the second filter.
     middle_probes: f64,
     cap: u64,
 }
 
+/// What is expected of a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Expected {
+    /// The probability that it is taken for present.
+    pub(super) rate: f64,
+    /// Questions to the first filter, and to the second.
+    pub(super) probes: [f64; 2],
+}
+
+/// What lies below a prefix at an end of a query.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// Prefixes of the second length.
+    members: u64,
+    /// The probability that the prefix passes the first filter, and that the second then denies all below it.
+    passes: f64,
+    miss: f64,
+}
+
 impl Pair {
     pub(super) fn new((first, p1): (u32, f64), (second, p2): (u32, f64), cap: u64) -> Self {
         let log_miss = (-p2.min(1.0)).ln_1p();
-        let below = 2_f64.powi((second - first).min(1000) as i32);
-        // More than the cap allows: such a prefix, if it passes, makes the query present.
-        let miss = if below > cap as f64 { 0.0 } else { (log_miss * below).exp() };
+        let below = 1_u64.checked_shl(second - first).unwrap_or(u64::MAX);
+        // More than the cap allows: such a prefix, if it passes, makes the query present, and costs nothing.
+        let miss = if below > cap { 0.0 } else { (log_miss * below as f64).exp() };
+        let denied = 1.0 - p1 * (1.0 - miss);
+        let middle_probes = if below > cap { 0.0 } else { p1 * (1.0 - miss) / p2.max(1e-12) };
         let log_middle = (-p1 * (1.0 - miss)).ln_1p();
-        Self {
-            first,
-            second,
-            p1,
-            p2,
-            log_miss,
-            log_middle,
-            middle_probes: p1 * (1.0 - miss) / p2.max(1e-12),
-            cap,
-        }
+        let passing = if denied > 0.0 { p1 * miss / denied } else { 0.0 };
+        Self { first, second, p1, p2, log_miss, below, log_middle, passing, middle_probes, cap }
     }
 
-    /// The probability that a query is taken for present, and how many questions it costs.
-    pub(super) fn rate_and_probes(&self, query: &Query<'_>) -> (f64, f64) {
+    /// What is expected of a query.
+    pub(super) fn expected(&self, query: &Query<'_>) -> Expected {
         let prefix_count = query.prefix_count(self.first);
-        if prefix_count > self.cap {
-            return (1.0, 0.0);
-        }
+        let Some(room) = self.cap.checked_sub(prefix_count) else {
+            return Expected { rate: 1.0, probes: [0.0; 2] };
+        };
         if query.near() >= self.second {
-            return (1.0, 2.0);
+            return Expected { rate: 1.0, probes: [1.0; 2] };
         }
         if prefix_count == 1 {
-            let below = query.prefix_count(self.second);
-            let (miss, probes) = self.end(query.near() >= self.first, below, prefix_count);
-            return (1.0 - miss, 1.0 + probes);
+            let end = self.end(query.near() >= self.first, query.prefix_count(self.second));
+            let denied = 1.0 - end.passes + if end.members <= room { end.passes * end.miss } else { 0.0 };
+            return Expected { rate: 1.0 - denied, probes: [1.0, self.probes(&end, room)] };
         }
         let (left, right) = query.end_counts(self.first, self.second);
-        let (left, left_probes) = self.end(query.shared_left >= self.first, left, prefix_count);
-        let (right, right_probes) = self.end(query.shared_right >= self.first, right, prefix_count);
-        let between = (prefix_count - 2) as f64;
-        let miss = left * right * (self.log_middle * between).exp();
-        (1.0 - miss, prefix_count as f64 + left_probes + right_probes + between * self.middle_probes)
+        let left = self.end(query.shared_left >= self.first, left);
+        let right = self.end(query.shared_right >= self.first, right);
+        let between = prefix_count - 2;
+        let second =
+            self.probes(&left, room) + self.probes(&right, room) + between as f64 * self.middle_probes;
+        let rate = 1.0 - self.denied(&left, &right, between, room);
+        Expected { rate, probes: [prefix_count as f64, second] }
     }
 
-    /// The probability that a prefix at an end is denied, and the questions it costs the second filter.
-    #[inline]
-    fn end(&self, is_key: bool, below: u64, prefix_count: u64) -> (f64, f64) {
+    fn end(&self, is_key: bool, members: u64) -> End {
         let passes = if is_key { 1.0 } else { self.p1 };
-        if below.saturating_add(prefix_count) > self.cap {
-            return (1.0 - passes, 0.0);
-        }
-        let hit = -(self.log_miss * below as f64).exp_m1();
-        (1.0 - passes * hit, passes * hit / self.p2.max(1e-12))
+        End { members, passes, miss: (self.log_miss * members as f64).exp() }
     }
+
+    /// Questions that an end costs the second filter.
+    fn probes(&self, end: &End, room: u64) -> f64 {
+        let asked = if end.members <= room { (1.0 - end.miss) / self.p2.max(1e-12) } else { 0.0 };
+        end.passes * asked
+    }
+
+    /// The probability that both ends and all between are denied, with at most so many questions to the second filter.
+    fn denied(&self, left: &End, right: &End, between: u64, room: u64) -> f64 {
+        let all = self.below.saturating_mul(between);
+        if left.members.saturating_add(right.members).saturating_add(all) <= room {
+            let end = |end: &End| 1.0 - end.passes * (1.0 - end.miss);
+            return end(left) * end(right) * self.between(between, between);
+        }
+        let ways = |end: &End| [(1.0 - end.passes, 0), (end.passes * end.miss, end.members)];
+        let mut denied = 0.0;
+        for (left_share, left_members) in ways(left) {
+            for (right_share, right_members) in ways(right) {
+                let share = left_share * right_share;
+                if let Some(room) = room.checked_sub(left_members.saturating_add(right_members))
+                    && share > 0.0
+                {
+                    denied += share * self.between(between, room / self.below);
+                }
+            }
+        }
+        denied
+    }
+
+    /// The probability that so many prefixes are denied, and at most `most` of them pass the first filter.
+    fn between(&self, count: u64, most: u64) -> f64 {
+        let denied = (self.log_middle * count as f64).exp();
+        if most >= count || denied == 0.0 {
+            return denied;
+        }
+        denied * at_most(most as f64, count as f64, self.passing)
+    }
+}
+
+/// The probability that at most so many of `count` pass, each with a probability.
+fn at_most(most: f64, count: f64, passing: f64) -> f64 {
+    let mean = count * passing;
+    let deviation = (mean * (1.0 - passing)).sqrt();
+    if most > FAR.mul_add(deviation, mean) + FAR {
+        return 1.0;
+    }
+    if most + 1.0 < FAR.mul_add(-deviation, mean) - FAR {
+        return 0.0;
+    }
+    if mean > SUMMED_MEAN {
+        let distance = (most + 0.5 - mean) / deviation.max(1e-12);
+        // The normal distribution, to a third of a thousandth.
+        let slope = (2.0 / std::f64::consts::PI).sqrt() * (distance + 0.044_715 * distance.powi(3));
+        return 0.5 * (1.0 + slope.tanh());
+    }
+    let odds = passing / (1.0 - passing).max(1e-300);
+    let mut term = (count * (-passing).ln_1p()).exp();
+    let mut sum = term;
+    for number in 1..=most as u64 {
+        term *= odds * (count - number as f64 + 1.0) / number as f64;
+        sum += term;
+    }
+    sum.min(1.0)
 }

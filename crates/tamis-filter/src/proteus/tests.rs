@@ -9,15 +9,21 @@ use std::sync::Arc;
 use super::counts::Counts;
 use super::keys::Keys;
 use super::sizes::set_size;
-use super::{BloomLayout, Model, Prices, ProteusBuilder, Stage, WHOLE_KEYS};
+use super::{BloomLayout, Design, Model, Prices, ProteusBuilder, Stage, WHOLE_KEYS};
 use crate::{
     AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, KeyRange, KeySet, Probe,
     RangeProbe, Samples, Upper,
 };
 
+mod caps;
 mod counting;
 mod designs;
+mod every_bound;
+mod hostile;
+mod neighbours;
+mod samples;
 mod straight;
+mod string_models;
 mod strings;
 mod universe;
 
@@ -52,6 +58,39 @@ fn build(spec: &str, keys: &KeySet, bits: f64, samples: &[KeyRange<'_>]) -> AnyF
     AnyFilter::open(bytes).expect("whole")
 }
 
+/// What a builder makes of keys.
+fn built_by(
+    builder: ProteusBuilder,
+    keys: &KeySet,
+    bits: f64,
+    samples: &[KeyRange<'_>],
+) -> AnyFilter<Vec<u8>> {
+    AnyFilter::open(encoded_by(builder, keys, bits, samples)).expect("whole")
+}
+
+fn encoded_by(mut builder: ProteusBuilder, keys: &KeySet, bits: f64, samples: &[KeyRange<'_>]) -> Vec<u8> {
+    builder.add_all(&Arc::new(keys.clone())).expect("sorted");
+    builder.finish(bits_per_key(bits), Samples { queries: samples }).expect("fits")
+}
+
+/// What the filter is made of.
+fn parts_of(filter: &AnyFilter<Vec<u8>>) -> Design {
+    let AnyFilter::Proteus(proteus) = filter else { panic!("of this module") };
+    proteus.parts_design().expect("has keys")
+}
+
+/// No key is denied: alone, as a range of one key, and as the end of a short range.
+fn check_keys(filter: &AnyFilter<Vec<u8>>, keys: &KeySet) {
+    let digester = Digester::new(SEED);
+    for key in keys.iter() {
+        let longer = [key, &[1]].concat();
+        let ranges = [KeyRange::point(key), KeyRange::closed(key, &longer), KeyRange::prefix(key)];
+        let answer = filter.may_contain(&Probe::new(key, &digester));
+        assert!(answer, "{key:?} is denied by {}", design_of(filter));
+        ranges.into_iter().for_each(|range| check_range(filter, keys, range));
+    }
+}
+
 fn has_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
     filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)))
 }
@@ -73,6 +112,11 @@ fn check_range(filter: &AnyFilter<Vec<u8>>, keys: &KeySet, range: KeyRange<'_>) 
         "{range:?} holds a key and is denied by {}",
         design_of(filter)
     );
+}
+
+/// Bits of a string continued by zeros, as a list.
+fn bit_list(key: &[u8], bits: usize) -> Vec<bool> {
+    (0..bits).map(|bit| key.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)).collect()
 }
 
 fn design_of(filter: &AnyFilter<Vec<u8>>) -> String {

@@ -15,12 +15,17 @@ use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, s
 const RUN_COUNT: u64 = 4;
 
 /// What can deny ranges between two neighbouring keys, and how many digests a question of theirs needs at most.
-const RANGE_FILTERS: [(&str, u64); 5] = [
+const RANGE_FILTERS: [(&str, u64); 10] = [
     ("surf-real:bits=16", 0),
     ("surf-mixed:hash=2,real=16", 0),
     ("prefix-bloom:bytes=12@12", 1),
     ("cache-local@4 surf-base prefix-bloom:bytes=12@12", 1),
     ("rosetta@16", 3),
+    ("proteus:trie=96,prefix=0@60", 0),
+    ("proteus:trie=60,prefix=96@14", 1),
+    ("1pbf:prefix=96@12", 1),
+    ("1pbf:prefix=96,layout=lines@12", 1),
+    ("2pbf:first=60,second=96@16", 2),
 ];
 
 fn key(number: u64) -> Vec<u8> {

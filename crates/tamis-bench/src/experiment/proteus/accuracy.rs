@@ -170,7 +170,7 @@ struct Known {
     input: FilterInput,
     /// By depth and prefix length: on the measured queries, and on fresh samples.
     designs: HashMap<(u32, u32), (Design, Prediction, f64)>,
-    /// The rate that the chosen design is predicted to have, and its lengths.
+    /// The design that is chosen by the fresh samples, and what it is predicted to do.
     chosen: (Design, Prediction),
 }
 
@@ -204,10 +204,14 @@ fn known(family: Family, point: &Point, context: &mut Context<'_>) -> Result<Kno
         }
     }
     let chosen = fresh.choose(family, budget, &PRICES)?;
+    // In the place of the listed one of its lengths: that which is chosen may divide the budget otherwise.
+    if let Some(prediction) = same.predict(family, &chosen.0, budget, &PRICES)? {
+        designs.insert((chosen.0.first.depth(), chosen.0.prefix), (chosen.0, prediction, chosen.1.fpr));
+    }
     Ok(Known { designs, chosen, input })
 }
 
-/// Spread bits only, and equal shares.
+/// Spread bits only, and equal shares, as in the paper's figure.
 fn is_listed(design: &Design) -> bool {
     let has_equal_shares = !matches!(design.first, Stage::Bloom { share, .. } if (share - 0.5).abs() > 1e-9);
     design.layout == BloomLayout::Spread && has_equal_shares
@@ -245,7 +249,6 @@ fn measure(family: Family, point: &Point, context: &mut Context<'_>) -> Result<R
         Stage::Bloom { .. } => "bloom",
         Stage::None => "none",
     };
-    let chosen = (known.chosen.0.first.depth(), known.chosen.0.prefix) == lengths;
     Ok(Row::new()
         .with("fpr", fpr)
         .with("predicted_same", prediction.fpr)
@@ -257,7 +260,7 @@ fn measure(family: Family, point: &Point, context: &mut Context<'_>) -> Result<R
             "is_within",
             (fpr - prediction.fpr).abs() <= 0.003 && (fpr - fresh).abs() <= 0.003 + 3.0 * error,
         )
-        .with("is_chosen", chosen)
+        .with("is_chosen", *design == known.chosen.0)
         .with("form", form)
         .with("probes", answers.probe_count as f64 / answers.query_count.max(1) as f64)
         .with("predicted_probes", prediction.probes)

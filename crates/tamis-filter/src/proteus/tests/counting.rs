@@ -9,11 +9,6 @@ fn keys_of(set: &KeySet) -> Keys {
     Keys::of(set)
 }
 
-/// Bits of a string continued by zeros, as a list.
-fn bit_list(key: &[u8], bits: usize) -> Vec<bool> {
-    (0..bits).map(|bit| key.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)).collect()
-}
-
 #[test]
 fn prefixes_are_counted_as_a_set_counts_them() {
     let mut state = 5;

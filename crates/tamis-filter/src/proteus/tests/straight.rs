@@ -1,7 +1,7 @@
 //! The straight ways of `quick.rs` give the answers, and count the steps, of the long ones.
 
 use super::*;
-use crate::proteus::{Design, SetForm};
+use crate::proteus::SetForm;
 
 fn built(set: &KeySet, family: Family, design: &Design) -> AnyFilter<Vec<u8>> {
     let mut builder = ProteusBuilder::new(family, Prices::DEFAULT, SEED).with_design(design);
