@@ -18,8 +18,10 @@ use crate::Family;
 const ALL_LENGTHS: u32 = 512;
 /// Prefix lengths that are looked at first where keys are longer.
 const COARSE: usize = 192;
-/// Sets of strings that are looked at first, beside those of whole bytes, which are the smallest for what they tell: the size of each takes a pass over the keys.
+/// Sets of strings that are looked at first, beside those of whole bytes, which are the smallest for what they tell.
 const COARSE_SETS: usize = 12;
+/// The size of a set takes a pass over the keys: of fewer keys more sets are looked at first, as many as make up so many keys.
+const SET_KEYS: usize = 1 << 26;
 /// Lengths of strings that make up the first pairs, and those of each filter about the best pair.
 const COARSE_PAIRS: usize = 48;
 const FINER_PAIRS: usize = 16;
@@ -355,7 +357,7 @@ impl<'m, 'a> Search<'m, 'a> {
             if bit_count <= ALL_LENGTHS { (1..=bit_count).collect() } else { self.coarse_lengths(COARSE) };
         let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
         let whole_bytes: Vec<u32> = (8..=deepest).step_by(8).collect();
-        let mut depths = spread(deepest, COARSE_SETS);
+        let mut depths = spread(deepest, COARSE_SETS.max(SET_KEYS / self.model.keys.len().max(1)));
         depths.extend(thin(&whole_bytes, COARSE_SETS));
         depths.sort_unstable();
         depths.dedup();
