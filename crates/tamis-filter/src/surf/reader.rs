@@ -6,7 +6,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed;
 
-use super::batch::walk_many;
+use super::batch::{walk_many, walk_many_ranges};
 use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, Envelope};
@@ -95,6 +95,21 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         kernel::run(BatchWalk(self, probes, answers));
     }
 
+    /// The same for ranges.
+    pub(super) fn may_contain_ranges_side_by_side(
+        &self,
+        digester: &Digester,
+        ranges: &[KeyRange<'_>],
+        answers: &mut [bool],
+    ) {
+        kernel::run(BatchRangeWalk(self, ranges, answers));
+        if self.widths.hash != 0 {
+            for (range, answer) in ranges.iter().zip(answers) {
+                *answer = *answer && range.as_point().is_none_or(|key| self.may_contain_key(digester, key));
+            }
+        }
+    }
+
     #[inline(always)]
     fn view(&self) -> Option<View<'_>> {
         let layout = self.layout.as_ref()?;
@@ -147,6 +162,24 @@ impl<D: AsRef<[u8]>> kernel::Task for BatchWalk<'_, D> {
     }
 }
 
+/// The walks of a batch of ranges, compiled for the processor.
+struct BatchRangeWalk<'a, D>(&'a SurfFilter<D>, &'a [KeyRange<'a>], &'a mut [bool]);
+
+impl<D: AsRef<[u8]>> kernel::Task for BatchRangeWalk<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Steps>(self, steps: S) {
+        let Self(filter, ranges, answers) = self;
+        let count = ranges.len().min(answers.len());
+        let answers = answers.get_mut(..count).unwrap_or_default();
+        match filter.view() {
+            Some(view) => walk_many_ranges(&view.with(steps), ranges, answers),
+            None => answers.fill(false),
+        }
+    }
+}
+
 /// In place of a predicted rate.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
@@ -179,6 +212,15 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         }
         for (probe, answer) in probes.iter().zip(answers) {
             *answer = *answer && self.may_contain(probe);
+        }
+    }
+
+    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
+        if self.bytes.as_ref().len() >= SIDE_BY_SIDE_BYTES {
+            return self.may_contain_ranges_side_by_side(digester, ranges, answers);
+        }
+        for (range, answer) in ranges.iter().zip(answers) {
+            *answer = *answer && self.may_contain_key_in(digester, *range);
         }
     }
 

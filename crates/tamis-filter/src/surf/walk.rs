@@ -32,6 +32,19 @@ impl<'a> View<'a> {
     }
 }
 
+/// What a node tells of a range whose bounds share the bytes that lead to it, and no more.
+pub(super) enum AtNode {
+    Answer(bool),
+    /// The bounds part: what lies at them and between them.
+    Parting(Parting),
+}
+
+/// How many bytes the bounds of a range share.
+#[inline(always)]
+pub(super) fn shared_by_bounds(range: &KeyRange<'_>) -> usize {
+    range.upper_bytes().map_or(0, |upper| shared_bytes(range.lower_bytes(), upper))
+}
+
 /// Whether no byte string lies in a range whose bounds share so many bytes and no more: mostly the next bytes tell.
 #[inline(always)]
 fn is_empty(range: &KeyRange<'_>, shared: usize) -> bool {
@@ -162,45 +175,66 @@ impl<S: Steps> View<'_, S> {
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
         let lower = range.lower_bytes();
-        let Some(upper) = range.upper_bytes() else {
+        if range.upper_bytes().is_none() {
             return self.trie.root().is_some_and(|root| self.has_from(root, 0, lower));
-        };
-        let shared = shared_bytes(lower, upper);
+        }
+        let shared = shared_by_bounds(range);
         let Some(path) = lower.get(..shared) else { return true };
         match self.trie.walk(path) {
             Walked::Nowhere => false,
-            Walked::Leaf(leaf, depth) => {
-                self.may_lie_between(leaf, depth, lower, range.upper) && !is_empty(range, shared)
-            }
-            Walked::Node(node) => match (lower.get(shared), upper.get(shared)) {
-                (Some(low), Some(high)) if low < high => {
-                    // A label between the bounds is cheaper to see than what lies below them.
-                    self.may_part(self.trie.parting(node, *low, *high), shared + 1, lower, range.upper)
-                }
-                (Some(_), Some(_)) => false,
-                (None, _) => {
-                    let without_own = matches!(range.lower, Bound::Excluded(_));
-                    self.has_up_to(node, shared, range.upper, without_own) && !range.is_empty()
-                }
-                // Everything below begins with the upper bound, which is a prefix: otherwise the range is empty.
-                (Some(_), None) => self.has_from(node, shared, lower) && !range.is_empty(),
+            Walked::Leaf(leaf, depth) => self.may_contain_at_leaf(leaf, depth, range, shared),
+            Walked::Node(node) => match self.at_node(node, range, shared) {
+                AtNode::Answer(answer) => answer,
+                AtNode::Parting(parting) => self.may_part(parting, shared + 1, range),
             },
         }
     }
 
+    /// Whether a key may lie in a range whose bounds share so many bytes, where these lead to a leaf.
+    #[inline(always)]
+    pub(super) fn may_contain_at_leaf(
+        &self,
+        leaf: Leaf,
+        depth: usize,
+        range: &KeyRange<'_>,
+        shared: usize,
+    ) -> bool {
+        self.may_lie_between(leaf, depth, range.lower_bytes(), range.upper) && !is_empty(range, shared)
+    }
+
+    /// The same where they lead to a node.
+    #[inline(always)]
+    pub(super) fn at_node(&self, node: Node, range: &KeyRange<'_>, shared: usize) -> AtNode {
+        let lower = range.lower_bytes();
+        let upper = range.upper_bytes().and_then(|upper| upper.get(shared));
+        AtNode::Answer(match (lower.get(shared), upper) {
+            // A label between the bounds is cheaper to see than what lies below them.
+            (Some(low), Some(high)) if low < high => {
+                return AtNode::Parting(self.trie.parting(node, *low, *high));
+            }
+            (Some(_), Some(_)) => false,
+            (None, _) => {
+                let without_own = matches!(range.lower, Bound::Excluded(_));
+                self.has_up_to(node, shared, range.upper, without_own) && !range.is_empty()
+            }
+            // Everything below begins with the upper bound, which is a prefix or none: otherwise the range is empty.
+            (Some(_), None) => self.has_from(node, shared, lower) && !range.is_empty(),
+        })
+    }
+
     /// Whether a key may lie between two bounds that part at a node, at the byte before `depth`.
     #[inline(always)]
-    fn may_part(&self, parting: Parting, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
+    pub(super) fn may_part(&self, parting: Parting, depth: usize, range: &KeyRange<'_>) -> bool {
         if parting.has_between {
             return true;
         }
         if let Some(edge) = parting.low
-            && self.has_behind(&edge, depth, lower)
+            && self.has_behind(&edge, depth, range.lower_bytes())
         {
             return true;
         }
         match parting.high {
-            Some(edge) => self.has_before(&edge, depth, upper),
+            Some(edge) => self.has_before(&edge, depth, range.upper),
             None => false,
         }
     }

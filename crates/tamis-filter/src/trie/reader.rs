@@ -435,6 +435,20 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
+    /// Brings into the cache what going to the child of a label will read, if it has one.
+    #[inline(always)]
+    pub(crate) fn prefetch_child(&self, edge: &Edge) {
+        if !edge.has_child {
+            return;
+        }
+        let ahead = if self.is_dense(&edge.node) {
+            self.ahead(self.dense_children_before(edge.node.number, edge.at).wrapping_add(1))
+        } else {
+            self.sparse_ahead(edge.at)
+        };
+        self.prefetch(&ahead);
+    }
+
     /// Brings into the cache what counting the number of a leaf will read beside its block.
     #[inline(always)]
     pub(crate) fn prefetch_number(&self, leaf: Leaf) {

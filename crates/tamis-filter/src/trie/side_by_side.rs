@@ -55,6 +55,11 @@ pub(crate) struct Landed {
 }
 
 impl Landed {
+    /// The leaf.
+    pub(crate) const fn leaf(&self) -> Leaf {
+        self.leaf
+    }
+
     /// Bytes that lead to the leaf.
     pub(crate) const fn depth(&self) -> usize {
         self.depth as usize
