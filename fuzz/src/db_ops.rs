@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use arbitrary::{Arbitrary, Unstructured};
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot,
+    WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs};
 
@@ -82,7 +83,7 @@ fn key(number: u8) -> Vec<u8> {
 
 /// A value that tells from its bytes which one it is; some are larger than a block.
 fn value(number: u16) -> Vec<u8> {
-    let length = if number % 37 == 0 { 9_000 } else { usize::from(number % 300) };
+    let length = if number.is_multiple_of(37) { 9_000 } else { usize::from(number % 300) };
     number.to_le_bytes().into_iter().cycle().take(length).collect()
 }
 

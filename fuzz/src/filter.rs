@@ -9,6 +9,8 @@ use tamis_filter::{
     envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES},
 };
 
+use crate::keys;
+
 /// What stands in front of the keys, which go on to the end of the input.
 #[derive(Debug, Arbitrary)]
 struct Setup {
@@ -40,18 +42,6 @@ pub fn filter(data: &[u8]) {
         }
         _ => built(family, setup.seed, setup.bits_per_key, keys, &setup.flips),
     }
-}
-
-/// Keys of 0 to 15 bytes, the length of each in the byte before it; long runs of equal bits come with it.
-fn keys(mut data: &[u8]) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    while let Some((&head, rest)) = data.split_first() {
-        let (key, rest) = rest.split_at_checked(usize::from(head % 16)).unwrap_or((rest, &[]));
-        let tail = [[0, 0xFF][usize::from(head >> 4 & 1)]; 9];
-        keys.push([key, &tail[..if head >= 0xE0 { 9 } else { 0 }]].concat());
-        data = rest;
-    }
-    keys
 }
 
 fn family_of(number: u8) -> Family {

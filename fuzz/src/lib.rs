@@ -4,9 +4,11 @@
 
 mod db_ops;
 mod filter;
+mod index;
 
 pub use db_ops::db_ops;
 pub use filter::filter;
+pub use index::index;
 pub use tamis::fuzz_internals::{batch, edit, manifest, table, wal};
 
 /// A fuzz target.
@@ -18,7 +20,20 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("db_ops", db_ops),
     ("edit", edit),
     ("filter", filter),
+    ("index", index),
     ("manifest", manifest),
     ("table", table),
     ("wal", wal),
 ];
+
+/// Keys of 0 to 15 bytes, the length of each in the byte before it; long runs of equal bits come with it.
+fn keys(mut data: &[u8]) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    while let Some((&head, rest)) = data.split_first() {
+        let (key, rest) = rest.split_at_checked(usize::from(head % 16)).unwrap_or((rest, &[]));
+        let tail = [[0, 0xFF][usize::from(head >> 4 & 1)]; 9];
+        keys.push([key, &tail[..if head >= 0xE0 { 9 } else { 0 }]].concat());
+        data = rest;
+    }
+    keys
+}

@@ -15,7 +15,7 @@ fn input(random: &mut SplitMix64, number: u64) -> Vec<u8> {
         .map(|_| match shape {
             0 => random.next_u64() as u8,
             1 => (random.next_u64() % 5) as u8,
-            2 if random.next_u64() % 16 > 0 => byte,
+            2 if !random.next_u64().is_multiple_of(16) => byte,
             _ => (random.next_u64() & random.next_u64() & random.next_u64()) as u8,
         })
         .collect()
