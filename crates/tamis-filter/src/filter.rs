@@ -96,9 +96,7 @@ pub trait Filter {
     /// [`Filter::may_contain_key_in`] for many ranges at once: `answers[i]` becomes `false` where certainly no key lies in `ranges[i]`, and is
     /// not asked where it is `false` already.
     fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        for (range, answer) in ranges.iter().zip(answers) {
-            *answer = *answer && self.may_contain_key_in(digester, *range);
-        }
+        ranges_one_by_one(self, digester, ranges, answers);
     }
 
     /// Brings what [`Filter::may_contain`] will need into the processor's cache; for asking several filters for one key.
@@ -143,6 +141,18 @@ pub trait Filter {
 
     /// Compares the checksum of the payload; reads all bytes.
     fn verify(&self) -> Result<(), crate::DecodeError>;
+}
+
+/// [`Filter::may_contain_ranges`] by as many single questions.
+pub(crate) fn ranges_one_by_one(
+    filter: &(impl Filter + ?Sized),
+    digester: &Digester,
+    ranges: &[KeyRange<'_>],
+    answers: &mut [bool],
+) {
+    for (range, answer) in ranges.iter().zip(answers) {
+        *answer = *answer && filter.may_contain_key_in(digester, *range);
+    }
 }
 
 #[cfg(test)]

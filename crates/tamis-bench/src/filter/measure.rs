@@ -2,13 +2,14 @@
 
 use std::{hint::black_box, time::Duration};
 
-use super::{Figures, FilterInput, Outcome, Ranges};
-use crate::{BenchError, OperationDigest, machine::Memory};
 use tamis::{Clock as _, SystemClock};
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, KeySet, Probe,
     RangeProbe, Samples,
 };
+
+use super::{Figures, FilterInput, Outcome, Ranges};
+use crate::{BenchError, OperationDigest, machine::Memory};
 
 /// How often a time is taken; the median counts.
 const ROUND_COUNT: usize = 3;

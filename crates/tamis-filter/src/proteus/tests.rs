@@ -28,6 +28,7 @@ mod strings;
 mod universe;
 
 const SEED: u64 = 21;
+const FAMILIES: [Family; 3] = [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom];
 
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(1);
@@ -93,6 +94,11 @@ fn check_keys(filter: &AnyFilter<Vec<u8>>, keys: &KeySet) {
 
 fn has_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
     filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)))
+}
+
+/// Ranges with both bounds in them.
+fn closed<B: AsRef<[u8]>>(bounds: &[(B, B)]) -> Vec<KeyRange<'_>> {
+    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower.as_ref(), upper.as_ref())).collect()
 }
 
 /// All kinds of bounds made of two keys.

@@ -9,11 +9,32 @@ use super::walk::{AtNode, View, shared_by_bounds};
 use crate::trie::LANES;
 use crate::{KeyRange, Probe};
 
-/// Asks for every probe whose answer is not `false` already.
+/// A question of a batch.
+pub(super) trait Question: Sized {
+    /// Asks those of at most [`LANES`] whose answers are not `false` already.
+    fn side_by_side<S: Steps>(view: &View<'_, S>, questions: &[Self], answers: &mut [bool]);
+}
+
+/// Asks every question whose answer is not `false` already.
 #[inline(always)]
-pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
-    for (probes, answers) in probes.chunks(LANES).zip(answers.chunks_mut(LANES)) {
+pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, questions: &[impl Question], answers: &mut [bool]) {
+    for (questions, answers) in questions.chunks(LANES).zip(answers.chunks_mut(LANES)) {
+        Question::side_by_side(view, questions, answers);
+    }
+}
+
+impl Question for Probe<'_> {
+    #[inline(always)]
+    fn side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Self], answers: &mut [bool]) {
         points_side_by_side(view, probes, answers);
+    }
+}
+
+/// Digest bits, which say more of a point, are left to the caller.
+impl Question for KeyRange<'_> {
+    #[inline(always)]
+    fn side_by_side<S: Steps>(view: &View<'_, S>, ranges: &[Self], answers: &mut [bool]) {
+        ranges_side_by_side(view, ranges, answers);
     }
 }
 
@@ -44,14 +65,6 @@ fn points_side_by_side<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answe
         {
             *answer = !has_suffixes || view.may_equal_at(landed.number(), landed.depth(), probe);
         }
-    }
-}
-
-/// Asks for every range whose answer is not `false` already, and that is no matter of digest bits.
-#[inline(always)]
-pub(super) fn walk_many_ranges<S: Steps>(view: &View<'_, S>, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-    for (ranges, answers) in ranges.chunks(LANES).zip(answers.chunks_mut(LANES)) {
-        ranges_side_by_side(view, ranges, answers);
     }
 }
 

@@ -6,10 +6,11 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed;
 
-use super::batch::{walk_many, walk_many_ranges};
+use super::batch::{Question, walk_many};
 use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, Envelope};
+use crate::filter::ranges_one_by_one;
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{
     Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper,
@@ -102,12 +103,16 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         ranges: &[KeyRange<'_>],
         answers: &mut [bool],
     ) {
-        kernel::run(BatchRangeWalk(self, ranges, answers));
-        if self.widths.hash != 0 {
-            for (range, answer) in ranges.iter().zip(answers) {
-                *answer = *answer && range.as_point().is_none_or(|key| self.may_contain_key(digester, key));
-            }
+        kernel::run(BatchWalk(self, ranges, answers));
+        for (range, answer) in ranges.iter().zip(answers) {
+            *answer = *answer && self.may_be_point(digester, range);
         }
+    }
+
+    /// Of a range of one key what digest bits say, if there are any: they say nothing of any other range.
+    #[inline(always)]
+    fn may_be_point(&self, digester: &Digester, range: &KeyRange<'_>) -> bool {
+        self.widths.hash == 0 || range.as_point().is_none_or(|key| self.may_contain_key(digester, key))
     }
 
     #[inline(always)]
@@ -144,37 +149,19 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
 }
 
 /// The walks of a batch, compiled for the processor.
-struct BatchWalk<'a, D>(&'a SurfFilter<D>, &'a [Probe<'a>], &'a mut [bool]);
+struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a [Q], &'a mut [bool]);
 
-impl<D: AsRef<[u8]>> kernel::Task for BatchWalk<'_, D> {
+impl<D: AsRef<[u8]>, Q: Question> kernel::Task for BatchWalk<'_, D, Q> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
-        let Self(filter, probes, answers) = self;
-        // Answers without a probe are left as they are.
-        let count = probes.len().min(answers.len());
+        let Self(filter, questions, answers) = self;
+        // Answers without a question are left as they are.
+        let count = questions.len().min(answers.len());
         let answers = answers.get_mut(..count).unwrap_or_default();
         match filter.view() {
-            Some(view) => walk_many(&view.with(steps), probes, answers),
-            None => answers.fill(false),
-        }
-    }
-}
-
-/// The walks of a batch of ranges, compiled for the processor.
-struct BatchRangeWalk<'a, D>(&'a SurfFilter<D>, &'a [KeyRange<'a>], &'a mut [bool]);
-
-impl<D: AsRef<[u8]>> kernel::Task for BatchRangeWalk<'_, D> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) {
-        let Self(filter, ranges, answers) = self;
-        let count = ranges.len().min(answers.len());
-        let answers = answers.get_mut(..count).unwrap_or_default();
-        match filter.view() {
-            Some(view) => walk_many_ranges(&view.with(steps), ranges, answers),
+            Some(view) => walk_many(&view.with(steps), questions, answers),
             None => answers.fill(false),
         }
     }
@@ -201,9 +188,7 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
 
     #[inline(always)]
     fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        kernel::run(RangeWalk(self, &range))
-            && (self.widths.hash == 0
-                || range.as_point().is_none_or(|key| self.may_contain_key(digester, key)))
+        kernel::run(RangeWalk(self, &range)) && self.may_be_point(digester, &range)
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
@@ -219,9 +204,7 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         if self.bytes.as_ref().len() >= SIDE_BY_SIDE_BYTES {
             return self.may_contain_ranges_side_by_side(digester, ranges, answers);
         }
-        for (range, answer) in ranges.iter().zip(answers) {
-            *answer = *answer && self.may_contain_key_in(digester, *range);
-        }
+        ranges_one_by_one(self, digester, ranges, answers);
     }
 
     fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

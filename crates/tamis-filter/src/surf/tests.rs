@@ -446,26 +446,32 @@ fn damaged_payloads_are_survived() {
     }
 }
 
-/// Absent queries near keys: points behind them, or short ranges.
-fn samples(keys: &[Vec<u8>], is_point: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut state = 40;
-    let mut samples = Vec::new();
-    while samples.len() < 2000 {
-        let key = u64::from_be_bytes(
-            keys[(next(&mut state) % keys.len() as u64) as usize].as_slice().try_into().unwrap(),
-        );
-        let lower = key.saturating_add(1 + next(&mut state) % (1 << 44)).to_be_bytes().to_vec();
-        let upper = u64::from_be_bytes(lower.as_slice().try_into().unwrap()).saturating_add(if is_point {
-            0
-        } else {
-            1000
-        });
-        let upper = upper.to_be_bytes().to_vec();
-        if !keys.iter().any(|key| KeyRange::closed(&lower, &upper).contains(key)) {
-            samples.push((lower, upper));
+/// Queries near keys that hold none: points behind them, or ranges of a thousand values.
+fn near_keys(keys: &[Vec<u8>], is_point: bool, count: usize, seed: u64) -> Vec<[[u8; 8]; 2]> {
+    let keys: Vec<u64> =
+        keys.iter().map(|key| u64::from_be_bytes(key.as_slice().try_into().unwrap())).collect();
+    let mut state = seed;
+    let mut queries = Vec::new();
+    while queries.len() < count {
+        let key = keys[next(&mut state) as usize % keys.len()];
+        let lower = key.saturating_add(1 + next(&mut state) % (1 << 44));
+        let upper = lower.saturating_add(if is_point { 0 } else { 1000 });
+        let place = keys.partition_point(|key| *key < lower);
+        if keys.get(place).is_none_or(|key| *key > upper) {
+            queries.push([lower, upper].map(u64::to_be_bytes));
         }
     }
-    samples
+    queries
+}
+
+fn closed(queries: &[[[u8; 8]; 2]]) -> Vec<KeyRange<'_>> {
+    queries.iter().map(|[lower, upper]| KeyRange::closed(lower, upper)).collect()
+}
+
+/// How many of some ranges a filter lets pass.
+fn positives(filter: &SurfFilter<Vec<u8>>, queries: &[KeyRange<'_>]) -> usize {
+    let digester = Digester::new(SEED);
+    queries.iter().filter(|range| filter.may_contain_range(&RangeProbe::new(**range, &digester))).count()
 }
 
 #[test]
@@ -474,19 +480,14 @@ fn samples_decide_between_digest_bits_and_key_bits() {
     let keys = sorted((0..3000).map(|_| next(&mut state).to_be_bytes().to_vec()).collect());
     let mut builder = SurfBuilder::new(Family::Surf, None, SEED);
     keys.iter().for_each(|key| builder.add(key).unwrap());
-    let digester = Digester::new(SEED);
     for is_point in [true, false] {
-        let samples = samples(&keys, is_point);
-        let queries: Vec<KeyRange<'_>> =
-            samples.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
+        let bounds = near_keys(&keys, is_point, 2000, 40);
+        let queries = closed(&bounds);
         let budget = Budget::bits_per_key(20.0).unwrap();
         let filter = open(builder.finish(budget, Samples { queries: &queries }).unwrap());
         let SuffixBits { hash, real } = filter.suffix_bits();
         assert!(if is_point { hash > real } else { hash == 0 && real >= 6 }, "{is_point} {hash} {real}");
-        let positives = queries
-            .iter()
-            .filter(|range| filter.may_contain_range(&RangeProbe::new(**range, &digester)))
-            .count();
+        let positives = positives(&filter, &queries);
         let predicted = filter.predicted_fpr().unwrap();
         assert!(
             (positives as f64 / 2000.0 - predicted).abs() < 0.01,

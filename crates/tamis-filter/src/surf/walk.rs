@@ -174,12 +174,8 @@ impl<S: Steps> View<'_, S> {
     /// Whether some key may lie in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
-        let lower = range.lower_bytes();
-        if range.upper_bytes().is_none() {
-            return self.trie.root().is_some_and(|root| self.has_from(root, 0, lower));
-        }
         let shared = shared_by_bounds(range);
-        let Some(path) = lower.get(..shared) else { return true };
+        let Some(path) = range.lower_bytes().get(..shared) else { return true };
         match self.trie.walk(path) {
             Walked::Nowhere => false,
             Walked::Leaf(leaf, depth) => self.may_contain_at_leaf(leaf, depth, range, shared),

@@ -8,7 +8,6 @@ use crate::envelope::ENVELOPE_BYTES;
 use crate::proteus::SetForm;
 
 const CAPS: [u32; 8] = [2, 3, 4, 5, 16, 17, 64, 1000];
-const LAYOUTS: [BloomLayout; 2] = [BloomLayout::Spread, BloomLayout::Lines];
 
 /// A filter of a design, and the same with all bits of its Bloom filter clear, those of a Bloom filter before it all set or clear.
 fn emptied(family: Family, design: &Design, cap: u32, keys: &KeySet, fill: u8) -> [AnyFilter<Vec<u8>>; 2] {
@@ -91,7 +90,8 @@ fn words(state: &mut u64, prefix: u32, first: u64, last: u64) -> (Vec<u8>, Vec<u
 fn a_bloom_filter_of_integers_is_not_asked_more_than_the_cap() {
     let mut state = 71;
     let set = scattered_words(&mut state);
-    for (layout, prefix) in LAYOUTS.into_iter().flat_map(|layout| [20, 47, 64].map(|prefix| (layout, prefix)))
+    for (layout, prefix) in
+        BloomLayout::ALL.into_iter().flat_map(|layout| [20, 47, 64].map(|prefix| (layout, prefix)))
     {
         let design = Design { first: Stage::None, prefix, layout };
         for cap in CAPS {
@@ -117,7 +117,9 @@ fn a_bloom_filter_behind_a_set_is_not_asked_more_than_the_cap() {
         [&head[..], &b"tail of it"[..length]].concat()
     });
     let strings = key_set(tails.chain(beside.map(|word| [&word.to_be_bytes()[..], b"end"].concat())));
-    for (set, layout) in LAYOUTS.into_iter().flat_map(|layout| [(&words_set, layout), (&strings, layout)]) {
+    for (set, layout) in
+        BloomLayout::ALL.into_iter().flat_map(|layout| [(&words_set, layout), (&strings, layout)])
+    {
         for prefix in [33, 40, 63] {
             let first = Stage::Set { depth: 16, form: SetForm::MarkedEliasFano };
             let design = Design { first, prefix, layout };
@@ -179,7 +181,7 @@ fn scattered_strings(state: &mut u64) -> KeySet {
 fn a_bloom_filter_of_strings_is_not_asked_more_than_the_cap() {
     let mut state = 79;
     let set = scattered_strings(&mut state);
-    for (layout, prefix) in LAYOUTS
+    for (layout, prefix) in BloomLayout::ALL
         .into_iter()
         .flat_map(|layout| [20, 47, 64, 65, 76, 128, 129, 140].map(|prefix| (layout, prefix)))
     {
@@ -205,7 +207,7 @@ fn two_bloom_filters_are_not_asked_more_than_the_cap_together() {
     let (numbers, texts) = (scattered_words(&mut state), scattered_strings(&mut state));
     let lengths = [(&numbers, 30), (&numbers, 64), (&texts, 30), (&texts, 64), (&texts, 68), (&texts, 133)];
     for (layout, (set, prefix)) in
-        LAYOUTS.into_iter().flat_map(|layout| lengths.map(|length| (layout, length)))
+        BloomLayout::ALL.into_iter().flat_map(|layout| lengths.map(|length| (layout, length)))
     {
         let first = Stage::Bloom { depth: prefix - BELOW, share: 0.4 };
         let design = Design { first, prefix, layout };

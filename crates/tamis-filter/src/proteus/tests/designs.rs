@@ -7,10 +7,6 @@ fn scattered(count: u64) -> Vec<u64> {
     (0..count).map(|_| random(&mut state)).collect()
 }
 
-fn closed(bounds: &[([u8; 8], [u8; 8])]) -> Vec<KeyRange<'_>> {
-    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect()
-}
-
 #[test]
 fn samples_that_say_nothing_lead_to_the_stated_default() {
     let values = scattered(3000);

@@ -10,7 +10,7 @@ use crate::proteus::SetForm;
 /// Every design over keys of so many bits; of strings with Bloom filters of whole keys, too.
 fn designs(bits: u32, has_strings: bool) -> Vec<(Family, Design)> {
     let mut designs = Vec::new();
-    for layout in [BloomLayout::Spread, BloomLayout::Lines] {
+    for layout in BloomLayout::ALL {
         for depth in 0..=bits {
             let set = match depth {
                 0 => Stage::None,

@@ -4,8 +4,6 @@ use super::super::layout::BIT_COUNT_MAX;
 use super::*;
 use crate::proteus::SetForm;
 
-const FAMILIES: [Family; 3] = [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom];
-
 /// Opens what is built, compares its checksum, and looks for its keys.
 fn check_built(builder: ProteusBuilder, set: &KeySet, bits: f64, samples: &[KeyRange<'_>], text: &str) {
     let bytes = encoded_by(builder, set, bits, samples);
@@ -38,10 +36,6 @@ fn beside(state: &mut u64, set: &KeySet, count: usize) -> Vec<(Vec<u8>, Vec<u8>)
         }
     }
     queries
-}
-
-fn closed(bounds: &[(Vec<u8>, Vec<u8>)]) -> Vec<KeyRange<'_>> {
-    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect()
 }
 
 #[test]
@@ -157,7 +151,7 @@ fn lengths_beyond_the_longest_prefix_lead_to_filters_that_open() {
     let sets =
         [key_set(short.iter().chain([&long]).collect::<BTreeSet<_>>()), key_set([&long]), key_set(&short)];
     let beyond = [BIT_COUNT_MAX + 1, LONG as u32 * 8, u32::MAX - 1];
-    for (layout, prefix) in [BloomLayout::Spread, BloomLayout::Lines].into_iter().flat_map(|layout| {
+    for (layout, prefix) in BloomLayout::ALL.into_iter().flat_map(|layout| {
         [40, BIT_COUNT_MAX].into_iter().chain(beyond).chain([WHOLE_KEYS]).map(move |prefix| (layout, prefix))
     }) {
         for depth in [0, 30, BIT_COUNT_MAX - 1, BIT_COUNT_MAX, BIT_COUNT_MAX + 1, LONG as u32 * 8 - 1] {

@@ -3,13 +3,7 @@
 use super::*;
 use crate::proteus::SetForm;
 
-const FAMILIES: [Family; 3] = [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom];
-
 type Bounds = Vec<(Vec<u8>, Vec<u8>)>;
-
-fn closed(bounds: &Bounds) -> Vec<KeyRange<'_>> {
-    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect()
-}
 
 fn of_words(bounds: impl IntoIterator<Item = (u64, u64)>) -> Bounds {
     let bytes = |word: u64| word.to_be_bytes().to_vec();
@@ -20,6 +14,15 @@ fn of_words(bounds: impl IntoIterator<Item = (u64, u64)>) -> Bounds {
 fn rate(filter: &AnyFilter<Vec<u8>>, queries: &[KeyRange<'_>]) -> f64 {
     let positives = queries.iter().filter(|range| has_range(filter, **range)).count();
     positives as f64 / queries.len() as f64
+}
+
+/// The filter that a family makes of keys and a sample, with its predicted rate and that of the sample. It has all keys.
+fn built_for(family: Family, set: &KeySet, queries: &[KeyRange<'_>]) -> (AnyFilter<Vec<u8>>, f64, f64) {
+    let filter = built_by(ProteusBuilder::new(family, Prices::DEFAULT, SEED), set, 12.0, queries);
+    check_keys(&filter, set);
+    let predicted = filter.predicted_fpr().expect("there is a sample");
+    let measured = rate(&filter, queries);
+    (filter, predicted, measured)
 }
 
 /// Integers, or the same with an end of one to three letters.
@@ -102,11 +105,7 @@ fn wide_queries_far_from_keys_lead_to_short_prefixes() {
     for (set, bounds) in [(set, wide), (texts, letters.collect())] {
         let queries = closed(&bounds);
         for family in FAMILIES {
-            let builder = ProteusBuilder::new(family, Prices::DEFAULT, SEED);
-            let filter = built_by(builder, &set, 12.0, &queries);
-            check_keys(&filter, &set);
-            let predicted = filter.predicted_fpr().expect("there is a sample");
-            let measured = rate(&filter, &queries);
+            let (filter, predicted, measured) = built_for(family, &set, &queries);
             assert!(predicted < 0.05 && measured < 0.1, "{}: {predicted}, {measured}", design_of(&filter));
         }
     }
@@ -132,11 +131,7 @@ fn wide_queries_between_keys_are_no_trap() {
             assert!(!set.has_key_in(range), "{range:?}");
         }
         for family in FAMILIES {
-            let builder = ProteusBuilder::new(family, Prices::DEFAULT, SEED);
-            let filter = built_by(builder, &set, 12.0, &queries);
-            check_keys(&filter, &set);
-            let predicted = filter.predicted_fpr().expect("there is a sample");
-            let measured = rate(&filter, &queries);
+            let (filter, predicted, measured) = built_for(family, &set, &queries);
             let text = format!("{}: measured {measured}, predicted {predicted}", design_of(&filter));
             assert!((predicted - measured).abs() < 0.03, "{text}");
             assert!(family == Family::Proteus || predicted == 1.0, "{text}");

@@ -3,8 +3,6 @@
 use super::*;
 use crate::proteus::SetForm;
 
-const FAMILIES: [Family; 3] = [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom];
-
 /// Letters, those at the front more often.
 fn letters(state: &mut u64, count: u64) -> Vec<u8> {
     (0..count).map(|_| b'a' + (random(state) % 26 * (random(state) % 26) / 25) as u8).collect()
@@ -71,10 +69,6 @@ fn queries(state: &mut u64, set: &KeySet, longest: u64, mix: Mix, count: usize) 
     queries
 }
 
-fn closed(bounds: &[(Vec<u8>, Vec<u8>)]) -> Vec<KeyRange<'_>> {
-    bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect()
-}
-
 #[test]
 fn the_filter_that_is_chosen_has_the_rate_that_is_predicted() {
     let mut state = 61;
@@ -130,7 +124,7 @@ fn least_cost(
         }
     };
     let form = SetForm::Trie;
-    for layout in [BloomLayout::Spread, BloomLayout::Lines] {
+    for layout in BloomLayout::ALL {
         for prefix in (1..=bits).chain([WHOLE_KEYS]) {
             look(Stage::None, prefix, layout);
         }
