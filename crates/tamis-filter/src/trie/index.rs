@@ -28,7 +28,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
-use super::prefix_table::{self, CHILD_BYTES, PrefixLayout, PrefixTable, STAGES_MAX};
+use super::prefix_table::{self, CHILD_BYTES, PrefixLayout, PrefixTable};
 use super::rank::{Frontier, Side, count_between};
 use super::sparse::{Approach, Lookahead};
 use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
@@ -305,7 +305,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             length_bits: (long_bytes >> 56) as u8 & 15,
         };
         let stage_count = (long_bytes >> 60) as u8;
-        if usize::from(stage_count) > STAGES_MAX {
+        if !prefix_table::is_stage_count(usize::from(stage_count)) {
             return Err(refuse(("prefix_stages", u64::from(stage_count))));
         }
         let tail_layout = TailLayout::new(layout.counts.leaf_count(), layout.counts.height, tails)

@@ -17,6 +17,7 @@
 //! otherwise wait for first. It says where to look ahead and no more, and is compared with nothing.
 
 mod build;
+mod direct;
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::line::LINE_BYTES;
@@ -27,9 +28,10 @@ use super::reader::{Entered, Trie};
 use super::sparse;
 
 pub(super) use build::build;
+use direct::{DIRECT, DirectLayout};
 
 /// Most stages.
-pub(super) const STAGES_MAX: usize = 4;
+const STAGES_MAX: usize = 4;
 /// The greatest depth of a stage, of the first one, and that up to which the first one's entries are short.
 pub(super) const DEPTH_MAX: usize = 16;
 const FIRST_MAX: usize = 12;
@@ -67,6 +69,11 @@ struct Stage {
     place_bits: u8,
 }
 
+/// Whether there may be so many stages, or a direct table instead.
+pub(super) const fn is_stage_count(count: usize) -> bool {
+    count <= STAGES_MAX || count == DIRECT
+}
+
 /// What the header says.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PrefixLayout {
@@ -79,6 +86,8 @@ pub(super) struct PrefixLayout {
     is_long: bool,
     /// The entries of the first stage are long.
     is_first_long: bool,
+    /// Instead of stages.
+    direct: DirectLayout,
 }
 
 /// The tables at rest; none where there are no stages.
@@ -204,6 +213,10 @@ impl PrefixLayout {
             return bytes.is_empty().then(Self::default);
         }
         let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
+        if count == DIRECT {
+            let direct = DirectLayout::read(lines, start).filter(|_| rest.is_empty())?;
+            return Some(Self { direct, ..Self::default() });
+        }
         let (header, lines) = lines.split_first()?;
         let (entries, _) = header.as_chunks::<STAGE_BYTES>();
         let stages = entries
@@ -289,8 +302,14 @@ impl<'a> PrefixTable<'a> {
     /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.
     #[inline(always)]
     pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, key: &[u8]) -> Entered {
-        match self.find(trie.steps, key) {
-            Some((place, depth)) => Entered::Below(sparse::ahead(place), depth),
+        let direct = &self.layout.direct;
+        let found = if direct.count == 0 {
+            self.find(trie.steps, key)
+        } else {
+            direct.find(self.payload, key).map(|place| (place, direct.depth))
+        };
+        match found {
+            Some((place, depth)) => Entered::Exactly(sparse::ahead(place), depth),
             None => trie.enter(key),
         }
     }

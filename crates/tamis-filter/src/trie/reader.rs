@@ -121,6 +121,8 @@ pub(crate) enum Entered {
     Ended(Walked),
     /// To a sparse node; so many bytes lead to it.
     Below(Ahead, usize),
+    /// The same of one that certainly begins in the block that is named.
+    Exactly(Ahead, usize),
 }
 
 /// Where the walk along a key ends.
@@ -290,7 +292,12 @@ impl<'a, S: Steps> Trie<'a, S> {
     pub(super) fn walk_on(&self, entered: Entered, key: &[u8], lookahead: &impl Lookahead) -> Walked {
         match entered {
             Entered::Ended(walked) => walked,
-            Entered::Below(ahead, depth) => self.walk_sparse(&ahead, key, depth, lookahead),
+            Entered::Below(ahead, depth) => {
+                self.walk_sparse(&ahead, key, depth, |ahead| self.arrive_below(ahead), lookahead)
+            }
+            Entered::Exactly(ahead, depth) => {
+                self.walk_sparse(&ahead, key, depth, |ahead| self.arrive(ahead), lookahead)
+            }
         }
     }
 

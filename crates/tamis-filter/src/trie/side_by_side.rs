@@ -98,7 +98,7 @@ impl<S: Steps> Trie<'_, S> {
                 Entered::Ended(Walked::Leaf(leaf, depth)) => {
                     landed.push(Landed { leaf, depth: depth as u32, key_number: number as u32, number: 0 });
                 }
-                Entered::Below(ahead, depth) => {
+                Entered::Below(ahead, depth) | Entered::Exactly(ahead, depth) => {
                     self.prefetch(&ahead);
                     let lane = Lane { key, ahead, depth: depth as u32, number: number as u32 };
                     lanes.push(lane, true, false);

@@ -446,9 +446,10 @@ impl<'a, S: Steps> Trie<'a, S> {
         ahead: &Ahead,
         key: &[u8],
         depth: usize,
+        arrive: impl Fn(&Ahead) -> Node,
         lookahead: &impl Lookahead,
     ) -> Walked {
-        let Some(byte) = key.get(depth) else { return Walked::Node(self.arrive_below(ahead)) };
+        let Some(byte) = key.get(depth) else { return Walked::Node(arrive(ahead)) };
         if !self.layout.is_wide {
             return match self.locate_line(ahead.block, ahead.index) {
                 Some(at) => self.walk_narrow(*ahead, at, key, depth, lookahead),
@@ -463,7 +464,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             byte: *byte,
             depth: depth + 1,
         });
-        let found = self.find_wide(&self.arrive_below(ahead), *byte);
+        let found = self.find_wide(&arrive(ahead), *byte);
         match self.follow(&found) {
             SparseStep::Nowhere => Walked::Nowhere,
             SparseStep::Leaf(at) => Walked::Leaf(Leaf::sparse(at), depth + 1),

@@ -7,8 +7,8 @@
 use tamis_bits::line::LINE_BYTES;
 
 use super::{
-    CHILD_BYTES, DEPTH_MAX, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX, Stage,
-    child_lines,
+    CHILD_BYTES, DEPTH_MAX, DIRECT, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX,
+    Stage, child_lines, direct,
 };
 use crate::trie::encode::EncodedTrie;
 use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, keys_of_labels, keys_of_nodes};
@@ -25,6 +25,9 @@ const TALLIED: usize = 1024;
 /// How often the range of prices of a byte is halved at most, and the part of a price that it need not be known better than to.
 const HALVINGS: usize = 64;
 const PRICE_PART: f64 = 1.0 / 64.0;
+/// A direct table has the nodes above so many of all keys, and so many entries for each node at most.
+const DIRECT_SHARE: f64 = 0.875;
+const DIRECT_ENTRIES: usize = 2;
 /// With less room than these lines there are no tables.
 const LEAST_LINES: u64 = 8;
 
@@ -69,7 +72,19 @@ pub(in super::super) fn build(
     let blocks = trie.bytes.get(layout.sparse..layout.lines)?.as_chunks().0;
     let plan = Chooser::new(levels, u64::from(layout.counts.dense_node_count), blocks.len());
     let child_lines = child_lines(blocks.len());
-    let choices = plan.choose(bytes_max.checked_sub((child_lines * LINE_BYTES) as u64)?)?;
+    let places = |depth: usize, count: usize| -> Vec<u32> {
+        let above = levels.levels().iter().take(depth).map(|level| level.node_count).sum::<u64>();
+        let first = above - u64::from(layout.counts.dense_node_count);
+        sparse::node_places(blocks).skip(first as usize).take(count).collect()
+    };
+    let room = bytes_max.checked_sub((child_lines * LINE_BYTES) as u64);
+    let staged = room.and_then(|room| plan.choose(room));
+    let saved = staged.as_ref().map_or(0.0, |path| path.saved);
+    if let Some((depth, prefixes)) = plan.choose_direct(levels, bytes_max, saved) {
+        let lines = direct::encode(depth, &prefixes, &places(depth, prefixes.len()))?;
+        return Some((DIRECT as u8, lines));
+    }
+    let choices = staged?.choices;
     let stages = choices.iter().map(|choice| (choice.depth, choice.line_count as u32));
     let tables = PrefixLayout::new(stages, blocks.len())?;
     let mut lines = vec![[0; LINE_BYTES]; 1];
@@ -85,9 +100,7 @@ pub(in super::super) fn build(
     let mut before = Placed::default();
     for (stage, choice) in tables.stages.iter().zip(&choices) {
         let weights = &plan.depths.get(choice.depth)?.weights;
-        let above = levels.levels().iter().take(choice.depth).map(|level| level.node_count).sum::<u64>();
-        let first = above - u64::from(layout.counts.dense_node_count);
-        let places: Vec<u32> = sparse::node_places(blocks).skip(first as usize).take(weights.len()).collect();
+        let places = places(choice.depth, weights.len());
         let mut own = vec![[0; LINE_BYTES]; stage.line_count as usize];
         before = before.fill(
             &mut own,
@@ -194,7 +207,7 @@ impl Chooser {
     }
 
     /// The stages that save most steps in so many bytes.
-    fn choose(&self, bytes_max: u64) -> Option<Vec<Choice>> {
+    fn choose(&self, bytes_max: u64) -> Option<Path> {
         // The least price at which all fits, or not much more: nothing, or at most a step of each key.
         let (mut low, mut high, mut chosen) = (0.0, self.key_count, None);
         let mut price = 0.0;
@@ -211,8 +224,28 @@ impl Chooser {
             }
             price = (low + high) / 2.0;
         }
-        let path = chosen.filter(|path| path.saved >= LEAST_GAIN * self.key_count)?;
-        Some(path.choices)
+        chosen.filter(|path| path.saved >= LEAST_GAIN * self.key_count)
+    }
+
+    /// The depth of a direct table, and what leads to its nodes, where it saves no fewer steps than stages do.
+    fn choose_direct(&self, levels: &Levels, bytes_max: u64, saved: f64) -> Option<(usize, Vec<u64>)> {
+        let depths = self.sparse_from.max(1)..=direct::DEPTH_MAX.min(self.depths.len().checked_sub(1)?);
+        // The deepest one saves most, as long as it has the nodes above most keys.
+        depths.rev().find_map(|depth| {
+            let weights = &self.depths.get(depth)?.weights;
+            let keys = weights.iter().sum::<u64>() as f64;
+            let is_enough = keys >= DIRECT_SHARE * self.key_count
+                // Its entries spare the way through hints besides.
+                && keys * (depth.saturating_sub(self.passed_at_once) as f64 + 1.0) >= saved;
+            if !is_enough || direct::bytes(weights.len()) > bytes_max {
+                return None;
+            }
+            let prefixes: Vec<u64> =
+                prefixes(levels, depth).into_iter().map(|prefix| prefix as u64).collect();
+            let entries = usize::try_from(prefixes.last()? - prefixes.first()?).ok()?.checked_add(1)?;
+            let is_close = entries <= prefixes.len().saturating_mul(DIRECT_ENTRIES);
+            (is_close && direct::bytes(entries) <= bytes_max).then_some((depth, prefixes))
+        })
     }
 
     /// The stages of most value, where each byte costs a price.
