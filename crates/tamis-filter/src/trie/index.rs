@@ -355,6 +355,12 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         self.prefix_layout.depths()
     }
 
+    /// The depth of a direct table instead.
+    #[cfg(test)]
+    pub(super) fn direct_depth(&self) -> Option<usize> {
+        self.prefix_layout.direct_depth()
+    }
+
     /// How many keys there are.
     pub const fn len(&self) -> u64 {
         self.envelope.key_count

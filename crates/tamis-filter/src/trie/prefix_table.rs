@@ -1,4 +1,5 @@
-//! Prefix tables of an index: nodes of some depths by the bytes that lead to them, so that a search need not walk there.
+//! Prefix tables of an index: nodes of some depths by the bytes that lead to them, so that a search need not walk there. Of one depth
+//! alone where these bytes, as numbers, lie close together (`prefix_table/direct.rs`); otherwise in stages, which are found by a hash:
 //!
 //! ```text
 //! header   64 bytes; for each stage, at most 4: u8 depth | 3 zero bytes | u32 lines
@@ -235,6 +236,12 @@ impl PrefixLayout {
     #[cfg(test)]
     pub(super) fn depths(&self) -> Vec<usize> {
         self.stages.iter().take(self.count).map(|stage| stage.depth).collect()
+    }
+
+    /// The depth of a direct table.
+    #[cfg(test)]
+    pub(super) fn direct_depth(&self) -> Option<usize> {
+        (self.direct.count != 0).then_some(self.direct.depth)
     }
 
     /// Of stages by their depths and the numbers of their lines.

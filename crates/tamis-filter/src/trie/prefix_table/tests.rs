@@ -1,6 +1,8 @@
-//! Searches that begin in the table find what a sorted map has; damaged tables lead astray, but not further.
+//! Searches that begin in the table find what a sorted map has; damaged tables lead astray, but not further. Direct tables: `tests/direct.rs`.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod direct;
 
 use std::collections::BTreeMap;
 

@@ -142,7 +142,7 @@ fn damaged_grouped_tails_are_survived() {
 #[test]
 fn damaged_leveled_tails_are_survived() {
     let keys = (0..700).map(|number| crate::remix(number % 350, number / 350).to_be_bytes().to_vec());
-    check(&map_of(keys), Cut::Sparse, (8, false), 8000);
+    check(&map_of(keys), Cut::Sparse, (8, true), 8000);
 }
 
 #[test]
