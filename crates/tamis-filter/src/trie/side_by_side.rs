@@ -12,36 +12,44 @@ use super::sparse::Anyway;
 /// Walks side by side.
 pub(crate) const LANES: usize = 64;
 
-/// A walk on its way to a sparse node, or at a leaf: then its place is that of the leaf's label.
+/// Where a walk stands: before a sparse node, or at a leaf. Then its place is that of the leaf's label.
 #[derive(Clone, Copy)]
-struct Lane<'k> {
-    key: &'k [u8],
+struct Lane {
     ahead: Ahead,
+    /// Bytes that lead there.
     depth: u32,
-    /// The number of the key.
-    number: u32,
 }
 
-/// The walks that go on, from the front, and those that came to a sparse leaf, from the back.
+/// Walks by the numbers of their keys, and the numbers of those that go on and of those that came to a sparse leaf. A step changes a walk where
+/// it stands: nothing of it is moved but its number.
 struct Lanes<'k> {
-    items: [Lane<'k>; ROOM],
-    count: usize,
-    landed: usize,
+    keys: [&'k [u8]; LANES],
+    lanes: [Lane; LANES],
+    going: Numbers,
+    landed: Numbers,
 }
 
-/// Twice the number of walks: both lists have room for all.
-const ROOM: usize = 2 * LANES;
+/// Numbers of walks, none of them twice.
+struct Numbers {
+    items: [u8; LANES],
+    count: usize,
+}
 
-impl<'k> Lanes<'k> {
-    /// Keeps a walk in one of the lists, or in none: it is written all the same.
+impl Numbers {
+    const NONE: Self = Self { items: [0; LANES], count: 0 };
+
+    /// Adds a number, or does not: it is written all the same. A walk that is not in the list yet leaves room for that.
     #[inline(always)]
-    fn push(&mut self, lane: Lane<'k>, goes_on: bool, is_landed: bool) {
-        let place = if goes_on { self.count } else { ROOM - 1 - self.landed };
-        if let Some(room) = self.items.get_mut(place % ROOM) {
-            *room = lane;
+    fn push(&mut self, number: usize, is_added: bool) {
+        if let Some(item) = self.items.get_mut(self.count % LANES) {
+            *item = number as u8;
         }
-        self.count += usize::from(goes_on);
-        self.landed += usize::from(is_landed);
+        self.count += usize::from(is_added);
+    }
+
+    #[inline(always)]
+    fn get(&self, index: usize) -> usize {
+        self.items.get(index % LANES).map_or(0, |number| usize::from(*number) % LANES)
     }
 }
 
@@ -87,8 +95,9 @@ impl<S: Steps> Trie<'_, S> {
         enter: impl Fn(usize, &[u8]) -> Entered,
         mut at_node: impl FnMut(usize, Node),
     ) -> Landings {
-        let lane = Lane { key: &[], ahead: Ahead::ROOT, depth: 0, number: 0 };
-        let mut lanes = Lanes { items: [lane; ROOM], count: 0, landed: 0 };
+        let lane = Lane { ahead: Ahead::ROOT, depth: 0 };
+        let (going, at_leaf) = (Numbers::NONE, Numbers::NONE);
+        let mut lanes = Lanes { keys: [&[]; LANES], lanes: [lane; LANES], going, landed: at_leaf };
         let mut landed = Landings::NEW;
         for number in 0..count.min(LANES) {
             let Some(key) = key(number) else { continue };
@@ -100,24 +109,34 @@ impl<S: Steps> Trie<'_, S> {
                 }
                 Entered::Below(ahead, depth) | Entered::Exactly(ahead, depth) => {
                     self.prefetch(&ahead);
-                    let lane = Lane { key, ahead, depth: depth as u32, number: number as u32 };
-                    lanes.push(lane, true, false);
+                    if let (Some(slot), Some(lane)) =
+                        (lanes.keys.get_mut(number), lanes.lanes.get_mut(number))
+                    {
+                        (*slot, *lane) = (key, Lane { ahead, depth: depth as u32 });
+                        lanes.going.push(number, true);
+                    }
                 }
             }
         }
         if self.layout.is_wide {
             // The first nodes have many labels; those below them have few, but lie far apart.
-            self.round(&mut lanes, &mut at_node, |ahead| self.arrive_below(ahead), true);
+            let arrive = |ahead: &Ahead| {
+                if ahead.number == Node::UNKNOWN { self.arrive(ahead) } else { self.arrive_below(ahead) }
+            };
+            self.round(&mut lanes, &mut at_node, arrive, true);
             let arrive = |ahead: &Ahead| ahead.node(self.locate_wide(ahead.block, ahead.index));
             self.round(&mut lanes, &mut at_node, arrive, false);
         }
-        while lanes.count > 0 {
+        while lanes.going.count > 0 {
             let arrive = |ahead: &Ahead| ahead.node(self.locate_near(ahead.block, ahead.index));
             self.round(&mut lanes, &mut at_node, arrive, false);
         }
-        for Lane { ahead, depth, number, .. } in lanes.items.iter().rev().take(lanes.landed) {
-            let leaf = Leaf::sparse(ahead.place);
-            landed.push(Landed { leaf, depth: *depth, key_number: *number, number: 0 });
+        for index in 0..lanes.landed.count {
+            let number = lanes.landed.get(index);
+            if let Some(Lane { ahead, depth }) = lanes.lanes.get(number) {
+                let leaf = Leaf::sparse(ahead.place);
+                landed.push(Landed { leaf, depth: *depth, key_number: number as u32, number: 0 });
+            }
         }
         landed
     }
@@ -131,17 +150,21 @@ impl<S: Steps> Trie<'_, S> {
         arrive: impl Fn(&Ahead) -> Node,
         is_wide: bool,
     ) {
-        let count = std::mem::take(&mut lanes.count);
+        let Lanes { keys, lanes, going, landed } = lanes;
+        let count = std::mem::take(&mut going.count);
         for index in 0..count {
-            let Some(lane) = lanes.items.get(index % ROOM).copied() else { break };
+            let number = going.get(index);
+            let (Some(key), Some(lane)) = (keys.get(number), lanes.get_mut(number)) else { break };
             let node = arrive(&lane.ahead);
-            let Some(byte) = lane.key.get(lane.depth as usize) else {
-                at_node(lane.number as usize, node);
+            let Some(byte) = key.get(lane.depth as usize) else {
+                at_node(number, node);
                 continue;
             };
             let Anyway { is_there, has_child, ahead } = self.step_anyway(&node, *byte, is_wide);
             self.prefetch_near(&ahead);
-            lanes.push(Lane { ahead, depth: lane.depth + 1, ..lane }, has_child, is_there & !has_child);
+            *lane = Lane { ahead, depth: lane.depth + 1 };
+            going.push(number, has_child);
+            landed.push(number, is_there & !has_child);
         }
     }
 }
