@@ -13,8 +13,8 @@ use crate::keys;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Endings of keys, when there are to be enough of them for prefix tables and for tails that many have in common.
-const ENDINGS: u64 = 48;
+/// How many keys are made of one, when there are to be enough of them for prefix tables and for tails that many have in common.
+const MADE_OF_ONE: u64 = 48;
 
 /// What stands in front of the keys, which go on to the end of the input.
 #[derive(Debug, Arbitrary)]
@@ -47,9 +47,10 @@ pub fn index(data: &[u8]) {
             ask(&bytes, &queries);
         }
         kind => {
-            if kind == 7 {
+            if kind > 5 {
+                let many = if kind == 6 { numbered } else { ended };
                 queries =
-                    queries.iter().flat_map(|key| (0..ENDINGS).map(|number| ended(key, number))).collect();
+                    queries.iter().flat_map(|key| (0..MADE_OF_ONE).map(|number| many(key, number))).collect();
             }
             built(&queries, setup.value_bytes % 10, &setup.flips);
         }
@@ -60,6 +61,14 @@ pub fn index(data: &[u8]) {
 fn ended(key: &[u8], number: u64) -> Vec<u8> {
     let ending = &b"ationally"[..number as usize % 10];
     [key, &[number as u8, (number * number) as u8], ending].concat()
+}
+
+/// A number of two bytes, close to those of others, then what parts the key from them, and the key; of some the number alone.
+fn numbered(key: &[u8], number: u64) -> Vec<u8> {
+    let close = (0x7fe8 + number as u16).to_be_bytes();
+    let parting = key.iter().fold(0, |sum: u8, byte| sum.rotate_left(3) ^ byte);
+    let parts = [&close[..], &[parting], key.get(..3).unwrap_or(key), &[0; 9]];
+    parts[..if number == 7 { 1 } else { parts.len() }].concat()
 }
 
 fn build(map: &Map, value_bytes: u8) -> Vec<u8> {

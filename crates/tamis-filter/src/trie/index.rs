@@ -437,7 +437,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         for (slot, landed) in slots.iter_mut().zip(landed.iter()) {
             *slot = tails.slot(landed.number(), landed.depth());
             slot.iter().for_each(Slot::prefetch);
-            self.value(landed.number()).into_iter().for_each(|value| prefetch(value, 0));
+            let value = (landed.number() as usize).wrapping_mul(self.value_bytes);
+            prefetch(trie.bytes, self.layout.leaves.wrapping_add(value));
         }
         for (slot, landed) in slots.iter().zip(landed.iter()) {
             if let (Some(slot), Some(key), Some(value)) =
