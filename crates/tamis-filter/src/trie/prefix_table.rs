@@ -324,8 +324,17 @@ impl<'a> PrefixTable<'a> {
     /// The place and the depth of the deepest node on the way of a key that the tables have.
     #[inline(always)]
     fn find(&self, steps: impl Steps, key: &[u8]) -> Option<(u32, usize)> {
+        if self.layout.is_long {
+            self.find_among(steps, key, long_words(key)?)
+        } else {
+            // The second word is known to be nothing, and what is done with it falls away.
+            self.find_among(steps, key, [short_word(key)?, 0])
+        }
+    }
+
+    #[inline(always)]
+    fn find_among(&self, steps: impl Steps, key: &[u8], words: Words) -> Option<(u32, usize)> {
         let (first, later) = self.stages().split_first()?;
-        let words = self.words(key)?;
         let (lines, number) = (self.lines(), first.line(words));
         let line = lines.get(number as usize)?;
         let found = if self.layout.is_first_long {
@@ -339,9 +348,12 @@ impl<'a> PrefixTable<'a> {
         }
         let (mut place, mut slot) = first.found(line, found.trailing_zeros() & 7, number)?;
         let mut depth = first.depth;
-        for stage in later.iter().take_while(|stage| key.len() > stage.depth) {
+        for stage in later {
+            if key.len() <= stage.depth {
+                break;
+            }
             let number = stage.line(words);
-            let line = lines.get(number as usize)?;
+            let Some(line) = lines.get(number as usize) else { break };
             let Some(below) = stage.found_below(steps, line, words, number, slot) else { break };
             ((place, slot), depth) = (below, stage.depth);
         }

@@ -70,10 +70,10 @@ impl TailLayout {
     pub(super) fn bytes(&self) -> Option<usize> {
         let parts = match self {
             Self::Grouped(layout) => layout.bytes(),
-            Self::Leveled(layout) => Some(layout.bytes()),
-            Self::Coded(layout) => Some(layout.bytes()),
+            Self::Leveled(layout) => layout.bytes(),
+            Self::Coded(layout) => layout.bytes(),
         };
-        parts?.checked_next_multiple_of(8)
+        parts.checked_next_multiple_of(8)
     }
 }
 
@@ -110,7 +110,10 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn prefetch_near(&self, leaf: u64, depth: usize) {
         let start = match self.layout {
-            TailLayout::Grouped(layout) => layout.place_near(self.bytes(), leaf),
+            TailLayout::Grouped(layout) => {
+                prefetch(self.bytes(), layout.group_start(leaf));
+                layout.place_near(self.bytes(), leaf)
+            }
             TailLayout::Leveled(layout) => layout.place_near(self.bytes(), leaf, depth),
             TailLayout::Coded(_) => None,
         };
@@ -248,7 +251,7 @@ impl TailBuilder {
         let leaf_count = leaves.clone().count();
         let tails = leaves.map(|ordinal| self.get(ordinal));
         // Beside the tails themselves, and what leads to long ones.
-        let group_bytes = grouped::group_bytes(leaf_count, self.length_max());
+        let group_bytes = grouped::directory_bytes(leaf_count, self.length_max());
         let counts = match self.key_bytes {
             Some(key_bytes) if leveled::table_bytes(self.height) <= group_bytes => {
                 leveled::encode(target, tails, key_bytes, self.height)

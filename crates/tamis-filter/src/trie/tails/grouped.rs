@@ -1,19 +1,24 @@
 //! Tails of any lengths.
 //!
 //! ```text
+//! marks    for 128 leaves: u32 short bytes before the first of them
 //! groups   for 32 leaves: u32 short bytes before the group; then as many u32 as lengths have bits: bit i of each length, leaf by leaf
 //! short    the tails of at most 14 bytes; for each longer one 15 bytes: u64 where it begins among the long ones, u32 its length, zeros
 //! long     the tails of at least 15 bytes
 //! ```
 //!
 //! Lengths have as many bits as the greatest of them needs, 4 at most. A tail costs a line of the groups and one of its own, where a step
-//! for each of its bytes would cost a line each.
+//! for each of its bytes would cost a line each. Marks are few enough to stay in a near cache: they tell about where a tail lies, so that it
+//! is asked for together with its group and not after it.
 
 use super::{Slot, TailCounts};
 
 /// Leaves of a group.
 const GROUP_LEAVES: usize = 32;
-/// Bytes of what lies before a group, and of one bit of its lengths.
+/// Groups from mark to mark, and leaves.
+const MARK_GROUPS: usize = 4;
+const MARK_LEAVES: usize = MARK_GROUPS * GROUP_LEAVES;
+/// Bytes of what lies before a mark, before a group, and of one bit of its lengths.
 const WORD_BYTES: usize = 4;
 /// Two planes of a word: what is multiplied by this is in both.
 const PLANES: u64 = 1 << 32 | 1;
@@ -22,12 +27,13 @@ const LENGTH_BITS_MAX: usize = 4;
 /// The length that stands for a long tail, and the bytes that say where it is.
 const LONG: usize = 15;
 
-/// The lengths of the three parts.
+/// Where the parts begin behind the marks, and where the last one ends.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct GroupLayout {
-    group_bytes: usize,
-    short_bytes: usize,
-    long_bytes: usize,
+    groups: usize,
+    short: usize,
+    long: usize,
+    end: usize,
     length_bits: usize,
     /// Of short tails, in parts of 256.
     mean_length: u64,
@@ -40,9 +46,10 @@ fn length_bits(length_max: usize) -> usize {
     (usize::BITS - length_max.min(LONG).leading_zeros()) as usize
 }
 
-/// Bytes of the groups of so many leaves, given the longest tail.
-pub(super) fn group_bytes(leaf_count: usize, length_max: usize) -> usize {
-    leaf_count.div_ceil(GROUP_LEAVES) * (1 + length_bits(length_max)) * WORD_BYTES
+/// Bytes of the marks and groups of so many leaves, given the longest tail.
+pub(super) fn directory_bytes(leaf_count: usize, length_max: usize) -> usize {
+    let group_words = leaf_count.div_ceil(GROUP_LEAVES) * (1 + length_bits(length_max));
+    (leaf_count.div_ceil(MARK_LEAVES) + group_words) * WORD_BYTES
 }
 
 impl GroupLayout {
@@ -51,40 +58,46 @@ impl GroupLayout {
         if length_bits > LENGTH_BITS_MAX {
             return None;
         }
-        let group_count = usize::try_from(leaf_count).ok()?.div_ceil(GROUP_LEAVES);
+        let leaves = usize::try_from(leaf_count).ok()?;
+        let groups = leaves.div_ceil(MARK_LEAVES).checked_mul(WORD_BYTES)?;
+        let group_bytes = leaves.div_ceil(GROUP_LEAVES).checked_mul((1 + length_bits) * WORD_BYTES)?;
+        let short = groups.checked_add(group_bytes)?;
+        let long = short.checked_add(counts.short_bytes as usize)?;
         Some(Self {
-            group_bytes: group_count.checked_mul((1 + length_bits) * WORD_BYTES)?,
-            short_bytes: counts.short_bytes as usize,
-            long_bytes: usize::try_from(counts.long_bytes).ok()?,
+            groups,
+            short,
+            long,
+            end: long.checked_add(usize::try_from(counts.long_bytes).ok()?)?,
             length_bits,
             mean_length: (u64::from(counts.short_bytes) << 8).checked_div(leaf_count).unwrap_or(0),
             plane_mask: u128::MAX.checked_shr(128 - 32 * u32::from(counts.length_bits)).unwrap_or(0),
         })
     }
 
-    pub(super) fn bytes(&self) -> Option<usize> {
-        self.group_bytes.checked_add(self.short_bytes)?.checked_add(self.long_bytes)
+    pub(super) const fn bytes(&self) -> usize {
+        self.end
     }
 
     /// Where the group of a leaf begins.
     #[inline(always)]
     pub(super) const fn group_start(&self, leaf: u64) -> usize {
-        leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
+        self.groups + leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
     }
 
-    /// About where the short tail of about a leaf begins: as far behind the first of its group as tails of mean length reach.
+    /// About where the short tail of about a leaf begins: as far behind its mark as tails of mean length reach.
     #[inline(always)]
     pub(super) fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
-        let base = bytes.get(self.group_start(leaf)..)?.first_chunk::<WORD_BYTES>()?;
-        let inside = (leaf % GROUP_LEAVES as u64 * self.mean_length) >> 8;
-        Some(self.group_bytes + u32::from_le_bytes(*base) as usize + inside as usize)
+        let marks = bytes.get(..self.groups)?.as_chunks::<WORD_BYTES>().0;
+        let mark = marks.get(leaf as usize / MARK_LEAVES)?;
+        let inside = (leaf % MARK_LEAVES as u64 * self.mean_length) >> 8;
+        Some(self.short + u32::from_le_bytes(*mark) as usize + inside as usize)
     }
 
     /// Where the short tail of a leaf begins among them, or what leads to a long one; and its length.
     #[inline(always)]
     fn place(&self, bytes: &[u8], leaf: u64) -> Option<(usize, usize)> {
         let (start, bit) = (self.group_start(leaf), leaf as u32 % GROUP_LEAVES as u32);
-        if start >= self.group_bytes {
+        if start >= self.short {
             return None;
         }
         // Behind a group there is always more, and what lengths have no bits for is masked away.
@@ -102,10 +115,9 @@ impl GroupLayout {
     #[inline(always)]
     pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64) -> Option<Slot<'a>> {
         let (start, length) = self.place(bytes, leaf)?;
-        let end = self.group_bytes + self.short_bytes;
-        let rest = bytes.get(..end)?.get(self.group_bytes + start..)?;
+        let rest = bytes.get(self.short..self.long)?.get(start..)?;
         if length == LONG {
-            Some(Slot::Long(long_tail(rest, bytes.get(end..)?.get(..self.long_bytes)?)))
+            Some(Slot::Long(long_tail(rest, bytes.get(self.long..self.end)?)))
         } else {
             Some(Slot::Here(rest, length))
         }
@@ -134,11 +146,16 @@ pub(super) fn encode<'t>(
     let close = |target: &mut Vec<u8>, group: &[u32]| {
         target.extend(group.iter().take(1 + length_bits).flat_map(|word| word.to_le_bytes()));
     };
+    let (mut marks, mut groups) = (Vec::new(), Vec::new());
     let mut count = 0;
-    for tail in tails {
+    for (leaf, tail) in tails.enumerate() {
+        let start = u32::try_from(short.len()).ok()?;
+        if leaf % MARK_LEAVES == 0 {
+            marks.extend_from_slice(&start.to_le_bytes());
+        }
         if count == GROUP_LEAVES {
-            close(target, &group);
-            (group, count) = ([u32::try_from(short.len()).ok()?, 0, 0, 0, 0], 0);
+            close(&mut groups, &group);
+            (group, count) = ([start, 0, 0, 0, 0], 0);
         }
         let length = tail.len().min(LONG);
         if length < LONG {
@@ -155,10 +172,9 @@ pub(super) fn encode<'t>(
         count += 1;
     }
     if count > 0 {
-        close(target, &group);
+        close(&mut groups, &group);
     }
-    target.extend_from_slice(&short);
-    target.extend_from_slice(&long);
+    [&marks, &groups, &short, &long].iter().for_each(|part| target.extend_from_slice(part));
     Some(TailCounts {
         short_bytes: u32::try_from(short.len()).ok()?,
         long_bytes: long.len() as u64,
