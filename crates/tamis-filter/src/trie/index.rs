@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
@@ -490,7 +491,11 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
             let tail = self.tails().get(self.trie().leaf_index(&edge), length);
             let rest = key.get(length..).unwrap_or_default();
-            tail < rest || side == Side::After && tail == rest
+            match tail.cmp(rest.iter().copied()) {
+                Ordering::Less => true,
+                Ordering::Equal => side == Side::After,
+                Ordering::Greater => false,
+            }
         })
     }
 }

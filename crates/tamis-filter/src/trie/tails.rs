@@ -46,11 +46,15 @@ pub(super) struct TailCounts {
     pub(super) length_bits: u8,
 }
 
-/// The bytes from where a tail begins on, and its length; or the tail itself, where it is a long one of others.
+/// Where a tail lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Slot<'a> {
-    Here(&'a [u8], usize),
-    Long(&'a [u8]),
+pub(super) struct Slot<'a> {
+    /// The bytes from where it begins on.
+    tail: &'a [u8],
+    /// How many of them belong to it; all of a long one.
+    length: Option<usize>,
+    /// Its last byte, where that does not lie there.
+    ending: Option<u8>,
 }
 
 impl TailLayout {
@@ -134,14 +138,12 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// The tail of a leaf that so many bytes lead to.
+    /// The bytes of the tail of a leaf that so many bytes lead to.
     #[inline(always)]
-    pub(super) fn get(&self, leaf: u64, depth: usize) -> &'a [u8] {
-        match self.slot(leaf, depth) {
-            Some(Slot::Here(rest, length)) => rest.get(..length).unwrap_or_default(),
-            Some(Slot::Long(tail)) => tail,
-            None => &[],
-        }
+    pub(super) fn get(&self, leaf: u64, depth: usize) -> impl Iterator<Item = u8> + Clone + use<'a> {
+        let slot = self.slot(leaf, depth);
+        let own = slot.map_or(&[][..], |slot| slot.own());
+        own.iter().copied().chain(slot.and_then(|slot| slot.ending))
     }
 
     /// Whether the tail of a leaf is what a key has from the leaf's `depth` on.
@@ -151,27 +153,34 @@ impl<'a> Tails<'a> {
     }
 }
 
-impl Slot<'_> {
+impl<'a> Slot<'a> {
     /// Brings the tail into the cache.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
-        let (Self::Here(tail, _) | Self::Long(tail)) = self;
-        prefetch(tail, 0);
+        prefetch(self.tail, 0);
+    }
+
+    /// The tail without an ending that does not lie there.
+    #[inline(always)]
+    fn own(&self) -> &'a [u8] {
+        self.length.map_or(self.tail, |length| self.tail.get(..length).unwrap_or_default())
     }
 
     /// Whether the tail is what a key has from the leaf's `depth` on.
     #[inline(always)]
     pub(super) fn is_rest_of(&self, key: &[u8], depth: usize) -> bool {
-        let (rest, length) = match *self {
-            Self::Here(rest, length) => (rest, length),
-            Self::Long(tail) => return key.get(depth..) == Some(tail),
+        let key = match (self.ending, key.split_last()) {
+            (None, _) => key,
+            (Some(ending), Some((last, key))) if *last == ending => key,
+            _ => return false,
         };
+        let Some(length) = self.length else { return key.get(depth..) == Some(self.tail) };
         if key.len() != depth + length {
             return false;
         }
         // Mostly the tail is a word with what follows it, and the last bytes of the key are one.
         if length <= 8
-            && let Some(word) = rest.first_chunk()
+            && let Some(word) = self.tail.first_chunk()
             && let Some(end) = last_word(key)
         {
             let differs = u64::from_be_bytes(*word) ^ end << (8 * (8 - length) as u32 % 64);
@@ -179,7 +188,7 @@ impl Slot<'_> {
             let bits = 4 * length as u32;
             return differs & !(u64::MAX >> bits >> bits) == 0;
         }
-        key.get(depth..) == rest.get(..length)
+        key.get(depth..) == self.tail.get(..length)
     }
 }
 
@@ -194,19 +203,31 @@ fn last_word(key: &[u8]) -> Option<u64> {
 }
 
 /// Tails in the order of keys.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TailBuilder {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// The length of the keys, while all have one.
     key_bytes: Option<usize>,
+    /// The last byte of the first tail that has one, how many have one, and whether it is the same.
+    ending: Option<u8>,
+    ended_count: usize,
+    has_ending: bool,
     /// The greatest depth of a leaf.
     height: usize,
 }
 
 impl TailBuilder {
     pub(super) const fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), key_bytes: None, height: 0 }
+        Self {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            key_bytes: None,
+            ending: None,
+            ended_count: 0,
+            has_ending: true,
+            height: 0,
+        }
     }
 
     /// The tail of the next key, whose leaf has this depth; a greater one than the key has bytes where the key ends at a node.
@@ -219,7 +240,12 @@ impl TailBuilder {
             self.key_bytes = None;
         }
         self.height = self.height.max(depth);
-        self.bytes.extend_from_slice(key.get(depth..).unwrap_or_default());
+        let tail = key.get(depth..).unwrap_or_default();
+        if let Some(last) = tail.last() {
+            self.has_ending &= *self.ending.get_or_insert(*last) == *last;
+            self.ended_count += 1;
+        }
+        self.bytes.extend_from_slice(tail);
         self.ends.push(self.bytes.len());
     }
 
@@ -257,9 +283,10 @@ impl TailBuilder {
                 leveled::encode(target, tails, key_bytes, self.height)
             }
             _ => {
-                let bytes_max = group_bytes + self.bytes.len();
+                let ending = self.ending.filter(|_| self.has_ending);
+                let bytes_max = group_bytes + self.bytes.len() - ending.map_or(0, |_| self.ended_count);
                 let coded = coded::encode(target, tails.clone(), leaf_count, bytes_max);
-                coded.or_else(|| grouped::encode(target, tails, self.length_max()))
+                coded.or_else(|| grouped::encode(target, tails, self.length_max(), ending))
             }
         };
         target.resize(target.len().next_multiple_of(8), 0);

@@ -86,6 +86,17 @@ fn deep_map() -> Map {
     (0..40_000).map(|_| key()).zip(0..).collect()
 }
 
+/// Thousands of keys of seven bytes below each of a few prefixes of three, tens below each of six.
+fn shallow_map() -> Map {
+    let key = |number: u64| {
+        let (first, second) = (number / 1600 % 25, number / 40);
+        let parts =
+            [crate::remix(first, 1), crate::remix(second, 2), crate::remix(number, 3)].map(u64::to_be_bytes);
+        [&parts[0][..3], &parts[1][..3], &parts[2][..2]].concat()
+    };
+    (0..40_000).map(key).zip(0..).collect()
+}
+
 /// Threes of keys: what tells them apart comes behind eight bytes that they share, of which no other has more than the first two.
 fn threes() -> Map {
     let group = |number: u64| {
@@ -146,7 +157,7 @@ fn no_stage_is_mostly_empty() {
 #[test]
 fn searches_that_begin_in_the_table_find_what_there_is() {
     let mut all = Vec::new();
-    for map in [map(4), map(6), map(9), map(12), map(15), deep_map()] {
+    for map in [map(4), map(6), map(9), map(12), map(15), shallow_map(), deep_map()] {
         let bytes = build(&map);
         all.push(depths(&bytes));
         check(&map, &bytes);

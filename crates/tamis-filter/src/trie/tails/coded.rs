@@ -75,7 +75,7 @@ impl CodeLayout {
             self.frequent + usize::from(code) * SLOT_BYTES
         };
         let (length, rest) = bytes.get(start..)?.split_first()?;
-        Some(Slot::Here(rest, usize::from(*length)))
+        Some(Slot { tail: rest, length: Some(usize::from(*length)), ending: None })
     }
 
     /// Where the tail of a leaf begins that is none of the frequent ones.

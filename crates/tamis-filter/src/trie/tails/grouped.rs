@@ -1,13 +1,15 @@
 //! Tails of any lengths.
 //!
 //! ```text
+//! ending   u8, three zeros; only where all tails that are not empty end with one byte: then none has it
 //! marks    for 128 leaves: u32 short bytes before the first of them
 //! groups   for 32 leaves: u32 short bytes before the group; then as many u32 as lengths have bits: bit i of each length, leaf by leaf
-//! short    the tails of at most 14 bytes; for each longer one 15 bytes: u64 where it begins among the long ones, u32 its length, zeros
+//! short    the tails of at most 14 bytes; for each longer one as many as the length 15 has: u64 where it begins among the long ones, u32
+//!          its length, zeros
 //! long     the tails of at least 15 bytes
 //! ```
 //!
-//! Lengths have as many bits as the greatest of them needs, 4 at most. A tail costs a line of the groups and one of its own, where a step
+//! Lengths are those with the ending, and have as many bits as the greatest of them needs, 4 at most. A tail costs a line of the groups and one of its own, where a step
 //! for each of its bytes would cost a line each. Marks are few enough to stay in a near cache: they tell about where a tail lies, so that it
 //! is asked for together with its group and not after it.
 
@@ -26,10 +28,14 @@ const PLANES: u64 = 1 << 32 | 1;
 const LENGTH_BITS_MAX: usize = 4;
 /// The length that stands for a long tail, and the bytes that say where it is.
 const LONG: usize = 15;
+/// What is added to the bits of lengths where tails have an ending in common.
+const ENDING: u8 = 10;
 
-/// Where the parts begin behind the marks, and where the last one ends.
+/// Where the parts begin, and where the last one ends.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct GroupLayout {
+    has_ending: bool,
+    marks: usize,
     groups: usize,
     short: usize,
     long: usize,
@@ -52,25 +58,37 @@ pub(super) fn directory_bytes(leaf_count: usize, length_max: usize) -> usize {
     (leaf_count.div_ceil(MARK_LEAVES) + group_words) * WORD_BYTES
 }
 
+/// Bytes that a tail has of its own; one of no bytes has no ending either.
+const fn own_length(length: usize, has_ending: bool) -> usize {
+    length.saturating_sub(has_ending as usize)
+}
+
 impl GroupLayout {
     pub(super) fn new(leaf_count: u64, counts: TailCounts) -> Option<Self> {
-        let length_bits = usize::from(counts.length_bits);
-        if length_bits > LENGTH_BITS_MAX {
+        // Without a length there is no ending.
+        let has_ending = counts.length_bits > ENDING;
+        let length_bits = counts.length_bits - if has_ending { ENDING } else { 0 };
+        if usize::from(length_bits) > LENGTH_BITS_MAX {
             return None;
         }
+        let plane_mask = u128::MAX.checked_shr(128 - 32 * u32::from(length_bits)).unwrap_or(0);
+        let length_bits = usize::from(length_bits);
         let leaves = usize::try_from(leaf_count).ok()?;
-        let groups = leaves.div_ceil(MARK_LEAVES).checked_mul(WORD_BYTES)?;
+        let marks = if has_ending { WORD_BYTES } else { 0 };
+        let groups = leaves.div_ceil(MARK_LEAVES).checked_mul(WORD_BYTES)?.checked_add(marks)?;
         let group_bytes = leaves.div_ceil(GROUP_LEAVES).checked_mul((1 + length_bits) * WORD_BYTES)?;
         let short = groups.checked_add(group_bytes)?;
         let long = short.checked_add(counts.short_bytes as usize)?;
         Some(Self {
+            has_ending,
+            marks,
             groups,
             short,
             long,
             end: long.checked_add(usize::try_from(counts.long_bytes).ok()?)?,
             length_bits,
             mean_length: (u64::from(counts.short_bytes) << 8).checked_div(leaf_count).unwrap_or(0),
-            plane_mask: u128::MAX.checked_shr(128 - 32 * u32::from(counts.length_bits)).unwrap_or(0),
+            plane_mask,
         })
     }
 
@@ -87,7 +105,7 @@ impl GroupLayout {
     /// About where the short tail of about a leaf begins: as far behind its mark as tails of mean length reach.
     #[inline(always)]
     pub(super) fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
-        let marks = bytes.get(..self.groups)?.as_chunks::<WORD_BYTES>().0;
+        let marks = bytes.get(self.marks..self.groups)?.as_chunks::<WORD_BYTES>().0;
         let mark = marks.get(leaf as usize / MARK_LEAVES)?;
         let inside = (leaf % MARK_LEAVES as u64 * self.mean_length) >> 8;
         Some(self.short + u32::from_le_bytes(*mark) as usize + inside as usize)
@@ -109,6 +127,11 @@ impl GroupLayout {
             before += (below.count_ones() + (below >> 32).count_ones()) << weight;
             length |= (word >> bit & 1 | word >> (bit + 31) & 2) << weight;
         }
+        if self.has_ending {
+            // Each tail before that is not empty has a byte fewer of its own.
+            let words = planes as u64 | (planes >> 64) as u64;
+            before -= ((words | words >> 32) & ((1 << bit) - 1)).count_ones();
+        }
         Some((u32::from_le_bytes(*base) as usize + before as usize, length as usize))
     }
 
@@ -116,11 +139,12 @@ impl GroupLayout {
     pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64) -> Option<Slot<'a>> {
         let (start, length) = self.place(bytes, leaf)?;
         let rest = bytes.get(self.short..self.long)?.get(start..)?;
-        if length == LONG {
-            Some(Slot::Long(long_tail(rest, bytes.get(self.long..self.end)?)))
+        let ending = if self.has_ending && length != 0 { bytes.first().copied() } else { None };
+        Some(if length == LONG {
+            Slot { tail: long_tail(rest, bytes.get(self.long..self.end)?), length: None, ending }
         } else {
-            Some(Slot::Here(rest, length))
-        }
+            Slot { tail: rest, length: Some(own_length(length, self.has_ending)), ending }
+        })
     }
 }
 
@@ -134,11 +158,12 @@ fn long_tail<'a>(slot: &[u8], long: &'a [u8]) -> &'a [u8] {
     place.and_then(|place| long.get(place)).unwrap_or_default()
 }
 
-/// Appends tails in the order of their leaves. `None` beyond 4 GiB.
+/// Appends tails in the order of their leaves, without the ending that all have in common but empty ones. `None` beyond 4 GiB.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
     tails: impl Iterator<Item = &'t [u8]>,
     length_max: usize,
+    ending: Option<u8>,
 ) -> Option<TailCounts> {
     let length_bits = length_bits(length_max);
     let (mut short, mut long): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
@@ -158,13 +183,15 @@ pub(super) fn encode<'t>(
             (group, count) = ([start, 0, 0, 0, 0], 0);
         }
         let length = tail.len().min(LONG);
+        let own = tail.get(..own_length(tail.len(), ending.is_some()))?;
         if length < LONG {
-            short.extend_from_slice(tail);
+            short.extend_from_slice(own);
         } else {
+            let next = short.len() + own_length(LONG, ending.is_some());
             short.extend_from_slice(&(long.len() as u64).to_le_bytes());
-            short.extend_from_slice(&u32::try_from(tail.len()).ok()?.to_le_bytes());
-            short.extend_from_slice(&[0; 3]);
-            long.extend_from_slice(tail);
+            short.extend_from_slice(&u32::try_from(own.len()).ok()?.to_le_bytes());
+            short.resize(next, 0);
+            long.extend_from_slice(own);
         }
         for (weight, plane) in group.iter_mut().skip(1).enumerate() {
             *plane |= (length as u32 >> weight & 1) << count;
@@ -174,10 +201,11 @@ pub(super) fn encode<'t>(
     if count > 0 {
         close(&mut groups, &group);
     }
-    [&marks, &groups, &short, &long].iter().for_each(|part| target.extend_from_slice(part));
+    let first: Vec<u8> = ending.map_or(Vec::new(), |ending| vec![ending, 0, 0, 0]);
+    [&first, &marks, &groups, &short, &long].iter().for_each(|part| target.extend_from_slice(part));
     Some(TailCounts {
         short_bytes: u32::try_from(short.len()).ok()?,
         long_bytes: long.len() as u64,
-        length_bits: length_bits as u8,
+        length_bits: length_bits as u8 + if ending.is_some() { ENDING } else { 0 },
     })
 }

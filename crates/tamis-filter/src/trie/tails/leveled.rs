@@ -48,7 +48,7 @@ impl LevelLayout {
     #[inline(always)]
     pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
         let (start, length) = self.place(bytes, leaf, depth)?;
-        Some(Slot::Here(bytes.get(..self.bytes)?.get(start..)?, length))
+        Some(Slot { tail: bytes.get(..self.bytes)?.get(start..)?, length: Some(length), ending: None })
     }
 
     /// About where the tail of about a leaf begins.

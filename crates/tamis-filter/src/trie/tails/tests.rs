@@ -5,10 +5,14 @@ use super::{CODED, ONE_LENGTH, TailBuilder, TailCounts, TailLayout, Tails};
 /// What lies behind the tails.
 const BEHIND: [u8; 16] = [0xee; 16];
 
+fn tail(tails: &Tails<'_>, leaf: u64, depth: usize) -> Vec<u8> {
+    tails.get(leaf, depth).collect()
+}
+
 /// Asks for the rest of a key, and for others that resemble it.
 fn check(tails: &Tails<'_>, leaf: u64, key: &[u8], depth: usize) {
     let what = format!("leaf {leaf}, depth {depth}, {key:?}");
-    assert_eq!(Some(tails.get(leaf, depth)), key.get(depth..), "{what}");
+    assert_eq!(Some(&tail(tails, leaf, depth)[..]), key.get(depth..), "{what}");
     assert!(tails.is_rest_of(leaf, key, depth), "{what}");
     assert!(!tails.is_rest_of(leaf, &[key, &[1]].concat(), depth), "{what}");
     let Some((last, rest)) = key.split_last().filter(|_| key.len() > depth) else { return };
@@ -37,7 +41,37 @@ fn tails_of_all_lengths_are_found() {
         for (leaf, number) in (0..).zip(order.iter().map(|ordinal| *ordinal as usize)) {
             check(&tails, leaf, &key(number), depth(number));
         }
-        assert_eq!(tails.get(224, 1), b"");
+        assert_eq!(tail(&tails, 224, 1), b"");
+    }
+}
+
+/// Sizes of the short tails tell that the ending is not among them.
+#[test]
+fn an_ending_that_tails_have_in_common_is_there_once() {
+    for longest in [1, 2, 7, 8, 9, 13, 14, 15, 16, 60] {
+        let mut builder = TailBuilder::new();
+        let depth = |number: usize| 1 + number % 9;
+        let length = |number: usize| number * 7 % (longest + 1);
+        let key = |number: usize| {
+            let rest = (0..length(number)).map(|place| (number * 3 + place) as u8).skip(1);
+            let ending = (length(number) > 0).then_some(0xfe);
+            [vec![1; depth(number)], rest.chain(ending).collect()].concat()
+        };
+        (0..200).for_each(|number| builder.push(&key(number), depth(number)));
+        let mut bytes = Vec::new();
+        let counts =
+            builder.encode(&mut bytes, (0..200).map(|leaf| leaf * 37 % 200)).expect("less than 4 GiB");
+        assert!((11..=14).contains(&counts.length_bits), "{longest}: {counts:?}");
+        let own = |number: usize| length(number).min(15).saturating_sub(1);
+        assert_eq!(counts.short_bytes as usize, (0..200).map(own).sum::<usize>(), "{longest}");
+        let layout = TailLayout::new(200, 9, counts).expect("fits");
+        assert_eq!(layout.bytes(), Some(bytes.len()));
+        bytes.extend_from_slice(&BEHIND);
+        let tails = Tails::new(&bytes, 0, &layout);
+        for leaf in 0..200 {
+            let number = leaf as usize * 37 % 200;
+            check(&tails, leaf, &key(number), depth(number));
+        }
     }
 }
 
@@ -64,7 +98,7 @@ fn tails_of_keys_of_one_length_are_found_by_their_depth() {
             check(&tails, leaf, &key(*number), depth(*number));
         }
         for depth in [0, height + 1, key_bytes + 1, usize::MAX] {
-            assert_eq!(tails.get(3, depth), b"", "no leaf has a depth of {depth}");
+            assert_eq!(tail(&tails, 3, depth), b"", "no leaf has a depth of {depth}");
         }
     }
 }
@@ -80,7 +114,7 @@ fn few_keys_of_one_length_keep_lengths_where_that_is_smaller() {
 
 #[test]
 fn counts_that_no_builder_writes_are_refused() {
-    for length_bits in [5, 7, 10, u8::MAX] {
+    for length_bits in [5, 7, 10, 15, u8::MAX] {
         assert!(TailLayout::new(200, 4, TailCounts { length_bits, ..Default::default() }).is_none());
     }
     // A key has at least as many bytes as its leaf is deep.
@@ -115,7 +149,7 @@ fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
         for (leaf, number) in (0..).zip(&order) {
             check(&tails, leaf, &key(*number), depth(*number));
         }
-        assert_eq!(tails.get(count, 1), b"");
+        assert_eq!(tail(&tails, count, 1), b"");
     }
 }
 
@@ -136,7 +170,7 @@ fn damaged_codes_are_survived() {
         {
             let layout = TailLayout::new(20_000, 2, counts).expect("possible");
             let tails = Tails::new(&damaged, 0, &layout);
-            let longest = (0..20_000).map(|leaf| tails.get(leaf, 1).len()).max();
+            let longest = (0..20_000).map(|leaf| tails.get(leaf, 1).count()).max();
             assert!(longest.is_some_and(|longest| longest <= 255));
         }
     }
