@@ -40,8 +40,8 @@ impl Cursor {
 
     /// Goes on behind the labels, until the next move.
     #[inline(always)]
-    pub(crate) fn extend_path(&mut self, tail: impl Iterator<Item = u8>) {
-        self.path.extend(tail);
+    pub(crate) fn extend_path(&mut self, tail: &[u8]) {
+        self.path.extend_from_slice(tail);
     }
 
     #[inline(always)]

@@ -489,9 +489,9 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.
     fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
-            let tail = self.tails().get(self.trie().leaf_index(&edge), length);
+            let (own, ending) = self.tails().get(self.trie().leaf_index(&edge), length);
             let rest = key.get(length..).unwrap_or_default();
-            match tail.cmp(rest.iter().copied()) {
+            match own.iter().chain(&ending).cmp(rest) {
                 Ordering::Less => true,
                 Ordering::Equal => side == Side::After,
                 Ordering::Greater => false,
@@ -550,7 +550,9 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
             let depth = cursor.path().len();
-            cursor.extend_path(self.tails().get(trie.leaf_index(&edge), depth));
+            let (own, ending) = self.tails().get(trie.leaf_index(&edge), depth);
+            cursor.extend_path(own);
+            cursor.extend_path(ending.as_slice());
         }
     }
 }

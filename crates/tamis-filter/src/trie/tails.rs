@@ -138,12 +138,10 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// The bytes of the tail of a leaf that so many bytes lead to.
+    /// The tail of a leaf that so many bytes lead to: what lies there, and its last byte where that does not.
     #[inline(always)]
-    pub(super) fn get(&self, leaf: u64, depth: usize) -> impl Iterator<Item = u8> + Clone + use<'a> {
-        let slot = self.slot(leaf, depth);
-        let own = slot.map_or(&[][..], |slot| slot.own());
-        own.iter().copied().chain(slot.and_then(|slot| slot.ending))
+    pub(super) fn get(&self, leaf: u64, depth: usize) -> (&'a [u8], Option<u8>) {
+        self.slot(leaf, depth).map_or((&[], None), |slot| (slot.own(), slot.ending))
     }
 
     /// Whether the tail of a leaf is what a key has from the leaf's `depth` on.

@@ -17,9 +17,8 @@ use super::{Slot, TailCounts};
 
 /// Leaves of a group.
 const GROUP_LEAVES: usize = 32;
-/// Groups from mark to mark, and leaves.
-const MARK_GROUPS: usize = 4;
-const MARK_LEAVES: usize = MARK_GROUPS * GROUP_LEAVES;
+/// Leaves from mark to mark: whole groups.
+const MARK_LEAVES: usize = 4 * GROUP_LEAVES;
 /// Bytes of what lies before a mark, before a group, and of one bit of its lengths.
 const WORD_BYTES: usize = 4;
 /// Two planes of a word: what is multiplied by this is in both.
