@@ -23,7 +23,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::cmp::Ordering;
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
@@ -491,11 +490,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
             let (own, ending) = self.tails().get(self.trie().leaf_index(&edge), length);
             let rest = key.get(length..).unwrap_or_default();
-            match own.iter().chain(&ending).cmp(rest) {
-                Ordering::Less => true,
-                Ordering::Equal => side == Side::After,
-                Ordering::Greater => false,
-            }
+            let order = own.iter().chain(&ending).cmp(rest);
+            order.is_lt() || side == Side::After && order.is_eq()
         })
     }
 }
