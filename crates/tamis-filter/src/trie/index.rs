@@ -31,7 +31,7 @@ use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 use super::prefix_table::{self, CHILD_BYTES, PrefixLayout, PrefixTable};
 use super::rank::{Frontier, Side, count_between};
 use super::sparse::{Approach, Lookahead};
-use super::tails::{Slot, TailBuilder, TailCounts, TailLayout, Tails};
+use super::tails::{Slot, TailBuilder, TailCounts, TailForm, TailLayout, Tails};
 use super::{
     Cursor, Depth, Edge, EncodedTrie, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES,
     Trie, Walked, encode, plan,
@@ -213,14 +213,26 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
+        match self.index.tail_layout {
+            TailLayout::Grouped(form) => self.search(steps, form),
+            TailLayout::Leveled(form) => self.search(steps, form),
+            TailLayout::Coded(form) => self.search(steps, form),
+        }
+    }
+}
+
+impl<D: AsRef<[u8]>> Search<'_, '_, D> {
+    /// The search in an index whose tails have this form: for each of them it is compiled apart.
+    #[inline(always)]
+    fn search(&self, steps: impl Steps, form: impl TailForm) -> Option<u64> {
         let (trie, table, tails) = self.index.parts();
-        let trie = trie.with(steps);
+        let (trie, tails) = (trie.with(steps), tails.bytes());
         let entered = table.enter(&trie, self.key);
-        let ahead = SearchAhead { trie: &trie, children: table.children(), tails: &tails };
+        let ahead = SearchAhead { trie: &trie, children: table.children(), tails, form: &form };
         match trie.walk_on(entered, self.key, &ahead) {
             Walked::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                tails.is_rest_of(leaf, self.key, depth).then_some(leaf)
+                form.slot(tails, leaf, depth)?.is_rest_of(self.key, depth).then_some(leaf)
             }
             Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
@@ -229,24 +241,27 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 }
 
 /// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
-struct SearchAhead<'a, S> {
+struct SearchAhead<'a, S, F> {
     trie: &'a Trie<'a, S>,
     children: &'a [[u8; CHILD_BYTES]],
-    tails: &'a Tails<'a>,
+    tails: &'a [u8],
+    form: &'a F,
 }
 
-impl<S: Steps> Lookahead for SearchAhead<'_, S> {
+impl<S: Steps, F: TailForm> Lookahead for SearchAhead<'_, S, F> {
     #[inline(always)]
     fn approach(&self, approach: Approach) {
-        let Self { trie, children, tails } = self;
-        if let Some(children) = children.get(approach.block as usize) {
-            trie.prefetch_children(&approach, u16::from_le_bytes(*children));
+        let Self { trie, tails, form, .. } = self;
+        if let Some(children) = self.child_number(approach.block) {
+            trie.prefetch_children(&approach, children);
         }
-        if tails.lie_in_order() {
-            tails.prefetch_near(trie.leaf_near(&approach), approach.depth);
-        } else {
-            tails.prefetch(trie.leaf_about(&approach));
-        }
+        let leaf = if F::LIE_IN_ORDER { trie.leaf_near(&approach) } else { trie.leaf_about(&approach) };
+        form.prefetch_near(tails, leaf, approach.depth);
+    }
+
+    #[inline(always)]
+    fn child_number(&self, block: u32) -> Option<u32> {
+        self.children.get(block as usize).map(|number| u32::from(u16::from_le_bytes(*number)))
     }
 }
 

@@ -14,8 +14,8 @@
 //! once; an entry of a later stage counts where the one that it names was found in the stage before. A place is a block and the number of
 //! the node among those that begin there; a slot is a line, times 8, and the number of the entry there.
 //!
-//! What a block says of its children stands apart once more, so that a walk can ask for theirs together with its own, which it would
-//! otherwise wait for first. It says where to look ahead and no more, and is compared with nothing.
+//! What a block says of its children stands apart once more, in few lines that stay in a near cache: a walk goes on to theirs before its own
+//! has come, which it would otherwise wait for first.
 
 mod build;
 mod direct;

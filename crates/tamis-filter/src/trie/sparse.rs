@@ -154,6 +154,12 @@ pub(super) struct Approach {
 pub(super) trait Lookahead {
     /// Before each node.
     fn approach(&self, approach: Approach);
+
+    /// What a block says of where the block of its children is, where that is known without the block: the walk need not wait for it.
+    #[inline(always)]
+    fn child_number(&self, _block: u32) -> Option<u32> {
+        None
+    }
 }
 
 impl Lookahead for () {
@@ -451,7 +457,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     ) -> Walked {
         let Some(byte) = key.get(depth) else { return Walked::Node(arrive(ahead)) };
         if !self.layout.is_wide {
-            return match self.locate_line(ahead.block, ahead.index) {
+            return match self.come_to(ahead.block, ahead.index, lookahead) {
                 Some(at) => self.walk_narrow(*ahead, at, key, depth, lookahead),
                 None => Walked::Nowhere,
             };
@@ -471,7 +477,8 @@ impl<'a, S: Steps> Trie<'a, S> {
             SparseStep::Child(ahead) => {
                 let (block, range) = self.locate_wide(ahead.block, ahead.index);
                 let Some(line) = self.block(block) else { return Walked::Nowhere };
-                self.walk_narrow(ahead, Part { number: block, block: line, range }, key, depth + 1, lookahead)
+                let at = (Part { number: block, block: line, range }, child_number(line));
+                self.walk_narrow(ahead, at, key, depth + 1, lookahead)
             }
         }
     }
@@ -482,7 +489,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     fn walk_narrow(
         &self,
         Ahead { place: above, block: mut named, mut index, .. }: Ahead,
-        mut at: Part<'a>,
+        (mut at, mut to_children): (Part<'a>, u32),
         key: &[u8],
         depth: usize,
         lookahead: &impl Lookahead,
@@ -515,6 +522,7 @@ impl<'a, S: Steps> Trie<'a, S> {
                     }
                     (at, bit) = (Part { number: found.block, block: line, range: 0 }, found.bit);
                 }
+                to_children = child_number(at.block);
             }
             let children = child_word(at.block);
             if bit & children == 0 {
@@ -522,10 +530,25 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             (above, above_bit) = (at.number, bit);
             index = skipped(children, (children & bit.wrapping_sub(1)).count_ones());
-            named = self.child_block(at.number, child_number(at.block));
-            let Some(child) = self.locate_line(named, index) else { return Walked::Nowhere };
-            at = child;
+            named = self.child_block(at.number, to_children);
+            let Some(child) = self.come_to(named, index, lookahead) else { return Walked::Nowhere };
+            (at, to_children) = child;
         }
+    }
+
+    /// The node of a number among those that begin in a block, and what its block says of the block of its children: where the node begins in
+    /// that very block, as most do, the lookahead may know it before the block has come.
+    #[inline(always)]
+    fn come_to(&self, block: u32, index: u32, lookahead: &impl Lookahead) -> Option<(Part<'a>, u32)> {
+        if let Some(part) = self.part_in(block, index) {
+            let told = match lookahead.child_number(block) {
+                Some(told) => told,
+                None => child_number(part.block),
+            };
+            return Some((part, told));
+        }
+        let part = self.locate_beside(block, index)?;
+        Some((part, child_number(part.block)))
     }
 
     /// Where a byte leads, without a jump that depends on what is found.
@@ -649,8 +672,8 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Brings into the cache the blocks where the children of a node mostly begin, by what its block says of them.
     #[inline(always)]
-    pub(super) fn prefetch_children(&self, approach: &Approach, children: u16) {
-        let line = self.child_block(approach.block, u32::from(children)) as usize * BLOCK_BYTES;
+    pub(super) fn prefetch_children(&self, approach: &Approach, children: u32) {
+        let line = self.child_block(approach.block, children) as usize * BLOCK_BYTES;
         // Named is the block of the child in the middle: those of the first nodes begin before.
         let beside =
             if approach.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };
@@ -689,15 +712,30 @@ impl<'a, S: Steps> Trie<'a, S> {
     }
 
     /// [`Trie::locate`] with the block itself, mostly the one that is named or a neighbour. Beyond the bits of a block the labels may have
-    /// more.
+    /// more. Without closures: what is compiled for the processor ends at one that the library calls.
     #[inline(always)]
-    fn locate_line(&self, mut number: u32, index: u32) -> Option<Part<'a>> {
+    fn locate_line(&self, number: u32, index: u32) -> Option<Part<'a>> {
+        match self.part_in(number, index) {
+            Some(part) => Some(part),
+            None => self.locate_beside(number, index),
+        }
+    }
+
+    /// [`Trie::locate_line`] in the block that is named.
+    #[inline(always)]
+    fn part_in(&self, number: u32, index: u32) -> Option<Part<'a>> {
         let block = self.block(number)?;
         let own = firsts(block);
-        let count = own.count_ones();
-        if index < count {
-            return Some(Part { number, block, range: self.steps.nth_run(own, index) });
+        if index >= own.count_ones() {
+            return None;
         }
+        Some(Part { number, block, range: self.steps.nth_run(own, index) })
+    }
+
+    /// [`Trie::locate_line`] in other blocks than the one that is named.
+    #[inline(always)]
+    fn locate_beside(&self, mut number: u32, index: u32) -> Option<Part<'a>> {
+        let count = firsts(self.block(number)?).count_ones();
         // In which direction it lies nobody can foresee, and no branch asks: where it lies before, all bits of this are set.
         let before = (index.cast_signed() >> 31).cast_unsigned();
         let mut rest = index.wrapping_sub(count & !before);

@@ -23,9 +23,7 @@ const CODED: u8 = 9;
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tails<'a> {
-    payload: &'a [u8],
-    /// Where they begin in the payload.
-    start: usize,
+    bytes: &'a [u8],
     layout: &'a TailLayout,
 }
 
@@ -35,6 +33,25 @@ pub(super) enum TailLayout {
     Grouped(GroupLayout),
     Leveled(LevelLayout),
     Coded(CodeLayout),
+}
+
+/// One of the forms.
+pub(super) trait TailForm {
+    /// Whether about the number of a leaf tells about where its tail lies.
+    const LIE_IN_ORDER: bool;
+
+    /// Where the tail of a leaf lies that so many bytes lead to. The bytes are those of the tails and 16 more at least.
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>>;
+
+    /// Brings into the cache what tells where the tail of a leaf lies; and where tails lie in order those about the leaf.
+    fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize);
+}
+
+/// Brings two lines into the cache, which mostly have the tail of a leaf that is some numbers away from the one whose tail begins here.
+#[inline(always)]
+fn prefetch_both_sides(bytes: &[u8], start: usize) {
+    prefetch(bytes, start.wrapping_sub(LINE_BYTES / 2));
+    prefetch(bytes, start.wrapping_add(LINE_BYTES / 2));
 }
 
 /// What tails leave to be known of them by others.
@@ -84,47 +101,23 @@ impl TailLayout {
 impl<'a> Tails<'a> {
     /// The tails of a payload, behind which there are 16 bytes more at least; none where the bytes are too few.
     #[inline(always)]
-    pub(super) const fn new(payload: &'a [u8], start: usize, layout: &'a TailLayout) -> Self {
-        Self { payload, start, layout }
+    pub(super) fn new(payload: &'a [u8], start: usize, layout: &'a TailLayout) -> Self {
+        Self { bytes: payload.get(start..).unwrap_or_default(), layout }
     }
 
-    /// Their bytes and all that follow. Taken when they are asked for: most of a search does without.
+    /// Their bytes and all that follow.
     #[inline(always)]
-    fn bytes(&self) -> &'a [u8] {
-        self.payload.get(self.start..).unwrap_or_default()
+    pub(super) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
-            TailLayout::Grouped(layout) => prefetch(self.payload, self.start + layout.group_start(leaf)),
-            TailLayout::Coded(_) => prefetch(self.payload, self.start + leaf as usize),
+            TailLayout::Grouped(layout) => prefetch(self.bytes, layout.group_start(leaf)),
+            TailLayout::Coded(_) => prefetch(self.bytes, leaf as usize),
             TailLayout::Leveled(_) => {}
-        }
-    }
-
-    /// Whether about the number of a leaf tells about where its tail lies.
-    #[inline(always)]
-    pub(super) const fn lie_in_order(&self) -> bool {
-        !matches!(self.layout, TailLayout::Coded(_))
-    }
-
-    /// Brings into the cache the tails about a leaf that so many bytes lead to, where they lie in order, and what tells where they are.
-    #[inline(always)]
-    pub(super) fn prefetch_near(&self, leaf: u64, depth: usize) {
-        let start = match self.layout {
-            TailLayout::Grouped(layout) => {
-                prefetch(self.bytes(), layout.group_start(leaf));
-                layout.place_near(self.bytes(), leaf)
-            }
-            TailLayout::Leveled(layout) => layout.place_near(self.bytes(), leaf, depth),
-            TailLayout::Coded(_) => None,
-        };
-        // Two lines, which mostly have the tail of a leaf that is some numbers away.
-        if let Some(start) = start {
-            prefetch(self.bytes(), start.wrapping_sub(LINE_BYTES / 2));
-            prefetch(self.bytes(), start.wrapping_add(LINE_BYTES / 2));
         }
     }
 
@@ -132,9 +125,9 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<Slot<'a>> {
         match self.layout {
-            TailLayout::Grouped(layout) => layout.slot(self.bytes(), leaf),
-            TailLayout::Leveled(layout) => layout.slot(self.bytes(), leaf, depth),
-            TailLayout::Coded(layout) => layout.slot(self.bytes(), leaf),
+            TailLayout::Grouped(layout) => layout.slot(self.bytes, leaf, depth),
+            TailLayout::Leveled(layout) => layout.slot(self.bytes, leaf, depth),
+            TailLayout::Coded(layout) => layout.slot(self.bytes, leaf, depth),
         }
     }
 
@@ -142,12 +135,6 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn get(&self, leaf: u64, depth: usize) -> (&'a [u8], Option<u8>) {
         self.slot(leaf, depth).map_or((&[], None), |slot| (slot.own(), slot.ending))
-    }
-
-    /// Whether the tail of a leaf is what a key has from the leaf's `depth` on.
-    #[inline(always)]
-    pub(super) fn is_rest_of(&self, leaf: u64, key: &[u8], depth: usize) -> bool {
-        self.slot(leaf, depth).is_some_and(|slot| slot.is_rest_of(key, depth))
     }
 }
 

@@ -15,8 +15,9 @@ use std::collections::{HashMap, HashSet};
 
 use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::packed::{self, PackedInts, PackedVec};
+use tamis_bits::prefetch;
 
-use super::{CODED, Slot, TailCounts};
+use super::{CODED, Slot, TailCounts, TailForm};
 
 const LINE: usize = 64;
 const RANK_BYTES: usize = 4;
@@ -65,19 +66,6 @@ impl CodeLayout {
         self.end
     }
 
-    #[inline(always)]
-    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64) -> Option<Slot<'a>> {
-        let leaf = usize::try_from(leaf).ok().filter(|leaf| *leaf < self.leaf_count)?;
-        let code = *bytes.get(leaf)?;
-        let start = if code == OTHER {
-            self.other(bytes, leaf)?
-        } else {
-            self.frequent + usize::from(code) * SLOT_BYTES
-        };
-        let (length, rest) = bytes.get(start..)?.split_first()?;
-        Some(Slot { tail: rest, length: Some(usize::from(*length)), ending: None })
-    }
-
     /// Where the tail of a leaf begins that is none of the frequent ones.
     #[inline(never)]
     fn other(&self, bytes: &[u8], leaf: usize) -> Option<usize> {
@@ -89,6 +77,28 @@ impl CodeLayout {
         let (places, _) = PackedInts::open(bytes.get(self.others..self.pool)?, self.width, self.other_count)?;
         let start = self.pool.checked_add(usize::try_from(places.get(number)).ok()?)?;
         (start < self.end).then_some(start)
+    }
+}
+
+impl TailForm for CodeLayout {
+    const LIE_IN_ORDER: bool = false;
+
+    #[inline(always)]
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<Slot<'a>> {
+        let leaf = usize::try_from(leaf).ok().filter(|leaf| *leaf < self.leaf_count)?;
+        let code = *bytes.get(leaf)?;
+        let start = if code == OTHER {
+            self.other(bytes, leaf)?
+        } else {
+            self.frequent + usize::from(code) * SLOT_BYTES
+        };
+        let (length, rest) = bytes.get(start..)?.split_first()?;
+        Some(Slot { tail: rest, length: Some(usize::from(*length)), ending: None })
+    }
+
+    #[inline(always)]
+    fn prefetch_near(&self, bytes: &[u8], leaf: u64, _: usize) {
+        prefetch(bytes, leaf as usize);
     }
 }
 

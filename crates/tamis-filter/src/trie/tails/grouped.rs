@@ -13,7 +13,9 @@
 //! for each of its bytes would cost a line each. Marks are few enough to stay in a near cache: they tell about where a tail lies, so that it
 //! is asked for together with its group and not after it.
 
-use super::{Slot, TailCounts};
+use tamis_bits::prefetch;
+
+use super::{Slot, TailCounts, TailForm};
 
 /// Leaves of a group.
 const GROUP_LEAVES: usize = 32;
@@ -103,7 +105,7 @@ impl GroupLayout {
 
     /// About where the short tail of about a leaf begins: as far behind its mark as tails of mean length reach.
     #[inline(always)]
-    pub(super) fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
+    fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
         let marks = bytes.get(self.marks..self.groups)?.as_chunks::<WORD_BYTES>().0;
         let mark = marks.get(leaf as usize / MARK_LEAVES)?;
         let inside = (leaf % MARK_LEAVES as u64 * self.mean_length) >> 8;
@@ -133,9 +135,13 @@ impl GroupLayout {
         }
         Some((u32::from_le_bytes(*base) as usize + before as usize, length as usize))
     }
+}
+
+impl TailForm for GroupLayout {
+    const LIE_IN_ORDER: bool = true;
 
     #[inline(always)]
-    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<Slot<'a>> {
         let (start, length) = self.place(bytes, leaf)?;
         let rest = bytes.get(self.short..self.long)?.get(start..)?;
         let ending = if self.has_ending && length != 0 { bytes.first().copied() } else { None };
@@ -144,6 +150,14 @@ impl GroupLayout {
         } else {
             Slot { tail: rest, length: Some(own_length(length, self.has_ending)), ending }
         })
+    }
+
+    #[inline(always)]
+    fn prefetch_near(&self, bytes: &[u8], leaf: u64, _: usize) {
+        prefetch(bytes, self.group_start(leaf));
+        if let Some(start) = self.place_near(bytes, leaf) {
+            super::prefetch_both_sides(bytes, start);
+        }
     }
 }
 

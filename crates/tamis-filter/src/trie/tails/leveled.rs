@@ -6,7 +6,7 @@
 //! tails    without anything between them
 //! ```
 
-use super::{ONE_LENGTH, Slot, TailCounts};
+use super::{ONE_LENGTH, Slot, TailCounts, TailForm};
 
 /// Bytes of what is known of a level.
 const LEVEL_BYTES: usize = 8;
@@ -44,17 +44,22 @@ impl LevelLayout {
         let start = origin.wrapping_add(leaf.wrapping_mul(length as u64));
         Some((usize::try_from(start).ok()?.checked_add(self.table_bytes)?, length))
     }
+}
+
+impl TailForm for LevelLayout {
+    const LIE_IN_ORDER: bool = true;
 
     #[inline(always)]
-    pub(super) fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
         let (start, length) = self.place(bytes, leaf, depth)?;
         Some(Slot { tail: bytes.get(..self.bytes)?.get(start..)?, length: Some(length), ending: None })
     }
 
-    /// About where the tail of about a leaf begins.
     #[inline(always)]
-    pub(super) fn place_near(&self, bytes: &[u8], leaf: u64, depth: usize) -> Option<usize> {
-        self.place(bytes, leaf, depth).map(|(start, _)| start)
+    fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize) {
+        if let Some((start, _)) = self.place(bytes, leaf, depth) {
+            super::prefetch_both_sides(bytes, start);
+        }
     }
 }
 
