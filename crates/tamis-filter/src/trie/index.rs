@@ -256,6 +256,7 @@ impl<S: Steps, F: TailForm> Lookahead for SearchAhead<'_, S, F> {
             trie.prefetch_children(&approach, children);
         }
         let leaf = if F::LIE_IN_ORDER { trie.leaf_near(&approach) } else { trie.leaf_about(&approach) };
+        form.prefetch(tails, leaf);
         form.prefetch_near(tails, leaf, approach.depth);
     }
 

@@ -43,7 +43,10 @@ pub(super) trait TailForm {
     /// Where the tail of a leaf lies that so many bytes lead to. The bytes are those of the tails and 16 more at least.
     fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>>;
 
-    /// Brings into the cache what tells where the tail of a leaf lies; and where tails lie in order those about the leaf.
+    /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
+    fn prefetch(&self, bytes: &[u8], leaf: u64);
+
+    /// Brings the tails about a leaf into the cache, where they lie in order.
     fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize);
 }
 
@@ -115,9 +118,9 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
-            TailLayout::Grouped(layout) => prefetch(self.bytes, layout.group_start(leaf)),
-            TailLayout::Coded(_) => prefetch(self.bytes, leaf as usize),
-            TailLayout::Leveled(_) => {}
+            TailLayout::Grouped(layout) => layout.prefetch(self.bytes, leaf),
+            TailLayout::Leveled(layout) => layout.prefetch(self.bytes, leaf),
+            TailLayout::Coded(layout) => layout.prefetch(self.bytes, leaf),
         }
     }
 

@@ -97,9 +97,12 @@ impl TailForm for CodeLayout {
     }
 
     #[inline(always)]
-    fn prefetch_near(&self, bytes: &[u8], leaf: u64, _: usize) {
+    fn prefetch(&self, bytes: &[u8], leaf: u64) {
         prefetch(bytes, leaf as usize);
     }
+
+    #[inline(always)]
+    fn prefetch_near(&self, _: &[u8], _: u64, _: usize) {}
 }
 
 /// How many others there are before a place of a line.

@@ -99,7 +99,7 @@ impl GroupLayout {
 
     /// Where the group of a leaf begins.
     #[inline(always)]
-    pub(super) const fn group_start(&self, leaf: u64) -> usize {
+    const fn group_start(&self, leaf: u64) -> usize {
         self.groups + leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
     }
 
@@ -153,8 +153,12 @@ impl TailForm for GroupLayout {
     }
 
     #[inline(always)]
-    fn prefetch_near(&self, bytes: &[u8], leaf: u64, _: usize) {
+    fn prefetch(&self, bytes: &[u8], leaf: u64) {
         prefetch(bytes, self.group_start(leaf));
+    }
+
+    #[inline(always)]
+    fn prefetch_near(&self, bytes: &[u8], leaf: u64, _: usize) {
         if let Some(start) = self.place_near(bytes, leaf) {
             super::prefetch_both_sides(bytes, start);
         }

@@ -56,6 +56,9 @@ impl TailForm for LevelLayout {
     }
 
     #[inline(always)]
+    fn prefetch(&self, _: &[u8], _: u64) {}
+
+    #[inline(always)]
     fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize) {
         if let Some((start, _)) = self.place(bytes, leaf, depth) {
             super::prefetch_both_sides(bytes, start);
