@@ -14,7 +14,7 @@ pub const ROWS: &[&str] = &[
     "error coding file_name key link lost slice options open_report runtime metrics events",
     "frame cursor",
     "batch",
-    "memtable wal cache/block cache/account cache/hotness",
+    "memtable wal cache/block cache/pinned_cache cache/hotness",
     "table",
     "cache version view",
     "cache/table",

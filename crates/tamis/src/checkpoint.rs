@@ -24,7 +24,7 @@ use crate::{
     key::Sequence,
     link::{Placed, link_or_copy, write_new},
     state::Engine,
-    version::state::State,
+    version::catalog::Catalog,
     wal::reader::LogFiles,
 };
 
@@ -45,7 +45,7 @@ pub struct CheckpointReport {
 /// What the database is at one moment; holds the files of it.
 struct Moment {
     sequence: Sequence,
-    state: Arc<State>,
+    state: Arc<Catalog>,
     log: LogFiles,
     /// The segments that are part of the log; `None`: all may be.
     parts: Option<Vec<u64>>,
@@ -62,7 +62,7 @@ impl Engine {
         let moment = self.moment()?;
         let report = CheckpointReport { sequence: moment.sequence, ..CheckpointReport::default() };
         let mut copy = Copy { vfs: &*self.vfs, target, made: Vec::new(), report };
-        self.copy_all(&moment, &mut copy).inspect_err(|_| copy.take_back())?;
+        self.copy_all(&moment, &mut copy).inspect_err(|_| copy.put_back())?;
         Ok(copy.report)
     }
 
@@ -71,7 +71,7 @@ impl Engine {
         if let Some(state) = log.as_mut() {
             state.log.flush_deferred()?;
         }
-        let state = self.versions.state();
+        let state = self.versions.catalog();
         let (id, _) = self.versions.database();
         let mut files = LogFiles::find(&*self.vfs, &self.folder, id, state.counters.oldest_log)?;
         let (sequence, parts) = match log.as_ref() {
@@ -80,7 +80,7 @@ impl Engine {
         };
         files.cut_to(parts.as_deref().unwrap_or_default());
         let parts = parts.map(|parts| parts.into_iter().map(|(number, _)| number).collect());
-        let hold = log.as_ref().map(|state| state.log.hold_segments());
+        let hold = log.as_ref().map(|state| state.log.pin_segments());
         Ok(Moment { sequence, state, log: files, parts, _hold: hold })
     }
 
@@ -172,7 +172,7 @@ impl Copy<'_> {
     }
 
     /// Removes what was made. `CURRENT` goes first: half a folder is no database.
-    fn take_back(&mut self) {
+    fn put_back(&mut self) {
         for path in self.made.drain(..).rev() {
             let _ = self.vfs.remove(&path);
         }

@@ -134,8 +134,9 @@ pub fn manifest(data: &[u8]) {
         manifest = rest.to_vec();
     }
     let vfs: Arc<dyn Vfs> = Arc::new(files(&[("CURRENT", &read("CURRENT")), ("000001.manifest", &manifest)]));
-    let open =
-        |mode| VersionSet::open(Arc::clone(&vfs), folder, mode).map(|(set, _)| format!("{:?}", set.state()));
+    let open = |mode| {
+        VersionSet::open(Arc::clone(&vfs), folder, mode).map(|(set, _)| format!("{:?}", set.catalog()))
+    };
     let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
     let prefix = read_longest(&*vfs, folder).expect("memory lists files");
     assert_eq!(prefix.is_whole, prefix.faults.is_empty(), "what ends the readable part is told");

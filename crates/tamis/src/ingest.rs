@@ -28,8 +28,8 @@ use crate::{
     state::{Engine, KeyspaceState},
     table::{properties::TableSummary, reader::TableReader},
     version::{
+        catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
-        state::Counters,
         version::KeyspaceVersion,
     },
 };
@@ -155,7 +155,7 @@ impl Engine {
         let sequence = state.last_sequence + 1;
         let edit = edit_of(&view.version, &newcomers.summaries, sequence)?;
         if let Err(error) = self.apply(edit) {
-            if self.versions.refusal().is_some() {
+            if self.versions.background_error().is_some() {
                 // They may turn out to be in force.
                 newcomers.names.clear();
             }
@@ -192,7 +192,7 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
         }
         edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
     }
-    edit.push(Change::Raise(Counters { last_sequence: sequence, ..Counters::default() }));
+    edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
     Ok(edit)
 }
 

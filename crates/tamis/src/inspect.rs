@@ -358,7 +358,7 @@ fn describe(change: &Change) -> (&'static str, String) {
         Change::SetFlushedSequence { keyspace, partition, sequence } => {
             ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))
         }
-        Change::Raise(counters) => ("raise counters", format!("{counters:?}")),
+        Change::AdvanceCounters(counters) => ("advance counters", format!("{counters:?}")),
         Change::SetDatabase { id, seed } => ("set database", format!("id {id:016x}, seed {seed:016x}")),
     }
 }

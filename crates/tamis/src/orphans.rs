@@ -23,7 +23,7 @@ use crate::{
     key::Sequence,
     lost,
     table::{properties::TableProperties, reader::TableReader},
-    version::{state::State, version::KeyspaceVersion},
+    version::{catalog::Catalog, version::KeyspaceVersion},
     wal::reader::ReplayReport,
 };
 
@@ -51,7 +51,7 @@ impl LogSpan {
 }
 
 /// Why a table that the state does not name may be needed; `None` where it is proven that it is not.
-pub(crate) fn why_needed(found: &TableProperties, state: &State, log: LogSpan) -> Option<String> {
+pub(crate) fn why_needed(found: &TableProperties, state: &Catalog, log: LogSpan) -> Option<String> {
     let (origin, summary) = (&found.origin, &found.summary);
     if origin.database_id == 0 {
         return None;
@@ -87,7 +87,7 @@ fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Seq
 pub(crate) fn find(
     tables: &TableCache,
     entries: &[DirEntry],
-    state: &State,
+    state: &Catalog,
     log: LogSpan,
 ) -> Vec<(FileName, String)> {
     let named: BTreeSet<u64> =

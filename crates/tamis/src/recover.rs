@@ -65,7 +65,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     };
     report.manifest_cut_bytes = torn.map_or(0, |torn| torn.bytes);
     // A crash while the database was made may have left it without.
-    if !options.read_only && versions.state().keyspace_named(DEFAULT_KEYSPACE).is_none() {
+    if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
         versions.apply(edit, |_| {})?;
@@ -73,7 +73,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let versions = Arc::new(versions);
     let pool = ChunkPool::new();
     let keyspaces: Keyspaces = versions
-        .state()
+        .catalog()
         .keyspaces
         .values()
         .map(|version| KeyspaceState::new(Arc::clone(version), &pool))
@@ -82,7 +82,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     let mut recovery =
         Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
     let replayed = recovery.replay(&mut report)?;
-    let last_sequence = replayed.last_sequence.max(versions.state().counters.last_sequence);
+    let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
     tell_cuts(&options, &report);
     let metrics = Arc::new(Metrics::default());
@@ -170,7 +170,7 @@ struct Recovery<'a> {
 
 impl Recovery<'_> {
     fn replay(&mut self, report: &mut OpenReport) -> Result<ReplayReport> {
-        let first_needed = self.versions.state().counters.oldest_log;
+        let first_needed = self.versions.catalog().counters.oldest_log;
         let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
         let mut views: BTreeMap<u32, Arc<ReadView>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
@@ -221,7 +221,7 @@ impl Recovery<'_> {
     ) -> Result<()> {
         let entries = folder::list(&**self.vfs, self.folder)?;
         let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
-        let found = orphans::find(&tables, &entries, &self.versions.state(), log);
+        let found = orphans::find(&tables, &entries, &self.versions.catalog(), log);
         let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
         orphans::set_aside(&**self.vfs, self.folder, &names)?;
         report.kept_files = names.iter().map(|name| name.name()).collect();
@@ -253,7 +253,7 @@ impl Recovery<'_> {
             clock: Arc::clone(self.clock),
         };
         let mut log = Log::create(setup, &replayed.segments)?;
-        let first_needed = self.versions.state().counters.oldest_log;
+        let first_needed = self.versions.catalog().counters.oldest_log;
         if replayed.obsolete.iter().any(|&number| number >= first_needed) {
             // If they went while the new header may be lost, one that stays could be left behind one that went.
             log.persist(Durability::Synced)?;

@@ -6,7 +6,7 @@ use crate::{
     compaction::targets::pending_bytes,
     metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
     state::{Engine, KeyspaceState},
-    table::slot::NamedTable as _,
+    table::lazy_reader::NamedTable as _,
     version::{handle::Table, level::Level, version::KeyspaceVersion},
 };
 

@@ -28,10 +28,10 @@ use crate::{
     recover::{look_at, take_lock},
     state::Engine,
     table::{
+        partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
-        remains::{check_filter_file_alone, check_remains},
     },
-    version::{folder, handle::Table, prefix::read_longest, state::State},
+    version::{catalog::Catalog, folder, handle::Table, prefix::read_longest},
     wal::{
         format::database_id_of,
         reader::{LogFiles, salvage},
@@ -84,7 +84,7 @@ impl VerifyReport {
         &mut self,
         folder: &Path,
         tables: &TableCache,
-        state: &State,
+        state: &Catalog,
         log: LogSpan,
         vfs: &dyn Vfs,
     ) -> Result<()> {
@@ -129,7 +129,7 @@ impl VerifyReport {
 
     /// Reads what can be found of a table that can't be opened, and notes each fault.
     fn add_remains(&mut self, path: &Path, tables: &TableCache, number: u64, why: Error) {
-        let remains = check_remains(tables.environment(), number, why);
+        let remains = verify_readable_parts(tables.environment(), number, why);
         self.bytes += remains.bytes;
         self.entry_count += remains.entry_count;
         remains.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
@@ -222,13 +222,13 @@ impl Engine {
         let (found, _hold) = {
             // No segment ends within a record or goes before it is open. Writes go on while it is read.
             let log = self.log.lock();
-            let first_needed = self.versions.state().counters.oldest_log;
+            let first_needed = self.versions.catalog().counters.oldest_log;
             let mut found =
                 LogFiles::find(&*self.vfs, &self.folder, self.versions.database().0, first_needed)?;
             if let Some(state) = log.as_ref() {
                 found.cut_to(&state.log.segments());
             }
-            (found, log.as_ref().map(|state| state.log.hold_segments()))
+            (found, log.as_ref().map(|state| state.log.pin_segments()))
         };
         report.add_log(&self.folder, &found);
         Ok(())
@@ -248,13 +248,13 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
         report.note(FileName::Current.path(folder), error);
     }
     let tables = TableCache::new(vfs, folder, &options, &Arc::default());
-    for table in prefix.state.keyspaces.values().flat_map(|version| version.tables()) {
+    for table in prefix.catalog.keyspaces.values().flat_map(|version| version.tables()) {
         report.add_table(folder, &tables, table);
     }
-    if let Some((id, _)) = prefix.state.database {
-        let log = LogFiles::find(&**vfs, folder, id, prefix.state.counters.oldest_log)?;
+    if let Some((id, _)) = prefix.catalog.database {
+        let log = LogFiles::find(&**vfs, folder, id, prefix.catalog.counters.oldest_log)?;
         let span = report.add_log(folder, &log);
-        report.add_orphans(folder, &tables, &prefix.state, span, &**vfs)?;
+        report.add_orphans(folder, &tables, &prefix.catalog, span, &**vfs)?;
     } else {
         report.add_nameless(folder, &tables, &**vfs)?;
     }

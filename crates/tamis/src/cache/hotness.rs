@@ -1,6 +1,6 @@
 //! How much something is needed: its needs, the recent ones counting most.
 //!
-//! One measure for all that is kept under the account, so that they can be held against one another. A need of an index or of a whole
+//! One measure for all that is kept under the pinned cache, so that they can be held against one another. A need of an index or of a whole
 //! filter is a question to it. A need of an elastic filter is a lookup whose key the table did not have, whether the filter said so or
 //! the table was read to find out; lookups that find their key do not count: no filter saves them anything.
 //!

@@ -1,6 +1,6 @@
 //! Opens tables when they are first read, and keeps them open.
 //!
-//! Each table that a version names has a [`ReaderSlot`] of its own, so that finding an open table is one atomic load and no
+//! Each table that a version names has a [`LazyReader`] of its own, so that finding an open table is one atomic load and no
 //! look-up. The cache remembers which slots are filled and empties some where more than [`OPEN_COUNT_MAX`] files would be
 //! open: those that were not used since the last time round go first (a clock). Whoever reads a closed table holds it
 //! until the read ends; the next read opens it again.
@@ -14,14 +14,14 @@ use std::{
 use parking_lot::Mutex;
 use tamis_vfs::Vfs;
 
-use super::{account::Account, block::BlockCache};
+use super::{block::BlockCache, pinned_cache::PinnedCache};
 use crate::{
     error::Result,
     metrics::Metrics,
     options::Options,
     table::{
         environment::TableEnvironment,
-        slot::{NamedTable, OpenTable, ReaderSlot},
+        lazy_reader::{LazyReader, NamedTable, OpenTable},
     },
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct TableCache {
     environment: Arc<TableEnvironment>,
     open_count_max: usize,
     /// Slots that were filled, in the order of the clock.
-    open: Mutex<VecDeque<Weak<ReaderSlot>>>,
+    open: Mutex<VecDeque<Weak<LazyReader>>>,
 }
 
 impl TableCache {
@@ -51,7 +51,7 @@ impl TableCache {
             folder: folder.to_path_buf(),
             access: options.table_access,
             cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
-            account: Account::new(pinned_bytes, metrics, options.listener.clone()),
+            pinned_cache: PinnedCache::new(pinned_bytes, metrics, options.listener.clone()),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -85,7 +85,7 @@ impl TableCache {
     }
 
     /// Remembers a filled slot; empties others beyond the limit.
-    fn admit(&self, slot: &Arc<ReaderSlot>) {
+    fn admit(&self, slot: &Arc<LazyReader>) {
         let mut open = self.open.lock();
         open.push_back(Arc::downgrade(slot));
         // Every slot is looked at twice at most: once it loses its mark, then it is emptied.
@@ -109,7 +109,7 @@ impl TableCache {
 
     /// Bytes of indexes and filters in memory.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.environment.account.used_bytes()
+        self.environment.pinned_cache.used_bytes()
     }
 
     /// Bytes of blocks that are kept.

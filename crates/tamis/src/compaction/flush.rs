@@ -14,8 +14,8 @@ use crate::{
     error::Result,
     memtable::Memtable,
     version::{
+        catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
-        state::Counters,
         version::Partition,
     },
 };
@@ -72,7 +72,7 @@ pub(super) fn flush(
             sequence: newest,
         });
     }
-    edit.push(Change::Raise(Counters { last_sequence: newest, ..Counters::default() }));
+    edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
     Ok((edit, written))
 }
 

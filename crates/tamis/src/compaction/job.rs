@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
+    cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::Result,
     file_name::FileName,
     version::{
@@ -39,7 +39,7 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
     let replaced: Vec<u64> = plan.merged().map(|table| table.number()).collect();
     let place = plan.output_place();
     let origin = context.origin(plan.partition, place, replaced);
-    let run = |run: &[Arc<Table>]| RunCursor::new(TablesOfRun::read_once(run, tables));
+    let run = |run: &[Arc<Table>]| RunCursor::new(RunTables::read_once(run, tables));
     let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
     cursor.seek_first()?;
     let key_count = plan.merged().map(|table| table.summary().entry_count).sum();

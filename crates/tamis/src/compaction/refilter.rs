@@ -55,10 +55,10 @@ impl Engine {
         let mut edit = VersionEdit::default();
         edit.push(Change::SetTableFilter { place, number: table.number(), filter_file });
         let Err(error) = self.apply(edit) else { return Ok(true) };
-        if self.versions.refusal().is_none() {
-            self.versions.garbage().extend(filter_file.map(FileName::Filter));
+        if self.versions.background_error().is_none() {
+            self.versions.obsolete_files().extend(filter_file.map(FileName::Filter));
         }
-        let now = self.versions.state();
+        let now = self.versions.catalog();
         let place_now = now.keyspaces.get(&place.keyspace).and_then(|version| find(version, table.number()));
         if place_now.is_some_and(|(now, _)| now == place) { Err(error) } else { Ok(false) }
     }

@@ -36,9 +36,9 @@ use crate::{
     options::Durability,
     state::{Engine, KeyspaceState, ReadView},
     version::{
+        catalog::{Catalog, Counters},
         edit::{Change, VersionEdit},
         set::Installed,
-        state::{Counters, State},
         version::KeyspaceVersion,
     },
 };
@@ -48,7 +48,7 @@ const WAIT: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// Makes an edit durable and gives readers the new versions.
-    pub(crate) fn apply(&self, edit: VersionEdit) -> Result<Arc<State>> {
+    pub(crate) fn apply(&self, edit: VersionEdit) -> Result<Arc<Catalog>> {
         self.apply_with(edit, |_, view, version| ReadView {
             memtable: Arc::clone(&view.memtable),
             sealed: view.sealed.clone(),
@@ -61,7 +61,7 @@ impl Engine {
         &self,
         edit: VersionEdit,
         change: impl Fn(u32, &ReadView, &Arc<KeyspaceVersion>) -> ReadView,
-    ) -> Result<Arc<State>> {
+    ) -> Result<Arc<Catalog>> {
         let install = |installed: &Installed| {
             let keyspaces = self.keyspaces.load();
             for version in &installed.changed {
@@ -72,7 +72,7 @@ impl Engine {
             }
         };
         let result = self.versions.apply(edit, install);
-        if let (Err(error), true) = (&result, self.versions.refusal().is_some()) {
+        if let (Err(error), true) = (&result, self.versions.background_error().is_some()) {
             self.poison(error);
         }
         result
@@ -116,8 +116,8 @@ impl Engine {
         // Tables sync the folder, and with it the names of all segments that were there when they were begun.
         let durable_segment = if files.is_empty() { 0 } else { segment };
         if let Err(error) = self.install_flush(keyspace, &view, edit) {
-            if self.versions.refusal().is_none() {
-                self.versions.garbage().extend(files);
+            if self.versions.background_error().is_none() {
+                self.versions.obsolete_files().extend(files);
             }
             // A keyspace that was dropped meanwhile needs no flush.
             return if matches!(error, Error::KeyspaceDropped) { Ok(()) } else { Err(error) };
@@ -212,14 +212,14 @@ impl Engine {
             oldest
         };
         let mut edit = VersionEdit::default();
-        edit.push(Change::Raise(Counters { oldest_log: needed, ..Counters::default() }));
+        edit.push(Change::AdvanceCounters(Counters { oldest_log: needed, ..Counters::default() }));
         self.apply(edit)?;
-        let unneeded = self.log.lock().as_mut().map(|state| state.log.take_below(needed));
+        let unneeded = self.log.lock().as_mut().map(|state| state.log.take_obsolete(needed));
         let Some(mut unneeded) = unneeded else { return Ok(()) };
         // Writers go on meanwhile.
         let result = unneeded.remove(&*self.vfs, &self.folder);
         if let Some(state) = self.log.lock().as_mut() {
-            state.log.take_back(unneeded);
+            state.log.put_back(unneeded);
         }
         result
     }
@@ -261,8 +261,8 @@ impl Engine {
     /// meanwhile needs no job.
     fn apply_job(&self, edit: VersionEdit, written: &[FileName]) -> Result<()> {
         let result = self.apply(edit).map(drop);
-        if result.is_err() && self.versions.refusal().is_none() {
-            self.versions.garbage().extend(written.iter().copied());
+        if result.is_err() && self.versions.background_error().is_none() {
+            self.versions.obsolete_files().extend(written.iter().copied());
         }
         match result {
             Err(Error::KeyspaceDropped) => Ok(()),
@@ -272,10 +272,10 @@ impl Engine {
 
     /// Deletes files that nothing needs. What can't be deleted now is tried again later.
     pub(crate) fn sweep(&self) {
-        let result = self.versions.sweep_garbage();
+        let result = self.versions.delete_obsolete_files();
         let again_at = result.is_err().then(|| self.runtime.clock.now() + RETRY);
         if let Err(error) = result {
-            if self.versions.refusal().is_some() {
+            if self.versions.background_error().is_some() {
                 self.poison(&error);
             }
             self.tell(&Event::JobFailed { job: "delete old files", error: error.to_string() });

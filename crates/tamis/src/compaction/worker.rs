@@ -50,7 +50,7 @@ enum Turn {
 
 /// Since when log bytes wait that can still be written.
 fn deferred_since(state: Option<&LogState>) -> Option<Duration> {
-    state.filter(|state| state.log.refusal().is_none()).and_then(|state| state.log.deferred_since())
+    state.filter(|state| state.log.background_error().is_none()).and_then(|state| state.log.deferred_since())
 }
 
 impl Engine {
@@ -90,7 +90,7 @@ impl Engine {
         let state = self.scheduler.state.lock();
         let deferred =
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
-        let sweep = state.sweep_at.filter(|_| self.versions.has_garbage());
+        let sweep = state.sweep_at.filter(|_| self.versions.has_obsolete_files());
         let compactions = state.compact_at.values().map(|(_, at)| *at);
         let due = [deferred, state.flush_at, sweep].into_iter().flatten().chain(compactions).min();
         due.map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
@@ -196,8 +196,8 @@ impl Engine {
         if self.check_writable().is_err() {
             return None;
         }
-        let has_garbage = self.versions.has_garbage() && !is_waiting(state.sweep_at);
-        if has_garbage && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
+        let has_obsolete_files = self.versions.has_obsolete_files() && !is_waiting(state.sweep_at);
+        if has_obsolete_files && !self.scheduler.is_sweeping.swap(true, Ordering::SeqCst) {
             return Some(Job::Sweep);
         }
         let keyspaces = self.keyspaces.load();

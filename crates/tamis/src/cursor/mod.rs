@@ -14,11 +14,11 @@
 //!    `prev` read one block when they leave one. Memtables read none.
 
 pub(crate) mod bounded;
+pub(crate) mod filter_outcome;
 pub(crate) mod merge;
 pub(crate) mod run;
+pub(crate) mod run_tables;
 pub(crate) mod source;
-pub(crate) mod tables;
-pub(crate) mod verdict;
 pub(crate) mod visible;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! The sources of a scan behind one type, so that the merge calls them without indirection.
 
-use super::{Cursor, run::RunCursor, tables::TablesOfRun, verdict::Verdict};
+use super::{Cursor, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -11,17 +11,17 @@ use crate::{
 /// One sorted source of a scan.
 pub(crate) enum Source {
     Memtable(MemtableCursor),
-    Run(RunCursor<TablesOfRun>),
+    Run(RunCursor<RunTables>),
     /// A run whose table a filter admitted for the scan's range, until it is known whether rightly.
-    Judged(RunCursor<TablesOfRun>, Option<Box<Verdict>>),
+    FilterChecked(RunCursor<RunTables>, Option<Box<FilterOutcome>>),
 }
 
 impl Source {
-    /// Lets a verdict that is still open judge a seek.
-    fn judge(&mut self, is_settled: impl FnOnce(&Verdict, Option<&[u8]>) -> bool) {
-        if let Self::Judged(cursor, open) = self
-            && let Some(verdict) = open
-            && is_settled(verdict, cursor.is_valid().then(|| cursor.key()))
+    /// Lets a outcome that is still open judge a seek.
+    fn judge(&mut self, is_settled: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
+        if let Self::FilterChecked(cursor, open) = self
+            && let Some(outcome) = open
+            && is_settled(outcome, cursor.is_valid().then(|| cursor.key()))
         {
             *open = None;
         }
@@ -33,7 +33,7 @@ macro_rules! either {
     ($self:expr, $cursor:ident => $call:expr) => {
         match $self {
             Source::Memtable($cursor) => $call,
-            Source::Run($cursor) | Source::Judged($cursor, _) => $call,
+            Source::Run($cursor) | Source::FilterChecked($cursor, _) => $call,
         }
     };
 }
@@ -41,19 +41,19 @@ macro_rules! either {
 impl Cursor for Source {
     fn seek_first(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_first())?;
-        self.judge(|verdict, found| verdict.is_settled(true, found));
+        self.judge(|outcome, found| outcome.is_settled(true, found));
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_last())?;
-        self.judge(|verdict, found| verdict.is_settled(true, found));
+        self.judge(|outcome, found| outcome.is_settled(true, found));
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         either!(self, cursor => cursor.seek(key, sequence))?;
-        self.judge(|verdict, found| verdict.is_settled_forward(key, found));
+        self.judge(|outcome, found| outcome.is_settled_forward(key, found));
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Cursor for Source {
 
     fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         either!(self, cursor => cursor.seek_back(key, is_inclusive))?;
-        self.judge(|verdict, found| verdict.is_settled_backward(key, found));
+        self.judge(|outcome, found| outcome.is_settled_backward(key, found));
         Ok(())
     }
 

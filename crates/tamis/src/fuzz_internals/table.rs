@@ -8,7 +8,7 @@ use tamis_vfs::{Access, MemVfs, Vfs};
 
 use super::{FOLDER, files, pieces};
 use crate::{
-    cache::{account::Account, block::BlockCache},
+    cache::{block::BlockCache, pinned_cache::PinnedCache},
     coding::{Decoder, checksum},
     cursor::Cursor,
     error::Result,
@@ -18,10 +18,10 @@ use crate::{
     options::{Compression, KeyspaceOptions, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
+        partial_verify::verify_readable_parts,
         properties::TableOrigin,
         reader::TableReader,
         refilter::write_filters_of,
-        remains::check_remains,
         writer::{TableOptions, TableWriter},
     },
 };
@@ -235,7 +235,7 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
         folder: FOLDER.into(),
         access,
         cache: Arc::new(BlockCache::new(1 << 20)),
-        account: Account::new(1 << 20, &metrics, None),
+        pinned_cache: PinnedCache::new(1 << 20, &metrics, None),
         metrics,
         listener: None,
     })
@@ -246,7 +246,7 @@ fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs = files(&[("000005.table", bytes)]);
     let environment = environment(&vfs, access);
     let opened = TableReader::open(&environment, NUMBER, None);
-    let reader = opened.inspect_err(|why| drop(check_remains(&environment, NUMBER, why.clone())))?;
+    let reader = opened.inspect_err(|why| drop(verify_readable_parts(&environment, NUMBER, why.clone())))?;
     read_all(&reader, bytes.len())
 }
 

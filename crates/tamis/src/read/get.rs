@@ -15,8 +15,8 @@ use crate::{
     state::{Engine, KeyspaceState, ReadView},
     table::{
         environment::ReadCost,
+        lazy_reader::NamedTable,
         reader::{Found, TableReader},
-        slot::NamedTable,
     },
 };
 

@@ -27,11 +27,11 @@ use crate::{
     cache::table::TableCache,
     cursor::{
         bounded::{Bounds, KeyRange},
+        filter_outcome::FilterOutcome,
         merge::MergeCursor,
         run::RunCursor,
+        run_tables::{RunTables, ScanContext},
         source::Source,
-        tables::{ScanBase, TablesOfRun},
-        verdict::Verdict,
         visible::VisibleCursor,
     },
     error::Result,
@@ -109,7 +109,7 @@ impl Limits for ScanSource {
     }
 }
 
-impl ScanBase for ScanSource {
+impl ScanContext for ScanSource {
     fn run(&self, run_index: usize) -> &Run {
         let run = self.admitted().get(run_index);
         &run.expect("cursors are made for runs that take part").run
@@ -128,13 +128,13 @@ impl ScanSource {
         }
         let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
         for (run_index, run) in self.admitted().iter().enumerate() {
-            let base: Arc<dyn ScanBase> = Arc::<Self>::clone(self);
-            let cursor = RunCursor::new(TablesOfRun::of_scan(base, run_index, run.tables.clone()));
+            let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
+            let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             sources.push(match run.asked_level.filter(|_| !is_judged) {
                 None => Source::Run(cursor),
                 Some(level) => {
                     let (metrics, range) = (Arc::clone(self.tables.metrics()), Arc::clone(&self.range));
-                    Source::Judged(cursor, Some(Box::new(Verdict { metrics, level, range })))
+                    Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { metrics, level, range })))
                 }
             });
         }

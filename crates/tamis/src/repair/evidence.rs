@@ -73,8 +73,8 @@ impl Evidence {
         let numbers = |entries: &[tamis_vfs::DirEntry]| folder::number_above(entries);
         let mut found = Self {
             is_certain: prefix.is_whole,
-            database: prefix.state.database.unwrap_or_default(),
-            next_number: numbers(&entries).max(numbers(&lost)).max(prefix.state.counters.next_file_number),
+            database: prefix.catalog.database.unwrap_or_default(),
+            next_number: numbers(&entries).max(numbers(&lost)).max(prefix.catalog.counters.next_file_number),
             prefix,
             readable: BTreeMap::new(),
             unreadable: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Evidence {
         }
         let replaced = found.readable.values().flat_map(|properties| &properties.origin.replaced);
         found.next_number = replaced.map(|number| number.saturating_add(1)).fold(found.next_number, u64::max);
-        if found.prefix.state.database.is_none() {
+        if found.prefix.catalog.database.is_none() {
             found.database = found.database_by_files(vfs, folder, runtime);
         }
         found.is_certain |= found.has_no_later_files(&entries);
@@ -107,7 +107,7 @@ impl Evidence {
 
     /// The sequence number that the manifest gives a table that was built outside; 0 where it gives none.
     fn sequence_of(&self, number: u64) -> u64 {
-        let versions = self.prefix.state.keyspaces.values();
+        let versions = self.prefix.catalog.keyspaces.values();
         let mut tables = versions.flat_map(|version| version.tables());
         tables.find(|table| table.number() == number).map_or(0, |table| table.summary().smallest_sequence)
     }
@@ -133,7 +133,7 @@ impl Evidence {
 
     /// Whether the prefix is a state that was in force, and nothing shows that there was a later one.
     fn has_no_later_files(&self, entries: &[tamis_vfs::DirEntry]) -> bool {
-        let state = &self.prefix.state;
+        let state = &self.prefix.catalog;
         let mut numbers = entries.iter().filter_map(|entry| match FileName::parse(&entry.name)? {
             FileName::Table(number) | FileName::Obsolete(number) => Some(number),
             _ => None,
@@ -151,7 +151,7 @@ impl Evidence {
 
     /// A table that the prefix does not name, and that shows that there was a later state; and how.
     pub(super) fn sign_of_a_later_state(&self, log: LogSpan) -> Option<(u64, String)> {
-        let state = &self.prefix.state;
+        let state = &self.prefix.catalog;
         let named: BTreeMap<u64, u64> = state
             .keyspaces
             .values()
@@ -185,7 +185,7 @@ impl Evidence {
 
     /// What the choice of tables goes by.
     pub(super) fn tables(&self) -> Tables {
-        let in_force = self.prefix.state.keyspaces.values().flat_map(|version| version.tables());
+        let in_force = self.prefix.catalog.keyspaces.values().flat_map(|version| version.tables());
         Tables {
             readable: self
                 .readable

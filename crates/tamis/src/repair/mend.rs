@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     compaction::output::Outputs,
-    cursor::{Cursor, merge::MergeCursor, run::RunCursor, tables::TablesOfRun},
+    cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
     memtable::{ChunkPool, Memtable},
@@ -23,10 +23,10 @@ use crate::{
     table::{properties::TableSummary, writer::TableWriter},
     verify::fault_of,
     version::{
+        catalog::Catalog,
         edit::RunPlace,
         handle::Table,
         level::LEVELED_RUN_AGE,
-        state::State,
         version::{KeyspaceVersion, Partition},
     },
     wal::reader::{LogFiles, salvage},
@@ -42,7 +42,7 @@ const DAMAGED_LOG: &str = "a part of the log can't be read";
 pub(super) struct Mender<'a> {
     repair: &'a Repair,
     evidence: Evidence,
-    pub(super) state: State,
+    pub(super) state: Catalog,
     pub(super) report: RepairReport,
     /// Why files are left out, by name.
     pub(super) reasons: BTreeMap<String, String>,
@@ -76,7 +76,7 @@ impl Logged {
 
 impl<'a> Mender<'a> {
     pub(super) fn new(repair: &'a Repair, evidence: Evidence) -> Self {
-        let mut state = evidence.prefix.state.clone();
+        let mut state = evidence.prefix.catalog.clone();
         state.database = Some(evidence.database);
         Self { repair, evidence, state, report: RepairReport::default(), reasons: BTreeMap::new() }
     }
@@ -207,7 +207,7 @@ impl<'a> Mender<'a> {
                         }
                     }
                 }
-                target.tidy();
+                target.prune_empty();
                 if let Some(slot) = mended.partitions.get_mut(index) {
                     *slot = Arc::new(target);
                 }
@@ -261,7 +261,7 @@ impl<'a> Mender<'a> {
         faults.iter().for_each(|error| self.note_fault(name, error));
         self.reasons.insert(name.name(), "damaged: what could be read of it was written anew".to_owned());
         let salvaged = self.write_anew(version, place, table)?;
-        Ok(salvaged.map(|summary| Table::new(summary, None, &self.repair.garbage)))
+        Ok(salvaged.map(|summary| Table::new(summary, None, &self.repair.obsolete_files)))
     }
 
     /// Writes the readable blocks of a damaged table as another one; notes the others.
@@ -352,7 +352,7 @@ impl<'a> Mender<'a> {
                 outputs.finish()
             })?;
             for summary in summaries {
-                written.push((index, newest, Table::new(summary, None, &self.repair.garbage)));
+                written.push((index, newest, Table::new(summary, None, &self.repair.obsolete_files)));
             }
         }
         self.report.written_table_count += written.len();
@@ -470,7 +470,7 @@ impl<'a> Mender<'a> {
             if let Some((keyspace, table)) = placed.get(number) {
                 chosen.entry(*keyspace).or_default().push(Arc::clone(table));
             } else if found.origin.database_id == self.repair.database.0 {
-                let table = Table::new(found.summary.clone(), None, &self.repair.garbage);
+                let table = Table::new(found.summary.clone(), None, &self.repair.obsolete_files);
                 chosen.entry(found.origin.keyspace_id).or_default().push(table);
             } else if found.origin.database_id == 0 {
                 let why =
@@ -562,7 +562,7 @@ impl<'a> Mender<'a> {
             let why = "its entries were merged into tables of the repaired store".to_owned();
             self.reasons.entry(FileName::Table(*number).name()).or_insert(why);
         }
-        let cursors = runs.iter().map(|run| RunCursor::new(TablesOfRun::read_once(run, &self.repair.tables)));
+        let cursors = runs.iter().map(|run| RunCursor::new(RunTables::read_once(run, &self.repair.tables)));
         let mut cursor = MergeCursor::new(cursors.collect());
         let key_count = runs.iter().flatten().map(|table| table.summary().entry_count).sum();
         cursor.seek_first()?;
@@ -573,7 +573,10 @@ impl<'a> Mender<'a> {
             outputs.finish()
         })?;
         self.report.written_table_count += summaries.len();
-        Ok(summaries.into_iter().map(|summary| Table::new(summary, None, &self.repair.garbage)).collect())
+        Ok(summaries
+            .into_iter()
+            .map(|summary| Table::new(summary, None, &self.repair.obsolete_files))
+            .collect())
     }
 
     /// All ranges of a keyspace, those that touch as one.

@@ -48,7 +48,7 @@ use crate::{
     options::Options,
     recover::take_lock,
     runtime::Runtime,
-    version::{folder, handle::Garbage, set::write_state, version::KeyspaceVersion},
+    version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
 };
 
 /// Refuses an error that says nothing of the files, but that the system did not let us read them.
@@ -66,7 +66,7 @@ struct Repair {
     vfs: Arc<dyn Vfs>,
     folder: std::path::PathBuf,
     tables: Arc<TableCache>,
-    garbage: Arc<Garbage>,
+    obsolete_files: Arc<ObsoleteFiles>,
     next_number: AtomicU64,
     /// Id and seed.
     database: (u64, u64),
@@ -107,7 +107,7 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
         vfs: Arc::clone(vfs),
         folder: folder.to_path_buf(),
         tables: TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default())),
-        garbage: Arc::default(),
+        obsolete_files: Arc::default(),
         next_number: AtomicU64::new(evidence.next_number),
         database: evidence.database,
         is_cancelled: AtomicBool::new(false),
@@ -120,11 +120,11 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     }
     let manifest = repair.new_number();
     state.counters.next_file_number = state.counters.next_file_number.max(manifest + 1);
-    if let Some(rule) = state.broken_rule(state.keyspaces.keys().copied()) {
+    if let Some(rule) = state.check_invariants(state.keyspaces.keys().copied()) {
         return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));
     }
     let spare = set_aside(&repair, &state, manifest)?;
-    write_state(&**vfs, &state, folder, manifest)?;
+    write_catalog(&**vfs, &state, folder, manifest)?;
     for (name, file) in spare {
         let path = folder.join(&name);
         vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
@@ -162,7 +162,7 @@ fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
 /// Gives every file that the state does not need a name in the folder of lost files; their names, and where they are.
 fn set_aside(
     repair: &Repair,
-    state: &crate::version::state::State,
+    state: &crate::version::catalog::Catalog,
     manifest: u64,
 ) -> Result<Vec<(String, std::path::PathBuf)>> {
     let (vfs, folder) = (&*repair.vfs, repair.folder.as_path());

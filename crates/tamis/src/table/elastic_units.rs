@@ -1,7 +1,7 @@
-//! An elastic filter of a table that is read into memory: its units are kept one by one, under the account.
+//! An elastic filter of a table that is read into memory: its units are kept one by one, under the pinned cache.
 //!
 //! A unit is worth the lookups in vain that it saves: with `h` of them and a rate of `q` for one unit, unit `u` saves
-//! `h * q^u * (1 - q)`. That is what it stands for in the account, beside indexes and other filters: a unit comes in where
+//! `h * q^u * (1 - q)`. That is what it stands for in the pinned cache, beside indexes and other filters: a unit comes in where
 //! there is room or where others are worth clearly less for their bytes, and goes when others are worth more. Later units
 //! of a table are worth less than earlier ones, so they go first. The filter answers from the units it has.
 //!
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     cache::{
-        account::{Kept, Share},
         hotness::Hotness,
+        pinned_cache::{Pinned, Share},
     },
     error::Result,
 };
@@ -38,7 +38,7 @@ pub(super) struct ElasticUnits {
 
 #[derive(Debug)]
 struct Unit {
-    kept: Kept<AlignedBytes>,
+    kept: Pinned<AlignedBytes>,
     fault: FilterFault,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn elastic_header(front: &[u8], record: &SectionRecord) -> Option<Ela
 }
 
 impl ElasticUnits {
-    /// The units of a filter, those in memory for which the account has room now.
+    /// The units of a filter, those in memory for which the pinned cache has room now.
     pub(super) fn new(
         environment: &Arc<TableEnvironment>,
         source: &Source,
@@ -61,11 +61,14 @@ impl ElasticUnits {
         header: ElasticHeader,
         hotness: &Arc<Hotness>,
     ) -> Self {
-        let (account, bytes) = (&environment.account, header.unit_bytes());
+        let (pinned_cache, bytes) = (&environment.pinned_cache, header.unit_bytes());
         let unit = |number: u32| {
             let saved = header.fpr(number) - header.fpr(number + 1);
             let share = Share { hotness: Arc::clone(hotness), saved };
-            Unit { kept: Kept::shared(account, &source.path, share, bytes), fault: FilterFault::default() }
+            Unit {
+                kept: Pinned::shared(pinned_cache, &source.path, share, bytes),
+                fault: FilterFault::default(),
+            }
         };
         let units = (0..header.unit_count()).map(unit).collect();
         let offset = record.body_offset();
@@ -103,7 +106,7 @@ impl ElasticUnits {
         source: &Source,
         probe: &Probe<'_>,
     ) -> bool {
-        let at_hand = |(number, unit)| {
+        let if_cached = |(number, unit)| {
             let unit: &Unit = unit;
             if unit.fault.is_known() {
                 return None;
@@ -111,7 +114,7 @@ impl ElasticUnits {
             let bytes = unit.kept.get_if_room(|| self.load(environment, source, number, unit));
             bytes.map(|bytes| (u64::from(number), bytes))
         };
-        let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(at_hand));
+        let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(if_cached));
         if !is_admitted {
             self.note_in_vain(environment);
         }
@@ -127,7 +130,7 @@ impl ElasticUnits {
 
     /// Counts a lookup whose key the table did not have.
     pub(super) fn note_in_vain(&self, environment: &TableEnvironment) {
-        self.hotness.note(environment.account.epoch());
+        self.hotness.note(environment.pinned_cache.epoch());
     }
 
     /// What is in memory, for people.

@@ -14,8 +14,8 @@ use tamis_vfs::{Access, Vfs};
 use super::section::Source;
 use crate::{
     cache::{
-        account::{Account, Kept},
         block::BlockCache,
+        pinned_cache::{Pinned, PinnedCache},
     },
     error::{Error, Result},
     events::{Event, EventListener},
@@ -31,7 +31,7 @@ pub(crate) struct TableEnvironment {
     pub(crate) access: Access,
     pub(crate) cache: Arc<BlockCache>,
     /// Memory for indexes and filters.
-    pub(crate) account: Arc<Account>,
+    pub(crate) pinned_cache: Arc<PinnedCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }
@@ -49,18 +49,18 @@ impl TableEnvironment {
         })
     }
 
-    /// A value read from `source` that is held while the account has room. One of a mapped file always stays: it costs no
+    /// A value read from `source` that is held while the pinned cache has room. One of a mapped file always stays: it costs no
     /// memory of ours.
     pub(super) fn keep<T: fmt::Debug + Send + Sync + 'static>(
         &self,
         source: &Source,
         value: T,
         bytes: u64,
-    ) -> Kept<T> {
+    ) -> Pinned<T> {
         if source.file.mapping().is_some() {
-            return Kept::fixed(value);
+            return Pinned::fixed(value);
         }
-        Kept::counted(&self.account, &source.path, value, bytes)
+        Pinned::counted(&self.pinned_cache, &source.path, value, bytes)
     }
 
     /// Counts and reports a filter that can't be used. Reads go on without it.

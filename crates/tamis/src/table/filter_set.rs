@@ -1,6 +1,6 @@
 //! The filters in force of an open table: those of its filter file, or else those in the table itself.
 //!
-//! Each filter is kept or dropped by the account for itself, an elastic one unit by unit; what was dropped abstains until it
+//! Each filter is kept or dropped by the pinned cache for itself, an elastic one unit by unit; what was dropped abstains until it
 //! is read again. A filter that can't be used is reported and passed over, be it when the table is opened or when it is read
 //! again; a file without a usable one gives way to the table's own.
 
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     cache::{
-        account::{Kept, KeptRef},
         hotness::Hotness,
+        pinned_cache::{Pinned, PinnedRef},
     },
     error::Result,
     file_name::FileName,
@@ -51,7 +51,7 @@ struct KeptFilter {
 /// What is in memory of a filter.
 #[derive(Debug)]
 enum Held {
-    Whole(Kept<FilterBlock>, FilterFault),
+    Whole(Pinned<FilterBlock>, FilterFault),
     /// The file it lies in, where that is not the table's.
     Units(ElasticUnits, Option<Source>),
 }
@@ -96,11 +96,11 @@ impl KeptFilter {
     /// The filter, where it is in memory in one piece. One that was dropped is read again only where it can stay: reading
     /// it for one question costs more than it saves.
     #[inline]
-    fn at_hand<'a>(
+    fn get_if_cached<'a>(
         &'a self,
         environment: &TableEnvironment,
         table: &Source,
-    ) -> Option<KeptRef<'a, FilterBlock>> {
+    ) -> Option<PinnedRef<'a, FilterBlock>> {
         match &self.held {
             Held::Whole(_, fault) if fault.is_known() => None,
             Held::Whole(kept, fault) => kept.get_if_room(|| {
@@ -124,7 +124,7 @@ impl KeptFilter {
     fn counted_may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
         match &self.held {
             Held::Whole(..) => {
-                self.at_hand(environment, table).is_none_or(|filter| filter.may_contain(probe))
+                self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain(probe))
             }
             Held::Units(units, source) => {
                 units.may_contain(environment, source.as_ref().unwrap_or(table), probe)
@@ -157,7 +157,7 @@ impl KeptFilter {
     ) -> bool {
         match &self.held {
             Held::Whole(..) => {
-                self.at_hand(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
+                self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
             }
             Held::Units(..) => probe.point().is_none_or(|point| self.may_contain(environment, table, point)),
         }

@@ -14,7 +14,7 @@ use super::{
     reader::TableReader,
 };
 use crate::{
-    cache::{account::Account, block::BlockCache},
+    cache::{block::BlockCache, pinned_cache::PinnedCache},
     error::{Error, Result},
     key::{Kind, Sequence},
     link::folder_of,
@@ -46,7 +46,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         folder: folder_of(path).to_path_buf(),
         access: Access::Buffered,
         cache: Arc::new(BlockCache::new(0)),
-        account: Account::new(u64::MAX, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), None),
         metrics: Arc::default(),
         listener: None,
     })

@@ -16,16 +16,16 @@ mod format;
 mod index;
 pub(crate) mod inspect;
 pub(crate) mod key_column;
+pub(crate) mod lazy_reader;
+pub(crate) mod partial_verify;
 pub(crate) mod properties;
 pub(crate) mod read_ahead;
 pub(crate) mod reader;
 pub(crate) mod refilter;
-pub(crate) mod remains;
 mod salvage;
+mod scavenge;
 mod section;
-pub(crate) mod slot;
 mod verify;
-mod walk;
 pub(crate) mod writer;
 
 #[cfg(test)]

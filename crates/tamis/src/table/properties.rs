@@ -30,7 +30,7 @@ pub(crate) struct TableOrigin {
     pub(crate) replaced: Vec<u64>,
 }
 
-/// What is in a table. Kept in the table and in the manifest.
+/// What is in a table. Pinned in the table and in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TableSummary {
     /// The file's number.

@@ -20,14 +20,14 @@ use super::{
     },
     index::Index,
     key_column::KeyColumn,
+    partial_verify::open_index,
     properties::{TableOrigin, TableProperties, TableSummary},
-    remains::open_index,
     section::{Directory, SectionRecord, Source},
 };
 use crate::{
     cache::{
-        account::{Kept, KeptRef},
         hotness::Hotness,
+        pinned_cache::{Pinned, PinnedRef},
     },
     coding::Decoder,
     error::{Error, Result},
@@ -50,7 +50,7 @@ pub(crate) struct Found {
 pub(crate) struct TableReader {
     environment: Arc<TableEnvironment>,
     pub(super) data: DataBlocks,
-    index: Kept<Index>,
+    index: Pinned<Index>,
     index_record: SectionRecord,
     block_count: usize,
     pub(super) properties: TableProperties,
@@ -174,7 +174,7 @@ impl TableReader {
 
     /// The index, read again where it was dropped.
     #[inline]
-    pub(super) fn index(&self) -> Result<KeptRef<'_, Index>> {
+    pub(super) fn index(&self) -> Result<PinnedRef<'_, Index>> {
         self.index.get(|| {
             let index = open_index(&self.data.source, &self.index_record)?;
             if index.block_count() == self.block_count {

@@ -16,7 +16,7 @@ use super::{
     writer::{TableOptions, TableWriter},
 };
 use crate::{
-    cache::{account::Account, block::BlockCache},
+    cache::{block::BlockCache, pinned_cache::PinnedCache},
     cursor::Cursor,
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
@@ -86,7 +86,7 @@ pub(super) fn environment_with(
         folder: Path::new("/db").to_path_buf(),
         access,
         cache: Arc::new(BlockCache::new(4 << 20)),
-        account: Account::new(pinned_bytes, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), None),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     })
@@ -265,7 +265,7 @@ fn answers_are_the_same_without_room_for_index_and_filter() {
     for access in [Access::Buffered, Access::Direct] {
         let environment = environment_with(&vfs, access, 0);
         let table = TableReader::open(&environment, 1, None).unwrap();
-        assert_eq!(environment.account.used_bytes(), 0);
+        assert_eq!(environment.pinned_cache.used_bytes(), 0);
         for entry in &entries {
             assert!(table.may_contain(&Probe::new(&entry.0, &digester)));
             let found = table.get(&entry.0, entry.1, &mut ReadCost::default()).unwrap().unwrap();
@@ -310,7 +310,7 @@ fn to_bring_a_filter_near_is_no_need_of_it() {
     let roomy = environment(&vfs, Access::Buffered);
     let _one = TableReader::open(&roomy, 1, None).unwrap();
     // Room for two of everything, but for a part of a filter.
-    let environment = environment_with(&vfs, Access::Buffered, 2 * roomy.account.used_bytes() - 1_000);
+    let environment = environment_with(&vfs, Access::Buffered, 2 * roomy.pinned_cache.used_bytes() - 1_000);
     let [first, second] = [1, 2].map(|number| TableReader::open(&environment, number, None).unwrap());
     let held = || [&first, &second].map(|table| table.filter_designs().len());
     assert_eq!(held(), [1, 0]);

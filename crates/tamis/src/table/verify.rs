@@ -13,8 +13,8 @@
 use tamis_filter::{Digester, Probe};
 
 use super::{
-    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn, read_ahead::ReadAhead,
-    reader::TableReader, remains::check_remains_of,
+    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn,
+    partial_verify::verify_readable_parts_of, read_ahead::ReadAhead, reader::TableReader,
 };
 use crate::{
     error::{Error, Result},
@@ -44,7 +44,7 @@ impl TableReader {
             Ok(index) => index,
             Err(error) => {
                 faults.push(error);
-                return check_remains_of(&self.data.source, self.data.file_number, faults).faults;
+                return verify_readable_parts_of(&self.data.source, self.data.file_number, faults).faults;
             }
         };
         let mut keep = |error: Error| {

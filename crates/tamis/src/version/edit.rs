@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::{
     counters::Counters,
-    framed::{put_framed, take_framed},
     options_format,
+    tagged_record::{put_tagged, take_tagged},
 };
 use crate::{
     coding::{Decoder, put_bytes, put_varint},
@@ -91,7 +91,7 @@ pub(crate) enum Change {
         sequence: Sequence,
     },
     /// Counters that only grow; each is raised to the value given.
-    Raise(Counters),
+    AdvanceCounters(Counters),
     /// The database's own: stands in the first edit of every manifest.
     SetDatabase {
         id: u64,
@@ -114,13 +114,13 @@ impl Change {
             Self::AddTable { place, .. }
             | Self::RemoveTable { place, .. }
             | Self::SetTableFilter { place, .. } => Some(place.keyspace),
-            Self::Raise(_) | Self::SetDatabase { .. } => None,
+            Self::AdvanceCounters(_) | Self::SetDatabase { .. } => None,
         }
     }
 }
 
 /// Bit 0 of a step's flags: a reader that does not know the step may pass over it.
-const MAY_BE_PASSED_OVER: u8 = 1;
+const IGNORABLE: u8 = 1;
 
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;
@@ -133,7 +133,7 @@ const SET_TABLE_FILTER: u64 = 8;
 const SET_PARTITION_FILTER: u64 = 9;
 const SET_VIEW: u64 = 10;
 const SET_FLUSHED_SEQUENCE: u64 = 11;
-const RAISE: u64 = 12;
+const ADVANCE_COUNTERS: u64 = 12;
 const SET_DATABASE: u64 = 13;
 
 /// See the head of this file.
@@ -195,7 +195,7 @@ impl VersionEdit {
         for change in &self.changes {
             body.clear();
             let tag = encode_change(change, &mut body);
-            put_framed(&mut target, tag, flags_of(tag), &body);
+            put_tagged(&mut target, tag, flags_of(tag), &body);
         }
         target
     }
@@ -206,12 +206,12 @@ impl VersionEdit {
         let mut decoder = Decoder::new(bytes);
         let mut edit = Self::default();
         while !decoder.is_empty() {
-            let (tag, flags, body) = take_framed(&mut decoder).ok_or_else(|| BadEdit::Damaged {
+            let (tag, flags, body) = take_tagged(&mut decoder).ok_or_else(|| BadEdit::Damaged {
                 expected: "a framed change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
             if !(CREATE_KEYSPACE..=SET_DATABASE).contains(&tag) {
-                if flags & MAY_BE_PASSED_OVER != 0 {
+                if flags & IGNORABLE != 0 {
                     continue;
                 }
                 return Err(BadEdit::Unknown { what: "change", kind: tag });
@@ -271,7 +271,7 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
 /// Filters and views are derived data: without them every answer stays the same.
 const fn flags_of(tag: u64) -> u8 {
     match tag {
-        SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => MAY_BE_PASSED_OVER,
+        SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => IGNORABLE,
         _ => 0,
     }
 }
@@ -376,9 +376,9 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_numbers(body, &[*keyspace, *partition, *sequence]);
             SET_FLUSHED_SEQUENCE
         }
-        Change::Raise(counters) => {
+        Change::AdvanceCounters(counters) => {
             put_numbers(body, &counters.to_fields());
-            RAISE
+            ADVANCE_COUNTERS
         }
         Change::SetDatabase { id, seed } => {
             put_numbers(body, &[*id, *seed]);
@@ -435,7 +435,7 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
             partition: source.take_varint()?,
             sequence: source.take_varint()?,
         },
-        RAISE => Change::Raise(Counters::take(source)?),
+        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source)?),
         SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
         _ => return None,
     })

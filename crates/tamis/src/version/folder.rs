@@ -10,7 +10,7 @@ use std::{
 
 use tamis_vfs::{DirEntry, Vfs};
 
-use super::state::State;
+use super::catalog::Catalog;
 use crate::{
     error::{Error, Result},
     file_name::FileName,
@@ -73,7 +73,7 @@ pub(crate) fn number_above(entries: &[DirEntry]) -> u64 {
     numbers.max().map_or(1, |number| number.saturating_add(1))
 }
 
-/// Checks that every table of the state is in the folder once, with its length. A missing filter or view is no error:
+/// Checks that every table of the catalog is in the folder once, with its length. A missing filter or view is no error:
 /// they are derived data.
 ///
 /// # Errors
@@ -81,13 +81,13 @@ pub(crate) fn number_above(entries: &[DirEntry]) -> u64 {
 pub(super) fn check_tables(
     entries: &[DirEntry],
     folder: &Path,
-    state: &State,
+    catalog: &Catalog,
     manifest: &Path,
 ) -> Result<()> {
     let lengths: BTreeMap<&str, u64> =
         entries.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
     let mut seen = BTreeSet::new();
-    for table in state.keyspaces.values().flat_map(|version| version.tables()) {
+    for table in catalog.keyspaces.values().flat_map(|version| version.tables()) {
         let name = table.file().name();
         if !seen.insert(name) {
             let got = format!("{} twice", name.name());
@@ -109,7 +109,7 @@ pub(super) fn check_tables(
     Ok(())
 }
 
-/// What is in a folder besides the files of a state.
+/// What is in a folder besides the files of a catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     /// Our files that nothing names.
@@ -120,10 +120,10 @@ pub(crate) struct Leftovers {
     pub(crate) foreign: Vec<String>,
 }
 
-/// Sorts out what the state and its manifest do not need. Log segments below the oldest that is needed are orphans.
-pub(crate) fn leftovers(entries: &[DirEntry], state: &State, manifest: u64) -> Leftovers {
+/// Sorts out what the catalog and its manifest do not need. Log segments below the oldest that is needed are orphans.
+pub(crate) fn leftovers(entries: &[DirEntry], catalog: &Catalog, manifest: u64) -> Leftovers {
     let live: BTreeSet<FileName> =
-        state.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()).collect();
+        catalog.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()).collect();
     let mut found = Leftovers::default();
     for entry in entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
@@ -131,7 +131,7 @@ pub(crate) fn leftovers(entries: &[DirEntry], state: &State, manifest: u64) -> L
             Some(FileName::Current | FileName::Lock) => {}
             Some(FileName::Obsolete(_)) => found.obsolete.push(entry.name.clone()),
             Some(FileName::Manifest(number)) if number == manifest => {}
-            Some(FileName::Log(number)) if number >= state.counters.oldest_log => {}
+            Some(FileName::Log(number)) if number >= catalog.counters.oldest_log => {}
             Some(name) if live.contains(&name) => {}
             Some(name) => found.orphans.push(name),
         }

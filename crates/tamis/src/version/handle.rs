@@ -2,7 +2,7 @@
 //!
 //! 1. A [`FileHandle`] is shared by all versions (and readers) that name the file. When an edit takes the file out of
 //!    the version in force, the handle is marked obsolete; when the last holder then drops it, the file's name goes to
-//!    the [`Garbage`] queue, from which `VersionSet::sweep_garbage` deletes it. Dropping never touches a file.
+//!    the [`ObsoleteFiles`] queue, from which `VersionSet::delete_obsolete_files` deletes it. Dropping never touches a file.
 //! 2. A [`Table`] is one table with one filter file in force. Replacing the filter makes another `Table` over the same
 //!    [`FileHandle`], so that readers of an older version keep the older filter.
 
@@ -20,18 +20,18 @@ use crate::{
     file_name::FileName,
     key::Sequence,
     table::{
+        lazy_reader::{LazyReader, NamedTable},
         properties::TableSummary,
-        slot::{NamedTable, ReaderSlot},
     },
 };
 
 /// Files that nothing holds any more, waiting to be deleted.
 #[derive(Debug, Default)]
-pub(crate) struct Garbage {
+pub(crate) struct ObsoleteFiles {
     names: Mutex<Vec<FileName>>,
 }
 
-impl Garbage {
+impl ObsoleteFiles {
     /// Takes all names out of the queue.
     pub(crate) fn take(&self) -> Vec<FileName> {
         mem::take(&mut *self.names.lock())
@@ -51,12 +51,16 @@ impl Garbage {
 pub(crate) struct FileHandle {
     name: FileName,
     is_obsolete: AtomicBool,
-    garbage: Arc<Garbage>,
+    obsolete_files: Arc<ObsoleteFiles>,
 }
 
 impl FileHandle {
-    pub(crate) fn new(name: FileName, garbage: &Arc<Garbage>) -> Arc<Self> {
-        Arc::new(Self { name, is_obsolete: AtomicBool::new(false), garbage: Arc::clone(garbage) })
+    pub(crate) fn new(name: FileName, obsolete_files: &Arc<ObsoleteFiles>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            is_obsolete: AtomicBool::new(false),
+            obsolete_files: Arc::clone(obsolete_files),
+        })
     }
 
     pub(crate) const fn name(&self) -> FileName {
@@ -76,7 +80,7 @@ impl FileHandle {
 impl Drop for FileHandle {
     fn drop(&mut self) {
         if self.is_obsolete() {
-            self.garbage.extend([self.name]);
+            self.obsolete_files.extend([self.name]);
         }
     }
 }
@@ -92,25 +96,29 @@ pub(crate) struct Table {
     summary: Arc<TableSummary>,
     filter: Option<Arc<FileHandle>>,
     file: Arc<FileHandle>,
-    slot: Arc<ReaderSlot>,
+    slot: Arc<LazyReader>,
 }
 
 impl Table {
     /// A table that was not in any version before.
-    pub(crate) fn new(summary: TableSummary, filter_file: Option<u64>, garbage: &Arc<Garbage>) -> Arc<Self> {
-        let file = FileHandle::new(FileName::Table(summary.number), garbage);
-        let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage));
+    pub(crate) fn new(
+        summary: TableSummary,
+        filter_file: Option<u64>,
+        obsolete_files: &Arc<ObsoleteFiles>,
+    ) -> Arc<Self> {
+        let file = FileHandle::new(FileName::Table(summary.number), obsolete_files);
+        let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files));
         Arc::new(Self { summary: Arc::new(summary), filter, file, slot: Arc::default() })
     }
 
     /// The same table with another filter file in force.
     pub(crate) fn with_filter(&self, filter_file: Option<u64>) -> Arc<Self> {
-        let garbage = &self.file.garbage;
+        let obsolete_files = &self.file.obsolete_files;
         Arc::new(Self {
             summary: Arc::clone(&self.summary),
-            filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), garbage)),
+            filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files)),
             file: Arc::clone(&self.file),
-            slot: Arc::new(ReaderSlot::with_hotness(self.slot.hotness())),
+            slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
         })
     }
 
@@ -152,7 +160,7 @@ impl Table {
 
 impl NamedTable for Table {
     #[inline]
-    fn slot(&self) -> &Arc<ReaderSlot> {
+    fn slot(&self) -> &Arc<LazyReader> {
         &self.slot
     }
 

@@ -1,6 +1,6 @@
 //! The manifest: a log of version edits (`docs/format/manifest.md`), one writer, and one reader of the whole file.
 //!
-//! 1. A manifest begins with edits that make the whole state at its birth; it comes into force when `CURRENT` names it.
+//! 1. A manifest begins with edits that make the whole catalog at its birth; it comes into force when `CURRENT` names it.
 //! 2. An edit counts once its record is appended and synced. After each sync an empty record follows, not synced,
 //!    whose mark covers the edit: a bad bit in the last edit is then damage and not a torn tail.
 //! 3. After a failed append what may have been written of the edit is cut off again and the cut is synced, before
@@ -8,7 +8,7 @@
 //!    the file (another manifest is begun). After a failed cut or sync nothing is written at all.
 //! 4. `CURRENT` is written anew for each edit that says what no other file tells ([`VersionEdit::stands_alone`]), before the edit
 //!    is acknowledged: a manifest that was cut before it is told by its length. One that was cut before any other edit gives a
-//!    state that holds the same entries, or one whose tables or log segments are gone, for they go only after such an edit.
+//!    catalog that holds the same entries, or one whose tables or log segments are gone, for they go only after such an edit.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 

@@ -3,7 +3,7 @@
 //! Each option is framed with its tag, length and a bit that says whether a program that does not know it may pass
 //! over it; one that is not there has its default. Values outside their bounds are refused like damage.
 
-use super::framed::{put_framed, take_framed};
+use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
     options::{Compression, Filters, KeyspaceOptions, TableFilter},
@@ -34,7 +34,7 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     for (tag, number) in numbers {
         body.clear();
         put_varint(&mut body, number);
-        put_framed(&mut list, tag, 0, &body);
+        put_tagged(&mut list, tag, 0, &body);
     }
     body.clear();
     for compression in &options.compression {
@@ -45,16 +45,16 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         };
         body.extend_from_slice(&[kind, level]);
     }
-    put_framed(&mut list, COMPRESSION, 0, &body);
+    put_tagged(&mut list, COMPRESSION, 0, &body);
     body.clear();
     match options.filters.as_bits_per_level() {
         Some(levels) => {
             levels.iter().for_each(|bits| put_u32(&mut body, bits.to_bits()));
-            put_framed(&mut list, FILTER_BITS_PER_KEY, 0, &body);
+            put_tagged(&mut list, FILTER_BITS_PER_KEY, 0, &body);
         }
         None => {
             put_filters(&mut body, &options.filters);
-            put_framed(&mut list, FILTERS, 0, &body);
+            put_tagged(&mut list, FILTERS, 0, &body);
         }
     }
     put_bytes(target, &list);
@@ -77,7 +77,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
     let mut list = Decoder::new(source.take_bytes()?);
     let mut options = KeyspaceOptions::default();
     while !list.is_empty() {
-        let (tag, flags, body) = take_framed(&mut list)?;
+        let (tag, flags, body) = take_tagged(&mut list)?;
         let mut body = Decoder::new(body);
         match tag {
             MEMTABLE_BYTES => options.memtable_bytes = body.take_varint()?,
@@ -103,7 +103,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
 pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
-        let (tag, flags, _) = take_framed(&mut list)?;
+        let (tag, flags, _) = take_tagged(&mut list)?;
         if !(MEMTABLE_BYTES..=FILTERS).contains(&tag) && flags & 1 == 0 {
             return Some(tag);
         }

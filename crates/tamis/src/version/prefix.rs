@@ -3,7 +3,7 @@
 //! 1. The manifest that `CURRENT` names is read up to its first fault. Where `CURRENT` can't be read, the manifest of the
 //!    greatest number that is whole is taken; where none is, the greatest one of which something can be read.
 //! 2. Its edits are applied as long as they fit. Behind the last one that leaves all rules of versions in force, nothing
-//!    counts: a state that is written over several records may be cut within. Its last record has the counters.
+//!    counts: a catalog that is written over several records may be cut within. Its last record has the counters.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,11 +13,11 @@ use std::{
 use tamis_vfs::Vfs;
 
 use super::{
+    catalog::Catalog,
     current::Current,
     folder,
-    handle::Garbage,
+    handle::ObsoleteFiles,
     manifest::{self, ManifestContents},
-    state::State,
 };
 use crate::{
     error::{Error, Result},
@@ -28,10 +28,10 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
     /// Empty, without a database id, where nothing could be read.
-    pub(crate) state: State,
+    pub(crate) catalog: Catalog,
     /// What is wrong with `CURRENT` and the manifest.
     pub(crate) faults: Vec<Error>,
-    /// Whether the manifest itself is whole, and so the state the one in force.
+    /// Whether the manifest itself is whole, and so the catalog the one in force.
     pub(crate) is_whole: bool,
     /// Bytes of the files that were read.
     pub(crate) bytes: u64,
@@ -72,7 +72,7 @@ fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
         if found.is_whole {
             return Ok(found);
         }
-        if best.state.database.is_none() {
+        if best.catalog.database.is_none() {
             best = found;
         }
     }
@@ -83,7 +83,7 @@ fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
     let (contents, fault) = manifest::read_prefix(vfs, folder, current);
     let mut found = Prefix { bytes: contents.bytes, path: contents.path.clone(), ..Prefix::default() };
     let mut fault = fault.or(found.apply(&contents));
-    if fault.is_none() && found.state.database.is_none() {
+    if fault.is_none() && found.catalog.database.is_none() {
         let expected = "an edit with the database's id";
         fault = Some(Error::corruption(&contents.path, 0, "manifest", expected, "none"));
     }
@@ -95,25 +95,25 @@ fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
 impl Prefix {
     /// Step 2; the fault that ended it.
     fn apply(&mut self, contents: &ManifestContents) -> Option<Error> {
-        let garbage: Arc<Garbage> = Arc::default();
-        let mut state = State::default();
+        let obsolete_files: Arc<ObsoleteFiles> = Arc::default();
+        let mut catalog = Catalog::default();
         let mut broken = None;
         for (offset, edit) in &contents.edits {
             let damage = |reason| {
                 let expected = "an edit that fits those before it";
                 Error::corruption(&contents.path, *offset, "version edit", expected, reason)
             };
-            state = match state.apply(edit, &garbage) {
-                Ok(applied) => applied.state,
+            catalog = match catalog.apply(edit, &obsolete_files) {
+                Ok(applied) => applied.catalog,
                 Err(reason) => return Some(damage(reason)),
             };
-            broken = match state.counters.next_file_number {
-                // They end the state with which a manifest begins (`State::snapshot`).
+            broken = match catalog.counters.next_file_number {
+                // They end the catalog with which a manifest begins (`Catalog::snapshot`).
                 0 => Some(damage("no counters behind it".to_owned())),
-                _ => state.broken_rule(state.keyspaces.keys().copied()).map(damage),
+                _ => catalog.check_invariants(catalog.keyspaces.keys().copied()).map(damage),
             };
             if broken.is_none() {
-                self.state = state.clone();
+                self.catalog = catalog.clone();
             }
         }
         broken

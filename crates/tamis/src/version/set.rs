@@ -1,11 +1,11 @@
 //! The set of versions in force, and the only place where they change.
 //!
 //! 1. [`VersionSet::apply`] checks an edit, appends it to the manifest, syncs it, and only then installs the new
-//!    state; edits are applied one at a time, and installed in the order of the manifest.
+//!    catalog; edits are applied one at a time, and installed in the order of the manifest.
 //! 2. After a failed append the edit is not in force and was cut off again; the next edit begins another manifest. After
 //!    a failed sync, or a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
 //!    [`Error::WritesRefused`], and the files that the edit would have added may yet turn out to be in force: they are
-//!    not to be removed, but may be given to the garbage queue, which waits until it is certain.
+//!    not to be removed, but may be given to the queue of obsolete files, which waits until it is certain.
 //! 3. File numbers and ids are given out here and never twice; what was given out is recorded with every edit.
 //! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
 //!    `.obsolete` and the folder synced; then they are removed.
@@ -26,14 +26,14 @@ use parking_lot::Mutex;
 use tamis_vfs::{Access, Vfs};
 
 use super::{
+    catalog::{Applied, Catalog},
     counters::Counters,
     current::{CURRENT_BYTES, Current},
     edit::{Change, VersionEdit},
     failure::Failure,
     folder::{self, Leftovers},
-    handle::Garbage,
+    handle::ObsoleteFiles,
     manifest::{self, ManifestWriter},
-    state::{Applied, State},
     version::KeyspaceVersion,
 };
 use crate::{
@@ -56,13 +56,13 @@ const NUMBER_MAX: u64 = 1 << 62;
 pub(crate) struct VersionSet {
     vfs: Arc<dyn Vfs>,
     folder: PathBuf,
-    garbage: Arc<Garbage>,
+    obsolete_files: Arc<ObsoleteFiles>,
     /// Files on their way out that could not be removed yet.
-    half_deleted: Mutex<Vec<PathBuf>>,
+    pending_unlinks: Mutex<Vec<PathBuf>>,
     next_file_number: AtomicU64,
     next_keyspace_id: AtomicU64,
     next_partition_id: AtomicU64,
-    state: ArcSwap<State>,
+    catalog: ArcSwap<Catalog>,
     log: Mutex<Log>,
 }
 
@@ -111,11 +111,11 @@ impl VersionSet {
             next_partition_id: 1,
             ..Counters::default()
         };
-        let state = State { database: Some((id, seed)), counters, ..State::default() };
-        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+        let catalog = Catalog { database: Some((id, seed)), counters, ..Catalog::default() };
+        let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
         let writer =
             ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
-        Ok(Self::new(vfs, folder, state, Log::Ready(writer), Arc::default()))
+        Ok(Self::new(vfs, folder, catalog, Log::Ready(writer), Arc::default()))
     }
 
     /// Opens the database of a folder: reads its manifest, checks that its tables are there, and begins another
@@ -124,15 +124,15 @@ impl VersionSet {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
     pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, mode: Mode) -> Result<(Self, Option<TornTail>)> {
-        let garbage = Arc::default();
+        let obsolete_files = Arc::default();
         let current = Current::read(&*vfs, folder)?;
         let contents = manifest::read(&*vfs, folder, current)?;
-        let mut state = replay(&contents, &garbage)?;
+        let mut catalog = replay(&contents, &obsolete_files)?;
         let entries = folder::list(&*vfs, folder)?;
-        folder::check_tables(&entries, folder, &state, &contents.path)?;
-        state.counters = state.counters.raised_to(floor_of(&state, folder::number_above(&entries)));
-        check_numbers(&state.counters, &contents.path)?;
-        let set = Self::new(vfs, folder, state, Log::ReadOnly, garbage);
+        folder::check_tables(&entries, folder, &catalog, &contents.path)?;
+        catalog.counters = catalog.counters.raised_to(floor_of(&catalog, folder::number_above(&entries)));
+        check_numbers(&catalog.counters, &contents.path)?;
+        let set = Self::new(vfs, folder, catalog, Log::ReadOnly, obsolete_files);
         if mode == Mode::ReadWrite {
             set.begin_writing()?;
         }
@@ -152,12 +152,12 @@ impl VersionSet {
         Ok(())
     }
 
-    /// A manifest that begins with the state in force, and is in force itself.
+    /// A manifest that begins with the catalog in force, and is in force itself.
     fn begin_manifest(&self) -> Result<ManifestWriter, Failure> {
         let number = self.new_file_number();
-        let mut state = State::clone(&self.state.load());
-        state.counters = state.counters.raised_to(self.numbers_given_out());
-        let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+        let mut catalog = Catalog::clone(&self.catalog.load());
+        catalog.counters = catalog.counters.raised_to(self.numbers_given_out());
+        let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
         ManifestWriter::create(&*self.vfs, &self.folder, number, &edits)
     }
 
@@ -178,42 +178,48 @@ impl VersionSet {
         file.length().map_err(|error| Error::io("measure", &path, error))
     }
 
-    /// Writes a state into another folder, as manifest `number` and `CURRENT`; gives their bytes.
+    /// Writes a catalog into another folder, as manifest `number` and `CURRENT`; gives their bytes.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn write_copy(&self, state: &State, folder: &Path, number: u64) -> Result<u64> {
-        let mut state = state.clone();
-        state.counters = state.counters.raised_to(self.numbers_given_out());
-        write_state(&*self.vfs, &state, folder, number)
+    pub(crate) fn write_copy(&self, catalog: &Catalog, folder: &Path, number: u64) -> Result<u64> {
+        let mut catalog = catalog.clone();
+        catalog.counters = catalog.counters.raised_to(self.numbers_given_out());
+        write_catalog(&*self.vfs, &catalog, folder, number)
     }
 
-    fn new(vfs: Arc<dyn Vfs>, folder: &Path, state: State, log: Log, garbage: Arc<Garbage>) -> Self {
-        let counters = state.counters;
+    fn new(
+        vfs: Arc<dyn Vfs>,
+        folder: &Path,
+        catalog: Catalog,
+        log: Log,
+        obsolete_files: Arc<ObsoleteFiles>,
+    ) -> Self {
+        let counters = catalog.counters;
         Self {
             vfs,
             folder: folder.to_path_buf(),
-            garbage,
-            half_deleted: Mutex::default(),
+            obsolete_files,
+            pending_unlinks: Mutex::default(),
             next_file_number: AtomicU64::new(counters.next_file_number),
             next_keyspace_id: AtomicU64::new(counters.next_keyspace_id),
             next_partition_id: AtomicU64::new(counters.next_partition_id),
-            state: ArcSwap::from_pointee(state),
+            catalog: ArcSwap::from_pointee(catalog),
             log: Mutex::new(log),
         }
     }
 
-    pub(crate) fn state(&self) -> Arc<State> {
-        self.state.load_full()
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
     }
 
-    pub(crate) const fn garbage(&self) -> &Arc<Garbage> {
-        &self.garbage
+    pub(crate) const fn obsolete_files(&self) -> &Arc<ObsoleteFiles> {
+        &self.obsolete_files
     }
 
     /// Id and seed of the database.
     pub(crate) fn database(&self) -> (u64, u64) {
-        self.state.load().database.unwrap_or_default()
+        self.catalog.load().database.unwrap_or_default()
     }
 
     /// A file number that was never used.
@@ -232,7 +238,7 @@ impl VersionSet {
     }
 
     /// Why edits are refused, once a sync failed.
-    pub(crate) fn refusal(&self) -> Option<Error> {
+    pub(crate) fn background_error(&self) -> Option<Error> {
         match &*self.log.lock() {
             Log::Refused(cause) => Some(Error::WritesRefused { cause: Arc::clone(cause) }),
             _ => None,
@@ -250,22 +256,22 @@ impl VersionSet {
         &self,
         mut edit: VersionEdit,
         install: impl FnOnce(&Installed),
-    ) -> Result<Arc<State>> {
+    ) -> Result<Arc<Catalog>> {
         let mut log = self.log.lock();
         self.check_writable(&log)?;
-        edit.push(Change::Raise(self.numbers_given_out()));
+        edit.push(Change::AdvanceCounters(self.numbers_given_out()));
         let applied = self.checked(&edit)?;
         self.make_durable(&mut log, &edit)?;
-        let Applied { state, changed, obsolete } = applied;
-        let state = Arc::new(state);
-        let versions = changed.iter().filter_map(|id| state.keyspaces.get(id)).map(Arc::clone).collect();
-        let dropped = changed.into_iter().filter(|id| !state.keyspaces.contains_key(id)).collect();
-        self.state.store(Arc::clone(&state));
+        let Applied { catalog, changed, obsolete } = applied;
+        let catalog = Arc::new(catalog);
+        let versions = changed.iter().filter_map(|id| catalog.keyspaces.get(id)).map(Arc::clone).collect();
+        let dropped = changed.into_iter().filter(|id| !catalog.keyspaces.contains_key(id)).collect();
+        self.catalog.store(Arc::clone(&catalog));
         install(&Installed { changed: versions, dropped });
         for file in obsolete {
             file.mark_obsolete();
         }
-        Ok(state)
+        Ok(catalog)
     }
 
     fn check_writable(&self, log: &Log) -> Result<()> {
@@ -285,10 +291,10 @@ impl VersionSet {
         }
     }
 
-    /// The state after `edit`, with its rules checked.
+    /// The catalog after `edit`, with its rules checked.
     fn checked(&self, edit: &VersionEdit) -> Result<Applied> {
-        let state = self.state.load();
-        if edit.keyspaces().any(|id| !state.keyspaces.contains_key(&id)) {
+        let catalog = self.catalog.load();
+        if edit.keyspaces().any(|id| !catalog.keyspaces.contains_key(&id)) {
             return Err(Error::KeyspaceDropped);
         }
         let refuse = |reason: String| Error::InvalidArgument {
@@ -296,15 +302,15 @@ impl VersionSet {
             got: reason,
             expected: "an edit that fits the version in force (this is a defect of the program)".to_owned(),
         };
-        let applied = state.apply(edit, &self.garbage).map_err(refuse)?;
-        match applied.state.broken_rule(applied.changed.iter().copied()) {
+        let applied = catalog.apply(edit, &self.obsolete_files).map_err(refuse)?;
+        match applied.catalog.check_invariants(applied.changed.iter().copied()) {
             Some(rule) => Err(refuse(rule)),
             None => Ok(applied),
         }
     }
 
     fn make_durable(&self, log: &mut Log, edit: &VersionEdit) -> Result<()> {
-        self.begin_another_where_due(log)?;
+        self.rotate_manifest_if_needed(log)?;
         let Log::Ready(writer) = log else {
             unreachable!("the log was writable, and an ended manifest was just replaced");
         };
@@ -315,12 +321,12 @@ impl VersionSet {
                 *log = Log::Ended(number);
                 Ok(())
             }
-            Err(failure) => Err(give_up(log, number, failure)),
+            Err(failure) => Err(mark_failed(log, number, failure)),
         }
     }
 
     /// Begins another manifest where this one ended or has grown long.
-    fn begin_another_where_due(&self, log: &mut Log) -> Result<()> {
+    fn rotate_manifest_if_needed(&self, log: &mut Log) -> Result<()> {
         let (old, is_ended) = match log {
             Log::Ended(number) => (*number, true),
             Log::Ready(writer) if is_long(writer) => (writer.number(), false),
@@ -329,18 +335,18 @@ impl VersionSet {
         match self.begin_manifest() {
             Ok(writer) => {
                 *log = Log::Ready(writer);
-                self.garbage.extend([FileName::Manifest(old)]);
+                self.obsolete_files.extend([FileName::Manifest(old)]);
                 Ok(())
             }
             // The old one is whole and in force: it can grow a little more.
             Err(failure) if !failure.is_final && !is_ended => Ok(()),
-            Err(failure) => Err(give_up(log, old, failure)),
+            Err(failure) => Err(mark_failed(log, old, failure)),
         }
     }
 
     /// Whether some file waits to be deleted.
-    pub(crate) fn has_garbage(&self) -> bool {
-        !self.garbage.is_empty() || !self.half_deleted.lock().is_empty()
+    pub(crate) fn has_obsolete_files(&self) -> bool {
+        !self.obsolete_files.is_empty() || !self.pending_unlinks.lock().is_empty()
     }
 
     /// Deletes files that nothing names or reads any more; gives the names of those that went. While it is not certain
@@ -348,16 +354,16 @@ impl VersionSet {
     ///
     /// # Errors
     /// The system's; what is left is deleted by a later call or at the next open.
-    pub(crate) fn sweep_garbage(&self) -> Result<Vec<FileName>> {
-        if !self.has_garbage() {
+    pub(crate) fn delete_obsolete_files(&self) -> Result<Vec<FileName>> {
+        if !self.has_obsolete_files() {
             return Ok(Vec::new());
         }
         let mut log = self.log.lock();
-        self.begin_another_where_due(&mut log)?;
+        self.rotate_manifest_if_needed(&mut log)?;
         if !matches!(*log, Log::Ready(_)) {
             return Ok(Vec::new());
         }
-        let names = self.garbage.take();
+        let names = self.obsolete_files.take();
         drop(log);
         self.delete(&names, &[])?;
         Ok(names)
@@ -375,7 +381,7 @@ impl VersionSet {
             Log::ReadOnly | Log::Refused(_) => return Ok(Leftovers::default()),
         };
         let entries = folder::list(&*self.vfs, &self.folder)?;
-        let found = folder::leftovers(&entries, &self.state.load(), manifest);
+        let found = folder::leftovers(&entries, &self.catalog.load(), manifest);
         self.delete(&found.orphans, &found.obsolete)?;
         Ok(found)
     }
@@ -383,7 +389,7 @@ impl VersionSet {
     /// Tables, filters and views are renamed first, so that a crash leaves no half of them under a live name.
     fn delete(&self, names: &[FileName], obsolete: &[String]) -> Result<()> {
         let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.join(name)).collect();
-        doomed.append(&mut self.half_deleted.lock());
+        doomed.append(&mut self.pending_unlinks.lock());
         let first_new = doomed.len();
         for name in names {
             let path = name.path(&self.folder);
@@ -396,8 +402,8 @@ impl VersionSet {
                 Ok(()) => doomed.push(target),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
-                    self.garbage.extend(names.iter().copied());
-                    self.half_deleted.lock().append(&mut doomed);
+                    self.obsolete_files.extend(names.iter().copied());
+                    self.pending_unlinks.lock().append(&mut doomed);
                     return Err(Error::io("rename", &path, error));
                 }
             }
@@ -405,7 +411,7 @@ impl VersionSet {
         if doomed.len() > first_new
             && let Err(error) = self.vfs.sync_dir(&self.folder)
         {
-            self.half_deleted.lock().append(&mut doomed);
+            self.pending_unlinks.lock().append(&mut doomed);
             return Err(Error::io("sync", &self.folder, error));
         }
         let mut result = Ok(());
@@ -413,7 +419,7 @@ impl VersionSet {
             match self.vfs.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     result = Err(Error::io("remove", &path, error));
-                    self.half_deleted.lock().push(path);
+                    self.pending_unlinks.lock().push(path);
                 }
                 _ => {}
             }
@@ -422,12 +428,12 @@ impl VersionSet {
     }
 }
 
-/// Writes a state as manifest `number` of a folder and puts it in force; gives the bytes written.
+/// Writes a catalog as manifest `number` of a folder and puts it in force; gives the bytes written.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn write_state(vfs: &dyn Vfs, state: &State, folder: &Path, number: u64) -> Result<u64> {
-    let edits = state.snapshot(SNAPSHOT_CHANGES_MAX);
+pub(crate) fn write_catalog(vfs: &dyn Vfs, catalog: &Catalog, folder: &Path, number: u64) -> Result<u64> {
+    let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
     let written = ManifestWriter::create(vfs, folder, number, &edits);
     written.map(|writer| writer.first_bytes() + CURRENT_BYTES).map_err(|failure| failure.error)
 }
@@ -436,28 +442,29 @@ fn is_long(writer: &ManifestWriter) -> bool {
     writer.appended_bytes() > APPENDED_BYTES_MAX.max(4 * writer.first_bytes())
 }
 
-fn give_up(log: &mut Log, number: u64, failure: Failure) -> Error {
+fn mark_failed(log: &mut Log, number: u64, failure: Failure) -> Error {
     *log = if failure.is_final { Log::Refused(failure.error.to_string().into()) } else { Log::Ended(number) };
     failure.error
 }
 
-/// The state that the edits of a manifest make.
-fn replay(contents: &manifest::ManifestContents, garbage: &Arc<Garbage>) -> Result<State> {
-    let mut state = State::default();
+/// The catalog that the edits of a manifest make.
+fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFiles>) -> Result<Catalog> {
+    let mut catalog = Catalog::default();
     let damage = |offset, reason: String| {
         Error::corruption(&contents.path, offset, "version edit", "an edit that fits those before it", reason)
     };
     for (offset, edit) in &contents.edits {
-        // By value: what only this state holds is changed in place.
-        state = state.apply_owned(edit, garbage).map_err(|reason| damage(*offset, reason))?.state;
+        // By value: what only this catalog holds is changed in place.
+        catalog =
+            catalog.apply_owned(edit, obsolete_files).map_err(|reason| damage(*offset, reason))?.catalog;
     }
     let last = contents.edits.last().map_or(0, |(offset, _)| *offset);
-    if state.database.is_none() {
+    if catalog.database.is_none() {
         return Err(damage(last, "no database id".to_owned()));
     }
-    match state.broken_rule(state.keyspaces.keys().copied()) {
+    match catalog.check_invariants(catalog.keyspaces.keys().copied()) {
         Some(rule) => Err(damage(last, rule)),
-        None => Ok(state),
+        None => Ok(catalog),
     }
 }
 
@@ -472,8 +479,8 @@ fn check_numbers(counters: &Counters, path: &Path) -> Result<()> {
 }
 
 /// What the counters must at least be, by what is there.
-fn floor_of(state: &State, next_file_number: u64) -> Counters {
-    let versions = || state.keyspaces.values();
+fn floor_of(catalog: &Catalog, next_file_number: u64) -> Counters {
+    let versions = || catalog.keyspaces.values();
     let tables = versions().flat_map(|version| version.tables());
     let files = versions().flat_map(|version| version.files()).filter_map(|file| file.name().number());
     let partitions = || versions().flat_map(|version| version.partitions.iter());
@@ -483,7 +490,7 @@ fn floor_of(state: &State, next_file_number: u64) -> Counters {
     let in_tables = tables.map(|table| table.summary().largest_sequence);
     Counters {
         next_file_number: files.max().unwrap_or(0).saturating_add(1).max(next_file_number),
-        next_keyspace_id: state.keyspaces.keys().max().unwrap_or(&0).saturating_add(1),
+        next_keyspace_id: catalog.keyspaces.keys().max().unwrap_or(&0).saturating_add(1),
         next_partition_id: partitions().map(|partition| partition.id).max().unwrap_or(0).saturating_add(1),
         last_sequence: in_tables.chain(flushed).max().unwrap_or(0),
         oldest_log: 0,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
+    catalog::Catalog,
     counters::Counters,
     edit::{Change, RunPlace, VersionEdit},
-    handle::{Garbage, Table},
-    state::State,
+    handle::{ObsoleteFiles, Table},
 };
 use crate::{options::KeyspaceOptions, table::properties::TableSummary};
 
@@ -52,14 +52,18 @@ pub(crate) fn first_edit(options: KeyspaceOptions) -> VersionEdit {
             Change::SetDatabase { id: 77, seed: 88 },
             Change::CreateKeyspace { keyspace: 1, name: "default".to_owned(), options },
             Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
-            Change::Raise(Counters { next_keyspace_id: 2, next_partition_id: 2, ..Counters::default() }),
+            Change::AdvanceCounters(Counters {
+                next_keyspace_id: 2,
+                next_partition_id: 2,
+                ..Counters::default()
+            }),
         ],
     }
 }
 
-/// The state after the first edit and then `changes`; panics where they do not fit.
-pub(crate) fn state_of(changes: Vec<Change>, garbage: &Arc<Garbage>) -> State {
+/// The catalog after the first edit and then `changes`; panics where they do not fit.
+pub(crate) fn catalog_of(changes: Vec<Change>, obsolete_files: &Arc<ObsoleteFiles>) -> Catalog {
     let edit = first_edit(KeyspaceOptions::default());
-    let state = State::default().apply(&edit, garbage).expect("the first edit fits").state;
-    state.apply(&VersionEdit { changes }, garbage).expect("the changes fit").state
+    let catalog = Catalog::default().apply(&edit, obsolete_files).expect("the first edit fits").catalog;
+    catalog.apply(&VersionEdit { changes }, obsolete_files).expect("the changes fit").catalog
 }

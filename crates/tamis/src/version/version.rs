@@ -1,6 +1,6 @@
 //! What a keyspace consists of at one moment: partitions, their levels, runs and tables.
 //!
-//! Invariants, each a named predicate of [`broken_rule`], checked before a version is installed and after one is read:
+//! Invariants, each a named predicate of [`check_invariants`], checked before a version is installed and after one is read:
 //!
 //! 1. The partitions cover the whole key space: the first begins at the empty key, lower bounds ascend strictly.
 //! 2. A partition's tables lie within its bounds.
@@ -125,7 +125,7 @@ impl Partition {
     }
 
     /// Leaves out empty runs and the empty levels at the end.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn prune_empty(&mut self) {
         for level in &mut self.levels {
             level.drop_empty_runs();
         }
@@ -154,7 +154,7 @@ impl Partition {
 }
 
 /// The first rule (see the head of this file) that a version breaks.
-pub(crate) fn broken_rule(version: &KeyspaceVersion) -> Option<String> {
+pub(crate) fn check_invariants(version: &KeyspaceVersion) -> Option<String> {
     if !partitions_cover_all_keys(version) {
         return Some("partitions do not cover the key space in order".to_owned());
     }

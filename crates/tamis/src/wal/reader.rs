@@ -74,7 +74,7 @@ pub(crate) struct LogFiles {
     first_needed: u64,
     /// Those that are needed, in the order of their numbers.
     segments: Vec<LogFile>,
-    unneeded: Vec<u64>,
+    obsolete: Vec<u64>,
 }
 
 impl LogFiles {
@@ -89,12 +89,12 @@ impl LogFiles {
             database_id,
             first_needed,
             segments: Vec::new(),
-            unneeded: Vec::new(),
+            obsolete: Vec::new(),
         };
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             let Some(FileName::Log(number)) = FileName::parse(&entry.name) else { continue };
             if number < first_needed {
-                files.unneeded.push(number);
+                files.obsolete.push(number);
                 continue;
             }
             let path = folder.join(&entry.name);
@@ -251,7 +251,7 @@ impl<'a> Replay<'a> {
     /// Step 2: the segments of the log, oldest first.
     fn find_chain(&mut self) -> Result<Vec<Member<'a>>> {
         let files = self.files;
-        self.report.obsolete.extend_from_slice(&files.unneeded);
+        self.report.obsolete.extend_from_slice(&files.obsolete);
         // Newest first until the end of this function.
         let mut chain: Vec<Member<'a>> = Vec::new();
         // What the lowest member names as its previous segment; `None` where any will do.

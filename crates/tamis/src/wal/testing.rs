@@ -73,9 +73,9 @@ pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[Segment
 
 /// Lets the segments below `number` go, as the engine does.
 pub(crate) fn remove_below(log: &mut Log, vfs: &dyn Vfs, number: u64) -> Result<()> {
-    let mut unneeded = log.take_below(number);
-    let result = unneeded.remove(vfs, &folder());
-    log.take_back(unneeded);
+    let mut obsolete = log.take_obsolete(number);
+    let result = obsolete.remove(vfs, &folder());
+    log.put_back(obsolete);
     result
 }
 

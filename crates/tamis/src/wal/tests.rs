@@ -124,13 +124,13 @@ fn scenario(vfs: &Arc<FaultVfs>) -> Model {
         let durability = DURABILITIES[(id * id % 7 % 3) as usize];
         let result = model.append(&mut log, id, durability);
         assert!(!refused || matches!(result, Err(Error::WritesRefused { .. })), "writes after a failed sync");
-        refused = log.refusal().is_some();
+        refused = log.background_error().is_some();
         let _ = match id % 6 {
             2 => log.rotate().map(drop),
             4 => model.persist(&mut log, Durability::Synced),
             _ => Ok(()),
         };
-        refused |= log.refusal().is_some();
+        refused |= log.background_error().is_some();
     }
     let _ = log.close().inspect(|()| model.raise(Durability::Synced));
     model

@@ -8,7 +8,7 @@
 //!    begin that segment, so writes go on as soon as space returns.
 //! 3. A failed sync (of a segment or of the folder) is final: what is on disk is not known any more. All later calls
 //!    give [`Error::WritesRefused`] with the first cause.
-//! 4. A segment that is not needed any more, and was filled quickly, becomes the next one ([`Log::take_below`], [`Spare`]): to append where
+//! 4. A segment that is not needed any more, and was filled quickly, becomes the next one ([`Log::take_obsolete`], [`RecycledSegment`]): to append where
 //!    the system has pages and blocks already takes a fraction of the time. Until the disk has what was appended, it
 //!    may show the old segment's header and records: the reader knows both by their number.
 //! 5. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
@@ -78,7 +78,7 @@ struct OpenSegment {
     since: Duration,
 }
 
-/// An earlier segment, kept until [`Log::take_below`] takes it.
+/// An earlier segment, kept until [`Log::take_obsolete`] takes it.
 #[derive(Debug)]
 pub(crate) struct OlderSegment {
     end: SegmentEnd,
@@ -93,20 +93,20 @@ pub(crate) struct OlderSegment {
 /// the database after a crash removes it. Under its old name it would pass for a segment that was lost, wherever the end of the manifest
 /// is.
 #[derive(Debug)]
-pub(crate) struct Spare {
+pub(crate) struct RecycledSegment {
     path: PathBuf,
     file: Arc<dyn File>,
 }
 
 /// Segments that are not needed any more, taken out of the log so that they go without its lock.
 #[derive(Debug)]
-pub(crate) struct Unneeded {
+pub(crate) struct ObsoleteSegments {
     segments: Vec<OlderSegment>,
-    is_spare_wanted: bool,
-    spare: Option<Spare>,
+    is_recycling_wanted: bool,
+    recycled: Option<RecycledSegment>,
 }
 
-impl Unneeded {
+impl ObsoleteSegments {
     /// Makes a spare of one of them where that is wanted and possible, and removes the others, oldest first.
     ///
     /// # Errors
@@ -116,9 +116,9 @@ impl Unneeded {
             let path = FileName::Log(segment.end.number).path(folder);
             // The handle cuts off the room behind the segment, which must not happen to what the file is next.
             segment.file = None;
-            if self.is_spare_wanted && segment.was_filled_quickly() {
-                self.is_spare_wanted = false;
-                self.spare = Spare::make(vfs, folder, &path, segment.end.number);
+            if self.is_recycling_wanted && segment.was_filled_quickly() {
+                self.is_recycling_wanted = false;
+                self.recycled = RecycledSegment::make(vfs, folder, &path, segment.end.number);
             }
             if let Err(error) = vfs.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
@@ -139,16 +139,16 @@ pub(crate) struct Log {
     /// In ascending order of their numbers.
     older: Vec<OlderSegment>,
     /// Whole frames that were not given to the operating system yet.
-    waiting: Vec<u8>,
+    pending_frames: Vec<u8>,
     /// When the first of them arrived.
-    waiting_since: Option<Duration>,
-    spare: Option<Spare>,
+    pending_since: Option<Duration>,
+    recycled: Option<RecycledSegment>,
     /// Held by whoever reads segments without the log's lock: none is used again meanwhile.
     readers: Arc<()>,
     /// Whether the names of all segments survive the machine.
     is_folder_durable: bool,
     /// The first failed sync.
-    refusal: Option<Arc<str>>,
+    background_error: Option<Arc<str>>,
 }
 
 impl fmt::Debug for Log {
@@ -157,8 +157,8 @@ impl fmt::Debug for Log {
             .debug_struct("Log")
             .field("current", &self.current)
             .field("older", &self.older)
-            .field("waiting_bytes", &self.waiting.len())
-            .field("refusal", &self.refusal)
+            .field("pending_bytes", &self.pending_frames.len())
+            .field("background_error", &self.background_error)
             .finish_non_exhaustive()
     }
 }
@@ -180,12 +180,12 @@ impl Log {
             setup,
             current: None,
             older: older.collect(),
-            waiting: Vec::new(),
-            waiting_since: None,
-            spare: None,
+            pending_frames: Vec::new(),
+            pending_since: None,
+            recycled: None,
             readers: Arc::new(()),
             is_folder_durable: false,
-            refusal: None,
+            background_error: None,
         };
         log.begin_segment()?;
         Ok(log)
@@ -206,23 +206,23 @@ impl Log {
     /// The record is not in the log (it may be found by a later replay where the disk kept it in spite of the error).
     /// After a failed sync: [`Error::WritesRefused`] for ever.
     pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<u64> {
-        self.check_refusal()?;
+        self.check_background_error()?;
         if durability == Durability::Synced {
             self.open_older()?;
         }
-        let kept = self.waiting.len();
+        let kept = self.pending_frames.len();
         let (seed, length, synced) =
             self.current.as_ref().map_or((0, HEADER_BYTES, 0), |s| (s.seed, s.length, s.synced));
-        put_frame_parts(&mut self.waiting, seed, length + kept as u64, synced, parts)?;
-        let bytes = (self.waiting.len() - kept) as u64;
-        if durability == Durability::Deferred && self.waiting.len() <= self.setup.deferred_bytes_max {
-            self.waiting_since.get_or_insert(now);
+        put_frame_parts(&mut self.pending_frames, seed, length + kept as u64, synced, parts)?;
+        let bytes = (self.pending_frames.len() - kept) as u64;
+        if durability == Durability::Deferred && self.pending_frames.len() <= self.setup.deferred_bytes_max {
+            self.pending_since.get_or_insert(now);
             return Ok(bytes);
         }
-        if let Err(error) = self.write_waiting() {
+        if let Err(error) = self.write_pending_frames() {
             // Those that waited before it may have been moved to a new segment, where frames are shorter; its own was not marked then, and
             // is as long as it was.
-            self.waiting.truncate(self.waiting.len() - bytes as usize);
+            self.pending_frames.truncate(self.pending_frames.len() - bytes as usize);
             return Err(error);
         }
         if durability == Durability::Synced {
@@ -236,13 +236,13 @@ impl Log {
     /// # Errors
     /// Deferred records are kept when they can't be written; a failed sync is final.
     pub(crate) fn persist(&mut self, durability: Durability) -> Result<()> {
-        self.check_refusal()?;
+        self.check_background_error()?;
         match durability {
             Durability::Deferred => Ok(()),
-            Durability::Buffered => self.write_waiting(),
+            Durability::Buffered => self.write_pending_frames(),
             Durability::Synced => {
                 self.open_older()?;
-                self.write_waiting()?;
+                self.write_pending_frames()?;
                 self.sync()
             }
         }
@@ -258,7 +258,7 @@ impl Log {
 
     /// When the oldest record that still waits in the process was appended.
     pub(crate) const fn deferred_since(&self) -> Option<Duration> {
-        self.waiting_since
+        self.pending_since
     }
 
     /// Begins a new segment, and returns its number: all records so far lie in segments below it, all later ones in it
@@ -267,8 +267,8 @@ impl Log {
     /// # Errors
     /// When records still wait and can't be written, or the segment can't be made; the log goes on as it was.
     pub(crate) fn rotate(&mut self) -> Result<u64> {
-        self.check_refusal()?;
-        self.write_waiting()?;
+        self.check_background_error()?;
+        self.write_pending_frames()?;
         match &self.current {
             Some(segment) if segment.length == HEADER_BYTES => Ok(segment.number),
             _ => self.begin_segment(),
@@ -285,8 +285,8 @@ impl Log {
             // Nothing depends on the mark: without it the last record alone is unproven.
             let _ = self.append(&[], Durability::Buffered, Duration::ZERO);
         }
-        if let Some(spare) = self.spare.take() {
-            spare.remove(&*self.setup.vfs);
+        if let Some(recycled) = self.recycled.take() {
+            recycled.remove(&*self.setup.vfs);
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Log {
 
     /// Bytes of the segment that is written, those that wait included.
     pub(crate) fn segment_bytes(&self) -> u64 {
-        self.current.as_ref().map_or(0, |segment| segment.length) + self.waiting.len() as u64
+        self.current.as_ref().map_or(0, |segment| segment.length) + self.pending_frames.len() as u64
     }
 
     /// Bytes of the whole log.
@@ -315,36 +315,40 @@ impl Log {
     }
 
     /// The error that every write gets since a sync failed.
-    pub(crate) fn refusal(&self) -> Option<Error> {
-        self.refusal.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
+    pub(crate) fn background_error(&self) -> Option<Error> {
+        self.background_error.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
     }
 
-    /// Takes out the segments below `number`, after the manifest durably says that they are not needed: [`Unneeded::remove`]
-    /// does the rest without the log's lock, [`Log::take_back`] takes what comes of it. The segment that is written stays.
-    pub(crate) fn take_below(&mut self, number: u64) -> Unneeded {
+    /// Takes out the segments below `number`, after the manifest durably says that they are not needed: [`ObsoleteSegments::remove`]
+    /// does the rest without the log's lock, [`Log::put_back`] takes what comes of it. The segment that is written stays.
+    pub(crate) fn take_obsolete(&mut self, number: u64) -> ObsoleteSegments {
         let count = self.older.iter().take_while(|segment| segment.end.number < number).count();
-        let is_spare_wanted = self.spare.is_none() && Arc::strong_count(&self.readers) == 1;
-        Unneeded { segments: self.older.drain(..count).collect(), is_spare_wanted, spare: None }
+        let is_recycling_wanted = self.recycled.is_none() && Arc::strong_count(&self.readers) == 1;
+        ObsoleteSegments {
+            segments: self.older.drain(..count).collect(),
+            is_recycling_wanted,
+            recycled: None,
+        }
     }
 
     /// Takes the spare, and segments that could not be removed: they are tried again.
-    pub(crate) fn take_back(&mut self, unneeded: Unneeded) {
-        self.older.splice(..0, unneeded.segments);
-        match unneeded.spare {
+    pub(crate) fn put_back(&mut self, obsolete: ObsoleteSegments) {
+        self.older.splice(..0, obsolete.segments);
+        match obsolete.recycled {
             // Two jobs may each have made one.
-            Some(second) if self.spare.is_some() => second.remove(&*self.setup.vfs),
-            spare @ Some(_) => self.spare = spare,
+            Some(second) if self.recycled.is_some() => second.remove(&*self.setup.vfs),
+            recycled @ Some(_) => self.recycled = recycled,
             None => {}
         }
     }
 
     /// While it is held, no segment that is in the log now is used again.
-    pub(crate) fn hold_segments(&self) -> Arc<()> {
+    pub(crate) fn pin_segments(&self) -> Arc<()> {
         Arc::clone(&self.readers)
     }
 
-    fn check_refusal(&self) -> Result<()> {
-        self.refusal().map_or(Ok(()), Err)
+    fn check_background_error(&self) -> Result<()> {
+        self.background_error().map_or(Ok(()), Err)
     }
 
     /// Makes a new segment the current one. On failure the log stays as it was.
@@ -372,8 +376,8 @@ impl Log {
             return Err(error);
         }
         let seed = segment_seed(self.setup.database_id, number);
-        if !self.waiting.is_empty() {
-            self.waiting = moved_frames(&self.waiting, seed, HEADER_BYTES);
+        if !self.pending_frames.is_empty() {
+            self.pending_frames = moved_frames(&self.pending_frames, seed, HEADER_BYTES);
         }
         let since = self.setup.clock.now();
         let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0, since };
@@ -385,35 +389,35 @@ impl Log {
 
     /// An empty file of this name: the spare, where there is one.
     fn make_file(&mut self, path: &Path) -> Result<Arc<dyn File>> {
-        if let Some(spare) = self.spare.take() {
-            if self.setup.vfs.rename(&spare.path, path).is_ok() {
-                return Ok(spare.file);
+        if let Some(recycled) = self.recycled.take() {
+            if self.setup.vfs.rename(&recycled.path, path).is_ok() {
+                return Ok(recycled.file);
             }
             // It may stand under either name; a new file is made as if there had been none.
             let _ = self.setup.vfs.remove(path);
-            spare.remove(&*self.setup.vfs);
+            recycled.remove(&*self.setup.vfs);
         }
         self.setup.vfs.create_log(path).map_err(|error| Error::io("create", path, error))
     }
 
     /// Gives what waits to the operating system, in a new segment if need be. On failure it goes on waiting.
-    fn write_waiting(&mut self) -> Result<()> {
-        if self.waiting.is_empty() {
+    fn write_pending_frames(&mut self) -> Result<()> {
+        if self.pending_frames.is_empty() {
             return Ok(());
         }
         if self.current.is_none() {
             self.begin_segment()?;
         }
         let Some(segment) = &mut self.current else { return Ok(()) };
-        if let Err(error) = segment.file.append(&self.waiting) {
+        if let Err(error) = segment.file.append(&self.pending_frames) {
             let error = Error::io("append to", &segment.path, error);
             self.close_segment();
             return Err(error);
         }
-        segment.length += self.waiting.len() as u64;
-        self.waiting.clear();
-        self.waiting.shrink_to(KEPT_BUFFER_BYTES);
-        self.waiting_since = None;
+        segment.length += self.pending_frames.len() as u64;
+        self.pending_frames.clear();
+        self.pending_frames.shrink_to(KEPT_BUFFER_BYTES);
+        self.pending_since = None;
         Ok(())
     }
 
@@ -435,17 +439,17 @@ impl Log {
     /// Makes all that was written survive the machine, in the order of rule 4. A failure is final.
     fn sync(&mut self) -> Result<()> {
         let result = self.try_sync();
-        self.refuse_after(result)
+        self.record_failed_sync(result)
     }
 
     /// Makes the names of all segments survive the machine. A failure is final.
     fn sync_names(&mut self) -> Result<()> {
         let result = self.try_sync_names();
-        self.refuse_after(result)
+        self.record_failed_sync(result)
     }
 
-    fn refuse_after(&mut self, sync: Result<()>) -> Result<()> {
-        sync.inspect_err(|error| self.refusal = Some(Arc::from(error.to_string())))
+    fn record_failed_sync(&mut self, sync: Result<()>) -> Result<()> {
+        sync.inspect_err(|error| self.background_error = Some(Arc::from(error.to_string())))
     }
 
     fn try_sync_names(&mut self) -> Result<()> {
@@ -508,7 +512,7 @@ impl OlderSegment {
     }
 }
 
-impl Spare {
+impl RecycledSegment {
     /// Takes the old name off a segment and empties it; none where it can't be used again: then it is removed.
     fn make(vfs: &dyn Vfs, folder: &Path, old: &Path, number: u64) -> Option<Self> {
         let path = folder.join(format!("{}.obsolete", FileName::Log(number).name()));

@@ -444,7 +444,7 @@ impl Engine {
 
     /// After a failed sync of the log nothing more is written, to the manifest neither.
     pub(crate) fn note_refusal(&self, state: &LogState, error: &Error) {
-        if state.log.refusal().is_some() {
+        if state.log.background_error().is_some() {
             self.poison(error);
         }
     }

@@ -88,13 +88,13 @@ impl Progress {
             // Tables are taken in only once all before them survives.
             let is_taken_in = made > self.done && matches!(self.steps[self.done], Step::Ingest(_));
             let least = if is_taken_in { made } else { self.durable };
-            states.extend((least..=made).map(|written| self.state_of(written, made)));
+            states.extend((least..=made).map(|written| self.catalog_of(written, made)));
         }
         states
     }
 
     /// What the first steps make of a store: the writes of `written` of them, and of `made` all else.
-    fn state_of(&self, written: usize, made: usize) -> State {
+    fn catalog_of(&self, written: usize, made: usize) -> State {
         let mut state = self.durable_state.clone();
         for (index, step) in (self.durable..).zip(&self.steps[self.durable..made]) {
             if index < written || !matches!(step, Step::Write(..)) {
@@ -107,7 +107,7 @@ impl Progress {
     /// The process was killed, and `found` is what the next one found: what waited in the old one is lost.
     fn forget_lost(&mut self, found: &State) {
         let mut prefixes = (self.durable..=self.done).rev();
-        let written = prefixes.find(|written| self.state_of(*written, self.done) == *found);
+        let written = prefixes.find(|written| self.catalog_of(*written, self.done) == *found);
         let written = written.expect("after a kill the store holds a prefix of what was acknowledged");
         for step in &mut self.steps[written..self.done] {
             if let Step::Write(_, durability) = step {

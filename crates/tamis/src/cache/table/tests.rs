@@ -13,13 +13,13 @@ use crate::{
         reader::TableReader,
         writer::{TableOptions, TableWriter},
     },
-    version::handle::{Garbage, Table},
+    version::handle::{ObsoleteFiles, Table},
 };
 
 fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
     let folder = Path::new("/db");
     vfs.create_dir_all(folder).unwrap();
-    let garbage = Arc::new(Garbage::default());
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
     (1..=count)
         .map(|number| {
             let options = TableOptions {
@@ -34,7 +34,7 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
             };
             let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
             writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, b"value").unwrap();
-            Table::new(writer.finish().unwrap(), None, &garbage)
+            Table::new(writer.finish().unwrap(), None, &obsolete_files)
         })
         .collect()
 }

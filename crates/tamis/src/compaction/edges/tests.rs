@@ -6,7 +6,7 @@ use crate::{
     key::Kind,
     memtable::ChunkPool,
     options::KeyspaceOptions,
-    version::test_support::{add, place, state_of, summary},
+    version::test_support::{add, catalog_of, place, summary},
 };
 
 /// Entries `from..to`, each a key of eight digits, whose place is its number.
@@ -27,7 +27,7 @@ fn version(first: u32, last: u32, table_bytes: u64) -> KeyspaceVersion {
     let keys = (key(first), key(last));
     let keys = (str::from_utf8(&keys.0).unwrap(), str::from_utf8(&keys.1).unwrap());
     let changes = vec![add(place(0, 9), summary(4, keys, 100, (9, 9)))];
-    let state = state_of(changes, &Arc::default());
+    let state = catalog_of(changes, &Arc::default());
     let version = state.keyspaces.get(&1).unwrap();
     let options = KeyspaceOptions { table_bytes, ..KeyspaceOptions::default() };
     KeyspaceVersion { options: Arc::new(options), ..(**version).clone() }

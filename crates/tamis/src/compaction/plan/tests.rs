@@ -2,23 +2,23 @@
 
 use super::*;
 use crate::version::{
+    catalog::Catalog,
     level::LEVELED_RUN_AGE,
-    state::State,
-    test_support::{add, place, state_of, summary},
+    test_support::{add, catalog_of, place, summary},
 };
 
-fn state() -> (State, Arc<crate::version::handle::Garbage>) {
-    let garbage = Arc::default();
+fn state() -> (Catalog, Arc<crate::version::handle::ObsoleteFiles>) {
+    let obsolete_files = Arc::default();
     let changes = vec![
         add(place(0, 9), summary(4, ("c", "e"), 100, (9, 9))),
         add(place(0, 8), summary(3, ("d", "h"), 100, (8, 8))),
         add(place(14, LEVELED_RUN_AGE), summary(2, ("p", "q"), 100, (2, 2))),
         add(place(15, LEVELED_RUN_AGE), summary(1, ("a", "z"), 100, (1, 1))),
     ];
-    (state_of(changes, &garbage), garbage)
+    (catalog_of(changes, &obsolete_files), obsolete_files)
 }
 
-fn plan_of(state: &State, action: Action) -> Plan {
+fn plan_of(state: &Catalog, action: Action) -> Plan {
     let partition = state.keyspaces.get(&1).unwrap().partitions.first().unwrap();
     let run = |age| partition.level(0).unwrap().run(age).unwrap();
     let input = |age| PlanInput { level: 0, run_age: age, tables: run(age).tables().to_vec() };
@@ -61,11 +61,11 @@ fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
 
 #[test]
 fn a_move_keeps_the_handle_and_leaves_no_file_behind() {
-    let (state, garbage) = state();
+    let (state, obsolete_files) = state();
     let plan = plan_of(&state, Action::Move);
-    let applied = state.apply(&plan.moves(), &garbage).unwrap();
+    let applied = state.apply(&plan.moves(), &obsolete_files).unwrap();
     assert!(applied.obsolete.is_empty());
-    let partition = applied.state.keyspaces.get(&1).unwrap().partitions.first().unwrap();
+    let partition = applied.catalog.keyspaces.get(&1).unwrap().partitions.first().unwrap();
     let moved = partition.level(14).unwrap().tables().find(|table| table.number() == 3).unwrap();
     assert!(plan.tables().any(|table| Arc::ptr_eq(table, moved)));
     assert_eq!(partition.level(0).unwrap().runs().len(), 1);

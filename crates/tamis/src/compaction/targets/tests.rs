@@ -3,7 +3,7 @@
 use super::*;
 use crate::version::{
     level::LEVELED_RUN_AGE,
-    test_support::{add, place, state_of, summary},
+    test_support::{add, catalog_of, place, summary},
 };
 
 /// A version whose levels have these sizes in bytes.
@@ -12,7 +12,7 @@ fn version_of(sizes: &[(u8, u64)], options: KeyspaceOptions) -> KeyspaceVersion 
         let age = if *level == 0 { 1 } else { LEVELED_RUN_AGE };
         add(place(*level, age), summary(u64::from(*level) + 1, ("a", "z"), *bytes, (1, 1)))
     };
-    let state = state_of(sizes.iter().map(table).collect(), &Arc::default());
+    let state = catalog_of(sizes.iter().map(table).collect(), &Arc::default());
     KeyspaceVersion { options: Arc::new(options), ..(*state.keyspaces[&1]).clone() }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     super::{
         inspect::sections_of,
-        remains::{Remains, check_remains},
+        partial_verify::{PartialVerify, verify_readable_parts},
     },
     *,
 };
@@ -165,15 +165,15 @@ fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static 
 }
 
 /// What verify finds in a table of these bytes; it can't be opened.
-fn remains_of(bytes: &[u8], access: Access) -> Remains {
+fn remains_of(bytes: &[u8], access: Access) -> PartialVerify {
     let vfs = memory();
     vfs.create(Path::new("/db/000001.table")).unwrap().append(bytes).unwrap();
     let environment = environment(&vfs, access);
     let why = TableReader::open(&environment, 1, None).unwrap_err();
-    check_remains(&environment, 1, why)
+    verify_readable_parts(&environment, 1, why)
 }
 
-fn offsets_of(remains: &Remains) -> Vec<usize> {
+fn offsets_of(remains: &PartialVerify) -> Vec<usize> {
     let offset = |error: &Error| match error {
         Error::Corruption(found) => found.offset as usize,
         other => panic!("{other}"),

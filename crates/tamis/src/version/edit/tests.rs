@@ -40,7 +40,7 @@ pub(crate) fn every_change() -> Vec<Change> {
         Change::SetView { keyspace: 1, partition: 1, view: Some((13, vec![(0, 300), (6, 0)])) },
         Change::SetView { keyspace: 1, partition: 1, view: None },
         Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 300 },
-        Change::Raise(Counters {
+        Change::AdvanceCounters(Counters {
             next_file_number: 14,
             next_keyspace_id: 2,
             next_partition_id: 3,
@@ -92,11 +92,11 @@ fn hostile_bytes_never_panic() {
 fn unknown_changes_are_passed_over_only_where_they_say_so() {
     let known = VersionEdit { changes: vec![Change::DropKeyspace { keyspace: 4 }] };
     let mut bytes = Vec::new();
-    put_framed(&mut bytes, 99, MAY_BE_PASSED_OVER, b"later");
+    put_tagged(&mut bytes, 99, IGNORABLE, b"later");
     bytes.extend(known.encode());
     assert_eq!(VersionEdit::decode(&bytes).unwrap(), known);
     let mut bytes = known.encode();
-    put_framed(&mut bytes, 99, 0, b"later");
+    put_tagged(&mut bytes, 99, 0, b"later");
     let unknown = VersionEdit::decode(&bytes).unwrap_err();
     assert_eq!(unknown, BadEdit::Unknown { what: "change", kind: 99 });
     // An option likewise.
@@ -106,10 +106,10 @@ fn unknown_changes_are_passed_over_only_where_they_say_so() {
         let edit = VersionEdit { changes: vec![change] };
         let bytes = edit.encode();
         let mut source = Decoder::new(&bytes);
-        let (tag, flags, body) = take_framed(&mut source).unwrap();
-        for (is_needed, is_known) in [(0, false), (MAY_BE_PASSED_OVER, true)] {
+        let (tag, flags, body) = take_tagged(&mut source).unwrap();
+        for (is_needed, is_known) in [(0, false), (IGNORABLE, true)] {
             let mut list = Vec::new();
-            put_framed(&mut list, 77, is_needed, b"later");
+            put_tagged(&mut list, 77, is_needed, b"later");
             let list_at = if tag == SET_OPTIONS { 1 } else { 5 };
             let mut longer = body.get(..list_at).unwrap().to_vec();
             let mut old = Decoder::new(body.get(list_at..).unwrap());
@@ -117,7 +117,7 @@ fn unknown_changes_are_passed_over_only_where_they_say_so() {
             all.extend(list);
             put_bytes(&mut longer, &all);
             let mut bytes = Vec::new();
-            put_framed(&mut bytes, tag, flags, &longer);
+            put_tagged(&mut bytes, tag, flags, &longer);
             let expected =
                 if is_known { Ok(edit.clone()) } else { Err(BadEdit::Unknown { what: "option", kind: 77 }) };
             assert_eq!(VersionEdit::decode(&bytes), expected);

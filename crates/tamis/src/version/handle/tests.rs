@@ -3,28 +3,32 @@ use crate::version::test_support::summary;
 
 #[test]
 fn a_file_is_garbage_when_its_last_holder_goes_and_only_if_obsolete() {
-    let garbage = Arc::new(Garbage::default());
-    let table = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &garbage);
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
+    let table = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &obsolete_files);
     let reader = Arc::clone(&table);
     table.file().mark_obsolete();
     drop(table);
-    assert!(garbage.is_empty(), "a reader still holds the table");
+    assert!(obsolete_files.is_empty(), "a reader still holds the table");
     drop(reader);
-    assert_eq!(garbage.take(), [FileName::Table(5)], "the filter file was not taken out of the version");
-    drop(Table::new(summary(7, ("a", "b"), 100, (1, 2)), None, &garbage));
-    assert!(garbage.is_empty(), "the version in force names the table");
+    assert_eq!(
+        obsolete_files.take(),
+        [FileName::Table(5)],
+        "the filter file was not taken out of the version"
+    );
+    drop(Table::new(summary(7, ("a", "b"), 100, (1, 2)), None, &obsolete_files));
+    assert!(obsolete_files.is_empty(), "the version in force names the table");
 }
 
 #[test]
 fn replacing_a_filter_keeps_the_older_one_for_readers_of_the_older_version() {
-    let garbage = Arc::new(Garbage::default());
-    let old = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &garbage);
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
+    let old = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &obsolete_files);
     let new = old.with_filter(Some(9));
     old.filter().into_iter().for_each(|filter| filter.mark_obsolete());
     assert_eq!((old.filter_file(), new.filter_file()), (Some(6), Some(9)));
-    assert!(garbage.is_empty());
+    assert!(obsolete_files.is_empty());
     drop(old);
-    assert_eq!(garbage.take(), [FileName::Filter(6)], "the table's own file stays");
+    assert_eq!(obsolete_files.take(), [FileName::Filter(6)], "the table's own file stays");
     drop(new);
-    assert!(garbage.is_empty());
+    assert!(obsolete_files.is_empty());
 }

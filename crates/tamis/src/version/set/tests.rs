@@ -66,7 +66,7 @@ fn flush_edit(set: &VersionSet, vfs: &dyn Vfs, round: u64) -> Result<VersionEdit
 }
 
 fn flushed(set: &VersionSet) -> u64 {
-    set.state().keyspaces.get(&1).map_or(0, |version| version.flushed_sequence())
+    set.catalog().keyspaces.get(&1).map_or(0, |version| version.flushed_sequence())
 }
 
 fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
@@ -93,10 +93,10 @@ fn what_was_applied_is_there_after_reopening() {
         let (set, torn) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
         assert_eq!(torn, None);
         assert_eq!((set.database(), flushed(&set)), ((77, 88), 3));
-        assert_eq!(set.state().counters.last_sequence, 3);
+        assert_eq!(set.catalog().counters.last_sequence, 3);
         assert!(set.new_file_number() > next, "a number given out before is never given out again");
         assert_eq!(set.new_keyspace_id(), 2);
-        assert_eq!(set.state().keyspace_named("default").unwrap().tables().count(), 3);
+        assert_eq!(set.catalog().keyspace_named("default").unwrap().tables().count(), 3);
     }
 }
 
@@ -121,14 +121,14 @@ fn files_go_only_after_their_last_reader_and_through_a_rename() {
     let set = created(&vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
     set.apply(flush, |_| {}).unwrap();
-    let reader = set.state();
+    let reader = set.catalog();
     let table = reader.keyspaces.get(&1).unwrap().tables().next().unwrap().number();
     let name = FileName::Table(table).name();
     set.apply(edit(vec![Change::RemoveTable { place: place(0, 1), number: table }]), |_| {}).unwrap();
-    assert_eq!(set.sweep_garbage().unwrap(), []);
+    assert_eq!(set.delete_obsolete_files().unwrap(), []);
     assert!(names(&*vfs).contains(&name));
     drop(reader);
-    assert_eq!(set.sweep_garbage().unwrap(), [FileName::Table(table)]);
+    assert_eq!(set.delete_obsolete_files().unwrap(), [FileName::Table(table)]);
     assert!(!names(&*vfs).iter().any(|other| other.starts_with(&name)));
 }
 
@@ -138,7 +138,7 @@ fn orphans_go_at_open_and_foreign_files_stay() {
     let set = created(&vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
     set.apply(flush, |_| {}).unwrap();
-    let raise = Change::Raise(Counters { oldest_log: 50, ..Counters::default() });
+    let raise = Change::AdvanceCounters(Counters { oldest_log: 50, ..Counters::default() });
     set.apply(edit(vec![raise]), |_| {}).unwrap();
     drop(set);
     for name in ["000060.table", "000061.filter", "000062.tmp", "000010.table.obsolete", "000049.log"] {
@@ -165,7 +165,7 @@ fn a_missing_or_cut_table_is_named_at_open() {
         let set = created(&vfs).unwrap();
         let flush = flush_edit(&set, &*vfs, 1).unwrap();
         set.apply(flush, |_| {}).unwrap();
-        let number = set.state().keyspaces.get(&1).unwrap().tables().next().unwrap().number();
+        let number = set.catalog().keyspaces.get(&1).unwrap().tables().next().unwrap().number();
         drop(set);
         let name = FileName::Table(number).name();
         vfs.remove(&folder_path().join(&name)).unwrap();
@@ -207,7 +207,7 @@ fn an_edit_of_a_dropped_keyspace_is_told_so_and_changes_nothing() {
     assert!(matches!(set.apply(late, |_| {}), Err(Error::KeyspaceDropped)));
     let broken = edit(vec![Change::DropKeyspace { keyspace: 1 }]);
     assert!(matches!(set.apply(broken, |_| {}), Err(Error::KeyspaceDropped)));
-    assert!(set.refusal().is_none());
+    assert!(set.background_error().is_none());
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_failed_sync_is_final_and_a_failed_append_is_not() {
     assert!(set.apply(flush.clone(), |_| panic!("nothing was installed")).is_err());
     fault.remove_rule(rule);
     assert_eq!(flushed(&set), 0);
-    assert!(set.refusal().is_none());
+    assert!(set.background_error().is_none());
     set.apply(flush, |_| {}).unwrap();
     assert_eq!(flushed(&set), 1);
     let (again, torn) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
@@ -231,7 +231,7 @@ fn a_failed_sync_is_final_and_a_failed_append_is_not() {
     let flush = flush_edit(&set, &*vfs, 2).unwrap();
     assert!(matches!(set.apply(flush.clone(), |_| {}), Err(Error::DiskFull { .. })));
     assert!(matches!(set.apply(flush, |_| {}), Err(Error::WritesRefused { .. })));
-    assert!(set.refusal().is_some());
+    assert!(set.background_error().is_some());
     assert_eq!(flushed(&set), 1, "reads go on with the last version");
 }
 
@@ -251,15 +251,15 @@ fn tables_of_a_failed_edit_stay_until_it_is_certain_that_nothing_names_them() {
         fault.add_rule(Rule::error_after(IoErrorKind::StorageFull).on(&[kind]).path(".manifest"));
         fault.add_rule(Rule::error(IoErrorKind::StorageFull).on(&[OperationKind::Create]).forever());
         assert!(set.apply(flush, |_| {}).is_err());
-        set.garbage().extend([FileName::Table(summary.number)]);
+        set.obsolete_files().extend([FileName::Table(summary.number)]);
         let is_certain = kind == OperationKind::Append;
         // Another manifest can't be begun yet.
-        assert_eq!(set.sweep_garbage().ok(), (!is_certain).then(Vec::new));
+        assert_eq!(set.delete_obsolete_files().ok(), (!is_certain).then(Vec::new));
         assert!(vfs.exists(&FileName::Table(summary.number).path(folder_path())).unwrap());
         let (other, _) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
         assert_eq!(flushed(&other), u64::from(!is_certain), "what another program finds");
         fault.clear_rules();
-        let swept = set.sweep_garbage().unwrap();
+        let swept = set.delete_obsolete_files().unwrap();
         assert_eq!(swept.contains(&FileName::Table(summary.number)), is_certain);
         drop(set);
         let (set, _) = VersionSet::open(Arc::new(memory), folder_path(), Mode::ReadWrite).unwrap();
@@ -278,7 +278,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     let mut manifests = std::collections::BTreeSet::new();
     for _ in 0..80 {
         set.apply(edit(vec![Change::SetOptions { keyspace: 1, options: options.clone() }]), |_| {}).unwrap();
-        set.sweep_garbage().unwrap();
+        set.delete_obsolete_files().unwrap();
         let present: Vec<_> = names(&*vfs).into_iter().filter(|name| name.ends_with(".manifest")).collect();
         assert_eq!(present.len(), 1);
         manifests.extend(present);
@@ -286,7 +286,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     assert!(manifests.len() > 1);
     drop(set);
     let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
-    assert_eq!(set.state().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
+    assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
 }
 
 /// Rounds of flush edits and reopening; gives the last acknowledged round, 0 where not even the creation was.
@@ -302,9 +302,9 @@ fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
             set.sweep_orphans()?;
         }
         if round == 3 {
-            let number = set.state().keyspaces.get(&1).unwrap().tables().last().unwrap().number();
+            let number = set.catalog().keyspaces.get(&1).unwrap().tables().last().unwrap().number();
             set.apply(edit(vec![Change::RemoveTable { place: place(0, 1), number }]), |_| {})?;
-            set.sweep_garbage()?;
+            set.delete_obsolete_files()?;
         }
     }
     Ok(())

@@ -6,13 +6,13 @@ use crate::{
     version::{
         edit::Change,
         level::LEVELED_RUN_AGE,
-        test_support::{add, place, state_of, summary},
+        test_support::{add, catalog_of, place, summary},
     },
 };
 
 fn version_of(changes: Vec<Change>) -> KeyspaceVersion {
-    let state = state_of(changes, &Arc::default());
-    (**state.keyspaces.get(&1).unwrap()).clone()
+    let catalog = catalog_of(changes, &Arc::default());
+    (**catalog.keyspaces.get(&1).unwrap()).clone()
 }
 
 fn partition_at(id: u64, lower: &str) -> Change {
@@ -44,7 +44,7 @@ fn a_whole_version_breaks_no_rule() {
         add(place(6, LEVELED_RUN_AGE), summary(3, ("a", "h"), 100, (1, 70))),
         add(place(6, LEVELED_RUN_AGE), summary(4, ("i", "x"), 100, (1, 70))),
     ]);
-    assert_eq!(broken_rule(&version), None);
+    assert_eq!(check_invariants(&version), None);
     let partition = version.partitions.first().unwrap();
     let places: Vec<_> = partition.runs().map(|(level, run)| (level, run.age())).collect();
     assert_eq!(places, [(0, 90), (0, 80), (6, 0)]);
@@ -56,7 +56,7 @@ fn each_broken_rule_is_named() {
         |number, keys: (&str, &str)| -> (_, TableSummary) { (place(3, 0), summary(number, keys, 9, (1, 2))) };
     let broken = |changes: Vec<(_, TableSummary)>| {
         let changes = changes.into_iter().map(|(place, summary)| add(place, summary)).collect();
-        broken_rule(&version_of(changes)).unwrap_or_default()
+        check_invariants(&version_of(changes)).unwrap_or_default()
     };
     assert!(broken(vec![low(1, ("a", "d")), low(2, ("d", "f"))]).contains("overlap"));
     assert!(
@@ -74,8 +74,8 @@ fn each_broken_rule_is_named() {
         .contains("newer run")
     );
     let outside = version_of(vec![partition_at(2, "h"), add(place(3, 0), summary(1, ("g", "h"), 9, (1, 1)))]);
-    assert!(broken_rule(&outside).unwrap().contains("outside"));
+    assert!(check_invariants(&outside).unwrap().contains("outside"));
     let mut uncovered = outside;
     uncovered.partitions.remove(0);
-    assert!(broken_rule(&uncovered).unwrap().contains("cover"));
+    assert!(check_invariants(&uncovered).unwrap().contains("cover"));
 }

@@ -170,7 +170,7 @@ fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
         };
         let mut log = Log::create(setup, &[]).unwrap();
         append(&mut log, 1, Durability::Buffered).unwrap();
-        let hold = if is_slow { None } else { Some(log.hold_segments()) };
+        let hold = if is_slow { None } else { Some(log.pin_segments()) };
         clock.advance(REUSED_AGE_MAX * if is_slow { 2 } else { 0 });
         log.rotate().unwrap();
         append(&mut log, 2, Durability::Buffered).unwrap();
@@ -237,7 +237,7 @@ fn after_a_full_disk_the_log_goes_on_in_a_new_segment_and_keeps_deferred_records
             let error = append(&mut log, id, Durability::Buffered).unwrap_err();
             assert!(matches!(error, Error::DiskFull { .. }), "{error}");
         }
-        assert!(log.refusal().is_none());
+        assert!(log.background_error().is_none());
         vfs.remove_rule(full);
         append(&mut log, 6, Durability::Buffered).unwrap();
         assert_eq!(found(&inner), [1, 2, 6], "the file could be cut: {truncates}");

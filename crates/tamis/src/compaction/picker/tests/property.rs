@@ -13,9 +13,9 @@ use crate::{
     options::KeyspaceOptions,
     table::properties::TableSummary,
     version::{
+        catalog::Catalog,
         edit::{Change, VersionEdit},
-        handle::Garbage,
-        state::State,
+        handle::ObsoleteFiles,
         test_support::{add, first_edit, place},
         version::KeyspaceVersion,
     },
@@ -39,8 +39,8 @@ impl Random {
 type Entries = BTreeMap<u32, u64>;
 
 struct Store {
-    state: State,
-    garbage: Arc<Garbage>,
+    state: Catalog,
+    obsolete_files: Arc<ObsoleteFiles>,
     tables: BTreeMap<u64, Entries>,
     newest: Entries,
     number: u64,
@@ -55,12 +55,23 @@ fn key(number: u32) -> String {
 
 impl Store {
     fn new(options: KeyspaceOptions) -> Self {
-        let garbage = Arc::default();
+        let obsolete_files = Arc::default();
         let table_entries = (options.table_bytes / ENTRY_BYTES) as usize;
-        let state =
-            State::default().apply(&first_edit(options), &garbage).expect("the first edit fits").state;
+        let state = Catalog::default()
+            .apply(&first_edit(options), &obsolete_files)
+            .expect("the first edit fits")
+            .catalog;
         let (tables, newest) = (BTreeMap::new(), Entries::new());
-        Self { state, garbage, tables, newest, number: 1, sequence: 0, table_entries, written_bytes: 0 }
+        Self {
+            state,
+            obsolete_files,
+            tables,
+            newest,
+            number: 1,
+            sequence: 0,
+            table_entries,
+            written_bytes: 0,
+        }
     }
 
     fn version(&self) -> Arc<KeyspaceVersion> {
@@ -94,9 +105,10 @@ impl Store {
     }
 
     fn apply(&mut self, changes: Vec<Change>) {
-        let applied = self.state.apply(&VersionEdit { changes }, &self.garbage).expect("the edit fits");
-        self.state = applied.state;
-        assert_eq!(self.state.broken_rule([1]), None);
+        let applied =
+            self.state.apply(&VersionEdit { changes }, &self.obsolete_files).expect("the edit fits");
+        self.state = applied.catalog;
+        assert_eq!(self.state.check_invariants([1]), None);
     }
 
     fn flush(&mut self, keys: impl Iterator<Item = u32>) {

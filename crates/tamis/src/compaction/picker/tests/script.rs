@@ -20,8 +20,8 @@ use crate::{
     version::{
         edit::Change,
         level::LEVELED_RUN_AGE,
-        test_support::{add, place, state_of, summary},
-        version::{KeyspaceVersion, broken_rule},
+        test_support::{add, catalog_of, place, summary},
+        version::{KeyspaceVersion, check_invariants},
     },
 };
 
@@ -106,7 +106,7 @@ impl Scene {
 
     fn show_version(&self) -> String {
         let version = self.version();
-        assert_eq!(broken_rule(version), None);
+        assert_eq!(check_invariants(version), None);
         let partition = version.partitions.first().expect("one partition");
         let targets = LevelTargets::new(partition, &PickerConfig::new(&version.options));
         let mut printed = format!("base level {}", targets.base_level);
@@ -141,7 +141,7 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
         }
     }
     let changes = lines.flat_map(run).collect();
-    let state = state_of(changes, &Arc::default());
+    let state = catalog_of(changes, &Arc::default());
     let version = state.keyspaces.get(&1).expect("keyspace 1");
     KeyspaceVersion { options: Arc::new(options), ..(**version).clone() }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::version::{
     level::LEVELED_RUN_AGE,
-    test_support::{add, first_edit, place, state_of, summary},
+    test_support::{add, catalog_of, first_edit, place, summary},
 };
 
 fn names(handles: &[Arc<FileHandle>]) -> Vec<FileName> {
@@ -14,63 +14,64 @@ fn edit(changes: Vec<Change>) -> VersionEdit {
     VersionEdit { changes }
 }
 
-fn only_table(state: &State) -> Arc<Table> {
-    Arc::clone(state.keyspaces.get(&1).unwrap().tables().next().unwrap())
+fn only_table(catalog: &Catalog) -> Arc<Table> {
+    Arc::clone(catalog.keyspaces.get(&1).unwrap().tables().next().unwrap())
 }
 
 #[test]
 fn a_moved_table_keeps_its_handle_and_its_file() {
-    let garbage = Arc::default();
+    let obsolete_files = Arc::default();
     let table = summary(5, ("a", "c"), 100, (1, 9));
-    let before = state_of(vec![add(place(0, 9), table.clone())], &garbage);
+    let before = catalog_of(vec![add(place(0, 9), table.clone())], &obsolete_files);
     let moved = edit(vec![
         Change::RemoveTable { place: place(0, 9), number: 5 },
         add(place(6, LEVELED_RUN_AGE), table),
     ]);
-    let applied = before.apply(&moved, &garbage).unwrap();
-    assert!(Arc::ptr_eq(&only_table(&before), &only_table(&applied.state)));
+    let applied = before.apply(&moved, &obsolete_files).unwrap();
+    assert!(Arc::ptr_eq(&only_table(&before), &only_table(&applied.catalog)));
     assert!(applied.obsolete.is_empty());
-    let partition = Arc::clone(applied.state.keyspaces.get(&1).unwrap().partitions.first().unwrap());
+    let partition = Arc::clone(applied.catalog.keyspaces.get(&1).unwrap().partitions.first().unwrap());
     assert!(partition.level(0).unwrap().is_empty());
     assert_eq!(partition.levels.len(), 7);
 }
 
 #[test]
 fn what_an_edit_takes_out_is_obsolete_and_the_old_state_stays() {
-    let garbage = Arc::default();
+    let obsolete_files = Arc::default();
     let change = Change::AddTable {
         place: place(0, 9),
         summary: summary(5, ("a", "c"), 100, (1, 9)),
         filter_file: Some(6),
     };
-    let before = state_of(vec![change], &garbage);
-    let removed = before.apply(&edit(vec![Change::RemoveTable { place: place(0, 9), number: 5 }]), &garbage);
+    let before = catalog_of(vec![change], &obsolete_files);
+    let removed =
+        before.apply(&edit(vec![Change::RemoveTable { place: place(0, 9), number: 5 }]), &obsolete_files);
     let removed = removed.unwrap();
     assert_eq!(names(&removed.obsolete), [FileName::Table(5), FileName::Filter(6)]);
     assert_eq!(removed.changed, [1]);
-    assert_eq!(removed.state.keyspaces.get(&1).unwrap().tables().count(), 0);
+    assert_eq!(removed.catalog.keyspaces.get(&1).unwrap().tables().count(), 0);
     assert_eq!(only_table(&before).number(), 5);
 
     let other = Change::SetTableFilter { place: place(0, 9), number: 5, filter_file: Some(8) };
-    let replaced = before.apply(&edit(vec![other]), &garbage).unwrap();
+    let replaced = before.apply(&edit(vec![other]), &obsolete_files).unwrap();
     assert_eq!(names(&replaced.obsolete), [FileName::Filter(6)]);
-    assert_eq!(only_table(&replaced.state).filter_file(), Some(8));
+    assert_eq!(only_table(&replaced.catalog).filter_file(), Some(8));
     assert_eq!(
         only_table(&before).filter_file(),
         Some(6),
         "readers of the older version keep the older filter"
     );
 
-    let dropped = before.apply(&edit(vec![Change::DropKeyspace { keyspace: 1 }]), &garbage).unwrap();
+    let dropped = before.apply(&edit(vec![Change::DropKeyspace { keyspace: 1 }]), &obsolete_files).unwrap();
     assert_eq!(names(&dropped.obsolete), [FileName::Table(5), FileName::Filter(6)]);
-    assert!(dropped.state.keyspaces.is_empty());
+    assert!(dropped.catalog.keyspaces.is_empty());
 }
 
 #[test]
 fn an_edit_that_does_not_fit_is_refused() {
-    let garbage = Arc::default();
+    let obsolete_files = Arc::default();
     let table = summary(5, ("a", "c"), 100, (1, 9));
-    let state = state_of(vec![add(place(0, 9), table)], &garbage);
+    let catalog = catalog_of(vec![add(place(0, 9), table)], &obsolete_files);
     let name = "default".to_owned();
     let options = crate::options::KeyspaceOptions::default();
     let refused = [
@@ -85,31 +86,31 @@ fn an_edit_that_does_not_fit_is_refused() {
         add(place(16, 0), summary(9, ("a", "b"), 1, (1, 1))),
     ];
     for change in refused {
-        assert!(state.apply(&edit(vec![change.clone()]), &garbage).is_err(), "{change:?}");
+        assert!(catalog.apply(&edit(vec![change.clone()]), &obsolete_files).is_err(), "{change:?}");
     }
     let up = Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 9 };
     let down = Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 8 };
-    assert!(state.apply(&edit(vec![up, down]), &garbage).unwrap_err().contains("fell"));
+    assert!(catalog.apply(&edit(vec![up, down]), &obsolete_files).unwrap_err().contains("fell"));
 }
 
 #[test]
 fn counters_only_grow() {
-    let garbage = Arc::default();
+    let obsolete_files = Arc::default();
     let raise = |next_file_number, last_sequence| {
-        Change::Raise(Counters { next_file_number, last_sequence, ..Counters::default() })
+        Change::AdvanceCounters(Counters { next_file_number, last_sequence, ..Counters::default() })
     };
-    let state = state_of(vec![raise(9, 3), raise(4, 7)], &garbage);
-    assert_eq!((state.counters.next_file_number, state.counters.last_sequence), (9, 7));
-    assert_eq!(state.counters.next_keyspace_id, 2);
+    let catalog = catalog_of(vec![raise(9, 3), raise(4, 7)], &obsolete_files);
+    assert_eq!((catalog.counters.next_file_number, catalog.counters.last_sequence), (9, 7));
+    assert_eq!(catalog.counters.next_keyspace_id, 2);
 }
 
 #[test]
 fn a_snapshot_makes_the_same_state_again_however_it_is_cut() {
-    let garbage = Arc::default();
+    let obsolete_files = Arc::default();
     let changes = super::super::edit::tests::every_change();
     let kept: Vec<_> =
         changes.into_iter().filter(|change| !matches!(change, Change::DropKeyspace { .. })).collect();
-    let mut state = State::default().apply(&edit(kept), &garbage).unwrap().state;
+    let mut catalog = Catalog::default().apply(&edit(kept), &obsolete_files).unwrap().catalog;
     let more = vec![
         add(place(0, 20), summary(20, ("a", "c"), 100, (11, 20))),
         add(place(0, 10), summary(10, ("a", "c"), 100, (1, 10))),
@@ -117,17 +118,17 @@ fn a_snapshot_makes_the_same_state_again_however_it_is_cut() {
         add(place(15, 0), summary(4, ("d", "f"), 100, (1, 1))),
         Change::SetView { keyspace: 1, partition: 1, view: Some((30, vec![(0, 20)])) },
     ];
-    state = state.apply(&edit(more), &garbage).unwrap().state;
-    let whole = state.snapshot(usize::MAX);
+    catalog = catalog.apply(&edit(more), &obsolete_files).unwrap().catalog;
+    let whole = catalog.snapshot(usize::MAX);
     assert_eq!(whole.len(), 1);
     for changes_max in [1, 2, 3, 100] {
-        let edits = state.snapshot(changes_max);
-        let mut again = State::default();
+        let edits = catalog.snapshot(changes_max);
+        let mut again = Catalog::default();
         for edit in &edits {
-            again = again.apply(edit, &garbage).unwrap().state;
+            again = again.apply(edit, &obsolete_files).unwrap().catalog;
         }
         assert_eq!(again.snapshot(usize::MAX), whole);
-        assert_eq!(again.broken_rule([1]), None);
+        assert_eq!(again.check_invariants([1]), None);
     }
     assert!(first_edit(crate::options::KeyspaceOptions::default()).changes.len() > 1);
 }

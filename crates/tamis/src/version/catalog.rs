@@ -1,22 +1,22 @@
 //! The whole shape of a database at one moment, and how an edit changes it: pure, without files.
 //!
 //! Applying an edit copies what it touches and shares the rest. It is all or nothing: an edit that does not fit the
-//! state leaves it as it was and says why. The caller checks the rules of `version.rs` where it installs the result.
+//! catalog leaves it as it was and says why. The caller checks the rules of `version.rs` where it installs the result.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use super::counters::Counters;
 use super::{
     edit::{Change, RunPlace, VersionEdit},
-    handle::{FileHandle, Garbage, Table},
-    inheritance::inherit_hotness,
-    version::{KeyspaceVersion, Partition, View, broken_rule},
+    handle::{FileHandle, ObsoleteFiles, Table},
+    hotness_transfer::transfer_hotness,
+    version::{KeyspaceVersion, Partition, View, check_invariants},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
 
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct Catalog {
     /// Id and seed of the database; `None` before the first edit.
     pub(crate) database: Option<(u64, u64)>,
     pub(crate) counters: Counters,
@@ -27,35 +27,43 @@ pub(crate) struct State {
 /// What applying an edit gives.
 #[derive(Debug)]
 pub(crate) struct Applied {
-    pub(crate) state: State,
+    pub(crate) catalog: Catalog,
     /// Ids of keyspaces that were made or changed.
     pub(crate) changed: Vec<u64>,
-    /// Files that the new state no longer names.
+    /// Files that the new catalog no longer names.
     pub(crate) obsolete: Vec<Arc<FileHandle>>,
 }
 
-impl State {
+impl Catalog {
     pub(crate) fn keyspace_named(&self, name: &str) -> Option<&Arc<KeyspaceVersion>> {
         self.keyspaces.values().find(|keyspace| &*keyspace.name == name)
     }
 
-    /// The state after `edit`.
+    /// The catalog after `edit`.
     ///
     /// # Errors
     /// Why the edit does not fit.
-    pub(crate) fn apply(&self, edit: &VersionEdit, garbage: &Arc<Garbage>) -> Result<Applied, String> {
-        self.clone().apply_owned(edit, garbage)
+    pub(crate) fn apply(
+        &self,
+        edit: &VersionEdit,
+        obsolete_files: &Arc<ObsoleteFiles>,
+    ) -> Result<Applied, String> {
+        self.clone().apply_owned(edit, obsolete_files)
     }
 
-    /// As [`State::apply`], without copying what this state alone holds.
-    pub(crate) fn apply_owned(self, edit: &VersionEdit, garbage: &Arc<Garbage>) -> Result<Applied, String> {
+    /// As [`Catalog::apply`], without copying what this catalog alone holds.
+    pub(crate) fn apply_owned(
+        self,
+        edit: &VersionEdit,
+        obsolete_files: &Arc<ObsoleteFiles>,
+    ) -> Result<Applied, String> {
         let mut work = Work {
-            state: self,
+            catalog: self,
             changed: Vec::new(),
             removed: BTreeMap::new(),
             added: Vec::new(),
             obsolete: Vec::new(),
-            garbage,
+            obsolete_files,
         };
         for change in &edit.changes {
             work.apply_change(change)?;
@@ -63,12 +71,12 @@ impl State {
         Ok(work.finish())
     }
 
-    /// The first rule that a keyspace of the state breaks.
-    pub(crate) fn broken_rule(&self, ids: impl IntoIterator<Item = u64>) -> Option<String> {
-        ids.into_iter().filter_map(|id| self.keyspaces.get(&id)).find_map(|version| broken_rule(version))
+    /// The first rule that a keyspace of the catalog breaks.
+    pub(crate) fn check_invariants(&self, ids: impl IntoIterator<Item = u64>) -> Option<String> {
+        ids.into_iter().filter_map(|id| self.keyspaces.get(&id)).find_map(|version| check_invariants(version))
     }
 
-    /// The edits that make this state out of nothing, each of at most `changes_max` changes. Where there are several, the last
+    /// The edits that make this catalog out of nothing, each of at most `changes_max` changes. Where there are several, the last
     /// one has the counters, so that it is known to be the last.
     pub(crate) fn snapshot(&self, changes_max: usize) -> Vec<VersionEdit> {
         let mut changes = Vec::new();
@@ -80,7 +88,7 @@ impl State {
             snapshot_of_keyspace(version, &mut changes);
         }
         let place = if changes.len() < changes_max { place } else { changes.len() };
-        changes.insert(place, Change::Raise(self.counters));
+        changes.insert(place, Change::AdvanceCounters(self.counters));
         changes.chunks(changes_max.max(1)).map(|chunk| VersionEdit { changes: chunk.to_vec() }).collect()
     }
 }
@@ -114,40 +122,42 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
 
 /// An edit half applied.
 struct Work<'a> {
-    state: State,
+    catalog: Catalog,
     changed: Vec<u64>,
     /// Tables taken out so far, by number: a moved table comes back under the same handle.
     removed: BTreeMap<u64, Arc<Table>>,
     /// Tables that were in no version before.
     added: Vec<Arc<Table>>,
     obsolete: Vec<Arc<FileHandle>>,
-    garbage: &'a Arc<Garbage>,
+    obsolete_files: &'a Arc<ObsoleteFiles>,
 }
 
 impl Work<'_> {
     fn finish(mut self) -> Applied {
-        inherit_hotness(&self.added, self.removed.values());
+        transfer_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
             self.obsolete.push(Arc::clone(table.file()));
             self.obsolete.extend(table.filter().map(Arc::clone));
         }
         self.changed.sort_unstable();
         self.changed.dedup();
-        Applied { state: self.state, changed: self.changed, obsolete: self.obsolete }
+        Applied { catalog: self.catalog, changed: self.changed, obsolete: self.obsolete }
     }
 
     fn apply_change(&mut self, change: &Change) -> Result<(), String> {
         match change {
-            Change::SetDatabase { id, seed } => match self.state.database.replace((*id, *seed)) {
+            Change::SetDatabase { id, seed } => match self.catalog.database.replace((*id, *seed)) {
                 Some(old) if old != (*id, *seed) => Err("a second database id".to_owned()),
                 _ => Ok(()),
             },
-            Change::Raise(counters) => {
-                self.state.counters = self.state.counters.raised_to(*counters);
+            Change::AdvanceCounters(counters) => {
+                self.catalog.counters = self.catalog.counters.raised_to(*counters);
                 Ok(())
             }
             Change::CreateKeyspace { keyspace, name, options } => {
-                if self.state.keyspaces.contains_key(keyspace) || self.state.keyspace_named(name).is_some() {
+                if self.catalog.keyspaces.contains_key(keyspace)
+                    || self.catalog.keyspace_named(name).is_some()
+                {
                     return Err(format!("keyspace {keyspace} named {name:?} exists already"));
                 }
                 let version = KeyspaceVersion {
@@ -156,7 +166,7 @@ impl Work<'_> {
                     options: Arc::new(options.clone()),
                     partitions: Vec::new(),
                 };
-                self.state.keyspaces.insert(*keyspace, Arc::new(version));
+                self.catalog.keyspaces.insert(*keyspace, Arc::new(version));
                 self.changed.push(*keyspace);
                 Ok(())
             }
@@ -165,7 +175,7 @@ impl Work<'_> {
                 Ok(())
             }
             Change::DropKeyspace { keyspace } => {
-                let version = self.state.keyspaces.remove(keyspace);
+                let version = self.catalog.keyspaces.remove(keyspace);
                 let version = version.ok_or_else(|| format!("no keyspace {keyspace}"))?;
                 self.obsolete.extend(version.files().map(Arc::clone));
                 self.changed.push(*keyspace);
@@ -203,13 +213,13 @@ impl Work<'_> {
             }
             Change::SetPartitionFilter { keyspace, partition, filter_file } => {
                 let filter =
-                    filter_file.map(|number| FileHandle::new(FileName::Filter(number), self.garbage));
+                    filter_file.map(|number| FileHandle::new(FileName::Filter(number), self.obsolete_files));
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.filter, filter);
                 self.obsolete.extend(old);
             }
             Change::SetView { keyspace, partition, view } => {
                 let view = view.as_ref().map(|(number, runs)| {
-                    let file = FileHandle::new(FileName::View(*number), self.garbage);
+                    let file = FileHandle::new(FileName::View(*number), self.obsolete_files);
                     Arc::new(View { file, runs: runs.clone() })
                 });
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.view, view);
@@ -243,13 +253,13 @@ impl Work<'_> {
             // A moved table keeps the filter in force, whatever it was when the move was planned.
             Some(table) => table,
             None => {
-                let table = Table::new(summary.clone(), filter_file, self.garbage);
+                let table = Table::new(summary.clone(), filter_file, self.obsolete_files);
                 self.added.push(Arc::clone(&table));
                 table
             }
         };
         let partition = self.partition(place.keyspace, place.partition)?;
-        // Whether it overlaps its neighbours is judged when the edit is whole: `broken_rule`.
+        // Whether it overlaps its neighbours is judged when the edit is whole: `check_invariants`.
         partition.level_or_new(usize::from(place.level)).run_or_new(place.run_age).insert(table);
         Ok(())
     }
@@ -262,7 +272,7 @@ impl Work<'_> {
             .and_then(|level| level.run_mut(place.run_age))
             .and_then(|run| run.remove(number))
             .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
-        partition.tidy();
+        partition.prune_empty();
         self.removed.insert(number, table);
         Ok(())
     }
@@ -289,7 +299,7 @@ impl Work<'_> {
         if self.changed.last() != Some(&id) {
             self.changed.push(id);
         }
-        self.state.keyspaces.get_mut(&id).map(Arc::make_mut).ok_or_else(|| format!("no keyspace {id}"))
+        self.catalog.keyspaces.get_mut(&id).map(Arc::make_mut).ok_or_else(|| format!("no keyspace {id}"))
     }
 
     fn partition(&mut self, keyspace: u64, id: u64) -> Result<&mut Partition, String> {

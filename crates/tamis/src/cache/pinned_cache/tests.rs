@@ -1,48 +1,48 @@
-//! The account keeps what is worth most per byte, within its capacity.
+//! The pinned cache keeps what is worth most per byte, within its capacity.
 
 use super::*;
 use crate::error::Error;
 
-fn account(capacity_bytes: u64) -> Arc<Account> {
-    Account::new(capacity_bytes, &Arc::default(), None)
+fn pinned_cache(capacity_bytes: u64) -> Arc<PinnedCache> {
+    PinnedCache::new(capacity_bytes, &Arc::default(), None)
 }
 
-fn kept(account: &Arc<Account>, bytes: u64) -> Kept<u64> {
-    Kept::counted(account, &Arc::from(Path::new("/db/000001.table")), bytes, bytes)
+fn kept(pinned_cache: &Arc<PinnedCache>, bytes: u64) -> Pinned<u64> {
+    Pinned::counted(pinned_cache, &Arc::from(Path::new("/db/000001.table")), bytes, bytes)
 }
 
-fn is_held(kept: &Kept<u64>) -> bool {
+fn is_held(kept: &Pinned<u64>) -> bool {
     match kept {
-        Kept::Fixed(_) => true,
-        Kept::Counted(counted) => counted.held().is_some(),
+        Pinned::Fixed(_) => true,
+        Pinned::Counted(counted) => counted.held().is_some(),
     }
 }
 
 #[test]
 fn a_value_that_does_not_fit_is_given_and_reported_once() {
-    let account = account(100);
-    let large = kept(&account, 101);
+    let pinned_cache = pinned_cache(100);
+    let large = kept(&pinned_cache, 101);
     for _ in 0..3 {
         assert_eq!(large.get(|| Ok(7)).map(|value| *value).ok(), Some(7));
     }
-    assert!(!is_held(&large) && account.used_bytes() == 0);
-    assert_eq!(account.metrics.not_kept.get(), 1);
+    assert!(!is_held(&large) && pinned_cache.used_bytes() == 0);
+    assert_eq!(pinned_cache.metrics.not_kept.get(), 1);
     assert!(matches!(large.get(|| Err(Error::Closed)), Err(Error::Closed)));
 }
 
 #[test]
 fn the_least_benefit_per_byte_goes_and_not_the_least_recent() {
-    let account = account(100);
-    let (often, large, seldom) = (kept(&account, 40), kept(&account, 50), kept(&account, 10));
+    let pinned_cache = pinned_cache(100);
+    let (often, large, seldom) = (kept(&pinned_cache, 40), kept(&pinned_cache, 50), kept(&pinned_cache, 10));
     for _ in 0..100 {
         let _ = often.get(|| Err(Error::Closed));
         let _ = large.get(|| Err(Error::Closed));
     }
     let _ = seldom.get(|| Err(Error::Closed));
-    assert!(is_held(&often) && is_held(&large) && is_held(&seldom) && account.used_bytes() == 100);
+    assert!(is_held(&often) && is_held(&large) && is_held(&seldom) && pinned_cache.used_bytes() == 100);
 
     // A newcomer needs 20 bytes: it may push out `seldom`, but not `large` for the rest, until it is worth more.
-    let newcomer = kept(&account, 20);
+    let newcomer = kept(&pinned_cache, 20);
     assert!(!is_held(&newcomer) && is_held(&seldom));
     let mut needs = 0;
     while !is_held(&newcomer) {
@@ -51,18 +51,18 @@ fn the_least_benefit_per_byte_goes_and_not_the_least_recent() {
         assert!(needs < 200);
     }
     assert!(needs > 20, "{needs}");
-    assert!(is_held(&often) && !is_held(&large) && account.used_bytes() <= 100);
+    assert!(is_held(&often) && !is_held(&large) && pinned_cache.used_bytes() <= 100);
     assert!(large.get(|| Ok(50)).is_ok(), "a dropped value is loaded again");
 }
 
 #[test]
 fn what_a_read_can_do_without_is_loaded_only_where_there_is_room() {
-    let account = account(100);
-    let first = kept(&account, 90);
+    let pinned_cache = pinned_cache(100);
+    let first = kept(&pinned_cache, 90);
     for _ in 0..1000 {
         let _ = first.get(|| Err(Error::Closed));
     }
-    let second = kept(&account, 20);
+    let second = kept(&pinned_cache, 20);
     let loads = std::cell::Cell::new(0);
     for _ in 0..200 {
         let _ = second.get_if_room(|| {
@@ -72,7 +72,7 @@ fn what_a_read_can_do_without_is_loaded_only_where_there_is_room() {
     }
     assert_eq!(loads.get(), 0, "it is worth less than what is there");
     drop(first);
-    assert_eq!(account.used_bytes(), 0);
+    assert_eq!(pinned_cache.used_bytes(), 0);
     for _ in 0..200 {
         let _ = second.get_if_room(|| {
             loads.set(loads.get() + 1);
@@ -84,18 +84,18 @@ fn what_a_read_can_do_without_is_loaded_only_where_there_is_room() {
 
 #[test]
 fn a_fixed_value_takes_no_part() {
-    let fixed = Kept::fixed(5_u64);
+    let fixed = Pinned::fixed(5_u64);
     assert_eq!(fixed.get(|| Err(Error::Closed)).map(|value| *value).ok(), Some(5));
     assert!(fixed.get_if_room(|| Err(Error::Closed)).is_some());
 }
 
 #[test]
 fn a_share_takes_the_place_of_another_only_where_it_is_worth_clearly_more() {
-    let account = account(100);
+    let pinned_cache = pinned_cache(100);
     let hotness = [(); 2].map(|()| Arc::new(Hotness::default()));
     let [first, second] = hotness.each_ref().map(|hotness| {
         let share = Share { hotness: Arc::clone(hotness), saved: 0.5 };
-        Kept::shared(&account, &Arc::from(Path::new("/db/000001.table")), share, 80)
+        Pinned::shared(&pinned_cache, &Arc::from(Path::new("/db/000001.table")), share, 80)
     });
     let [of_first, of_second] = &hotness;
     of_first.set(1000.0, 0);
@@ -113,7 +113,7 @@ fn a_share_takes_the_place_of_another_only_where_it_is_worth_clearly_more() {
 }
 
 /// Needs of so many epochs, told to one value at a time.
-fn need(kept: &Kept<u64>, count: u64) {
+fn need(kept: &Pinned<u64>, count: u64) {
     for _ in 0..count {
         let _ = kept.get_if_room(|| Ok(7));
     }
@@ -122,8 +122,8 @@ fn need(kept: &Kept<u64>, count: u64) {
 #[test]
 fn memory_follows_the_hot_spot_when_it_moves_after_several_epochs() {
     const EPOCH: u64 = 1 << 20;
-    let account = account(100);
-    let (first, second) = (kept(&account, 80), kept(&account, 80));
+    let pinned_cache = pinned_cache(100);
+    let (first, second) = (kept(&pinned_cache, 80), kept(&pinned_cache, 80));
     need(&first, 4 * EPOCH);
     assert!(is_held(&first) && !is_held(&second));
     // What was counted before is worth two epochs at most, and half with each that passes.
@@ -135,10 +135,10 @@ fn memory_follows_the_hot_spot_when_it_moves_after_several_epochs() {
     // The same between whole values and shares, both ways.
     let hotness = Arc::new(Hotness::default());
     let share = Share { hotness: Arc::clone(&hotness), saved: 0.75 };
-    let unit = Kept::shared(&account, &Arc::from(Path::new("/db/000001.table")), share, 80);
+    let unit = Pinned::shared(&pinned_cache, &Arc::from(Path::new("/db/000001.table")), share, 80);
     let in_vain = |count: u64| {
         for _ in 0..count {
-            hotness.note(account.epoch());
+            hotness.note(pinned_cache.epoch());
             let _ = unit.get_if_room(|| Ok(1));
         }
     };
@@ -150,8 +150,8 @@ fn memory_follows_the_hot_spot_when_it_moves_after_several_epochs() {
 
 #[test]
 fn to_look_at_a_value_is_no_need() {
-    let account = account(100);
-    let (first, second) = (kept(&account, 80), kept(&account, 80));
+    let pinned_cache = pinned_cache(100);
+    let (first, second) = (kept(&pinned_cache, 80), kept(&pinned_cache, 80));
     for _ in 0..1000 {
         assert!(first.peek().is_some() && second.peek().is_none());
     }

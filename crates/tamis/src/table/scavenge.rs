@@ -47,7 +47,7 @@ enum Header {
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct BlockScavenger<'a> {
     bytes: &'a [u8],
     position: usize,
     /// Where what is damaged ends.
@@ -58,7 +58,7 @@ pub(super) struct Walk<'a> {
     is_spent: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BlockScavenger<'a> {
     /// Over the bytes of a table up to its first section, or up to its footer.
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
         let effort_left = (bytes.len() as u64).saturating_mul(EFFORT);
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for BlockScavenger<'_> {
     type Item = Part;
 
     fn next(&mut self) -> Option<Part> {

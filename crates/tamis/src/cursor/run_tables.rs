@@ -17,7 +17,7 @@ use crate::{
 
 /// What the cursors of one scan have in common. They count their hold on it alone, and not on what it holds: counts of what many
 /// threads use at once go from processor to processor.
-pub(crate) trait ScanBase: Limits {
+pub(crate) trait ScanContext: Limits {
     /// A run that takes part.
     fn run(&self, run_index: usize) -> &Run;
     /// Where its tables are opened.
@@ -26,7 +26,7 @@ pub(crate) trait ScanBase: Limits {
 
 /// The tables of a run, or those of them that a scan needs.
 #[derive(Debug)]
-pub(crate) struct TablesOfRun {
+pub(crate) struct RunTables {
     needed: Range<usize>,
     holder: Holder,
 }
@@ -34,13 +34,13 @@ pub(crate) struct TablesOfRun {
 /// Who holds the run.
 #[derive(Debug)]
 enum Holder {
-    Scan { base: Arc<dyn ScanBase>, run_index: usize },
+    Scan { base: Arc<dyn ScanContext>, run_index: usize },
     Job { run: Run, tables: Arc<TableCache> },
 }
 
-impl TablesOfRun {
+impl RunTables {
     /// For scans: the tables at these positions of a run. Blocks are kept in the cache.
-    pub(crate) fn of_scan(base: Arc<dyn ScanBase>, run_index: usize, needed: Range<usize>) -> Self {
+    pub(crate) fn of_scan(base: Arc<dyn ScanContext>, run_index: usize, needed: Range<usize>) -> Self {
         Self { needed, holder: Holder::Scan { base, run_index } }
     }
 
@@ -69,7 +69,7 @@ impl TablesOfRun {
     }
 }
 
-impl RunSource for TablesOfRun {
+impl RunSource for RunTables {
     type Cursor = TableCursor;
 
     fn table_count(&self) -> usize {
@@ -94,7 +94,7 @@ impl RunSource for TablesOfRun {
         Ok(match &self.holder {
             // Where tables are mapped there are no long reads that would need limits.
             Holder::Scan { .. } if self.cache().environment().access == Access::Mapped => reader.cursor(),
-            Holder::Scan { base, .. } => reader.cursor_within(Arc::<dyn ScanBase>::clone(base)),
+            Holder::Scan { base, .. } => reader.cursor_within(Arc::<dyn ScanContext>::clone(base)),
             Holder::Job { .. } => reader.cursor_once(),
         })
     }

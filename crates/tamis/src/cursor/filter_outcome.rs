@@ -11,14 +11,14 @@ use crate::metrics::Metrics;
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct FilterOutcome {
     pub(crate) metrics: Arc<Metrics>,
     /// The table's level.
     pub(crate) level: usize,
     pub(crate) range: Arc<KeyRange>,
 }
 
-impl Verdict {
+impl FilterOutcome {
     /// Judges a seek forward to `sought` that led to `found`; whether the question is settled.
     pub(super) fn is_settled_forward(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
         let is_whole = match &self.range.lower {

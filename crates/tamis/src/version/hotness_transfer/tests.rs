@@ -14,12 +14,12 @@ fn new_tables_are_as_much_needed_as_those_they_come_from() {
     hot.slot().hotness().set(500.0, 7);
     cold.slot().hotness().set(300.0, 7);
     let new = [table(3, ("a", "f"), 200_000, (1, 4)), table(4, ("g", "z"), 200_000, (1, 4))];
-    inherit_hotness(&new, [hot, cold].iter());
+    transfer_hotness(&new, [hot, cold].iter());
     let [first, second] = new.each_ref().map(|table| hotness(table));
     // 1,000 keys at 0.5 and 1,500 at 0.1, for 2,000 keys; and 2,000 keys at 0.1.
     assert!((first - 2_000.0 * (500.0 + 150.0) / 2_500.0).abs() < 1.0, "{first}");
     assert!((second - 200.0).abs() < 1.0, "{second}");
     let flushed = [table(5, ("a", "b"), 1_000, (5, 6))];
-    inherit_hotness(&flushed, [].iter());
+    transfer_hotness(&flushed, [].iter());
     assert_eq!(hotness(&flushed[0]), 0.0);
 }

@@ -3,12 +3,12 @@
 use crate::coding::{Decoder, put_bytes, put_varint};
 
 /// Tag, flags, length and body.
-pub(super) fn put_framed(target: &mut Vec<u8>, tag: u64, flags: u8, body: &[u8]) {
+pub(super) fn put_tagged(target: &mut Vec<u8>, tag: u64, flags: u8, body: &[u8]) {
     put_varint(target, tag);
     target.push(flags);
     put_bytes(target, body);
 }
 
-pub(super) fn take_framed<'a>(source: &mut Decoder<'a>) -> Option<(u64, u8, &'a [u8])> {
+pub(super) fn take_tagged<'a>(source: &mut Decoder<'a>) -> Option<(u64, u8, &'a [u8])> {
     Some((source.take_varint()?, source.take_u8()?, source.take_bytes()?))
 }

@@ -1,6 +1,6 @@
 //! Memory for indexes and filters: a share of the byte budget, apart from the blocks.
 //!
-//! A [`Kept`] value can be loaded again from its file. The [`Account`] decides which values stay in memory:
+//! A [`Pinned`] value can be loaded again from its file. The [`PinnedCache`] decides which values stay in memory:
 //!
 //! 1. The values held never exceed the capacity together. None is refused for its size: one that does not fit is still given to
 //!    the read that needs it, and reported once.
@@ -8,10 +8,10 @@
 //!    with one epoch for all), divided by its bytes. A value takes the place of others only if each of them has less; a large
 //!    scan over rarely used tables therefore pushes nothing out, a value that becomes popular counts its needs until it comes
 //!    in, and one that was popular once gives way as its needs fade.
-//! 3. A part of a value that several parts share ([`Kept::shared`]: a unit of an elastic filter) is worth its share of the
+//! 3. A part of a value that several parts share ([`Pinned::shared`]: a unit of an elastic filter) is worth its share of the
 //!    lookups in vain of the whole; it takes the place of others only where it is worth clearly more, since loading costs a
 //!    read.
-//! 4. Values of mapped files cost no memory of ours and take no part ([`Kept::fixed`]).
+//! 4. Values of mapped files cost no memory of ours and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: a value in memory is one atomic load and a count without a bus lock (a lost count is no harm). To bring a value in is a pass
 //! over all members, so that it is tried at every [`RETRY_INTERVAL`]th need only.
@@ -43,7 +43,7 @@ const HYSTERESIS: f64 = 1.5;
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct PinnedCache {
     capacity_bytes: u64,
     epoch: Epoch,
     used_bytes: AtomicU64,
@@ -61,7 +61,7 @@ trait Member: std::fmt::Debug + Send + Sync {
     fn release(&self);
 }
 
-impl Account {
+impl PinnedCache {
     pub(crate) fn new(
         capacity_bytes: u64,
         metrics: &Arc<Metrics>,
@@ -117,17 +117,17 @@ impl Account {
     }
 }
 
-/// A value that is held while the account has room for it, and loaded again otherwise.
+/// A value that is held while the pinned cache has room for it, and loaded again otherwise.
 #[derive(Debug)]
-pub(crate) enum Kept<T> {
+pub(crate) enum Pinned<T> {
     Fixed(T),
     Counted(Arc<Counted<T>>),
 }
 
-/// A value with what the account needs to know of it.
+/// A value with what the pinned cache needs to know of it.
 #[derive(Debug)]
 pub(crate) struct Counted<T> {
-    account: Arc<Account>,
+    pinned_cache: Arc<PinnedCache>,
     file: Arc<Path>,
     value: ArcSwapOption<T>,
     loading: Mutex<()>,
@@ -156,13 +156,13 @@ pub(crate) struct Share {
 
 /// A value, held for the time of one read.
 #[derive(Debug)]
-pub(crate) enum KeptRef<'a, T> {
+pub(crate) enum PinnedRef<'a, T> {
     Fixed(&'a T),
     Guarded(Guard<Option<Arc<T>>>),
     Loaded(Arc<T>),
 }
 
-impl<T> Deref for KeptRef<'_, T> {
+impl<T> Deref for PinnedRef<'_, T> {
     type Target = T;
 
     #[inline]
@@ -175,31 +175,36 @@ impl<T> Deref for KeptRef<'_, T> {
     }
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for KeptRef<'_, T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for PinnedRef<'_, T> {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         (**self).as_ref()
     }
 }
 
-impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
+impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
     /// A value that always stays.
     pub(crate) const fn fixed(value: T) -> Self {
         Self::Fixed(value)
     }
 
     /// A value just loaded from `file`, of so many bytes.
-    pub(crate) fn counted(account: &Arc<Account>, file: &Arc<Path>, value: T, bytes: u64) -> Self {
+    pub(crate) fn counted(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, value: T, bytes: u64) -> Self {
         let need = Hotness::default();
-        need.set(1.0, account.epoch.now());
-        let counted = Counted::new(account, file, bytes, Need::Own(need));
+        need.set(1.0, pinned_cache.epoch.now());
+        let counted = Counted::new(pinned_cache, file, bytes, Need::Own(need));
         counted.admit(&Arc::new(value));
         Self::Counted(counted)
     }
 
     /// A part of a value, of so many bytes, not loaded yet.
-    pub(crate) fn shared(account: &Arc<Account>, file: &Arc<Path>, share: Share, bytes: u64) -> Self {
-        Self::Counted(Counted::new(account, file, bytes, Need::Share(share, AtomicU64::new(1))))
+    pub(crate) fn shared(
+        pinned_cache: &Arc<PinnedCache>,
+        file: &Arc<Path>,
+        share: Share,
+        bytes: u64,
+    ) -> Self {
+        Self::Counted(Counted::new(pinned_cache, file, bytes, Need::Share(share, AtomicU64::new(1))))
     }
 
     /// The value where it always stays.
@@ -221,56 +226,56 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Kept<T> {
 
     /// The value where it is in memory. This is no need: for what is asked for in addition, or ahead of a need.
     #[inline]
-    pub(crate) fn peek(&self) -> Option<KeptRef<'_, T>> {
+    pub(crate) fn peek(&self) -> Option<PinnedRef<'_, T>> {
         match self {
-            Self::Fixed(value) => Some(KeptRef::Fixed(value)),
-            Self::Counted(counted) => counted.held().map(KeptRef::Guarded),
+            Self::Fixed(value) => Some(PinnedRef::Fixed(value)),
+            Self::Counted(counted) => counted.held().map(PinnedRef::Guarded),
         }
     }
 
     /// The value, loaded now where there is room for it.
-    pub(crate) fn get_if_room_now(&self, load: impl FnOnce() -> Result<T>) -> Option<KeptRef<'_, T>> {
+    pub(crate) fn get_if_room_now(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
         match self {
-            Self::Fixed(value) => Some(KeptRef::Fixed(value)),
-            Self::Counted(counted) => counted.load_if_room(load).map(KeptRef::Loaded),
+            Self::Fixed(value) => Some(PinnedRef::Fixed(value)),
+            Self::Counted(counted) => counted.load_if_room(load).map(PinnedRef::Loaded),
         }
     }
 
     /// The value, loaded where it is not held.
     #[inline]
-    pub(crate) fn get(&self, load: impl FnOnce() -> Result<T>) -> Result<KeptRef<'_, T>> {
+    pub(crate) fn get(&self, load: impl FnOnce() -> Result<T>) -> Result<PinnedRef<'_, T>> {
         let counted = match self {
-            Self::Fixed(value) => return Ok(KeptRef::Fixed(value)),
+            Self::Fixed(value) => return Ok(PinnedRef::Fixed(value)),
             Self::Counted(counted) => counted,
         };
         counted.count();
         match counted.held() {
-            Some(guard) => Ok(KeptRef::Guarded(guard)),
-            None => counted.load(load).map(KeptRef::Loaded),
+            Some(guard) => Ok(PinnedRef::Guarded(guard)),
+            None => counted.load(load).map(PinnedRef::Loaded),
         }
     }
 
     /// The value where it is held, or where there is room for it and it can be loaded. Asked for what a read can do without.
     #[inline]
-    pub(crate) fn get_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<KeptRef<'_, T>> {
+    pub(crate) fn get_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
         let counted = match self {
-            Self::Fixed(value) => return Some(KeptRef::Fixed(value)),
+            Self::Fixed(value) => return Some(PinnedRef::Fixed(value)),
             Self::Counted(counted) => counted,
         };
         let count = counted.count();
         if let Some(guard) = counted.held() {
-            return Some(KeptRef::Guarded(guard));
+            return Some(PinnedRef::Guarded(guard));
         }
         let is_due = count.is_multiple_of(RETRY_INTERVAL);
-        if is_due { counted.load_if_room(load).map(KeptRef::Loaded) } else { None }
+        if is_due { counted.load_if_room(load).map(PinnedRef::Loaded) } else { None }
     }
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
-    /// A value that is not in memory yet, known to the account.
-    fn new(account: &Arc<Account>, file: &Arc<Path>, bytes: u64, need: Need) -> Arc<Self> {
+    /// A value that is not in memory yet, known to the pinned cache.
+    fn new(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, bytes: u64, need: Need) -> Arc<Self> {
         let counted = Arc::new(Self {
-            account: Arc::clone(account),
+            pinned_cache: Arc::clone(pinned_cache),
             file: Arc::clone(file),
             value: ArcSwapOption::empty(),
             loading: Mutex::default(),
@@ -279,7 +284,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
             is_reported: AtomicBool::new(false),
         });
         let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
-        account.members.lock().push(member);
+        pinned_cache.members.lock().push(member);
         counted
     }
 
@@ -292,7 +297,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     }
 
     fn load_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
-        if !self.account.would_admit(self.bid(), self.bytes()) {
+        if !self.pinned_cache.would_admit(self.bid(), self.bytes()) {
             return None;
         }
         self.load(load).ok()
@@ -302,7 +307,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     #[inline]
     fn count(&self) -> u64 {
         match &self.need {
-            Need::Own(hotness) => hotness.note(&self.account.epoch),
+            Need::Own(hotness) => hotness.note(&self.pinned_cache.epoch),
             Need::Share(_, count) => {
                 let next = count.load(Ordering::Relaxed) + 1;
                 count.store(next, Ordering::Relaxed);
@@ -327,22 +332,22 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         Ok(value)
     }
 
-    /// Keeps the value if the account has room; called by one thread at a time for each value.
+    /// Keeps the value if the pinned cache has room; called by one thread at a time for each value.
     fn admit(&self, value: &Arc<T>) {
         let bytes = self.bytes();
-        let mut members = self.account.members.lock();
+        let mut members = self.pinned_cache.members.lock();
         members.retain(|member| member.strong_count() > 0);
-        if let Some(victims) = self.account.victims(&members, self.bid(), bytes) {
+        if let Some(victims) = self.pinned_cache.victims(&members, self.bid(), bytes) {
             victims.iter().for_each(|victim| victim.release());
-            self.account.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.pinned_cache.used_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.value.store(Some(Arc::clone(value)));
             return;
         }
         drop(members);
         // Of parts some are meant to stay on disk.
         if matches!(self.need, Need::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
-            self.account.metrics.not_kept.add(1);
-            if let Some(listener) = &self.account.listener {
+            self.pinned_cache.metrics.not_kept.add(1);
+            if let Some(listener) = &self.pinned_cache.listener {
                 listener.on_event(&Event::NotKept { file: self.file.to_path_buf(), bytes });
             }
         }
@@ -351,7 +356,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
 
 impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
     fn worth(&self) -> f64 {
-        let now = self.account.epoch.now();
+        let now = self.pinned_cache.epoch.now();
         match &self.need {
             Need::Own(hotness) => hotness.at(now),
             Need::Share(share, _) => share.hotness.at(now) * share.saved,
@@ -368,7 +373,7 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
 
     fn release(&self) {
         if self.value.swap(None).is_some() {
-            self.account.used_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+            self.pinned_cache.used_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
         }
     }
 }
@@ -376,7 +381,7 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
         if self.value.swap(None).is_some() {
-            self.account.used_bytes.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.pinned_cache.used_bytes.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tamis_filter::bloom::elastic::allocate::{Ancestor, inherited_hotness};
 
 use super::handle::Table;
-use crate::table::slot::NamedTable as _;
+use crate::table::lazy_reader::NamedTable as _;
 
 fn overlap(left: &Table, right: &Table) -> bool {
     left.smallest_key() <= right.largest_key() && right.smallest_key() <= left.largest_key()
@@ -20,7 +20,7 @@ fn entry_count(table: &Table) -> u64 {
 }
 
 /// Gives each of the new tables the hotness that it has from those that went.
-pub(super) fn inherit_hotness<'a>(new: &[Arc<Table>], gone: impl Iterator<Item = &'a Arc<Table>> + Clone) {
+pub(super) fn transfer_hotness<'a>(new: &[Arc<Table>], gone: impl Iterator<Item = &'a Arc<Table>> + Clone) {
     let Some(epoch) = gone.clone().map(|table| table.slot().hotness().epoch()).max() else { return };
     for table in new {
         let as_ancestor = |ancestor: &Arc<Table>| {

@@ -1,6 +1,6 @@
 //! Checks what is left of a table that can't be opened, or whose index can't be read.
 //!
-//! 1. Sections, as the directory names them; where it, or the footer, is damaged, by their own headers (`walk.rs`).
+//! 1. Sections, as the directory names them; where it, or the footer, is damaged, by their own headers (`scavenge.rs`).
 //! 2. Blocks, as the index tells, or by their own headers: checksums hold, entries decode, and ascend from block to block.
 //!
 //! Counts, filters and the key column are not held against the entries here: what says how many blocks there are is lost.
@@ -21,8 +21,8 @@ use super::{
     index::Index,
     key_column::KeyColumn,
     properties::TableProperties,
+    scavenge::{BlockScavenger, Part},
     section::{SectionRecord, Source},
-    walk::{Part, Walk},
 };
 use crate::{
     coding::Decoder,
@@ -33,7 +33,7 @@ use crate::{
 
 /// What was read and found.
 #[derive(Debug, Default)]
-pub(crate) struct Remains {
+pub(crate) struct PartialVerify {
     pub(crate) bytes: u64,
     /// Entries of blocks that can be read.
     pub(crate) entry_count: u64,
@@ -42,19 +42,24 @@ pub(crate) struct Remains {
 }
 
 /// Checks table `number`, which can't be opened for this reason.
-pub(crate) fn check_remains(environment: &Arc<TableEnvironment>, number: u64, why: Error) -> Remains {
+pub(crate) fn verify_readable_parts(
+    environment: &Arc<TableEnvironment>,
+    number: u64,
+    why: Error,
+) -> PartialVerify {
     match environment.open_file(FileName::Table(number)) {
-        Ok(source) => check_remains_of(&source, number, vec![why]),
-        Err(_) => Remains { faults: vec![why], ..Remains::default() },
+        Ok(source) => verify_readable_parts_of(&source, number, vec![why]),
+        Err(_) => PartialVerify { faults: vec![why], ..PartialVerify::default() },
     }
 }
 
 /// The same of an open file with what was found before; the last of that is why the table can't be read.
-pub(super) fn check_remains_of(source: &Source, number: u64, faults: Vec<Error>) -> Remains {
+pub(super) fn verify_readable_parts_of(source: &Source, number: u64, faults: Vec<Error>) -> PartialVerify {
     // What a newer program wrote, or the system does not give, says nothing about what lies beside it.
     let is_damage = matches!(faults.last(), Some(Error::Corruption(_)));
     let data = DataBlocks::new(source.clone(), number, 0);
-    let mut check = Check { source, data, found: Remains::default(), places: BTreeSet::new(), last: None };
+    let mut check =
+        Check { source, data, found: PartialVerify::default(), places: BTreeSet::new(), last: None };
     faults.into_iter().for_each(|error| check.keep(error));
     if is_damage && let Err(error) = check.all() {
         check.keep(error);
@@ -106,7 +111,7 @@ pub(super) fn open_index(source: &Source, record: &SectionRecord) -> Result<Inde
 struct Check<'a> {
     source: &'a Source,
     data: DataBlocks,
-    found: Remains,
+    found: PartialVerify,
     /// Where something is wrong: what one check has found, another need not tell again.
     places: BTreeSet<u64>,
     /// The entry before; `None` at the beginning and behind a fault.
@@ -187,7 +192,7 @@ impl Check<'_> {
     /// All parts that are found by their own headers.
     fn parts(&mut self, bytes: &[u8], end: usize) {
         let source = self.source;
-        for part in Walk::new(bytes.get(..end).unwrap_or_default()) {
+        for part in BlockScavenger::new(bytes.get(..end).unwrap_or_default()) {
             match part {
                 Part::Block(start, end) => {
                     self.block(start as u64, bytes.get(start..end).unwrap_or_default());

@@ -17,7 +17,7 @@ use crate::{cache::hotness::Hotness, error::Result, key::Sequence};
 
 /// See the head of this file.
 #[derive(Default)]
-pub(crate) struct ReaderSlot {
+pub(crate) struct LazyReader {
     reader: ArcSwapOption<TableReader>,
     /// Held while the table is opened, so that it is opened once.
     opening: Mutex<()>,
@@ -27,7 +27,7 @@ pub(crate) struct ReaderSlot {
     hotness: Arc<Hotness>,
 }
 
-impl fmt::Debug for ReaderSlot {
+impl fmt::Debug for LazyReader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.reader.load().is_some() { "open" } else { "closed" })
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for ReaderSlot {
 /// What names a table and has a slot for its reader.
 pub(crate) trait NamedTable {
     /// Where the open reader stands.
-    fn slot(&self) -> &Arc<ReaderSlot>;
+    fn slot(&self) -> &Arc<LazyReader>;
     /// The file's number.
     fn number(&self) -> u64;
     /// The filter file in force, where there is one beside the table.
@@ -47,7 +47,7 @@ pub(crate) trait NamedTable {
 
 impl<T: NamedTable> NamedTable for Arc<T> {
     #[inline]
-    fn slot(&self) -> &Arc<ReaderSlot> {
+    fn slot(&self) -> &Arc<LazyReader> {
         (**self).slot()
     }
 
@@ -84,7 +84,7 @@ impl Deref for OpenTable {
     }
 }
 
-impl ReaderSlot {
+impl LazyReader {
     /// An empty slot of a table that is as much needed as another.
     pub(crate) fn with_hotness(hotness: &Arc<Hotness>) -> Self {
         Self { hotness: Arc::clone(hotness), ..Self::default() }
