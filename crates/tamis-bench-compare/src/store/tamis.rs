@@ -138,7 +138,7 @@ impl Reader for TamisReader<'_> {
     }
 
     fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        self.scan.seek_back(key)?;
+        self.scan.seek_for_prev(key)?;
         let mut given = 0;
         while given < count && self.scan.retreat()? {
             if sink.is_strict {

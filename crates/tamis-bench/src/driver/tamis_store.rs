@@ -173,7 +173,7 @@ impl Session for TamisSession<'_> {
 
     fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
         let mut scan = self.store.keyspace.range::<&[u8]>((Bound::Unbounded, Bound::Included(upper)));
-        scan.seek_back(upper)?;
+        scan.seek_for_prev(upper)?;
         take(&mut scan, limit, Scan::retreat)
     }
 

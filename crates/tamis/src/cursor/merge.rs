@@ -246,14 +246,14 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
             // What the lanes wait for in memory then comes for all of them at once.
             self.is_valid = false;
             for lane in &mut self.lanes {
-                lane.cursor.expect_seek(key, sequence)?;
+                lane.cursor.prefetch_seek(key, sequence)?;
             }
         }
         self.seek_lanes(true, |cursor| cursor.seek(key, sequence))
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        self.seek_lanes(false, |cursor| cursor.seek_back(key, is_inclusive))
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        self.seek_lanes(false, |cursor| cursor.seek_for_prev(key, is_inclusive))
     }
 
     #[inline]

@@ -34,11 +34,11 @@ pub(crate) trait Cursor: Send {
     /// first key at or after `key`.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
     /// Tells that `seek` comes next, with the same place: brings near what it will look at. The cursor is not valid then.
-    fn expect_seek(&mut self, _key: &[u8], _sequence: Sequence) -> Result<()> {
+    fn prefetch_seek(&mut self, _key: &[u8], _sequence: Sequence) -> Result<()> {
         Ok(())
     }
     /// To the last entry (oldest version) of the last key below `key`, or at `key` too where `is_inclusive`.
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
     fn is_valid(&self) -> bool;

@@ -129,12 +129,12 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.go_on_backward()
     }
 
-    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         let table_index = self.source.position(key);
         if table_index == self.source.table_count() {
             return Ok(());
         }
-        self.open(table_index)?.expect_seek(key, sequence)
+        self.open(table_index)?.prefetch_seek(key, sequence)
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -148,7 +148,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.go_on_forward(|cursor| cursor.seek(key, sequence))
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         let table_count = partition_point(self.source.table_count(), |table_index| {
             let smallest = self.source.smallest_key(table_index);
             smallest < key || (is_inclusive && smallest == key)
@@ -157,7 +157,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
             self.close();
             return Ok(());
         };
-        self.enter(table_index, |cursor| cursor.seek_back(key, is_inclusive))?;
+        self.enter(table_index, |cursor| cursor.seek_for_prev(key, is_inclusive))?;
         self.go_on_backward()
     }
 

@@ -57,12 +57,12 @@ impl Cursor for Source {
         Ok(())
     }
 
-    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        either!(self, cursor => cursor.expect_seek(key, sequence))
+    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        either!(self, cursor => cursor.prefetch_seek(key, sequence))
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        either!(self, cursor => cursor.seek_back(key, is_inclusive))?;
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        either!(self, cursor => cursor.seek_for_prev(key, is_inclusive))?;
         self.judge(|outcome, found| outcome.is_settled_backward(key, found));
         Ok(())
     }

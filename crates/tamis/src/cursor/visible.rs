@@ -113,8 +113,8 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         match &self.range.upper {
             Bound::Unbounded => self.source.seek_last()?,
-            Bound::Included(upper) => self.source.seek_back(upper, true)?,
-            Bound::Excluded(upper) => self.source.seek_back(upper, false)?,
+            Bound::Included(upper) => self.source.seek_for_prev(upper, true)?,
+            Bound::Excluded(upper) => self.source.seek_for_prev(upper, false)?,
         }
         self.show_backward()
     }
@@ -133,7 +133,7 @@ impl<C: Cursor> VisibleCursor<C> {
     }
 
     /// To the last visible entry of the range before `key`, or at it where `is_inclusive`.
-    pub(crate) fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         if self.range.is_above(key) {
             return self.seek_last();
         }
@@ -142,7 +142,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if is_out || self.range.is_empty() {
             return Ok(());
         }
-        self.source.seek_back(key, is_inclusive)?;
+        self.source.seek_for_prev(key, is_inclusive)?;
         self.show_backward()
     }
 
@@ -263,7 +263,7 @@ impl<C: Cursor> VisibleCursor<C> {
             }
             self.source.prev()?;
         }
-        self.source.seek_back(&self.key, false)
+        self.source.seek_for_prev(&self.key, false)
     }
 
     /// Shows the last visible entry at or before the source's place, which is the oldest version of its key.
@@ -297,7 +297,7 @@ impl<C: Cursor> VisibleCursor<C> {
             self.source.seek(&self.key, self.snapshot)?;
             is_visible = self.take_value_of_put();
         }
-        self.source.seek_back(&self.key, false)?;
+        self.source.seek_for_prev(&self.key, false)?;
         Ok(is_visible)
     }
 

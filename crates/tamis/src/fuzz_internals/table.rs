@@ -264,7 +264,7 @@ fn read_all(reader: &Arc<TableReader>, length: usize) -> Result<usize> {
     for key in [b"".as_slice(), b"a", &[0xFF; 40]] {
         let _ = reader.get(key, SEQUENCE_MAX, &mut ReadCost::default());
         let _ = reader.cursor().seek(key, 0);
-        let _ = reader.cursor().seek_back(key, true);
+        let _ = reader.cursor().seek_for_prev(key, true);
     }
     let mut back = reader.cursor();
     let mut back_count = 0_usize;

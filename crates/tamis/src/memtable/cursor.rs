@@ -66,7 +66,7 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         let place = if is_inclusive { Place::behind_key(key) } else { Place::before_key(key) };
         self.seek_with(|memtable| memtable.list.find_back(&place));
         Ok(())

@@ -79,7 +79,7 @@ fn an_empty_memtable_has_nothing() {
     assert!(!cursor.is_valid());
     cursor.seek(b"a", SEQUENCE_MAX).expect("memory");
     assert!(!cursor.is_valid());
-    cursor.seek_back(b"a", true).expect("memory");
+    cursor.seek_for_prev(b"a", true).expect("memory");
     assert!(!cursor.is_valid());
 }
 
@@ -131,7 +131,7 @@ fn entries_and_seeks_agree_with_a_sorted_map() {
             let is_inclusive = random.below(2) == 0;
             let limit =
                 if is_inclusive { (key.clone(), Reverse(0)) } else { (key.clone(), Reverse(u64::MAX)) };
-            cursor.seek_back(&key, is_inclusive).expect("memory");
+            cursor.seek_for_prev(&key, is_inclusive).expect("memory");
             assert_eq!(at(&cursor), model.range(..=limit).next_back().map(owned), "seed {seed} back {key:?}");
         }
     }
@@ -170,7 +170,7 @@ fn searches_that_begin_at_a_sample_agree_with_a_sorted_map() {
         cursor.seek(&key, sequence).expect("memory");
         assert_eq!(at(&cursor), model.range(from..).next().map(owned), "seek {key:?} {sequence}");
         let before = (key.clone(), Reverse(u64::MAX));
-        cursor.seek_back(&key, false).expect("memory");
+        cursor.seek_for_prev(&key, false).expect("memory");
         assert_eq!(at(&cursor), model.range(..before).next_back().map(owned), "back {key:?}");
     }
 }

@@ -182,7 +182,7 @@ impl Engine {
             Some(_) => {
                 counters.inspect(|level| level.useful.add(1));
             }
-            None => reader.note_in_vain(),
+            None => reader.record_false_positive(),
         }
         Ok(found)
     }

@@ -275,8 +275,8 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::advance`].
-    pub fn seek_back(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.seek_with(|cursor| cursor.seek_back(key.as_ref(), true), Position::After, Position::Start)
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
     }
 
     fn seek_with(

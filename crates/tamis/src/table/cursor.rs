@@ -248,7 +248,7 @@ impl Cursor for TableCursor {
         self.stand_at_or_after(block, rank)
     }
 
-    fn expect_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.is_valid = false;
         if !self.table.data().is_mapped() {
             return Ok(());
@@ -261,7 +261,7 @@ impl Cursor for TableCursor {
         Ok(())
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.is_valid = false;
         let block = self.table.index()?.block_back_of(key, is_inclusive);
         self.hold(block)?;

@@ -116,7 +116,7 @@ impl ElasticUnits {
         };
         let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(if_cached));
         if !is_admitted {
-            self.note_in_vain(environment);
+            self.record_false_positive(environment);
         }
         is_admitted
     }
@@ -129,7 +129,7 @@ impl ElasticUnits {
     }
 
     /// Counts a lookup whose key the table did not have.
-    pub(super) fn note_in_vain(&self, environment: &TableEnvironment) {
+    pub(super) fn record_false_positive(&self, environment: &TableEnvironment) {
         self.hotness.note(environment.pinned_cache.epoch());
     }
 

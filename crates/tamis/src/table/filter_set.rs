@@ -226,10 +226,10 @@ impl FilterSet {
     }
 
     /// Takes note of a key that the filters admitted and the table did not have.
-    pub(super) fn note_in_vain(&self, environment: &TableEnvironment) {
+    pub(super) fn record_false_positive(&self, environment: &TableEnvironment) {
         for filter in &self.filters {
             if let Held::Units(units, _) = &filter.held {
-                units.note_in_vain(environment);
+                units.record_false_positive(environment);
             }
         }
     }

@@ -225,8 +225,8 @@ impl TableReader {
 
     /// Takes note of a key that [`TableReader::may_contain`] admitted and the table did not have.
     #[inline]
-    pub(crate) fn note_in_vain(&self) {
-        self.filters.note_in_vain(&self.environment);
+    pub(crate) fn record_false_positive(&self) {
+        self.filters.record_false_positive(&self.environment);
     }
 
     /// Whether the table may hold a key of the range; `false` is certain. `true` where there is no filter.

@@ -109,7 +109,7 @@ fn bounds_that_hold_no_key_give_empty_scans() {
             let mut scan = keyspace.range(bounds.clone());
             scan.seek(&low).unwrap();
             assert!(!scan.advance().unwrap() && !scan.retreat().unwrap(), "{bounds:?}");
-            scan.seek_back(&low).unwrap();
+            scan.seek_for_prev(&low).unwrap();
             assert!(!scan.retreat().unwrap() && !scan.advance().unwrap(), "{bounds:?}");
             assert_eq!((scan.key(), scan.value()), (&[][..], &[][..]));
             db.compact_range(&keyspace, bounds).unwrap();

@@ -253,7 +253,7 @@ fn note_walk(out: &mut String, keyspace: &Keyspace, from: &[u8], back: &[u8]) {
         let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
         note(&scan, is_on);
     }
-    scan.seek_back(back).unwrap();
+    scan.seek_for_prev(back).unwrap();
     for is_forward in [false, false, true, true] {
         let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
         note(&scan, is_on);

@@ -87,7 +87,7 @@ fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, 
             }
             (3, _) => {
                 let (key, is_inclusive) = (random.key(key_count), random.below(2) == 0);
-                cursor.seek_back(&key, is_inclusive).expect("memory");
+                cursor.seek_for_prev(&key, is_inclusive).expect("memory");
                 let is_before = |entry: &Entry| entry.key < key || (is_inclusive && entry.key == key);
                 position = entries.partition_point(is_before).checked_sub(1);
             }
@@ -196,7 +196,7 @@ fn check_visible_walk<C: Cursor>(
             }
             (3, _) => {
                 let (key, is_inclusive) = (random.key(key_count), random.below(2) == 0);
-                cursor.seek_back(&key, is_inclusive).expect("memory");
+                cursor.seek_for_prev(&key, is_inclusive).expect("memory");
                 let count =
                     model.partition_point(|(other, _)| *other < key || (is_inclusive && *other == key));
                 position = count.checked_sub(1);

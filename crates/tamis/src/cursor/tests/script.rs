@@ -139,8 +139,8 @@ impl<C: Cursor> Walk for C {
                 let (key, sequence) = argument.split_once('@').unwrap_or((argument, ""));
                 self.seek(key.as_bytes(), sequence.parse().unwrap_or(SEQUENCE_MAX))
             }
-            "back" => self.seek_back(argument.as_bytes(), false),
-            "back=" => self.seek_back(argument.as_bytes(), true),
+            "back" => self.seek_for_prev(argument.as_bytes(), false),
+            "back=" => self.seek_for_prev(argument.as_bytes(), true),
             other => panic!("unknown call {other}"),
         }
     }
@@ -165,8 +165,8 @@ impl<C: Cursor> Walk for VisibleCursor<C> {
             "next" => self.next(),
             "prev" => self.prev(),
             "seek" => self.seek(argument.as_bytes()),
-            "back" => self.seek_back(argument.as_bytes(), false),
-            "back=" => self.seek_back(argument.as_bytes(), true),
+            "back" => self.seek_for_prev(argument.as_bytes(), false),
+            "back=" => self.seek_for_prev(argument.as_bytes(), true),
             other => panic!("unknown call {other}"),
         }
     }

@@ -84,7 +84,7 @@ impl Cursor for VecCursor {
         self.seek_to(Some(position))
     }
 
-    fn seek_back(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         let count = self
             .entries
             .partition_point(|entry| entry.key.as_slice() < key || (is_inclusive && entry.key == key));

@@ -123,7 +123,7 @@ fn nonsense_behind_a_right_checksum_is_an_error_and_never_a_panic() {
             for entry in small_table() {
                 let _ = table.get(&entry.0, entry.1, &mut ReadCost::default());
                 let _ = cursor.seek(&entry.0, entry.1);
-                let _ = cursor.seek_back(&entry.0, true);
+                let _ = cursor.seek_for_prev(&entry.0, true);
             }
             // The index lies behind the only block.
             let vfs = forged(
@@ -137,7 +137,7 @@ fn nonsense_behind_a_right_checksum_is_an_error_and_never_a_panic() {
                 let mut cursor = table.cursor();
                 for entry in small_table() {
                     let _ = table.get(&entry.0, entry.1, &mut ReadCost::default());
-                    let _ = cursor.seek_back(&entry.0, false);
+                    let _ = cursor.seek_for_prev(&entry.0, false);
                 }
             }
         }

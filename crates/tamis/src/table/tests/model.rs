@@ -43,7 +43,7 @@ fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut Random)
         }
         for is_inclusive in [false, true] {
             let count = entries.partition_point(|entry| entry.0 < key || is_inclusive && entry.0 == key);
-            cursor.seek_back(&key, is_inclusive).unwrap();
+            cursor.seek_for_prev(&key, is_inclusive).unwrap();
             assert_eq!(at(&cursor), count.checked_sub(1).map(|last| entries[last].clone()), "{key:?}");
             if cursor.is_valid() && random.below(2) == 0 {
                 cursor.next().unwrap();

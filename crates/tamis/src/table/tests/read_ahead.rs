@@ -72,7 +72,7 @@ fn scans_of_every_length_and_direction_are_the_same_in_all_modes() {
                 // Back over what was just read, and on into what was not.
                 let mut back = table.cursor();
                 let from = entries[end - usize::from(end > 0)].0.clone();
-                back.seek_back(&from, true).unwrap();
+                back.seek_for_prev(&from, true).unwrap();
                 let (mut taken, error) = take(&mut back, length + 5, false);
                 taken.reverse();
                 let first = end.saturating_sub(length + 5).min(end.saturating_sub(1));
@@ -294,7 +294,7 @@ fn reads_grow_with_what_a_scan_used_and_a_job_reads_long_from_the_first_block_on
                     if is_forward {
                         cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap();
                     } else {
-                        cursor.seek_back(limits.upper().unwrap(), true).unwrap();
+                        cursor.seek_for_prev(limits.upper().unwrap(), true).unwrap();
                     }
                     let count = ((end - first) * per_block) as usize;
                     take(&mut cursor, count - 1, is_forward);
