@@ -28,6 +28,7 @@ pub mod driver;
 mod error;
 pub mod experiment;
 pub mod filter;
+pub mod instructions;
 mod machine;
 mod needs;
 mod plot;

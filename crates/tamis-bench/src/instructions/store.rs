@@ -1,0 +1,197 @@
+//! Reads and writes of a store: memtable, tables, scans, a flush.
+
+use std::{path::Path, sync::Arc};
+
+use tamis::{Db, Durability, KeyspaceOptions, Options, OsVfs, Runtime, WriteBatch};
+use tamis_workload::{KeySet, SplitMix64};
+
+use super::{Case, Work};
+use crate::BenchError;
+
+const RUN_COUNT: usize = 4;
+const KEYS_PER_RUN: usize = 5_000;
+const KEY_COUNT: usize = RUN_COUNT * KEYS_PER_RUN;
+const OPERATION_COUNT: usize = 2_000;
+const STEP_COUNT: usize = 20_000;
+const SEED: u64 = 42;
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("store: get, memtable", OPERATION_COUNT, |folder| gets(memtable_store(folder)?, true)),
+        Case::new("store: get, tables", OPERATION_COUNT, |folder| gets(tables_store(folder)?, true)),
+        Case::new("store: get, absent", OPERATION_COUNT, |folder| gets(tables_store(folder)?, false)),
+        Case::new("store: seek, 4 runs", OPERATION_COUNT, seeks),
+        Case::new("store: closed empty range, 4 runs", OPERATION_COUNT, empty_ranges),
+        Case::new("store: next, 4 runs", STEP_COUNT - 1, |folder| steps(folder, true)),
+        Case::new("store: prev, 4 runs", STEP_COUNT - 1, |folder| steps(folder, false)),
+        Case::new("store: put", OPERATION_COUNT, puts),
+        Case::new("store: put in batches of 100", OPERATION_COUNT, batches),
+        Case::new("store: flush, entries", KEY_COUNT, flush),
+    ]
+}
+
+struct Store {
+    db: Db,
+    /// Sorted; even positions are in the store.
+    keys: Vec<u64>,
+}
+
+/// The `index`-th key that is in the store, or one between such keys.
+impl Store {
+    fn key(&self, index: usize, is_present: bool) -> [u8; 8] {
+        let position = index % KEY_COUNT * 2 + usize::from(!is_present);
+        self.keys.get(position).copied().unwrap_or_default().to_be_bytes()
+    }
+}
+
+fn empty_store(folder: &Path) -> Result<Store, BenchError> {
+    // One thread, one seed, a clock that is moved by hand, and runs that are not compacted.
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
+    let keyspace = KeyspaceOptions { level0_runs: 64, ..KeyspaceOptions::default() };
+    db.create_keyspace("counted", keyspace)?;
+    Ok(Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) })
+}
+
+/// Keys are dealt to the runs in turn, so that all runs overlap.
+fn fill(store: &Store, run: usize) -> Result<(), BenchError> {
+    let keyspace = store.db.keyspace("counted")?;
+    let mut batch = WriteBatch::new();
+    for index in (run..KEY_COUNT).step_by(RUN_COUNT) {
+        batch.put(&keyspace, store.key(index, true), [7; 100])?;
+    }
+    Ok(store.db.write(batch)?)
+}
+
+fn memtable_store(folder: &Path) -> Result<Store, BenchError> {
+    let store = empty_store(folder)?;
+    (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
+    Ok(store)
+}
+
+fn tables_store(folder: &Path) -> Result<Store, BenchError> {
+    let store = empty_store(folder)?;
+    for run in 0..RUN_COUNT {
+        fill(&store, run)?;
+        store.db.flush()?;
+    }
+    // Blocks of mapped tables are verified at their first use, which is not counted.
+    for entry in store.db.keyspace("counted")?.range::<&[u8]>(..) {
+        entry?;
+    }
+    Ok(store)
+}
+
+/// Positions of keys in random order.
+fn positions(count: usize) -> Vec<usize> {
+    let mut random = SplitMix64::new(SEED);
+    (0..count).map(|_| usize::try_from(random.below(KEY_COUNT as u64)).unwrap_or_default()).collect()
+}
+
+fn gets(store: Store, is_present: bool) -> Result<Work, BenchError> {
+    let keyspace = store.db.keyspace("counted")?;
+    let keys: Vec<[u8; 8]> =
+        positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, is_present)).collect();
+    Ok(Box::new(move || {
+        let _ = &store;
+        let mut bytes = 0;
+        for key in &keys {
+            bytes += keyspace.get(key)?.map_or(0, |value| value.len() as u64);
+        }
+        Ok(bytes)
+    }))
+}
+
+fn seeks(folder: &Path) -> Result<Work, BenchError> {
+    let store = tables_store(folder)?;
+    let keyspace = store.db.keyspace("counted")?;
+    let keys: Vec<[u8; 8]> =
+        positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
+    Ok(Box::new(move || {
+        let _ = &store;
+        let mut found = 0;
+        for key in &keys {
+            found += u64::from(keyspace.range::<[u8; 8]>(*key..).next().transpose()?.is_some());
+        }
+        Ok(found)
+    }))
+}
+
+fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {
+    let store = tables_store(folder)?;
+    let keyspace = store.db.keyspace("counted")?;
+    let keys: Vec<[u8; 8]> =
+        positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
+    Ok(Box::new(move || {
+        let _ = &store;
+        let mut found = 0;
+        for key in &keys {
+            let upper = (u64::from_be_bytes(*key) + 16).to_be_bytes();
+            found += u64::from(keyspace.range(*key..=upper).next().transpose()?.is_some());
+        }
+        Ok(found)
+    }))
+}
+
+fn steps(folder: &Path, is_forward: bool) -> Result<Work, BenchError> {
+    let store = tables_store(folder)?;
+    let keyspace = store.db.keyspace("counted")?;
+    let mut scan = keyspace.range::<&[u8]>(..);
+    // The seek and the first step position the scan, which is not counted.
+    if !is_forward {
+        scan.seek_for_prev([0xFF; 9])?;
+    }
+    if is_forward {
+        scan.advance()?
+    } else {
+        scan.retreat()?
+    };
+    Ok(Box::new(move || {
+        let _ = &store;
+        let mut bytes = 0;
+        for _ in 1..STEP_COUNT {
+            let is_valid = if is_forward { scan.advance()? } else { scan.retreat()? };
+            bytes += u64::from(is_valid) * scan.value().len() as u64;
+        }
+        Ok(bytes)
+    }))
+}
+
+fn puts(folder: &Path) -> Result<Work, BenchError> {
+    let store = memtable_store(folder)?;
+    let keyspace = store.db.keyspace("counted")?;
+    let keys: Vec<[u8; 8]> =
+        positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
+    Ok(Box::new(move || {
+        let _ = &store;
+        for key in &keys {
+            keyspace.put(key, [7; 100])?;
+        }
+        Ok(keys.len() as u64)
+    }))
+}
+
+fn batches(folder: &Path) -> Result<Work, BenchError> {
+    let store = memtable_store(folder)?;
+    let keyspace = store.db.keyspace("counted")?;
+    let keys: Vec<[u8; 8]> =
+        positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
+    Ok(Box::new(move || {
+        for keys in keys.chunks(100) {
+            let mut batch = WriteBatch::new();
+            for key in keys {
+                batch.put(&keyspace, key, [7; 100])?;
+            }
+            store.db.write_with(batch, Durability::Deferred)?;
+        }
+        Ok(keys.len() as u64)
+    }))
+}
+
+fn flush(folder: &Path) -> Result<Work, BenchError> {
+    let store = memtable_store(folder)?;
+    Ok(Box::new(move || {
+        store.db.flush()?;
+        Ok(store.db.statistics().flushes)
+    }))
+}
