@@ -111,8 +111,9 @@ impl<'a> Bounds<'a> {
         }
         let (lower, upper) = (Edge::lower(range), Edge::upper(range));
         let length = lower.bytes.len().max(upper.bytes.len());
+        // The byte behind both is that of the fills: bounds that agree in all given bytes may still differ there.
         let shared_bytes =
-            (0..length).find(|index| lower.byte(*index) != upper.byte(*index)).unwrap_or(usize::MAX);
+            (0..=length).find(|index| lower.byte(*index) != upper.byte(*index)).unwrap_or(usize::MAX);
         let heads = (lower.head(), upper.head());
         Some(Self::Bytes(Ends { lower, upper, heads, shared_bytes }))
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::ops::Bound;
 
 use tamis_workload::{KeySet, QuerySet, RangeMax};
@@ -15,6 +16,8 @@ use crate::{
     Budget, BuildError, Candidate, DecodeError, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe,
     RangeProbe, Samples, Upper,
 };
+
+mod designs;
 
 const SEED: u64 = 3;
 
@@ -154,14 +157,21 @@ fn all_bounds(keys: &BTreeSet<u64>) -> Vec<u64> {
     near.chain([0, 1, u64::MAX - 1, u64::MAX, 1 << 63]).collect()
 }
 
+/// Whether the candidate of a range leaves out its first key in the direction.
+pub(super) fn check_bytes(candidate: &Candidate, key: &[u8], direction: Direction, what: impl Display) {
+    let is_right = match (candidate, direction) {
+        (Candidate::Absent, _) => false,
+        (Candidate::Bytes(bytes), Direction::Forward) => bytes.as_slice() <= key,
+        (Candidate::Bytes(bytes), Direction::Backward) => key < bytes.as_slice() || key.starts_with(bytes),
+        (Candidate::Unknown, _) => true,
+    };
+    assert!(is_right, "{candidate:x?} leaves out {key:x?} {direction:?}: {what}");
+}
+
 fn check_tightened(candidate: &Candidate, truth: Option<u64>, is_forward: bool, what: &str) {
     let Some(key) = truth.map(u64::to_be_bytes) else { return };
-    match candidate {
-        Candidate::Absent => panic!("{what}: a key is lost"),
-        Candidate::Bytes(bytes) if is_forward => assert!(bytes.as_slice() <= &key[..], "{what}"),
-        Candidate::Bytes(bytes) => assert!(&key[..] < bytes.as_slice() || key.starts_with(bytes), "{what}"),
-        Candidate::Unknown => {}
-    }
+    let direction = if is_forward { Direction::Forward } else { Direction::Backward };
+    check_bytes(candidate, &key, direction, what);
 }
 
 #[test]

@@ -57,6 +57,27 @@ fn every_key_of_a_range_lies_in_its_span_at_every_depth() {
     }
 }
 
+/// Keys longer than the window, which agree in all bytes before the last few.
+#[test]
+fn deep_spans_hold_every_key_with_the_bytes_before_their_window() {
+    let (short, front) = (strings(), [0xff; 7]);
+    for front_length in [0, 1, 7] {
+        let long: Vec<Vec<u8>> = short.iter().map(|end| [&front[..front_length], end].concat()).collect();
+        for range in ranges(&long) {
+            let bounds = Bounds::new(&range, 0);
+            for (key, depth) in long.iter().flat_map(|key| [72, 80, 88, 120, 160].map(|depth| (key, depth))) {
+                let Some((first, last)) = bounds.and_then(|bounds| bounds.span(depth)) else { continue };
+                let mut before = Vec::new();
+                bounds.iter().for_each(|bounds| bounds.copy_front(depth as usize / 8 - 8, &mut before));
+                let is_in_node =
+                    key.iter().chain([0; 32].iter()).zip(&before).all(|(left, right)| left == right);
+                let is_inside = is_in_node && (first..=last).contains(&node_of_key(key, depth));
+                assert!(is_inside || !range.contains(key), "{range:?} {key:?} {depth}: {first} {last}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_excluded_bound_takes_its_node_along() {
     let range = KeyRange { lower: Bound::Included(b"ab"), upper: Upper::Excluded(b"ac") };
