@@ -1,16 +1,21 @@
-//! The whole shape of a database at one moment, and how an edit changes it: pure, without files.
+//! The catalog: all keyspaces with their versions and the counters of a database at one moment, and how an edit changes it.
 //!
-//! Applying an edit copies what it touches and shares the rest. It is all or nothing: an edit that does not fit the
-//! catalog leaves it as it was and says why. The caller checks the rules of `version.rs` where it installs the result.
+//! Pure: no files. Applying an edit copies the keyspace, partition, levels and runs that it changes, and shares the rest with
+//! the catalog before. It is atomic: an edit that does not fit leaves the catalog unchanged and returns the reason. The caller
+//! checks the invariants ([`Applied::check_invariants`], [`Catalog::check_invariants`]) before it installs the result.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub(crate) use super::counters::Counters;
 use super::{
     edit::{Change, RunPlace, VersionEdit},
     handle::{FileHandle, ObsoleteFiles, Table},
     hotness_transfer::transfer_hotness,
-    version::{KeyspaceVersion, Partition, View, check_invariants},
+    invariants::{ChangedPlaces, check_invariants},
+    version::{KeyspaceVersion, Partition, View},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
 
@@ -24,14 +29,23 @@ pub(crate) struct Catalog {
     pub(crate) keyspaces: BTreeMap<u64, Arc<KeyspaceVersion>>,
 }
 
-/// What applying an edit gives.
+/// The result of an edit.
 #[derive(Debug)]
 pub(crate) struct Applied {
     pub(crate) catalog: Catalog,
-    /// Ids of keyspaces that were made or changed.
+    /// Ids of keyspaces that were created, changed or dropped.
     pub(crate) changed: Vec<u64>,
     /// Files that the new catalog no longer names.
     pub(crate) obsolete: Vec<Arc<FileHandle>>,
+    places: ChangedPlaces,
+}
+
+impl Applied {
+    /// The first invariant that the edit broke, provided that the catalog before it broke none. Cost in proportion to the
+    /// edit (`invariants.rs`).
+    pub(crate) fn check_invariants(&self) -> Option<String> {
+        self.places.check(&self.changed, |id| self.catalog.keyspaces.get(&id).map(Arc::as_ref))
+    }
 }
 
 impl Catalog {
@@ -42,7 +56,7 @@ impl Catalog {
     /// The catalog after `edit`.
     ///
     /// # Errors
-    /// Why the edit does not fit.
+    /// The reason why the edit does not fit.
     pub(crate) fn apply(
         &self,
         edit: &VersionEdit,
@@ -51,7 +65,7 @@ impl Catalog {
         self.clone().apply_owned(edit, obsolete_files)
     }
 
-    /// As [`Catalog::apply`], without copying what this catalog alone holds.
+    /// As [`Catalog::apply`], but changes in place what no other catalog shares.
     pub(crate) fn apply_owned(
         self,
         edit: &VersionEdit,
@@ -63,6 +77,8 @@ impl Catalog {
             removed: BTreeMap::new(),
             added: Vec::new(),
             obsolete: Vec::new(),
+            places: ChangedPlaces::default(),
+            thinned: BTreeSet::new(),
             obsolete_files,
         };
         for change in &edit.changes {
@@ -71,13 +87,13 @@ impl Catalog {
         Ok(work.finish())
     }
 
-    /// The first rule that a keyspace of the catalog breaks.
-    pub(crate) fn check_invariants(&self, ids: impl IntoIterator<Item = u64>) -> Option<String> {
-        ids.into_iter().filter_map(|id| self.keyspaces.get(&id)).find_map(|version| check_invariants(version))
+    /// The first invariant that a keyspace breaks. Cost: O(n log n) comparisons for all n tables.
+    pub(crate) fn check_invariants(&self) -> Option<String> {
+        self.keyspaces.values().find_map(|version| check_invariants(version))
     }
 
-    /// The edits that make this catalog out of nothing, each of at most `changes_max` changes. Where there are several, the last
-    /// one has the counters, so that it is known to be the last.
+    /// Edits that create this catalog from an empty one, each of at most `changes_max` changes. The last one has the counters, so
+    /// that a reader knows that it is the last.
     pub(crate) fn snapshot(&self, changes_max: usize) -> Vec<VersionEdit> {
         let mut changes = Vec::new();
         if let Some((id, seed)) = self.database {
@@ -120,20 +136,29 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
     }
 }
 
-/// An edit half applied.
+/// An edit while it is applied.
 struct Work<'a> {
     catalog: Catalog,
     changed: Vec<u64>,
-    /// Tables taken out so far, by number: a moved table comes back under the same handle.
+    /// Tables removed so far, by number: a moved table is added again with the same handle.
     removed: BTreeMap<u64, Arc<Table>>,
     /// Tables that were in no version before.
     added: Vec<Arc<Table>>,
     obsolete: Vec<Arc<FileHandle>>,
+    places: ChangedPlaces,
+    /// Keyspaces and partitions from which tables were removed: they may have empty runs and levels until the end.
+    thinned: BTreeSet<(u64, u64)>,
     obsolete_files: &'a Arc<ObsoleteFiles>,
 }
 
 impl Work<'_> {
     fn finish(mut self) -> Applied {
+        for (keyspace, id) in std::mem::take(&mut self.thinned) {
+            // Dropped or removed since, if it is not found.
+            if let Ok(partition) = self.partition(keyspace, id) {
+                partition.prune_empty();
+            }
+        }
         transfer_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
             self.obsolete.push(Arc::clone(table.file()));
@@ -141,7 +166,8 @@ impl Work<'_> {
         }
         self.changed.sort_unstable();
         self.changed.dedup();
-        Applied { catalog: self.catalog, changed: self.changed, obsolete: self.obsolete }
+        let Self { catalog, changed, obsolete, places, .. } = self;
+        Applied { catalog, changed, obsolete, places }
     }
 
     fn apply_change(&mut self, change: &Change) -> Result<(), String> {
@@ -199,8 +225,9 @@ impl Work<'_> {
                 if is_known || version.partitions.get(position).is_some_and(|other| other.lower == *lower) {
                     return Err(format!("partition {partition} or its lower bound exists already"));
                 }
-                let partition = Partition::new(*partition, lower.clone(), *flushed_sequence);
-                version.partitions.insert(position, Arc::new(partition));
+                let new = Partition::new(*partition, lower.clone(), *flushed_sequence);
+                version.partitions.insert(position, Arc::new(new));
+                self.places.add_partition(*keyspace, *partition);
             }
             Change::RemovePartition { keyspace, partition } => {
                 let version = self.keyspace(*keyspace)?;
@@ -209,7 +236,10 @@ impl Work<'_> {
                 let gone = version.partitions.remove(position);
                 self.obsolete.extend(gone.filter.iter().map(Arc::clone));
                 self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(&view.file)));
-                self.removed.extend(gone.tables().map(|table| (table.number(), Arc::clone(table))));
+                for table in gone.tables() {
+                    self.places.remove_table(table.number());
+                    self.removed.insert(table.number(), Arc::clone(table));
+                }
             }
             Change::SetPartitionFilter { keyspace, partition, filter_file } => {
                 let filter =
@@ -250,7 +280,7 @@ impl Work<'_> {
             Some(table) if table.summary() != summary => {
                 return Err(format!("table {} was moved and changed", summary.number));
             }
-            // A moved table keeps the filter in force, whatever it was when the move was planned.
+            // A moved table keeps its current filter, which may have been replaced after the move was planned.
             Some(table) => table,
             None => {
                 let table = Table::new(summary.clone(), filter_file, self.obsolete_files);
@@ -258,8 +288,11 @@ impl Work<'_> {
                 table
             }
         };
+        if !self.places.add_table(place, &table) {
+            return Err(format!("table {} was added twice", summary.number));
+        }
         let partition = self.partition(place.keyspace, place.partition)?;
-        // Whether it overlaps its neighbours is judged when the edit is whole: `check_invariants`.
+        // It may overlap tables that the edit removes later: `check_invariants` decides.
         partition.level_or_new(usize::from(place.level)).run_or_new(place.run_age).insert(table);
         Ok(())
     }
@@ -272,7 +305,8 @@ impl Work<'_> {
             .and_then(|level| level.run_mut(place.run_age))
             .and_then(|run| run.remove(number))
             .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
-        partition.prune_empty();
+        self.thinned.insert((place.keyspace, place.partition));
+        self.places.remove_table(number);
         self.removed.insert(number, table);
         Ok(())
     }
@@ -287,8 +321,8 @@ impl Work<'_> {
         let run =
             partition.levels.get_mut(usize::from(place.level)).and_then(|level| level.run_mut(place.run_age));
         let old = run.and_then(|run| {
-            let table = run.tables().iter().find(|table| table.number() == number)?;
-            run.replace(table.with_filter(filter_file))
+            let table = run.table_numbered(number)?.with_filter(filter_file);
+            run.replace(table)
         });
         let old = old.ok_or_else(|| format!("no table {number} at {place:?}"))?;
         self.obsolete.extend(old.filter().map(Arc::clone));

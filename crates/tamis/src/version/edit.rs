@@ -3,7 +3,7 @@
 //! Steps are applied in order, all or none. A moved table is taken out of one level and put into another by the same
 //! edit, in this order, and keeps its handle.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use super::{
     counters::Counters,
@@ -179,14 +179,14 @@ impl VersionEdit {
         self.changes.is_empty()
     }
 
-    /// Keyspaces that must exist before the edit is applied (one may be named more than once).
+    /// Keyspaces that must exist before the edit is applied (one may be returned more than once).
     pub(crate) fn keyspaces(&self) -> impl Iterator<Item = u64> {
-        let is_made_here = |id: &u64| {
-            let made =
-                |change: &Change| matches!(change, Change::CreateKeyspace { keyspace, .. } if keyspace == id);
-            self.changes.iter().any(made)
+        let created = |change: &Change| match change {
+            Change::CreateKeyspace { keyspace, .. } => Some(*keyspace),
+            _ => None,
         };
-        self.changes.iter().filter_map(Change::keyspace).filter(move |id| !is_made_here(id))
+        let created: BTreeSet<u64> = self.changes.iter().filter_map(created).collect();
+        self.changes.iter().filter_map(Change::keyspace).filter(move |id| !created.contains(id))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -1,13 +1,14 @@
 //! Levels and runs: the sorted parts of a partition.
 //!
-//! 1. The tables of a run are in key order and disjoint by user key: all versions of a key that a run holds are in one
-//!    of its tables.
-//! 2. The runs of a level are in order of age, newest first; each run's age differs from the others'.
-//! 3. For one key, what a level holds is newer than what any deeper level holds, and what a run holds is newer than
-//!    what the runs behind it in its level hold.
+//! 1. The tables of a run are in key order and disjoint by user key: all versions of a key that a run has are in one of
+//!    its tables.
+//! 2. The runs of a level are in order of age, newest first; ages are unique within a level.
+//! 3. For one key, a level has newer entries than all deeper levels, and a run has newer entries than the runs after it
+//!    in its level.
 //!
-//! Lookups are binary searches in a run, O(log tables), over the heads of the tables' largest keys, which lie side by side;
-//! whole keys, which lie far apart, are compared only among equal heads.
+//! Cost: a lookup is a binary search over the first eight bytes of the tables' largest keys, which are contiguous in
+//! memory. Whole keys are compared only where those bytes are equal. Adding or removing a table moves the entries after
+//! it; a table is found by its number in one pass over contiguous numbers.
 
 use std::{
     cmp::Ordering,
@@ -18,6 +19,7 @@ use std::{
 use tamis_bits::key_head;
 
 use super::handle::Table;
+use crate::key::Sequence;
 
 /// The age of the one run of each level below L0 in the leveled layout.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
@@ -34,12 +36,24 @@ pub(crate) struct Run {
     heads: Vec<u64>,
     /// The heads of their smallest keys.
     first_heads: Vec<u64>,
+    numbers: Vec<u64>,
+    /// The smallest and the largest sequence number in the tables.
+    sequences: (Sequence, Sequence),
 }
+
+const NO_SEQUENCES: (Sequence, Sequence) = (Sequence::MAX, 0);
 
 impl Run {
     /// A run without tables.
     pub(crate) const fn new(age: u64) -> Self {
-        Self { age, tables: Vec::new(), heads: Vec::new(), first_heads: Vec::new() }
+        Self {
+            age,
+            tables: Vec::new(),
+            heads: Vec::new(),
+            first_heads: Vec::new(),
+            numbers: Vec::new(),
+            sequences: NO_SEQUENCES,
+        }
     }
 
     /// Greater is newer; unique within a level.
@@ -60,7 +74,11 @@ impl Run {
     pub(crate) fn position(&self, key: &[u8]) -> usize {
         let head = key_head(key);
         let from = self.heads.partition_point(|&other| other < head);
-        let equal = self.heads.iter().skip(from).take_while(|&&other| other == head).count();
+        let rest = self.heads.get(from..).unwrap_or_default();
+        if rest.first() != Some(&head) {
+            return from;
+        }
+        let equal = rest.partition_point(|&other| other == head);
         let tables = self.tables.get(from..from + equal).unwrap_or_default();
         from + tables.partition_point(|table| table.largest_key() < key)
     }
@@ -82,7 +100,9 @@ impl Run {
     pub(crate) fn of(age: u64, tables: &[Arc<Table>]) -> Self {
         let heads = tables.iter().map(|table| key_head(table.largest_key())).collect();
         let first_heads = tables.iter().map(|table| key_head(table.smallest_key())).collect();
-        Self { age, tables: tables.to_vec(), heads, first_heads }
+        let numbers = tables.iter().map(|table| table.number()).collect();
+        let sequences = sequence_range_of(tables);
+        Self { age, tables: tables.to_vec(), heads, first_heads, numbers, sequences }
     }
 
     /// The tables that may hold keys within the bounds, in key order.
@@ -105,30 +125,60 @@ impl Run {
         from..to.max(from)
     }
 
-    /// Puts a table where its keys belong; says whether it lies apart from all others.
-    pub(crate) fn insert(&mut self, table: Arc<Table>) -> bool {
+    /// The smallest and the largest sequence number in the tables.
+    pub(crate) const fn sequence_range(&self) -> (Sequence, Sequence) {
+        self.sequences
+    }
+
+    /// Inserts a table in key order. It must be disjoint from the others when the edit is complete.
+    pub(crate) fn insert(&mut self, table: Arc<Table>) {
         let position = self.position(table.smallest_key());
-        let is_apart =
-            self.tables.get(position).is_none_or(|behind| table.largest_key() < behind.smallest_key());
         self.heads.insert(position, key_head(table.largest_key()));
         self.first_heads.insert(position, key_head(table.smallest_key()));
+        self.numbers.insert(position, table.number());
+        self.sequences = joined(self.sequences, sequences_of(&table));
         self.tables.insert(position, table);
-        is_apart
     }
 
-    /// Takes a table out by its number.
+    /// Removes and returns the table with this number.
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Table>> {
-        let position = self.tables.iter().position(|table| table.number() == number)?;
+        let position = self.position_of_number(number)?;
         self.heads.remove(position);
         self.first_heads.remove(position);
-        Some(self.tables.remove(position))
+        self.numbers.remove(position);
+        let removed = self.tables.remove(position);
+        let (smallest, largest) = sequences_of(&removed);
+        if smallest == self.sequences.0 || largest == self.sequences.1 {
+            self.sequences = sequence_range_of(&self.tables);
+        }
+        Some(removed)
     }
 
-    /// Puts `table` in the place of the one with the same number, and so the same keys; gives that one back.
-    pub(crate) fn replace(&mut self, table: Arc<Table>) -> Option<Arc<Table>> {
-        let slot = self.tables.iter_mut().find(|old| old.number() == table.number())?;
-        Some(std::mem::replace(slot, table))
+    pub(crate) fn table_numbered(&self, number: u64) -> Option<&Arc<Table>> {
+        self.tables.get(self.position_of_number(number)?)
     }
+
+    /// Replaces the table that has the same number, and so the same entries; returns the old one.
+    pub(crate) fn replace(&mut self, table: Arc<Table>) -> Option<Arc<Table>> {
+        let position = self.position_of_number(table.number())?;
+        self.tables.get_mut(position).map(|old| std::mem::replace(old, table))
+    }
+
+    fn position_of_number(&self, number: u64) -> Option<usize> {
+        self.numbers.iter().position(|&other| other == number)
+    }
+}
+
+fn sequences_of(table: &Table) -> (Sequence, Sequence) {
+    (table.summary().smallest_sequence, table.summary().largest_sequence)
+}
+
+fn joined(left: (Sequence, Sequence), right: (Sequence, Sequence)) -> (Sequence, Sequence) {
+    (left.0.min(right.0), left.1.max(right.1))
+}
+
+fn sequence_range_of(tables: &[Arc<Table>]) -> (Sequence, Sequence) {
+    tables.iter().map(|table| sequences_of(table)).fold(NO_SEQUENCES, joined)
 }
 
 /// Runs, newest first.
@@ -156,24 +206,32 @@ impl Level {
     }
 
     pub(crate) fn run(&self, age: u64) -> Option<&Arc<Run>> {
-        self.runs.iter().find(|run| run.age() == age)
+        self.runs.get(self.position(age)).filter(|run| run.age() == age)
     }
 
-    /// The run of this age, to change it.
+    /// The run of this age, copied if a version shares it.
     pub(crate) fn run_mut(&mut self, age: u64) -> Option<&mut Run> {
-        self.runs.iter_mut().find(|run| run.age() == age).map(Arc::make_mut)
+        let position = self.position(age);
+        self.runs.get_mut(position).filter(|run| run.age() == age).map(Arc::make_mut)
     }
 
-    /// The run of this age, made where it is missing.
+    /// As [`Level::run_mut`]; creates the run if it is missing.
     pub(crate) fn run_or_new(&mut self, age: u64) -> &mut Run {
-        let position = self.runs.partition_point(|run| run.age() > age);
+        let position = self.position(age);
         if self.runs.get(position).is_none_or(|run| run.age() != age) {
             self.runs.insert(position, Arc::new(Run::new(age)));
         }
-        Arc::make_mut(self.runs.get_mut(position).expect("a run stands where it was just found or put"))
+        Arc::make_mut(
+            self.runs.get_mut(position).expect("the run was just found or inserted at this position"),
+        )
     }
 
-    /// Takes out a run that holds no table any more.
+    /// Position of the first run that is not newer than this age.
+    fn position(&self, age: u64) -> usize {
+        self.runs.partition_point(|run| run.age() > age)
+    }
+
+    /// Removes the runs that have no tables.
     pub(crate) fn drop_empty_runs(&mut self) {
         self.runs.retain(|run| !run.tables().is_empty());
     }

@@ -12,6 +12,7 @@ mod failure;
 pub(crate) mod folder;
 pub(crate) mod handle;
 mod hotness_transfer;
+pub(crate) mod invariants;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod options_format;

@@ -93,29 +93,34 @@ fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
 }
 
 impl Prefix {
-    /// Step 2; the fault that ended it.
+    /// Step 2. Returns the fault that ended it.
     fn apply(&mut self, contents: &ManifestContents) -> Option<Error> {
         let obsolete_files: Arc<ObsoleteFiles> = Arc::default();
         let mut catalog = Catalog::default();
-        let mut broken = None;
+        let mut violation = None;
         for (offset, edit) in &contents.edits {
             let damage = |reason| {
                 let expected = "an edit that fits those before it";
                 Error::corruption(&contents.path, *offset, "version edit", expected, reason)
             };
-            catalog = match catalog.apply(edit, &obsolete_files) {
-                Ok(applied) => applied.catalog,
+            let was_valid = catalog.counters.next_file_number != 0 && violation.is_none();
+            let applied = match catalog.apply(edit, &obsolete_files) {
+                Ok(applied) => applied,
                 Err(reason) => return Some(damage(reason)),
             };
-            broken = match catalog.counters.next_file_number {
-                // They end the catalog with which a manifest begins (`Catalog::snapshot`).
-                0 => Some(damage("no counters behind it".to_owned())),
-                _ => catalog.check_invariants(catalog.keyspaces.keys().copied()).map(damage),
+            violation = if applied.catalog.counters.next_file_number == 0 {
+                // The counters are at the end of the catalog with which a manifest begins (`Catalog::snapshot`).
+                Some(damage("no counters after it".to_owned()))
+            } else if was_valid {
+                applied.check_invariants().map(damage)
+            } else {
+                applied.catalog.check_invariants().map(damage)
             };
-            if broken.is_none() {
+            catalog = applied.catalog;
+            if violation.is_none() {
                 self.catalog = catalog.clone();
             }
         }
-        broken
+        violation
     }
 }

@@ -10,7 +10,8 @@
 //! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
 //!    `.obsolete` and the folder synced; then they are removed.
 //!
-//! Cost of an edit: one append and one sync; copying what it touches, and checking the rules of the keyspaces it touches.
+//! Cost of an edit: one append and one sync; a copy of the runs that it changes and of the list of keyspaces; a check of the
+//! invariants that it can break (`invariants.rs`).
 
 use std::{
     io::ErrorKind,
@@ -262,7 +263,7 @@ impl VersionSet {
         edit.push(Change::AdvanceCounters(self.numbers_given_out()));
         let applied = self.checked(&edit)?;
         self.make_durable(&mut log, &edit)?;
-        let Applied { catalog, changed, obsolete } = applied;
+        let Applied { catalog, changed, obsolete, .. } = applied;
         let catalog = Arc::new(catalog);
         let versions = changed.iter().filter_map(|id| catalog.keyspaces.get(id)).map(Arc::clone).collect();
         let dropped = changed.into_iter().filter(|id| !catalog.keyspaces.contains_key(id)).collect();
@@ -303,7 +304,7 @@ impl VersionSet {
             expected: "an edit that fits the version in force (this is a defect of the program)".to_owned(),
         };
         let applied = catalog.apply(edit, &self.obsolete_files).map_err(refuse)?;
-        match applied.catalog.check_invariants(applied.changed.iter().copied()) {
+        match applied.check_invariants() {
             Some(rule) => Err(refuse(rule)),
             None => Ok(applied),
         }
@@ -462,7 +463,7 @@ fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFi
     if catalog.database.is_none() {
         return Err(damage(last, "no database id".to_owned()));
     }
-    match catalog.check_invariants(catalog.keyspaces.keys().copied()) {
+    match catalog.check_invariants() {
         Some(rule) => Err(damage(last, rule)),
         None => Ok(catalog),
     }

@@ -1,4 +1,4 @@
-//! Hotness goes on in the tables that a compaction wrote.
+//! The outputs of a compaction start with the hotness of its inputs.
 
 use super::*;
 use crate::version::test_support::table;
@@ -8,7 +8,7 @@ fn hotness(table: &Table) -> f64 {
 }
 
 #[test]
-fn new_tables_are_as_much_needed_as_those_they_come_from() {
+fn outputs_start_with_the_hotness_of_their_inputs() {
     // 1,000 keys that were asked 500 times, 3,000 that were asked 300 times.
     let (hot, cold) = (table(1, ("a", "f"), 100_000, (1, 2)), table(2, ("a", "z"), 300_000, (3, 4)));
     hot.slot().hotness().set(500.0, 7);
@@ -22,4 +22,29 @@ fn new_tables_are_as_much_needed_as_those_they_come_from() {
     let flushed = [table(5, ("a", "b"), 1_000, (5, 6))];
     transfer_hotness(&flushed, [].iter());
     assert_eq!(hotness(&flushed[0]), 0.0);
+}
+
+/// Each output searched all inputs and all outputs.
+#[test]
+fn inputs_and_outputs_are_matched_in_any_order_and_where_outputs_overlap() {
+    let keys = |number: usize| (format!("{number:04}a"), format!("{number:04}m"));
+    let named = |number: usize, file: u64| {
+        let (smallest, largest) = keys(number);
+        table(file, (&smallest, &largest), 100_000, (1, 2))
+    };
+    let inputs: Vec<_> = (0..100).map(|number| named(number, number as u64)).collect();
+    for (number, input) in inputs.iter().enumerate() {
+        input.slot().hotness().set(number as f64, 3);
+    }
+    let outputs: Vec<_> = (0..100).rev().map(|number| named(number, 500 + number as u64)).collect();
+    transfer_hotness(&outputs, inputs.iter());
+    for (output, expected) in outputs.iter().zip((0..100).rev()) {
+        assert!((hotness(output) - f64::from(expected)).abs() < 1e-6);
+    }
+    // The first output covers all inputs, the second only the last one.
+    let wide = [table(900, ("0000a", "0099m"), 300_000, (1, 2)), named(99, 901)];
+    transfer_hotness(&wide, inputs.iter());
+    let [wide, last] = wide.each_ref().map(|table| hotness(table));
+    assert!((last - 99.0).abs() < 1.0, "{last}");
+    assert!(wide > 0.0);
 }

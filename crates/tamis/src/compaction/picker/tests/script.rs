@@ -19,9 +19,10 @@ use crate::{
     options::{Compression, KeyspaceOptions},
     version::{
         edit::Change,
+        invariants::check_invariants,
         level::LEVELED_RUN_AGE,
         test_support::{add, catalog_of, place, summary},
-        version::{KeyspaceVersion, check_invariants},
+        version::KeyspaceVersion,
     },
 };
 

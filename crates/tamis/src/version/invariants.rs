@@ -1,0 +1,319 @@
+//! The invariants of versions, and the two checks of them.
+//!
+//! 1. The partitions of a keyspace cover the whole key space: the first has an empty lower bound, and lower bounds
+//!    ascend strictly.
+//! 2. The tables of a partition are within its bounds.
+//! 3. A run is not empty, its tables are in key order and disjoint by user key; run ages descend within a level.
+//! 4. A level below L0 has one run; the number of levels is bounded.
+//! 5. At L0, a table of a newer run has only entries that are newer than the entries of each table of an older run
+//!    that it overlaps.
+//!
+//! [`check_invariants`] checks a whole version, once after a manifest was read. Each edit is checked by
+//! [`ChangedPlaces::check`] before it becomes durable. That check looks only at what the edit can break, and gives the
+//! same result as the whole check, because the version before the edit was valid:
+//!
+//! - An edit keeps the relative order of the tables that were in a run before. So if each added table is disjoint from
+//!   its two neighbors, the whole run is in order.
+//! - A removed table, run or filter breaks no invariant. A removed partition can only break the first one.
+//! - An added partition can only cut off tables at the end of the runs of the partition before it.
+//! - `Level` keeps run ages in descending order, and `AddPartition` keeps lower bounds in order.
+//!
+//! Cost: `check_invariants` takes O(n log n) comparisons for n tables. An edit takes one binary search for each added
+//! table, and at L0 one comparison for each other run of the level (more where sequence numbers of runs interleave).
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Bound,
+    sync::Arc,
+};
+
+use super::{
+    edit::RunPlace,
+    handle::Table,
+    level::{KeyBounds, Level, Run},
+    version::{KeyspaceVersion, Partition},
+};
+use crate::{key::Sequence, metrics::LEVEL_COUNT_MAX};
+
+/// The first invariant that the version breaks.
+pub(crate) fn check_invariants(version: &KeyspaceVersion) -> Option<String> {
+    if !partitions_cover_all_keys(version) {
+        return Some(UNCOVERED.to_owned());
+    }
+    version.partitions.iter().enumerate().find_map(|(index, partition)| {
+        check_partition(partition, version.upper_of(index))
+            .map(|violation| describe(version, partition, &violation))
+    })
+}
+
+const UNCOVERED: &str = "partitions do not cover the key space in order";
+const DISORDERED_LEVEL0: &str = "a newer run of level 0 has entries older than an older run's";
+
+fn describe(version: &KeyspaceVersion, partition: &Partition, violation: &str) -> String {
+    format!("keyspace {}, partition {}: {violation}", version.id, partition.id)
+}
+
+fn overlap_in(level: usize, run: &Run) -> String {
+    format!("tables overlap in run {} of level {level}", run.age())
+}
+
+fn out_of_bounds_in(level: usize, run: &Run) -> String {
+    format!("tables outside the bounds in run {} of level {level}", run.age())
+}
+
+fn partitions_cover_all_keys(version: &KeyspaceVersion) -> bool {
+    starts_at_first_key(version) && version.partitions.is_sorted_by(|left, right| left.lower < right.lower)
+}
+
+fn starts_at_first_key(version: &KeyspaceVersion) -> bool {
+    version.partitions.first().is_some_and(|first| first.lower.is_empty())
+}
+
+fn check_partition(partition: &Partition, upper: Option<&[u8]>) -> Option<String> {
+    if partition.levels.len() > LEVEL_COUNT_MAX {
+        return Some(format!("{} levels", partition.levels.len()));
+    }
+    for (index, level) in partition.levels.iter().enumerate() {
+        if !level.runs().is_sorted_by(|left, right| left.age() > right.age()) {
+            return Some(format!("run ages do not descend at level {index}"));
+        }
+        if index > 0 && level.runs().len() > 1 {
+            return Some(format!("{} runs at level {index}", level.runs().len()));
+        }
+        for run in level.runs() {
+            if !is_sorted(run) {
+                return Some(overlap_in(index, run));
+            }
+            let is_above = run.tables().first().is_none_or(|table| table.smallest_key() >= &*partition.lower);
+            if !is_above || !ends_below(run, upper) {
+                return Some(out_of_bounds_in(index, run));
+            }
+        }
+    }
+    let is_ordered = partition.levels.first().is_none_or(newer_runs_have_newer_entries);
+    (!is_ordered).then(|| DISORDERED_LEVEL0.to_owned())
+}
+
+fn is_sorted(run: &Run) -> bool {
+    let tables = run.tables();
+    steps::count(tables.len());
+    !tables.is_empty()
+        && tables.iter().all(|table| table.smallest_key() <= table.largest_key())
+        && tables.is_sorted_by(|left, right| left.largest_key() < right.smallest_key())
+}
+
+fn ends_below(run: &Run, upper: Option<&[u8]>) -> bool {
+    let is_below = |table: &Arc<Table>| upper.is_none_or(|upper| table.largest_key() < upper);
+    run.tables().last().is_none_or(is_below)
+}
+
+/// Invariant 5 for all tables of L0.
+fn newer_runs_have_newer_entries(level: &Level) -> bool {
+    let mut newest = NewestByKey::default();
+    level.runs().iter().rev().all(|run| run.tables().iter().all(|table| newest.put(table)))
+}
+
+/// A place between keys: before the key, or after it.
+type Edge<'a> = (&'a [u8], bool);
+
+/// For each key, the greatest sequence number in the tables that were put so far, as disjoint ranges in key order.
+///
+/// A table replaces the ranges that it overlaps, so that n tables take O(n log n) steps.
+#[derive(Default)]
+struct NewestByKey<'a> {
+    /// By the lower edge of a range: its upper edge and the sequence number.
+    ranges: BTreeMap<Edge<'a>, (Edge<'a>, Sequence)>,
+}
+
+impl<'a> NewestByKey<'a> {
+    /// `false` if a table that was put before overlaps this one and has an entry that is not older than all of its.
+    fn put(&mut self, table: &'a Table) -> bool {
+        let (from, to) = ((table.smallest_key(), false), (table.largest_key(), true));
+        let oldest = table.summary().smallest_sequence;
+        steps::count(1);
+        if let Some((&begin, &(end, newest))) = self.ranges.range(..from).next_back()
+            && end > from
+        {
+            if newest >= oldest {
+                return false;
+            }
+            self.ranges.insert(begin, (from, newest));
+            if end > to {
+                self.ranges.insert(to, (end, newest));
+            }
+        }
+        while let Some((&begin, &(end, newest))) = self.ranges.range(from..to).next() {
+            steps::count(1);
+            if newest >= oldest {
+                return false;
+            }
+            self.ranges.remove(&begin);
+            if end > to {
+                self.ranges.insert(to, (end, newest));
+            }
+        }
+        self.ranges.insert(from, (to, table.summary().largest_sequence));
+        true
+    }
+}
+
+/// What an edit changed that can break an invariant; see the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedPlaces {
+    /// Tables that were added, moved ones included, by number.
+    tables: BTreeMap<u64, (RunPlace, Arc<Table>)>,
+    /// Keyspace and partition.
+    partitions: Vec<(u64, u64)>,
+}
+
+impl ChangedPlaces {
+    /// Takes note of an added table; `false` if the edit has added it before.
+    pub(super) fn add_table(&mut self, place: RunPlace, table: &Arc<Table>) -> bool {
+        match self.tables.entry(table.number()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert((place, Arc::clone(table)));
+                true
+            }
+        }
+    }
+
+    /// Forgets a table that the same edit removes again.
+    pub(super) fn remove_table(&mut self, number: u64) {
+        self.tables.remove(&number);
+    }
+
+    pub(super) fn add_partition(&mut self, keyspace: u64, partition: u64) {
+        self.partitions.push((keyspace, partition));
+    }
+
+    /// The first invariant that the edit broke in the versions of these keyspaces. `changed` are the keyspaces that the edit
+    /// changed, `version_of` finds those that it did not drop.
+    pub(super) fn check<'a>(
+        &self,
+        changed: &[u64],
+        version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>,
+    ) -> Option<String> {
+        let versions = || changed.iter().filter_map(|id| version_of(*id));
+        if !versions().all(starts_at_first_key) {
+            return Some(UNCOVERED.to_owned());
+        }
+        for &(keyspace, id) in &self.partitions {
+            let Some(version) = version_of(keyspace) else { continue };
+            let Some(index) = index_of(version, id) else { continue };
+            let Some(before) = index.checked_sub(1).and_then(|before| version.partitions.get(before)) else {
+                continue;
+            };
+            let cut_off = before.runs().find(|(_, run)| {
+                steps::count(1);
+                !ends_below(run, version.upper_of(index - 1))
+            });
+            if let Some((level, run)) = cut_off {
+                return Some(describe(version, before, &out_of_bounds_in(level, run)));
+            }
+        }
+        self.check_tables(version_of)
+    }
+
+    fn check_tables<'a>(&self, version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>) -> Option<String> {
+        // Tables of one partition usually follow each other.
+        let mut found: Option<(u64, u64, &KeyspaceVersion, usize)> = None;
+        for (place, table) in self.tables.values() {
+            let (keyspace, id) = (place.keyspace, place.partition);
+            if found.is_none_or(|(last_keyspace, last_id, ..)| (last_keyspace, last_id) != (keyspace, id)) {
+                found = version_of(keyspace)
+                    .and_then(|version| Some((keyspace, id, version, index_of(version, id)?)));
+            }
+            // The edit dropped the keyspace or removed the partition after all.
+            let Some((_, _, version, index)) = found else { continue };
+            let Some(partition) = version.partitions.get(index) else { continue };
+            if let Some(violation) = check_added(partition, version.upper_of(index), *place, table) {
+                return Some(describe(version, partition, &violation));
+            }
+        }
+        None
+    }
+}
+
+fn index_of(version: &KeyspaceVersion, partition: u64) -> Option<usize> {
+    version.partitions.iter().position(|other| other.id == partition)
+}
+
+/// What an added table breaks in its partition.
+fn check_added(
+    partition: &Partition,
+    upper: Option<&[u8]>,
+    place: RunPlace,
+    table: &Table,
+) -> Option<String> {
+    let index = usize::from(place.level);
+    let level = partition.level(index)?;
+    let run = level.run(place.run_age)?;
+    if index > 0 && level.runs().len() > 1 {
+        return Some(format!("{} runs at level {index}", level.runs().len()));
+    }
+    if !is_disjoint_from_neighbors(run, table) {
+        return Some(overlap_in(index, run));
+    }
+    let is_below = upper.is_none_or(|upper| table.largest_key() < upper);
+    if table.smallest_key() < partition.lower.as_slice() || !is_below {
+        return Some(out_of_bounds_in(index, run));
+    }
+    let is_ordered = index > 0 || level.runs().iter().all(|other| is_ordered_at_level0(run, other, table));
+    (!is_ordered).then(|| DISORDERED_LEVEL0.to_owned())
+}
+
+fn is_disjoint_from_neighbors(run: &Run, table: &Table) -> bool {
+    let tables = run.tables();
+    let position = run.position(table.smallest_key());
+    steps::count(3 + tables.len().checked_ilog2().unwrap_or(0) as usize);
+    // In a run that is not in order, the table may not be where its keys lead.
+    let is_found = tables.get(position).is_some_and(|found| found.number() == table.number());
+    let before = position.checked_sub(1).and_then(|before| tables.get(before));
+    is_found
+        && table.smallest_key() <= table.largest_key()
+        && before.is_none_or(|before| before.largest_key() < table.smallest_key())
+        && tables.get(position + 1).is_none_or(|next| table.largest_key() < next.smallest_key())
+}
+
+/// Invariant 5 between a table of `run` and the tables of another run of L0.
+fn is_ordered_at_level0(run: &Run, other: &Run, table: &Table) -> bool {
+    steps::count(1);
+    let (oldest, newest) = (table.summary().smallest_sequence, table.summary().largest_sequence);
+    let (other_oldest, other_newest) = other.sequence_range();
+    let keys: KeyBounds<'_> = (Bound::Included(table.smallest_key()), Bound::Included(table.largest_key()));
+    let overlapping =
+        || other.tables_within(keys).iter().inspect(|_| steps::count(1)).map(|table| table.summary());
+    if other.age() < run.age() {
+        other_newest < oldest || overlapping().all(|other| other.largest_sequence < oldest)
+    } else if other.age() > run.age() {
+        newest < other_oldest || overlapping().all(|other| newest < other.smallest_sequence)
+    } else {
+        true
+    }
+}
+
+/// Counts the tables and runs that checks look at, for tests of their cost.
+mod steps {
+    #[cfg(test)]
+    thread_local! {
+        static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(count: usize) {
+        COUNT.with(|total| total.set(total.get() + count));
+    }
+
+    #[cfg(not(test))]
+    pub(super) const fn count(_count: usize) {}
+
+    /// The steps since the last call.
+    #[cfg(test)]
+    pub(super) fn take() -> usize {
+        COUNT.with(|total| total.replace(0))
+    }
+}
+
+#[cfg(test)]
+mod tests;
