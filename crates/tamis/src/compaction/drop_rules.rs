@@ -28,6 +28,7 @@ impl DropRules {
 
     /// Whether the entry is kept. `is_lowest` says whether nothing older of the key can lie outside of the job; it is
     /// asked for tombstones only.
+    #[inline]
     pub(crate) fn keeps(
         &mut self,
         key: &[u8],
