@@ -71,7 +71,7 @@ fn bounds(keys: &[Vec<u8>], state: &mut u64) -> Vec<Vec<u8>> {
     bounds
 }
 
-fn check_range(
+pub(crate) fn check_range(
     filter: &AnyFilter<Vec<u8>>,
     digester: &Digester,
     keys: &[Vec<u8>],
