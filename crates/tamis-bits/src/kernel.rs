@@ -216,10 +216,10 @@ macro_rules! dispatch_words {
     }};
 }
 
-/// Each value becomes its [`remix`](crate::remix()) with the number beside it.
+/// Each value becomes its [`mix64`](crate::mix64()) with the number beside it.
 #[inline]
-pub fn remix_each(values: &mut [u64], numbers: &[u64]) {
-    dispatch_words!(true, remix_each(values, numbers));
+pub fn mix64_each(values: &mut [u64], numbers: &[u64]) {
+    dispatch_words!(true, mix64_each(values, numbers));
 }
 
 /// Sets bits all over `bits`, `probe_count` for each value: those of the value, of the value and its step, of the value and two
@@ -233,8 +233,8 @@ pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_coun
 /// What lies between one number of a value and the next, for [`places_insert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The value's [`remix`](crate::remix()), made odd: for values that are not mixed well.
-    Remixed,
+    /// The value's [`mix64`](crate::mix64()), made odd: for values that are not mixed well.
+    Mixed,
     /// The value with its halves exchanged: one instruction, and the high halves of both, which decide, share no bit.
     Halves,
 }
@@ -244,7 +244,7 @@ impl Step {
     #[inline(always)]
     pub const fn of(self, value: u64) -> u64 {
         match self {
-            Self::Remixed => crate::remix(value, 0) | 1,
+            Self::Mixed => crate::mix64(value, 0) | 1,
             Self::Halves => value.rotate_left(32),
         }
     }

@@ -1,4 +1,4 @@
-//! The 512-bit line of a cache-local Bloom filter: a key's bits all lie in one cache line.
+//! The 512-bit line of a blocked Bloom filter: a key's bits all lie in one cache line.
 //!
 //! From a 32-bit pattern the bit addresses are drawn one after the other: the top nine bits of the pattern are an address,
 //! then the pattern is multiplied by an odd constant (2^32 divided by the golden ratio). Bit `a` is bit `a % 8` of byte

@@ -18,7 +18,7 @@ const BATCH_KEYS: usize = 64;
 const BITS: &[f64] = &[6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0];
 /// Each family with its budgets; fingerprints of fuse filters have 8 or 16 bits.
 const SPECS: [(&str, &[f64]); 8] = [
-    ("cache-local", BITS),
+    ("blocked-bloom", BITS),
     ("prefix-bloom:bits=56", BITS),
     ("bloom:scheme=independent", BITS),
     ("bloom:scheme=rotated", BITS),
@@ -94,7 +94,7 @@ fn count(
 }
 
 fn false_positives_wanted(name: &str) -> u64 {
-    let is_close = ["cache-local", "prefix-bloom:bits=56", "bloom:scheme=rotated"].contains(&name);
+    let is_close = ["blocked-bloom", "prefix-bloom:bits=56", "bloom:scheme=rotated"].contains(&name);
     if is_close { MORE_WANTED } else { FALSE_POSITIVES_WANTED }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p tamis-filter --example measure_layouts -- KEY_COUNT BITS...`
 //!
-//! Absent points, asked of a filter with one level of whole keys: standard where probes cost nothing, cache-local where they
+//! Absent points, asked of a filter with one level of whole keys: standard where probes cost nothing, blocked where they
 //! cost a lot. Nanoseconds a query, the digest included: *alone* where the next key hangs on the answer before, as in a lookup that
 //! waits for its filter; *together* where queries overlap. Both layouts take turns; the least of 15 rounds counts.
 

@@ -1,4 +1,4 @@
-//! Times of cache-local filters beside the calibration unit of the reference figures.
+//! Times of blocked filters beside the calibration unit of the reference figures.
 //!
 //! `cargo run --release -p tamis-filter --example measure_speed [large]`; `large` adds 150 million keys (2 GB of memory).
 //!
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, KeySet, Probe,
-    Samples, remix,
+    Samples, mix64,
 };
 use tamis_workload::Calibration;
 
@@ -42,7 +42,7 @@ fn unit_ns(key_count: usize) -> f64 {
 }
 
 fn builder_of(keys: &[u64]) -> Box<dyn FilterBuilder> {
-    let mut builder = FilterSpec::new(Family::CacheLocal).builder(SEED).expect("a known family");
+    let mut builder = FilterSpec::new(Family::BlockedBloom).builder(SEED).expect("a known family");
     keys.iter().try_for_each(|key| builder.add(&key.to_be_bytes())).expect("sorted");
     builder
 }
@@ -55,7 +55,7 @@ fn filter_of(builder: &dyn FilterBuilder, bits_per_key: f64) -> AnyFilter<Aligne
 
 /// Keys and absent keys: the same function of numbers that never meet.
 fn sorted_keys(count: u64) -> Vec<u64> {
-    let mut keys: Vec<u64> = (0..count).map(|number| remix(number, 1)).collect();
+    let mut keys: Vec<u64> = (0..count).map(|number| mix64(number, 1)).collect();
     keys.sort_unstable();
     keys
 }
@@ -73,7 +73,7 @@ fn small() {
     let set = Arc::new(set);
     let digester = Digester::new(SEED);
     let queries: Vec<[u8; 8]> =
-        (0..QUERY_COUNT as u64).map(|number| remix((1 << 40) + number, 1).to_be_bytes()).collect();
+        (0..QUERY_COUNT as u64).map(|number| mix64((1 << 40) + number, 1).to_be_bytes()).collect();
     let digests = median_ns(keys.len(), || {
         for key in &keys {
             black_box(digester.word_digest(&key.to_be_bytes()));
@@ -86,7 +86,7 @@ fn small() {
         let build =
             median_ns(keys.len(), || drop(black_box(builder_of(&keys).finish(budget, Samples::NONE))));
         let build_of_set = median_ns(keys.len(), || {
-            let mut builder = FilterSpec::new(Family::CacheLocal).builder(SEED).expect("a known family");
+            let mut builder = FilterSpec::new(Family::BlockedBloom).builder(SEED).expect("a known family");
             builder.add_all(&set).expect("sorted");
             drop(black_box(builder.finish(budget, Samples::NONE)));
         });
@@ -104,7 +104,7 @@ fn small() {
                 black_box(&answers);
             }
         });
-        let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was built") };
+        let AnyFilter::BlockedBloom(filter) = &filter else { panic!("another family was built") };
         let apart = [16, BATCH_KEYS, 1024].map(|batch_keys| {
             let mut answers = vec![true; batch_keys];
             median_ns(QUERY_COUNT, || {
@@ -128,14 +128,14 @@ fn large() {
     let mut state = 0_u64;
     let single = median_ns(QUERY_COUNT, || {
         for number in 0..QUERY_COUNT as u64 {
-            let query = remix((1 << 40) + number + (state << 50), 1).to_be_bytes();
+            let query = mix64((1 << 40) + number + (state << 50), 1).to_be_bytes();
             state = u64::from(filter.may_contain(&Probe::new(&query, &digester)));
         }
     });
     let batches = median_ns(QUERY_COUNT, || {
         for first in (0..QUERY_COUNT as u64).step_by(16) {
             let queries: [[u8; 8]; 16] = std::array::from_fn(|index| {
-                remix((1 << 40) + first + index as u64 + (state << 50), 1).to_be_bytes()
+                mix64((1 << 40) + first + index as u64 + (state << 50), 1).to_be_bytes()
             });
             let probes = queries.each_ref().map(|query| Probe::new(query, &digester));
             let mut answers = [true; 16];

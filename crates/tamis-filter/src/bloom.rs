@@ -1,11 +1,11 @@
 //! Bloom filters.
 //!
-//! - [`cache_local`]: all bits of a key in one 512-bit line, one cache miss a key; the default for points.
+//! - [`blocked`]: all bits of a key in one 512-bit line, one cache miss a key; the default for points.
 //! - [`standard`]: bits spread over the whole filter; the three ways to derive their places.
 //! - [`prefix`]: digests of prefixes, for ranges within few prefixes.
 //! - [`elastic`]: small filters one beside the other, of which a store loads as many as they are worth.
 
-pub mod cache_local;
+pub mod blocked;
 mod digests;
 pub mod elastic;
 pub mod formula;

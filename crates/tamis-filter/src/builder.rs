@@ -75,7 +75,7 @@ pub trait FilterBuilder {
     ///
     /// | families | bytes |
     /// |---|---|
-    /// | of one pass, which keep digests: `cache-local`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
+    /// | of one pass, which keep digests: `blocked-bloom`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
     /// | of two passes, which keep the keys: `bloom` with independent digests, `rosetta`, `proteus`, `1pbf`, `2pbf` | 2 (b + 8 n) + 4 KiB: vectors double |
     /// | `surf-*`, which keep the labels of their trie and beside each the suffix where it is given, else two words | 36 for each label: at most 16 labels a key and a million more; 256 for each byte of the longest key |
     ///

@@ -15,7 +15,7 @@
 //! ```
 //! use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
 //!
-//! let mut builder = FilterSpec::new(Family::CacheLocal).builder(42)?;
+//! let mut builder = FilterSpec::new(Family::BlockedBloom).builder(42)?;
 //! for key in ["apple", "pear", "plum"] {
 //!     builder.add(key.as_bytes())?;
 //! }
@@ -38,19 +38,19 @@ pub mod fuse;
 mod hash;
 mod key_range;
 mod key_set;
+pub mod level_filter_bits;
 mod probe;
 pub mod proteus;
 mod registry;
 pub mod rosetta;
 mod spec;
-pub mod spread;
 pub mod surf;
 pub mod trie;
 
 pub use builder::{Budget, FilterBuilder, Samples};
 pub use error::{BuildError, DecodeError};
 pub use filter::{Candidate, Count, Direction, Filter};
-pub use hash::{DIGEST_NAME, Digester, remix};
+pub use hash::{DIGEST_NAME, Digester, mix64};
 pub use key_range::{KeyRange, Upper};
 pub use key_set::KeySet;
 pub use probe::{Probe, RangeProbe};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Bound;
 
-use crate::bloom::cache_local::{CacheLocalBuilder, CacheLocalFilter};
+use crate::bloom::blocked::{BlockedBloomBuilder, BlockedBloomFilter};
 use crate::bloom::elastic::{ElasticBuilder, ElasticFilter};
 use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
 use crate::bloom::standard::{StandardBuilder, StandardFilter};
@@ -18,12 +18,15 @@ use crate::{
     RangeProbe, Upper,
 };
 
+/// The name of [`Family::BlockedBloom`] in options that earlier versions stored.
+const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
+
 /// A kind of filter. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Family {
     /// Bloom filter with all bits of a key in one cache line; the default for points.
-    CacheLocal = 1,
+    BlockedBloom = 1,
     /// Bloom filter with bits spread over the whole filter.
     Standard = 2,
     /// Bloom filter of prefixes of the keys.
@@ -55,7 +58,7 @@ pub enum Family {
 impl Family {
     /// All families.
     pub const ALL: [Self; 14] = [
-        Self::CacheLocal,
+        Self::BlockedBloom,
         Self::Standard,
         Self::Prefix,
         Self::Elastic,
@@ -74,7 +77,7 @@ impl Family {
     /// The name on the command line and in statistics.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::CacheLocal => "cache-local",
+            Self::BlockedBloom => "blocked-bloom",
             Self::Standard => "bloom",
             Self::Prefix => "prefix-bloom",
             Self::Elastic => "elastic",
@@ -94,7 +97,7 @@ impl Family {
     /// Its parameters and what it is for, in a line.
     pub const fn help(self) -> &'static str {
         match self {
-            Self::CacheLocal => "points: Bloom filter, one cache line a key; probes=1..16",
+            Self::BlockedBloom => "points: Bloom filter, one cache line a key; probes=1..16",
             Self::Standard => {
                 "points: Bloom filter over one array; scheme=independent|rotated|double, probes=1..64"
             }
@@ -125,11 +128,11 @@ impl Family {
         }
     }
 
-    /// The family of a name.
+    /// The family of a name, or of the name that it had before.
     pub fn from_name(name: &str) -> Result<Self, BuildError> {
-        Self::ALL.into_iter().find(|family| family.name() == name).ok_or_else(|| BuildError::UnknownFamily {
-            name: name.to_owned(),
-            known: Self::ALL.map(Self::name).join(", "),
+        let current = if name == FORMER_BLOCKED_BLOOM_NAME { Self::BlockedBloom.name() } else { name };
+        Self::ALL.into_iter().find(|family| family.name() == current).ok_or_else(|| {
+            BuildError::UnknownFamily { name: name.to_owned(), known: Self::ALL.map(Self::name).join(", ") }
         })
     }
 
@@ -141,7 +144,7 @@ impl Family {
 
     /// Whether filters of the family can deny ranges of more than one key. The others deny points only.
     pub const fn answers_ranges(self) -> bool {
-        !matches!(self, Self::CacheLocal | Self::Standard | Self::Elastic | Self::Fuse)
+        !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
     }
 
     /// A builder whose digests have this seed.
@@ -151,7 +154,7 @@ impl Family {
         seed: u64,
     ) -> Result<Box<dyn FilterBuilder>, BuildError> {
         Ok(match self {
-            Self::CacheLocal => Box::new(CacheLocalBuilder::with_parameters(parameters, seed)?),
+            Self::BlockedBloom => Box::new(BlockedBloomBuilder::with_parameters(parameters, seed)?),
             Self::Standard => Box::new(StandardBuilder::with_parameters(parameters, seed)?),
             Self::Prefix => Box::new(PrefixBuilder::with_parameters(parameters, seed)?),
             Self::Elastic => Box::new(ElasticBuilder::with_parameters(parameters, seed)?),
@@ -177,8 +180,8 @@ impl fmt::Display for Family {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AnyFilter<D> {
-    /// [`Family::CacheLocal`]
-    CacheLocal(CacheLocalFilter<D>),
+    /// [`Family::BlockedBloom`]
+    BlockedBloom(BlockedBloomFilter<D>),
     /// [`Family::Standard`]
     Standard(StandardFilter<D>),
     /// [`Family::Prefix`]
@@ -201,7 +204,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         let slice = bytes.as_ref();
         let envelope = Envelope::parse(slice, slice.len() as u64)?;
         Ok(match Family::from_number(envelope.family)? {
-            Family::CacheLocal => Self::CacheLocal(CacheLocalFilter::open(envelope, bytes)?),
+            Family::BlockedBloom => Self::BlockedBloom(BlockedBloomFilter::open(envelope, bytes)?),
             Family::Standard => Self::Standard(StandardFilter::open(envelope, bytes)?),
             Family::Prefix => Self::Prefix(PrefixFilter::open(envelope, bytes)?),
             Family::Elastic => Self::Elastic(ElasticFilter::open(envelope, bytes)?),
@@ -219,7 +222,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     /// The family.
     pub const fn family(&self) -> Family {
         match self {
-            Self::CacheLocal(_) => Family::CacheLocal,
+            Self::BlockedBloom(_) => Family::BlockedBloom,
             Self::Standard(_) => Family::Standard,
             Self::Prefix(_) => Family::Prefix,
             Self::Elastic(_) => Family::Elastic,
@@ -234,7 +237,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
 macro_rules! each {
     ($any:expr, $filter:ident => $answer:expr) => {
         match $any {
-            AnyFilter::CacheLocal($filter) => $answer,
+            AnyFilter::BlockedBloom($filter) => $answer,
             AnyFilter::Standard($filter) => $answer,
             AnyFilter::Prefix($filter) => $answer,
             AnyFilter::Elastic($filter) => $answer,
@@ -291,7 +294,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match self {
-            Self::CacheLocal(filter) => filter.may_contain(probe),
+            Self::BlockedBloom(filter) => filter.may_contain(probe),
             Self::Surf(filter) => filter.may_contain(probe),
             Self::Proteus(filter) => filter.may_contain(probe),
             other => other.others_may_contain(probe),
@@ -344,7 +347,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
         match self {
-            Self::CacheLocal(filter) => filter.prefetch(probe),
+            Self::BlockedBloom(filter) => filter.prefetch(probe),
             other => other.others_prefetch(probe),
         }
     }

@@ -18,7 +18,7 @@
 //! answer is then "may be".
 //!
 //! **Places of bits.** A node of `d` bits has the digest of its first `d - 3` bits, and its last three bits say which of eight
-//! siblings it is. In a cache-local level the digest chooses the line, so that eight siblings cost one line and one digest;
+//! siblings it is. In a blocked level the digest chooses the line, so that eight siblings cost one line and one digest;
 //! in a standard level the bits lie anywhere. The digest is defined on the key from its first bit and remembered by
 //! [`crate::RangeProbe`], so that all tables of a query share it. Keys of the full level have no siblings' line: theirs is
 //! the digest of the point.
@@ -45,7 +45,7 @@
 //! ```
 //!
 //! and likewise for the two edges, with their own numbers of children and with 1 for `e` where they are present. A probe is
-//! priced by the cache lines it waits for: one in a cache-local level; in a standard one the first two, read at once, count
+//! priced by the cache lines it waits for: one in a blocked level; in a standard one the first two, read at once, count
 //! little more than one, and each further one, which is looked at where all bits before are set, counts in full.
 //!
 //! **Cost.** Building keeps the keys (8 bytes for integers of 8 bytes) and passes over them once for each level. A question

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples, Upper, remix,
+    AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples, Upper, mix64,
 };
 
 const SEED: u64 = 3;
@@ -53,10 +53,10 @@ fn allocations(task: impl FnOnce()) -> u64 {
 
 /// Integers, words some of which are prefixes of others, and pairs that share long prefixes.
 fn key_sets() -> [Vec<Vec<u8>>; 3] {
-    let integers = (0..30_000).map(|number| remix(number, 1).to_be_bytes().to_vec()).collect();
-    let word = |number: u64| format!("{:b}{}", remix(number, 2) >> 44, ["", "s", "ing"][number as usize % 3]);
+    let integers = (0..30_000).map(|number| mix64(number, 1).to_be_bytes().to_vec()).collect();
+    let word = |number: u64| format!("{:b}{}", mix64(number, 2) >> 44, ["", "s", "ing"][number as usize % 3]);
     let words = (0..20_000).map(|number| word(number / 2).into_bytes()).collect();
-    let pair = |number: u64| [&remix(number / 2, 3).to_be_bytes()[..], &[7; 400], &[number as u8]].concat();
+    let pair = |number: u64| [&mix64(number / 2, 3).to_be_bytes()[..], &[7; 400], &[number as u8]].concat();
     let mut sets: [Vec<Vec<u8>>; 3] = [integers, words, (0..6000).map(pair).collect()];
     for keys in &mut sets {
         keys.sort();
@@ -69,7 +69,7 @@ fn key_sets() -> [Vec<Vec<u8>>; 3] {
 fn strings(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let near = |number: usize| {
         let mut string = keys[number * 7 % keys.len()].clone();
-        let random = remix(number as u64, 4);
+        let random = mix64(number as u64, 4);
         match random % 4 {
             0 => string.push((random >> 8) as u8),
             1 => string.truncate((random >> 8) as usize % (string.len() + 1)),

@@ -92,7 +92,7 @@ pub struct KeyspaceOptions {
     pub table_bytes: u64,
     /// Compression per level: the last entry counts for all deeper levels. Default: none at all.
     pub compression: Vec<Compression>,
-    /// The filters of each table, by level. Default: cache-local Bloom filters of 10 bits per key.
+    /// The filters of each table, by level. Default: blocked Bloom filters of 10 bits per key.
     pub filters: Filters,
     /// Keep a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,

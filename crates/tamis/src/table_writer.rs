@@ -125,7 +125,7 @@ impl TableWriter {
         let options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression.last().copied().unwrap_or(Compression::None),
-            filters: match options.filters.spread_bits_per_key() {
+            filters: match options.filters.optimal_bits_per_key() {
                 Some(bits) => vec![TableFilter::bits(bits)],
                 None => options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec(),
             },

@@ -52,7 +52,7 @@ fn a_run_does_the_same_operations_again() {
     let definition = find("bloom-rate-by-bits").unwrap();
     let digest = |seed: u64| {
         let folder = tempfile::tempdir().unwrap();
-        let only = vec![("family".to_owned(), "cache-local".to_owned())];
+        let only = vec![("family".to_owned(), "blocked-bloom".to_owned())];
         let options = RunOptions { seed, only, ..RunOptions::new(Size::Small, folder.path()) };
         run(definition, &options, &mut Silent).unwrap().digest
     };

@@ -15,7 +15,7 @@ const BITS_PER_KEY: f64 = 14.0;
 
 /// Families that answer points.
 const POINTS: [&str; 8] =
-    ["cache-local", "bloom", "elastic", "binary-fuse", "surf", "rosetta", "proteus", "2pbf"];
+    ["blocked-bloom", "bloom", "elastic", "binary-fuse", "surf", "rosetta", "proteus", "2pbf"];
 /// Families that answer ranges.
 const RANGES: [&str; 6] = ["prefix-bloom:bytes=5", "surf", "rosetta", "proteus", "1pbf", "2pbf"];
 /// Families that answer ranges of text, with bits per key: tries of text need more.

@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use super::x86_64::ALL_POWERS;
 use super::{Step, batch};
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
-use crate::remix::{FACTORS, NUMBER_FACTOR};
+use crate::mix64::{FACTORS, NUMBER_FACTOR};
 
 /// Lane by lane: the word that the top four bits of a pattern name, and in it the bit that the next five name. A rotation looks at
 /// these five only. Lanes beyond the number of bits are not asked.
@@ -74,8 +74,8 @@ const PLACES_MAX: usize = 16;
 
 /// The portable loop, of which the compiler makes vectors.
 #[target_feature(enable = "avx512dq,avx512vl")]
-pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
-    super::portable::remix_each(values, numbers);
+pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
+    super::portable::mix64_each(values, numbers);
 }
 
 /// Eight values at a time: their places are computed in vectors, so that the loop that sets the bits is short and many of its reads
@@ -88,7 +88,7 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
     for values in groups {
         let mut numbers = load_wide(values);
         let steps = match step {
-            Step::Remixed => remixed(numbers),
+            Step::Mixed => mixed(numbers),
             Step::Halves => _mm512_rol_epi64::<32>(numbers),
         };
         let mut left = probe_count as usize;
@@ -110,10 +110,10 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
     super::portable::places_insert(bits, bit_count, rest, probe_count, step);
 }
 
-/// [`Step::Remixed`] of eight values.
+/// [`Step::Mixed`] of eight values.
 #[target_feature(enable = "avx512dq")]
 #[inline]
-fn remixed(values: __m512i) -> __m512i {
+fn mixed(values: __m512i) -> __m512i {
     let [first, second] = FACTORS.map(|factor| _mm512_set1_epi64(factor.cast_signed()));
     let mut mixed = _mm512_xor_si512(values, _mm512_set1_epi64(NUMBER_FACTOR.cast_signed()));
     mixed = _mm512_mullo_epi64(_mm512_xor_si512(mixed, _mm512_srli_epi64::<30>(mixed)), first);

@@ -73,8 +73,8 @@ fn insert_all(
 
 /// Inlined into the other forms, which differ in the instructions alone.
 #[inline(always)]
-pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
-    values.iter_mut().zip(numbers).for_each(|(value, number)| *value = crate::remix(*value, *number));
+pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
+    values.iter_mut().zip(numbers).for_each(|(value, number)| *value = crate::mix64(*value, *number));
 }
 
 /// Inlined into the form with BMI2, which differs in the instructions alone.

@@ -100,12 +100,12 @@ fn numbers_are_mixed_alike_in_all_forms() {
         let values: Vec<u64> = (0..count).map(|_| next(&mut state)).collect();
         let numbers: Vec<u64> = (0..count).map(|number| number % 8).collect();
         let expected: Vec<u64> =
-            values.iter().zip(&numbers).map(|(value, number)| crate::remix(*value, *number)).collect();
+            values.iter().zip(&numbers).map(|(value, number)| crate::mix64(*value, *number)).collect();
         let mut mixed = values.clone();
-        super::remix_each(&mut mixed, &numbers);
+        super::mix64_each(&mut mixed, &numbers);
         assert_eq!(mixed, expected);
         let mut mixed = values;
-        portable::remix_each(&mut mixed, &numbers);
+        portable::mix64_each(&mut mixed, &numbers);
         assert_eq!(mixed, expected);
     }
 }
@@ -115,7 +115,7 @@ fn places_are_set_alike_in_all_forms() {
     let mut state = 6;
     let cases = [0, 1, 2, 7, 16, 17, 33]
         .into_iter()
-        .flat_map(|probe_count| [(Step::Remixed, probe_count), (Step::Halves, probe_count)]);
+        .flat_map(|probe_count| [(Step::Mixed, probe_count), (Step::Halves, probe_count)]);
     for (step, probe_count) in cases {
         for value_count in [0, 1, 7, 8, 9, 40] {
             // The last ones lie outside the bytes: passed over.
@@ -124,7 +124,7 @@ fn places_are_set_alike_in_all_forms() {
                 let mut expected = vec![0_u8; 137];
                 for value in &values {
                     let between = match step {
-                        Step::Remixed => crate::remix(*value, 0) | 1,
+                        Step::Mixed => crate::mix64(*value, 0) | 1,
                         Step::Halves => value.rotate_right(32),
                     };
                     for round in 0..u64::from(probe_count) {

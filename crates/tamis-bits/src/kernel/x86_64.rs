@@ -201,8 +201,8 @@ fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest:
 
 /// The portable loop in better instructions.
 #[target_feature(enable = "bmi2")]
-pub(super) fn remix_each(values: &mut [u64], numbers: &[u64]) {
-    super::portable::remix_each(values, numbers);
+pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
+    super::portable::mix64_each(values, numbers);
 }
 
 /// The portable loop in better instructions.

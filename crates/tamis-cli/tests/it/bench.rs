@@ -80,7 +80,7 @@ fn wrong_names_list_what_there_is() {
         (&["bench", "run", "nothing-"], NAME),
         (&["bench", "run", NAME, "--size", "huge"], "small, medium, full"),
         (&["bench", "run", NAME, "--only", "colour=red"], "there are: family, bits, keys"),
-        (&["bench", "run", NAME, "--only", "family=red"], "there are: cache-local, bloom"),
+        (&["bench", "run", NAME, "--only", "family=red"], "there are: blocked-bloom, bloom"),
         (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
         (&["bench", "run", "store-ycsb", "--only", "threads=8"], "named \"8\"; there are: 1, 2\n"),
         (&["bench", "run", "store-ycsb", "--threads", "2,0"], "1..=1024"),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::Folder;
 
 const FAMILIES: [&str; 6] = [
-    "cache-local",
+    "blocked-bloom",
     "bloom",
     "bloom:scheme=independent",
     "prefix-bloom:bits=48",
@@ -97,7 +97,7 @@ fn refusals_are_results_and_a_fixed_size_needs_no_budget() {
 fn equal_seeds_give_equal_answers() {
     let folder = generated();
     let of = |seed: &str| {
-        let words = ["--family", "cache-local", "--bits-per-key", "6", "--keys", KEYS, "--queries", POINTS];
+        let words = ["--family", "blocked-bloom", "--bits-per-key", "6", "--keys", KEYS, "--queries", POINTS];
         eval(&folder, &[words.as_slice(), &["--seed", seed]].concat())["false_positives"].clone()
     };
     assert_eq!(of("7"), of("7"));
@@ -128,12 +128,12 @@ fn wrong_command_lines_say_what_there_is() {
         folder.fails(2, &[words.as_slice(), budget].concat())
     };
     let ten = ["--bits-per-key", "10"];
-    assert!(run("blom", &ten).contains("cache-local, bloom, prefix-bloom, elastic, binary-fuse"));
+    assert!(run("blom", &ten).contains("blocked-bloom, bloom, prefix-bloom, elastic, binary-fuse"));
     assert!(run("bloom:schema=rotated", &ten).contains("scheme, probes"));
     assert!(run("bloom:scheme=random", &ten).contains("independent, rotated or double"));
-    assert!(run("cache-local", &[]).contains("needs a budget"));
+    assert!(run("blocked-bloom", &[]).contains("needs a budget"));
     for bits in ["0", "-3", "NaN", "inf", "1e99"] {
-        let message = run("cache-local", &[&format!("--bits-per-key={bits}")]);
+        let message = run("blocked-bloom", &[&format!("--bits-per-key={bits}")]);
         assert!(message.contains("at most 1024"), "{bits}: {message}");
     }
 }
@@ -169,7 +169,7 @@ fn wrong_files_are_named_with_the_place() {
         ("missing", "ranges", "ranges", "missing"),
         (".", "ranges", "ranges", "folder"),
     ] {
-        let words = ["filter", "eval", "--family", "cache-local", "--bits-per-key", "10"];
+        let words = ["filter", "eval", "--family", "blocked-bloom", "--bits-per-key", "10"];
         let files = ["--keys", keys, "--queries", queries, "--present", present];
         let got = folder.fails(4, &[words.as_slice(), &files].concat());
         assert!(got.contains(message), "{keys} {queries}: {got}");

@@ -1,6 +1,6 @@
 //! Elastic Bloom filters: family 4 of `docs/format/filter.md`.
 //!
-//! A table's filter is cut into units, each a small cache-local Bloom filter over all its keys with digests of its own
+//! A table's filter is cut into units, each a small blocked Bloom filter over all its keys with digests of its own
 //! (mixed from the shared one). A key may be present where all units that are asked say so: the rate is the product of
 //! theirs. A store keeps all units on disk and in memory only as many as a table's lookups are worth:
 //!

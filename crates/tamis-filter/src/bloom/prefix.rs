@@ -1,6 +1,6 @@
 //! Prefix Bloom filters: family 3 of `docs/format/filter.md`.
 //!
-//! One digest for each distinct prefix of the keys, in cache-local lines. A range is denied where it lies within one prefix,
+//! One digest for each distinct prefix of the keys, in blocked lines. A range is denied where it lies within one prefix,
 //! or, up to 64 bits, within at most [`PREFIXES_MAX`] neighbouring ones, and none of them is there. Points ask for the prefix
 //! of the key.
 //!

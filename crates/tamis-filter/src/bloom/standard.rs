@@ -1,7 +1,7 @@
 //! Standard Bloom filters: family 2 of `docs/format/filter.md`.
 //!
 //! The bits of a key are spread over the whole filter: the least rate for a budget, at a cache miss per bit. Beside the
-//! cache-local family this one is for measuring, and for cold data with a very low rate.
+//! blocked family this one is for measuring, and for cold data with a very low rate.
 
 mod builder;
 mod reader;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 pub(crate) use tamis_bits::kernel::place;
 
-use crate::{Digester, remix};
+use crate::{Digester, mix64};
 
 /// Most bits that a key may set.
 const PROBE_MAX: u32 = 64;
@@ -57,14 +57,14 @@ impl Scheme {
     pub(crate) const fn start_and_step(self, digest: u64) -> (u64, u64) {
         match self {
             Self::Rotated => (digest, digest.rotate_left(17)),
-            Self::Independent | Self::Double => (digest, remix(digest, 0) | 1),
+            Self::Independent | Self::Double => (digest, mix64(digest, 0) | 1),
         }
     }
 }
 
 /// The digesters of [`Scheme::Independent`]: seeds mixed from the filter's.
 fn independent_digesters(seed: u64, probe_count: u32) -> Vec<Digester> {
-    (0..u64::from(probe_count)).map(|number| Digester::new(remix(seed, number))).collect()
+    (0..u64::from(probe_count)).map(|number| Digester::new(mix64(seed, number))).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Digester, remix};
+use super::{Digester, mix64};
 
 #[test]
 fn digests_are_frozen() {
@@ -23,7 +23,7 @@ fn digests_are_frozen() {
     );
     assert_eq!(Digester::new(0).digest(b"abcdefgh"), 14_969_820_060_747_875_387);
     assert_eq!(digester.prefix_digest(b"abcdefgh", 13), 10_116_041_714_677_013_185);
-    assert_eq!(remix(42, 1), 15_664_533_255_536_094_640);
+    assert_eq!(mix64(42, 1), 15_664_533_255_536_094_640);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use tamis_bits::{kernel, prefetch, spread};
+use tamis_bits::{kernel, prefetch, scatter_bits};
 
 use super::bloom::{LEAST_TOGETHER, start_and_step};
 use super::quick::FirstBloom;
@@ -174,7 +174,7 @@ impl kernel::Task for Sift<'_, '_> {
             let digest = get(digests, index);
             put(digests, left, digest);
             put(numbers, left, get(numbers, index));
-            left += usize::from(spread::is_set(bits, digest));
+            left += usize::from(scatter_bits::is_set(bits, digest));
         }
         let mut steps = [0; BATCH];
         for (digest, step) in digests.iter_mut().zip(&mut steps).take(left) {
@@ -190,14 +190,14 @@ impl kernel::Task for Sift<'_, '_> {
             put(digests, left, fourth.wrapping_add(step));
             put(&mut steps, left, step);
             put(numbers, left, get(numbers, index));
-            left += usize::from(spread::are_set(bits, [second, third, fourth]));
+            left += usize::from(scatter_bits::are_set(bits, [second, third, fourth]));
         }
         let others = bloom.probe_count().saturating_sub(LEAST_TOGETHER);
         for index in 0..std::mem::take(&mut left).min(BATCH) {
             let (mut value, step) = (get(digests, index), get(&steps, index));
             let mut has_all = true;
             for _ in 0..others {
-                has_all &= spread::is_set(bits, value);
+                has_all &= scatter_bits::is_set(bits, value);
                 value = value.wrapping_add(step);
             }
             put(numbers, left, get(numbers, index));

@@ -2,7 +2,7 @@
 
 use tamis_bits::kernel::{self, Step};
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
-use tamis_bits::spread;
+use tamis_bits::scatter_bits;
 
 use super::design::BloomLayout;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
@@ -124,7 +124,7 @@ pub(super) const LEAST_TOGETHER: u32 = 4;
 pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
     let (value, step) = start_and_step(digest);
     let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
-    spread::are_set(bytes, [value, nth(1), nth(2), nth(3)])
+    scatter_bits::are_set(bytes, [value, nth(1), nth(2), nth(3)])
         && has_spread_from(bytes, probe_count - LEAST_TOGETHER, nth(4), step)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bo
 #[inline(never)]
 fn has_spread_from(bytes: &[u8], count: u32, mut value: u64, step: u64) -> bool {
     for _ in 0..count {
-        if !spread::is_set(bytes, value) {
+        if !scatter_bits::is_set(bytes, value) {
             return false;
         }
         value = value.wrapping_add(step);
@@ -183,8 +183,8 @@ impl BloomView<'_> {
         }
         match self.probe_count {
             1 => self.is_set(value),
-            2 => spread::are_set(self.bytes, [value, nth(1)]),
-            _ => spread::are_set(self.bytes, [value, nth(1), nth(2)]),
+            2 => scatter_bits::are_set(self.bytes, [value, nth(1)]),
+            _ => scatter_bits::are_set(self.bytes, [value, nth(1), nth(2)]),
         }
     }
 

@@ -64,7 +64,7 @@ impl Question {
                 (Some(lower), Some(upper)) => [lower, upper],
                 _ => [lower, upper].map(|bytes| xxhash_rust::xxh3::xxh3_64_with_seed(bytes, kind)),
             };
-            sample_digest = crate::remix(crate::remix(sample_digest ^ kind, lower), upper);
+            sample_digest = crate::mix64(crate::mix64(sample_digest ^ kind, lower), upper);
         }
         Self { key_count, budget, sample_digest }
     }

@@ -32,7 +32,7 @@ const FAMILIES: [Family; 3] = [Family::Proteus, Family::OnePrefixBloom, Family::
 
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(1);
-    crate::remix(*state, 99)
+    crate::mix64(*state, 99)
 }
 
 fn key_set<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> KeySet {

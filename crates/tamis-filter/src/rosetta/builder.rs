@@ -16,7 +16,7 @@ use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, remix};
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, mix64};
 
 /// Bytes that a filter may have beyond its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
@@ -134,7 +134,7 @@ impl RosettaBuilder {
         let digest = |key: &[u8]| self.digester.digest(key);
         samples.queries.iter().fold(samples.queries.len() as u64, |print, range| {
             let upper = range.upper_bytes().map_or(1, digest);
-            remix(print ^ digest(range.lower_bytes()), upper)
+            mix64(print ^ digest(range.lower_bytes()), upper)
         })
     }
 }

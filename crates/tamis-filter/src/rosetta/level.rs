@@ -4,7 +4,7 @@ use tamis_bits::kernel::{self, Step, place};
 use tamis_bits::line;
 
 use super::layout::{FULL_DEPTH, Level, Spread};
-use crate::remix;
+use crate::mix64;
 
 /// Bits of a prefix that tell siblings apart; the bits before them are digested.
 pub(super) const SIBLING_BITS: u32 = 3;
@@ -48,7 +48,7 @@ impl Level {
                     return has(value);
                 }
                 // Two at once: which of them fails is not worth a mispredicted branch.
-                let step = Step::Remixed.of(value);
+                let step = Step::Mixed.of(value);
                 if !(has(value) & has(value.wrapping_add(step))) {
                     return false;
                 }
@@ -64,7 +64,7 @@ impl Level {
         if self.spread == Spread::Line {
             let Some(line) = line::line_at(bits, self.line_count(), digest) else { return wanted };
             let holds = |sibling| {
-                let pattern = remix(digest, sibling) as u32;
+                let pattern = mix64(digest, sibling) as u32;
                 match self.probe_count {
                     1 => line::holds::<1>(line, pattern),
                     2 => line::holds::<2>(line, pattern),
@@ -75,7 +75,7 @@ impl Level {
             };
             return filtered(wanted, |number| holds(u64::from(number)));
         }
-        self.held_values(bits, wanted, |number| remix(digest, u64::from(number)))
+        self.held_values(bits, wanted, |number| mix64(digest, u64::from(number)))
     }
 
     /// Which of eight whole keys, given by their digests, bits of the full level may hold.
@@ -102,7 +102,7 @@ impl Level {
             if self.probe_count == 1 {
                 return has(value);
             }
-            let step = Step::Remixed.of(value);
+            let step = Step::Mixed.of(value);
             has(value) & has(value.wrapping_add(step))
         });
         if self.probe_count <= 2 || held == 0 {
@@ -110,7 +110,7 @@ impl Level {
         }
         filtered(held, |number| {
             let value = value(number);
-            let step = Step::Remixed.of(value);
+            let step = Step::Mixed.of(value);
             (2..self.probe_count).all(|number| has(value.wrapping_add(step.wrapping_mul(u64::from(number)))))
         })
     }
@@ -125,14 +125,14 @@ impl Level {
                 let mut room = [0; BATCH_NODES];
                 let values = room.get_mut(..digests.len()).unwrap_or_default();
                 values.copy_from_slice(digests);
-                kernel::remix_each(values, siblings);
+                kernel::mix64_each(values, siblings);
                 kernel::lines_insert_values(bits, self.line_count(), digests, values, self.probe_count);
             }
             Spread::Everywhere => {
                 if self.depth != FULL_DEPTH {
-                    kernel::remix_each(digests, siblings);
+                    kernel::mix64_each(digests, siblings);
                 }
-                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count, Step::Remixed);
+                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count, Step::Mixed);
             }
         }
     }
@@ -152,7 +152,7 @@ impl Level {
     /// What the places of the bits follow from. A whole key has no siblings: its value is its digest.
     #[inline]
     const fn value(&self, digest: u64, sibling: u64) -> u64 {
-        if self.depth == FULL_DEPTH { digest } else { remix(digest, sibling) }
+        if self.depth == FULL_DEPTH { digest } else { mix64(digest, sibling) }
     }
 
     #[inline]

@@ -75,7 +75,7 @@ impl Invented {
         let mut random = 0x5eed_u64;
         let mut next = || {
             random = random.wrapping_add(1);
-            crate::remix(random, 0)
+            crate::mix64(random, 0)
         };
         let mut buffer = [0; 8];
         let longest = keys.get(0, &mut buffer).map_or(0, <[u8]>::len);

@@ -3,7 +3,7 @@
 use super::counters::{SHARED_BYTES_MIN, Usage};
 use super::keys::{Keys, PrefixCounts};
 use super::sample::Case;
-use crate::{KeyRange, remix};
+use crate::{KeyRange, mix64};
 
 /// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
 const UNKNOWN_BITS: u32 = 4;
@@ -49,7 +49,7 @@ impl Told {
         let told_share = 1.0 - usage.ranges_cut as f64 / (usage.ranges() as f64).max(1.0);
         let sizes = Sizes { usage, word_bits: if key_bits == 0 { 64 } else { key_bits.min(64) } };
         let query = |number: usize| {
-            let random = remix(number as u64, 1);
+            let random = mix64(number as u64, 1);
             // Depths and sizes go through their distributions independently of each other.
             let share = (number as f64 + 0.5) / QUERIES as f64;
             let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
@@ -58,7 +58,7 @@ impl Told {
             let depth = if is_point || other < told_share || is_told(usage, unit_depth) {
                 Some(depths.at((share * 7919.0).fract()).min(deepest - 1))
             } else {
-                is_text.then(|| keys.shared_bits(remix(random, 3)).min(unit_depth.saturating_sub(1)))
+                is_text.then(|| keys.shared_bits(mix64(random, 3)).min(unit_depth.saturating_sub(1)))
             };
             Query { lower, upper, depth }
         };
@@ -102,7 +102,7 @@ impl Sizes<'_> {
             return bounds_alike(SHARED_BYTES_MIN + bucket, values, random);
         }
         let last = u64::MAX >> (64 - self.word_bits);
-        let lower = remix(random, 2) % (last - (size - 1).min(last)).max(1);
+        let lower = mix64(random, 2) % (last - (size - 1).min(last)).max(1);
         let upper = lower.saturating_add(size - 1).min(last);
         let bytes = |word: u64| {
             let all = (word << (64 - self.word_bits)).to_be_bytes();
@@ -114,9 +114,9 @@ impl Sizes<'_> {
 
 /// Bounds that begin with so many equal bytes, and have so many values of the next one between them.
 fn bounds_alike(byte_count: usize, values: u64, random: u64) -> (Vec<u8>, Vec<u8>, u32) {
-    let front = (0..byte_count).map(|index| remix(random, index as u64) as u8);
+    let front = (0..byte_count).map(|index| mix64(random, index as u64) as u8);
     let further = (values - 1).min(u64::from(u8::MAX)) as u8;
-    let first = (remix(random, byte_count as u64) % (256 - u64::from(further))) as u8;
+    let first = (mix64(random, byte_count as u64) % (256 - u64::from(further))) as u8;
     let with = |last: u8| front.clone().chain([last]).collect();
     (with(first), with(first + further), byte_count as u32 * 8 + 8 - values.ilog2().min(8))
 }

@@ -13,19 +13,27 @@ fn builder_error(text: &str) -> String {
 #[test]
 fn unknown_names_are_answered_with_what_there_is() {
     let error = builder_error("blom");
-    assert!(error.contains("\"blom\"") && error.contains("cache-local"), "{error}");
-    let error = builder_error("cache-local:prob=3");
+    assert!(error.contains("\"blom\"") && error.contains("blocked-bloom"), "{error}");
+    let error = builder_error("blocked-bloom:prob=3");
     assert!(error.contains("\"prob\"") && error.contains("probes"), "{error}");
+}
+
+#[test]
+fn blocked_bloom_has_its_former_name_as_an_alias() {
+    for name in ["cache-local", "cache-local:probes=5"] {
+        let spec: FilterSpec = name.parse().expect("an alias");
+        assert_eq!(spec.to_string(), name.replace("cache-local", "blocked-bloom"));
+    }
 }
 
 #[test]
 fn impossible_values_are_refused() {
     for value in ["0", "17", "x", "", "-1"] {
-        let error = builder_error(&format!("cache-local:probes={value}"));
+        let error = builder_error(&format!("blocked-bloom:probes={value}"));
         assert!(error.contains("1 to 16"), "{error}");
     }
-    assert_eq!(builder_error("cache-local:probes=16"), "no error");
-    assert_eq!(builder_error("cache-local:"), "no error");
+    assert_eq!(builder_error("blocked-bloom:probes=16"), "no error");
+    assert_eq!(builder_error("blocked-bloom:"), "no error");
 }
 
 #[test]
@@ -34,7 +42,7 @@ fn impossible_budgets_are_refused() {
         assert!(matches!(Budget::bits_per_key(bits), Err(BuildError::Budget { .. })), "{bits}");
     }
     let builder =
-        "cache-local".parse::<FilterSpec>().and_then(|spec| spec.builder(1)).expect("a known family");
+        "blocked-bloom".parse::<FilterSpec>().and_then(|spec| spec.builder(1)).expect("a known family");
     let refusal = builder.finish(Budget::BY_PARAMETERS, Samples::NONE);
     assert!(matches!(refusal, Err(BuildError::BudgetMissing { .. })));
 }

@@ -23,7 +23,7 @@ const SEED: u64 = 21;
 
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    crate::remix(*state, 3)
+    crate::mix64(*state, 3)
 }
 
 /// How the trie is laid out.
@@ -314,7 +314,7 @@ fn check_universe(strings: &[Vec<u8>], count_step: usize) {
             .filter(|(index, _)| set >> index & 1 == 1)
             .map(|(_, key)| key.clone())
             .collect();
-        let turn = crate::remix(u64::from(set), 1) as usize;
+        let turn = crate::mix64(u64::from(set), 1) as usize;
         let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1 + turn % 2)][turn / 2 % 4];
         let suffix = SuffixBits { hash: 0, real: [0, 3, 8, 16][turn / 8 % 4] };
         let filter = open(encode(&keys, suffix, shape));
@@ -352,7 +352,7 @@ fn all_ranges_of_all_sets_of_strings_of_three_symbols_are_answered_rightly() {
 fn pairs(count: u64, shared_bytes: usize) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for pair in 0..count {
-        let mut key = crate::remix(pair, 0).to_be_bytes().to_vec();
+        let mut key = crate::mix64(pair, 0).to_be_bytes().to_vec();
         key.resize(shared_bytes, (pair % 251) as u8);
         keys.extend([[&key[..], b"a"].concat(), [&key[..], b"b"].concat()]);
     }

@@ -20,7 +20,7 @@ type Map = BTreeMap<Vec<u8>, u32>;
 
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    crate::remix(*state, 7)
+    crate::mix64(*state, 7)
 }
 
 /// Which levels are dense.
@@ -351,7 +351,7 @@ fn all_sets_of_a_small_universe_are_right() {
             .filter(|(bit, _)| mask >> bit & 1 == 1)
             .map(|(_, string)| string.clone());
         let map = map_of(chosen);
-        let turn = crate::remix(u64::from(mask), 0) as usize;
+        let turn = crate::mix64(u64::from(mask), 0) as usize;
         let index = TrieIndex::open(build(&map, CUTS[turn % 4])).unwrap();
         for probe in &strings {
             assert_eq!(

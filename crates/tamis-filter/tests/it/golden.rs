@@ -105,7 +105,7 @@ fn wide_nodes_and_parts_of_bits_equal_the_frozen_bytes_and_those_answer() {
 #[test]
 fn sets_of_integers_equal_the_frozen_bytes_and_those_answer() {
     let mut keys: Vec<Vec<u8>> =
-        (1..=300_u64).map(|number| tamis_filter::remix(number, 1).to_be_bytes().to_vec()).collect();
+        (1..=300_u64).map(|number| tamis_filter::mix64(number, 1).to_be_bytes().to_vec()).collect();
     keys.sort();
     let forms = [("plain", SetForm::EliasFano, 20), ("marked", SetForm::MarkedEliasFano, 20)];
     for (name, form, depth) in forms.into_iter().chain([("bitmap", SetForm::Bitmap, 10)]) {
@@ -139,7 +139,7 @@ fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
     // And keys with much below a few beginnings, which have a prefix table.
     let mut paths: Vec<Vec<u8>> = (0..10 * u64::from(KEY_COUNT))
         .map(|number| {
-            format!("topic{}/item-{:010}", number % 7, tamis_filter::remix(number, 1) >> 31).into_bytes()
+            format!("topic{}/item-{:010}", number % 7, tamis_filter::mix64(number, 1) >> 31).into_bytes()
         })
         .collect();
     paths.sort();

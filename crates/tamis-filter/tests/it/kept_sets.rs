@@ -54,7 +54,7 @@ fn large_sets() -> [Vec<Vec<u8>>; 3] {
         .collect();
     let mut pairs: Vec<Vec<u8>> = (0..2000_u64)
         .map(|number| {
-            let mut key = tamis_filter::remix(number / 2, 0).to_be_bytes().to_vec();
+            let mut key = tamis_filter::mix64(number / 2, 0).to_be_bytes().to_vec();
             key.resize(508, b'-');
             key.push(number as u8);
             key
@@ -73,7 +73,7 @@ fn bytes_max(spec: &FilterSpec, keys: &[Vec<u8>]) -> usize {
     let keeps_keys = 2 * (bytes + 8 * count) + (4 << 10);
     match spec.family() {
         Family::Standard if spec.to_string().contains("independent") => keeps_keys,
-        Family::CacheLocal | Family::Elastic | Family::Fuse | Family::Prefix | Family::Standard => {
+        Family::BlockedBloom | Family::Elastic | Family::Fuse | Family::Prefix | Family::Standard => {
             keeps_digests
         }
         family if family.name().starts_with("surf") => {
@@ -99,7 +99,7 @@ fn families_that_need_no_more_than_the_keys_share_them() {
     let [_, strings, _] = large_sets();
     let set = set_of(&strings);
     let shared = [
-        FilterSpec::new(Family::CacheLocal),
+        FilterSpec::new(Family::BlockedBloom),
         FilterSpec::new(Family::Elastic),
         FilterSpec::new(Family::Fuse),
         FilterSpec::new(Family::Standard),

@@ -11,7 +11,7 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
         .into_iter()
         .map(FilterSpec::new)
         .chain([
-            FilterSpec::new(Family::CacheLocal).with("probes", "13"),
+            FilterSpec::new(Family::BlockedBloom).with("probes", "13"),
             FilterSpec::new(Family::Standard).with("scheme", "rotated"),
             FilterSpec::new(Family::Standard).with("scheme", "independent"),
             FilterSpec::new(Family::Prefix).with("bits", "1"),

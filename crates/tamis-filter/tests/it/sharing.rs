@@ -6,7 +6,7 @@ use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Prob
 fn a_lookup_over_many_filters_computes_one_digest_and_answers_as_each_alone() {
     let digester = Digester::new(4);
     // Whatever the family: those that hash whole keys share.
-    let families = [Family::CacheLocal, Family::Standard, Family::Elastic, Family::Fuse];
+    let families = [Family::BlockedBloom, Family::Standard, Family::Elastic, Family::Fuse];
     let filters: Vec<AnyFilter<Vec<u8>>> = (0..10u64)
         .zip(families.into_iter().cycle())
         .map(|(table, family)| {

@@ -16,7 +16,7 @@ use std::{
 
 use tamis_vfs::Vfs;
 
-use super::{drop_rules::DropRules, spread::bits_of_level};
+use super::{drop_rules::DropRules, level_filter_bits::bits_of_level};
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
@@ -60,7 +60,7 @@ impl JobContext<'_> {
     pub(crate) fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
         let level = usize::from(origin.level);
-        let filters = match options.filters.spread_bits_per_key() {
+        let filters = match options.filters.optimal_bits_per_key() {
             Some(bits) => match bits_of_level(self.version, level, key_count, &origin.replaced, bits) {
                 0.0 => Vec::new(),
                 bits => vec![TableFilter::bits(bits)],

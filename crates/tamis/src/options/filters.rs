@@ -33,9 +33,9 @@ impl TableFilter {
         Self { spec, bits_per_key }
     }
 
-    /// A cache-local Bloom filter, for points.
+    /// A blocked Bloom filter, for points.
     pub const fn bits(bits_per_key: f32) -> Self {
-        Self::new(FilterSpec::new(Family::CacheLocal), Some(bits_per_key))
+        Self::new(FilterSpec::new(Family::BlockedBloom), Some(bits_per_key))
     }
 
     /// The family with its parameters.
@@ -115,12 +115,12 @@ pub struct Filters {
     levels: Vec<Vec<TableFilter>>,
     /// Instead of those, at the deepest level.
     deepest: Option<Vec<TableFilter>>,
-    /// Instead of all: the mean bits per key that are spread over the levels.
-    spread: Option<f32>,
+    /// Instead of the per-level filters: the mean bits per key, distributed over the levels.
+    optimal_bits_per_key: Option<f32>,
 }
 
 impl Default for Filters {
-    /// Cache-local Bloom filters of 10 bits per key.
+    /// Blocked Bloom filters of 10 bits per key.
     fn default() -> Self {
         Self::bits(10.0)
     }
@@ -129,15 +129,15 @@ impl Default for Filters {
 impl Filters {
     /// No filters at all.
     pub const fn none() -> Self {
-        Self { levels: Vec::new(), deepest: None, spread: None }
+        Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: None }
     }
 
-    /// One cache-local Bloom filter for each table; none for 0 bits.
+    /// One blocked Bloom filter for each table; none for 0 bits.
     pub fn bits(bits_per_key: f32) -> Self {
         Self::bits_per_level([bits_per_key])
     }
 
-    /// One cache-local Bloom filter for each table, of so many bits per key by level, L0 first; the last entry counts for
+    /// One blocked Bloom filter for each table, of so many bits per key by level, L0 first; the last entry counts for
     /// all deeper levels; 0 for none.
     pub fn bits_per_level(bits_per_key: impl IntoIterator<Item = f32>) -> Self {
         let of_level = |bits: f32| if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] };
@@ -151,14 +151,14 @@ impl Filters {
 
     /// Filters by level, L0 first; the last entry counts for all deeper levels.
     pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
-        Self { levels: levels.into_iter().collect(), deepest: None, spread: None }
+        Self { levels: levels.into_iter().collect(), deepest: None, optimal_bits_per_key: None }
     }
 
-    /// Cache-local Bloom filters that have `bits_per_key` on average over all keys, more in small levels and fewer in large ones,
+    /// Blocked Bloom filters that have `bits_per_key` on average over all keys, more in small levels and fewer in large ones,
     /// so that the expected number of tables that a lookup of an absent key reads in vain is least. The deepest level is one of them:
     /// [`Filters::with_deepest`] beside it is refused.
-    pub const fn spread(bits_per_key: f32) -> Self {
-        Self { levels: Vec::new(), deepest: None, spread: Some(bits_per_key) }
+    pub const fn optimal_per_level(bits_per_key: f32) -> Self {
+        Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: Some(bits_per_key) }
     }
 
     /// Others at the deepest level, whose tables hold most keys and live longest, however many levels there are.
@@ -184,35 +184,32 @@ impl Filters {
         self.deepest.as_deref()
     }
 
-    /// The mean bits per key, where they are spread over the levels.
-    pub(crate) const fn spread_bits_per_key(&self) -> Option<f32> {
-        self.spread
+    /// The mean bits per key of [`Filters::optimal_per_level`].
+    pub(crate) const fn optimal_bits_per_key(&self) -> Option<f32> {
+        self.optimal_bits_per_key
     }
 
-    /// The bits per key by level where there are cache-local Bloom filters and no others.
+    /// The bits per key by level where there are blocked Bloom filters and no others.
     pub(crate) fn as_bits_per_level(&self) -> Option<Vec<f32>> {
         let of_level = |filters: &Vec<TableFilter>| match filters.as_slice() {
             [] => Some(0.0),
-            [filter] if filter.spec == FilterSpec::new(Family::CacheLocal) => filter.bits_per_key,
+            [filter] if filter.spec == FilterSpec::new(Family::BlockedBloom) => filter.bits_per_key,
             _ => None,
         };
         self.levels
             .iter()
             .map(of_level)
             .collect::<Option<_>>()
-            .filter(|_| self.deepest.is_none() && self.spread.is_none())
+            .filter(|_| self.deepest.is_none() && self.optimal_bits_per_key.is_none())
     }
 
     /// Refuses what could build no filter for any keys, and what contradicts itself.
     pub(crate) fn check(&self) -> Result<()> {
-        if let (Some(bits), Some(_)) = (self.spread, &self.deepest) {
-            let got = format!("{bits} bits spread over all levels, and others for the deepest level");
-            return Err(refused(
-                got,
-                "give one of the two: what is spread counts for the deepest level, too",
-            ));
+        if let (Some(bits), Some(_)) = (self.optimal_bits_per_key, &self.deepest) {
+            let got = format!("{bits} bits distributed over all levels, and others for the deepest level");
+            return Err(refused(got, "give one of the two: the distributed bits include the deepest level"));
         }
-        self.spread.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
+        self.optimal_bits_per_key.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }
 }

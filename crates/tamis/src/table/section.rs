@@ -6,7 +6,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_bits::{AlignedBytes, HeldBytes};
+use tamis_bits::{AlignedBytes, OwnedSlice};
 use tamis_vfs::{Access, File};
 
 use super::format::{
@@ -50,7 +50,7 @@ impl AsRef<[u8]> for DirectBuffer {
 /// indexes look at them several times in each read.
 #[derive(Debug, Clone)]
 pub(crate) struct SectionBytes {
-    body: HeldBytes,
+    body: OwnedSlice,
     memory_bytes: u64,
 }
 
@@ -170,7 +170,7 @@ impl Source {
         })?;
         let (whole, memory_bytes) = match self.mapped(record.offset, length) {
             Some(_) => {
-                let whole = HeldBytes::new(Arc::new(self.clone()), |source| {
+                let whole = OwnedSlice::new(Arc::new(self.clone()), |source| {
                     source.mapped(record.offset, length).unwrap_or_default()
                 });
                 (whole, 0)
@@ -182,7 +182,7 @@ impl Source {
                 if !rest.is_empty() {
                     self.read(record.offset + front.len() as u64, rest)?;
                 }
-                (HeldBytes::new(Arc::new(buffer), AlignedBytes::as_ref), length as u64)
+                (OwnedSlice::new(Arc::new(buffer), AlignedBytes::as_ref), length as u64)
             }
         };
         self.check_section(record, whole.as_ref())?;

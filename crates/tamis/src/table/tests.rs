@@ -280,7 +280,7 @@ fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_p
     let entries = vec![(b"key".to_vec(), 1, Kind::Put, b"value".to_vec())];
     write(&vfs, 1, options(Compression::None, 4096), &entries);
     let digester = Digester::new(9);
-    let mut builder = FilterSpec::new(Family::CacheLocal).builder(9).unwrap();
+    let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     builder.add(b"other").unwrap();
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
     let mut owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };

@@ -61,7 +61,7 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
 }
 
 fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
-    if let Some(bits) = filters.spread_bits_per_key() {
+    if let Some(bits) = filters.optimal_bits_per_key() {
         body.push(2);
         return put_u32(body, bits.to_bits());
     }
@@ -144,7 +144,7 @@ fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
     let deepest = match body.take_u8()? {
         0 => None,
         1 => Some(take_level(body)?),
-        2 => return Some(Filters::spread(f32::from_bits(body.take_u32()?))),
+        2 => return Some(Filters::optimal_per_level(f32::from_bits(body.take_u32()?))),
         _ => return None,
     };
     let mut levels = Vec::new();

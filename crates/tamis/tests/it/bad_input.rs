@@ -181,12 +181,13 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         ("filters", |options| options.filters = Filters::bits(f32::NAN)),
         ("filters", |options| options.filters = Filters::bits(f32::INFINITY)),
         ("filters", |options| options.filters = Filters::each(["surf:depth=3@16".parse().unwrap()])),
-        ("filters", |options| options.filters = Filters::each(["cache-local".parse().unwrap()])),
+        ("filters", |options| options.filters = Filters::each(["blocked-bloom".parse().unwrap()])),
         ("filters", |options| {
             options.filters = Filters::none().with_deepest(["binary-fuse:bits=9".parse().unwrap()]);
         }),
         ("filters", |options| {
-            options.filters = Filters::spread(8.0).with_deepest(["cache-local@4".parse().unwrap()]);
+            options.filters =
+                Filters::optimal_per_level(8.0).with_deepest(["blocked-bloom@4".parse().unwrap()]);
         }),
         ("size_ratio", |options| options.size_ratio = 1),
         ("size_ratio", |options| options.size_ratio = 21),

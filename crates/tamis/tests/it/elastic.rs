@@ -183,7 +183,7 @@ impl Lookups {
 fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_nothing() {
     let (elastic_vfs, plain_vfs) = (MemVfs::new(), MemVfs::new());
     let (db, keyspace) = side_by_side(&elastic_vfs, &format!("elastic:units={UNIT_COUNT}@12"));
-    let (plain_db, plain_keyspace) = side_by_side(&plain_vfs, "cache-local@6");
+    let (plain_db, plain_keyspace) = side_by_side(&plain_vfs, "blocked-bloom@6");
     for table in 0..TABLE_COUNT {
         assert!(keyspace.get(key_of(table, 1 << 20)).unwrap().is_some());
     }

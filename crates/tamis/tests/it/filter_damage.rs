@@ -127,7 +127,7 @@ const ACCESSES: [Access; 3] = [Access::Mapped, Access::Buffered, Access::Direct]
 #[test]
 fn a_damaged_filter_of_a_table_is_told_and_done_without() {
     for access in ACCESSES {
-        let folder = fill("cache-local@10", None);
+        let folder = fill("blocked-bloom@10", None);
         let places = encoded_filters(folder.path(), "table");
         damage(&places[0], 500);
         let store = Store::open(folder.path(), access, 64 << 20);
@@ -146,8 +146,8 @@ fn a_damaged_filter_of_a_table_is_told_and_done_without() {
 #[test]
 fn a_damaged_filter_file_is_told_and_the_tables_own_filter_takes_its_place() {
     for access in ACCESSES {
-        for rebuilt in ["cache-local@14", "elastic@12"] {
-            let folder = fill("cache-local@10", Some(rebuilt));
+        for rebuilt in ["blocked-bloom@14", "elastic@12"] {
+            let folder = fill("blocked-bloom@10", Some(rebuilt));
             let places = encoded_filters(folder.path(), "filter");
             assert_eq!(places.len(), 2);
             // The header: no part of the filter can be used.
@@ -200,8 +200,8 @@ fn a_damaged_unit_is_told_and_the_others_go_on() {
 #[test]
 fn a_filter_that_was_dropped_and_then_damaged_is_told_once() {
     for access in [Access::Buffered, Access::Direct] {
-        for (rebuilt, suffix) in [(None, "table"), (Some("cache-local@10"), "filter")] {
-            let folder = fill("cache-local@10", rebuilt);
+        for (rebuilt, suffix) in [(None, "table"), (Some("blocked-bloom@10"), "filter")] {
+            let folder = fill("blocked-bloom@10", rebuilt);
             let places = encoded_filters(folder.path(), suffix);
             let store = Store::open(folder.path(), access, 64 << 20);
             store.check_answers();

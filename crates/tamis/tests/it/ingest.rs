@@ -37,7 +37,7 @@ fn table_count(vfs: &MemVfs) -> usize {
 #[test]
 fn filters_that_can_not_be_built_are_told_with_the_table() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    for (filters, count) in [(["cache-local@10", "surf@2"], 1), (["cache-local@10", "surf@20"], 0)] {
+    for (filters, count) in [(["blocked-bloom@10", "surf@2"], 1), (["blocked-bloom@10", "surf@20"], 0)] {
         let filters = tamis::Filters::per_level([filters.map(|filter| filter.parse().unwrap()).to_vec()]);
         let path = format!("/{count}.table");
         let options = KeyspaceOptions { filters, ..small_keyspace() };

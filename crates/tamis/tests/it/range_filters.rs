@@ -19,7 +19,7 @@ const RANGE_FILTERS: [(&str, u64); 10] = [
     ("surf-real:bits=16", 0),
     ("surf-mixed:hash=2,real=16", 0),
     ("prefix-bloom:bytes=12@12", 1),
-    ("cache-local@4 surf-base prefix-bloom:bytes=12@12", 1),
+    ("blocked-bloom@4 surf-base prefix-bloom:bytes=12@12", 1),
     ("rosetta@16", 3),
     ("proteus:trie=96,prefix=0@60", 0),
     ("proteus:trie=60,prefix=96@14", 1),
@@ -200,7 +200,7 @@ fn a_filter_that_can_not_be_built_is_told_and_left_out() {
     let refusals = Arc::new(Refusals::default());
     let options = Options { listener: Some(Arc::<Refusals>::clone(&refusals)), ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let keyspace = fill(&db, "cache-local@10 surf@2");
+    let keyspace = fill(&db, "blocked-bloom@10 surf@2");
     let told = std::mem::take(&mut *refusals.0.lock().unwrap());
     assert_eq!(told.len() as u64, RUN_COUNT, "{told:?}");
     assert!(told.iter().all(|text| text.contains(".table: surf@2: ") && text.contains("least")), "{told:?}");
@@ -212,7 +212,7 @@ fn a_filter_that_can_not_be_built_is_told_and_left_out() {
         db.statistics().keyspaces[1]
             .filter_designs
             .iter()
-            .all(|filter| filter.design.contains("cache-local"))
+            .all(|filter| filter.design.contains("blocked-bloom"))
     );
 }
 

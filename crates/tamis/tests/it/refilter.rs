@@ -45,7 +45,7 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
         let keyspace = fill(&db, key_column);
         let table_count: usize =
             db.statistics().keyspaces[1].levels.iter().map(|level| level.table_count).sum();
-        for text in ["cache-local@16", "surf@20 cache-local@4", "", "cache-local@10"] {
+        for text in ["blocked-bloom@16", "surf@20 blocked-bloom@4", "", "blocked-bloom@10"] {
             let filters: Vec<TableFilter> =
                 text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
             db.rebuild_filters(&keyspace, &filters).unwrap();
@@ -56,7 +56,7 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
             let designs = &db.statistics().keyspaces[1].filter_designs;
             assert_eq!(designs.len(), table_count * filters.len().max(1), "{designs:?}");
             let count = |part| designs.iter().filter(|filter| filter.design.contains(part)).count();
-            assert_eq!(count("cache-local: "), table_count, "{designs:?}");
+            assert_eq!(count("blocked-bloom: "), table_count, "{designs:?}");
             assert_eq!(count(" bytes"), designs.len(), "{designs:?}");
         }
         drop(keyspace);

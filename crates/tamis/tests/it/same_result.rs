@@ -333,7 +333,7 @@ fn chosen_setups() -> Vec<Setup> {
     };
     add(&|setup| setup.keyspace.filters = Filters::none());
     add(&|setup| setup.keyspace.filters = Filters::bits_per_level([0.0, 10.0, 2.0, 0.0]));
-    add(&|setup| setup.keyspace.filters = Filters::spread(8.0));
+    add(&|setup| setup.keyspace.filters = Filters::optimal_per_level(8.0));
     add(&|setup| {
         setup.keyspace.filters = filters("elastic@12");
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);

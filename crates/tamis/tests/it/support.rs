@@ -34,7 +34,7 @@ pub(crate) fn inline_options() -> Options {
 
 /// One row for each family that a table can have, and some that stand together: no answer depends on them.
 pub(crate) const FILTERS: [&str; 20] = [
-    "cache-local@10",
+    "blocked-bloom@10",
     "bloom@8",
     "prefix-bloom:bits=16@10",
     "prefix-bloom:bits=100@10",
@@ -46,8 +46,8 @@ pub(crate) const FILTERS: [&str; 20] = [
     "surf-real:bits=8",
     "surf-mixed:hash=2,real=4",
     "rosetta@12",
-    "cache-local@4 rosetta:strategy=variable,probe-cap=64@16",
-    "cache-local@4 surf-real@20 prefix-bloom:bits=24@6",
+    "blocked-bloom@4 rosetta:strategy=variable,probe-cap=64@16",
+    "blocked-bloom@4 surf-real@20 prefix-bloom:bits=24@6",
     "proteus@12",
     "proteus:trie=13,prefix=40@30",
     "proteus:trie=40@60",

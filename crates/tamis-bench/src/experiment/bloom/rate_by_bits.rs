@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The families; the size of fuse filters is fixed by their parameters.
-const FAMILIES: [&str; 3] = ["cache-local", "bloom", "binary-fuse:bits=8"];
+const FAMILIES: [&str; 3] = ["blocked-bloom", "bloom", "binary-fuse:bits=8"];
 /// Bits for each key.
 const BITS: [f64; 7] = [6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
 

@@ -20,7 +20,7 @@ const SCHEMES: [(&str, &str); 4] = [
     ("all k", "bloom:scheme=independent,probes=7"),
     ("rotation", "bloom:scheme=rotated,probes=7"),
     ("double", "bloom:scheme=double,probes=7"),
-    ("cache-local", "cache-local"),
+    ("blocked-bloom", "blocked-bloom"),
 ];
 
 /// Table 2: rates.

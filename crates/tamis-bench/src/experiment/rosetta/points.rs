@@ -5,8 +5,8 @@ use tamis_workload::KeySet as IntegerSet;
 use super::inputs::{Integers, Place};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// Rosetta, the two Bloom filters (RocksDB's is cache-local), and SuRF with either suffix.
-const FAMILIES: [&str; 5] = ["rosetta", "bloom", "cache-local", "surf-hash", "surf-real"];
+/// Rosetta, the two Bloom filters (RocksDB's is blocked), and SuRF with either suffix.
+const FAMILIES: [&str; 5] = ["rosetta", "bloom", "blocked-bloom", "surf-hash", "surf-real"];
 
 /// The experiment.
 pub(super) const FIGURE_7: Definition = Definition {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  tamis filter eval --family cache-local --bits-per-key 10 --keys KEYS --queries QUERIES";
+  tamis filter eval --family blocked-bloom --bits-per-key 10 --keys KEYS --queries QUERIES";
 
 /// Try filter families on keys and queries of your own
 #[derive(Debug, Args)]

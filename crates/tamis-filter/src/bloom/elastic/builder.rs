@@ -6,7 +6,7 @@ use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX, probes::UnitProbes};
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
 use crate::spec::Parameters;
-use crate::{Budget, BuildError, Family, remix};
+use crate::{Budget, BuildError, Family, mix64};
 
 /// Builder of [`Family::Elastic`]. Parameters `units` (without it, of about three bits per key each) and `probes` (bits that a
 /// key sets in a unit).
@@ -76,7 +76,7 @@ fn fill(payload: &mut [u8], keys: &DigestKeeper, probes: UnitProbes, unit_bytes:
                 let probe_count = probes.least() + more;
                 let with_count = digests.iter().filter(|digest| probes.of(**digest, number) == probe_count);
                 values.clear();
-                values.extend(with_count.map(|digest| remix(*digest, number)));
+                values.extend(with_count.map(|digest| mix64(*digest, number)));
                 lines::insert(unit, &values, probe_count);
             }
         });

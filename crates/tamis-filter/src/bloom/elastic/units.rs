@@ -7,7 +7,7 @@ use tamis_bits::{kernel, line};
 
 use super::{DIRECTORY_BYTES, UNITS_MAX, probes::UnitProbes};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
-use crate::{DecodeError, Family, Filter, Probe, remix};
+use crate::{DecodeError, Family, Filter, Probe, mix64};
 
 /// An absent key is seldom admitted by more units.
 const PREFETCHED_UNITS: usize = 2;
@@ -122,7 +122,7 @@ impl ElasticHeader {
         units.into_iter().all(|(number, unit)| {
             probe.add_probes(1);
             let probe_count = self.probes.of(digest, number);
-            kernel::may_contain(unit.as_ref(), self.line_count, remix(digest, number), probe_count)
+            kernel::may_contain(unit.as_ref(), self.line_count, mix64(digest, number), probe_count)
         })
     }
 
@@ -133,7 +133,7 @@ impl ElasticHeader {
             return;
         }
         for (number, unit) in units.take(PREFETCHED_UNITS) {
-            let digest = remix(probe.digest_ahead(self.envelope.seed), number);
+            let digest = mix64(probe.digest_ahead(self.envelope.seed), number);
             line::prefetch_line(unit.as_ref(), self.line_count, digest);
         }
     }

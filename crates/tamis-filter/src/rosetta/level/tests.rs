@@ -3,7 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{FULL_DEPTH, Level, Spread};
-use crate::remix;
+use crate::mix64;
 
 fn level(depth: u32, spread: Spread, probe_count: u32) -> Level {
     Level { depth, spread, probe_count, offset: 0, byte_count: 1024, prefix_count: 300 }
@@ -15,14 +15,14 @@ fn siblings_asked_together_are_answered_as_one_by_one() {
         for spread in [Spread::Line, Spread::Everywhere] {
             let level = level(40, spread, probe_count);
             let mut bits = vec![0; 1024];
-            let mut digests: Vec<u64> = (0..300).map(|number| remix(number / 3, 1)).collect();
+            let mut digests: Vec<u64> = (0..300).map(|number| mix64(number / 3, 1)).collect();
             let siblings: Vec<u64> = (0..300).map(|number| number % 3 * 2).collect();
             let known = digests.clone();
             level.insert_all(&mut bits, &mut digests, &siblings);
             for (digest, sibling) in known.iter().zip(&siblings) {
                 assert!(level.may_hold(&bits, *digest, *sibling), "{spread:?} {probe_count}");
             }
-            for (digest, wanted) in (0..150).map(|number| remix(number, 1)).zip((0..=255).cycle()) {
+            for (digest, wanted) in (0..150).map(|number| mix64(number, 1)).zip((0..=255).cycle()) {
                 let expected = (0..8)
                     .filter(|sibling| wanted >> sibling & 1 == 1)
                     .filter(|sibling| level.may_hold(&bits, digest, *sibling))
@@ -39,7 +39,7 @@ fn eight_siblings_lie_in_one_line() {
         let level = level(40, Spread::Line, probe_count);
         for group in 0..50 {
             let mut bits = vec![0; 1024];
-            let mut digests = [remix(group, 1); 8];
+            let mut digests = [mix64(group, 1); 8];
             level.insert_all(&mut bits, &mut digests, &[0, 1, 2, 3, 4, 5, 6, 7]);
             let lines = bits.chunks(64).filter(|line| line.iter().any(|byte| *byte != 0)).count();
             assert_eq!(lines, 1);
@@ -52,10 +52,10 @@ fn keys_asked_together_are_answered_as_one_by_one() {
     for (spread, probe_count) in [(Spread::Line, 6), (Spread::Everywhere, 1), (Spread::Everywhere, 7)] {
         let level = level(FULL_DEPTH, spread, probe_count);
         let mut bits = vec![0; 1024];
-        let mut keys: Vec<u64> = (0..300).map(|number| remix(number, 1)).collect();
+        let mut keys: Vec<u64> = (0..300).map(|number| mix64(number, 1)).collect();
         level.insert_all(&mut bits, &mut keys, &[0; 300]);
         for first in 0..100 {
-            let asked: [u64; 8] = std::array::from_fn(|number| remix(290 + first + number as u64, 1));
+            let asked: [u64; 8] = std::array::from_fn(|number| mix64(290 + first + number as u64, 1));
             let wanted = first as u8 | 0x0f;
             let expected = (0..8)
                 .filter(|number| wanted >> number & 1 == 1)

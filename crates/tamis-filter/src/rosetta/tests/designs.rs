@@ -24,7 +24,7 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, end: usize) -> usize {
         self.0 += 1;
-        (crate::remix(self.0, 0x7e57) % end as u64) as usize
+        (crate::mix64(self.0, 0x7e57) % end as u64) as usize
     }
 
     fn one_of<T: Copy>(&mut self, items: &[T]) -> T {

@@ -9,7 +9,7 @@ const SHARED_BYTES: usize = 1024;
 /// What the keys of a pair begin with.
 fn begin(key: &mut Vec<u8>, pair: u64) {
     key.clear();
-    key.extend_from_slice(&(pair << 40 | crate::remix(pair, 1) >> 24).to_be_bytes());
+    key.extend_from_slice(&(pair << 40 | crate::mix64(pair, 1) >> 24).to_be_bytes());
     key.resize(SHARED_BYTES, (pair % 251) as u8);
 }
 

@@ -119,7 +119,7 @@ fn check_precision(strings: &[Vec<u8>], set_step: usize) {
     // The empty key alone is left out: behind a root without labels ranges are not told apart.
     for set in (2..1_u32 << strings.len()).step_by(set_step) {
         let keys = chosen(strings, set);
-        let turn = crate::remix(u64::from(set), 5) as usize;
+        let turn = crate::mix64(u64::from(set), 5) as usize;
         let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1 + turn % 2)][turn / 2 % 4];
         let (filter, prefixes) = built(&keys, BASE, shape);
         let mut expected = vec![0_u64; ranges.len().div_ceil(64)];
@@ -260,7 +260,7 @@ fn counts_err_by_two_and_the_keys_below_the_capped_leaves_of_the_bounds() {
     assert!(capped_count > 50, "{capped_count} filters have capped leaves");
     // Cut by the bits that a key may take, while keys are added and at the end.
     let groups = |count: u64| {
-        let group = |number: u64| [&crate::remix(number / 5, 0).to_be_bytes()[..], &[b'-'; 600]].concat();
+        let group = |number: u64| [&crate::mix64(number / 5, 0).to_be_bytes()[..], &[b'-'; 600]].concat();
         sorted((0..count).map(|number| [&group(number)[..], &[number as u8]].concat()).collect())
     };
     for keys in [pairs(300, 300), groups(400), groups(12_000)] {

@@ -19,7 +19,7 @@ fn map(word_bytes: usize) -> Map {
     let mut state = 5;
     let mut random = move || {
         state += 1;
-        crate::remix(state, 3)
+        crate::mix64(state, 3)
     };
     let letter = |random: u64| b'a' + (random % 11) as u8;
     let words: Vec<Vec<u8>> =
@@ -71,7 +71,7 @@ fn deep_map() -> Map {
     let mut state = 7;
     let mut random = move || {
         state += 1;
-        crate::remix(state, 5)
+        crate::mix64(state, 5)
     };
     let parts = [[0; 3], [0, 0, 1], [0xff; 3], [0xff, 0, 0xff], *b"abc", *b"abd"];
     let mut key = || {
@@ -91,7 +91,7 @@ fn shallow_map() -> Map {
     let key = |number: u64| {
         let (first, second) = (number / 1600 % 25, number / 40);
         let parts =
-            [crate::remix(first, 1), crate::remix(second, 2), crate::remix(number, 3)].map(u64::to_be_bytes);
+            [crate::mix64(first, 1), crate::mix64(second, 2), crate::mix64(number, 3)].map(u64::to_be_bytes);
         [&parts[0][..3], &parts[1][..3], &parts[2][..2]].concat()
     };
     (0..40_000).map(key).zip(0..).collect()
@@ -100,12 +100,12 @@ fn shallow_map() -> Map {
 /// Threes of keys: what tells them apart comes behind eight bytes that they share, of which no other has more than the first two.
 fn threes() -> Map {
     let group = |number: u64| {
-        let mut group = crate::remix(number, 9).to_be_bytes();
+        let mut group = crate::mix64(number, 9).to_be_bytes();
         group[..2].copy_from_slice(&(number as u16).to_be_bytes());
         group
     };
     let key = |number: u64| {
-        let rest = crate::remix(number, 11).to_be_bytes();
+        let rest = crate::mix64(number, 11).to_be_bytes();
         [&group(number / 3)[..], &[(number % 3) as u8], &rest, &[0; 3]].concat()
     };
     (0..600_000).map(key).zip(0..).collect()

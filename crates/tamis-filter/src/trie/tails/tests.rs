@@ -134,7 +134,7 @@ fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
     // A few hundred endings, the first of them frequent; some too long for a slot. With a key that has one too long, none are coded.
     for longest in [9_usize, 40, 255, 256] {
         let ending = |number: u64| -> Vec<u8> {
-            let random = crate::remix(number, 5);
+            let random = crate::mix64(number, 5);
             let kind = if random.is_multiple_of(3) { 300 + (random >> 8) % 900 } else { random >> 8 & 0xff };
             let bytes = (0_u64..).map(|place| (place ^ kind) as u8);
             let length = if kind % 97 == 5 { longest } else { kind as usize % 9 };

@@ -136,7 +136,7 @@ fn damaged_grouped_tails_are_survived() {
     // With endings of two kinds, and with one that all have in common.
     for (kinds, form) in [(2, 4), (1, 14)] {
         let tail = |number: u64| vec![b'-' + (number % kinds) as u8; (number * 5 % 40) as usize];
-        let key = |number: u64| [&crate::remix(number, 2).to_be_bytes()[..3], &tail(number)].concat();
+        let key = |number: u64| [&crate::mix64(number, 2).to_be_bytes()[..3], &tail(number)].concat();
         let keys = (0..500).flat_map(|number| [key(number), key(number)[..2].to_vec()]);
         check(&map_of(keys), Cut::Best, (form, false), 8000);
     }
@@ -144,7 +144,7 @@ fn damaged_grouped_tails_are_survived() {
 
 #[test]
 fn damaged_leveled_tails_are_survived() {
-    let keys = (0..700).map(|number| crate::remix(number % 350, number / 350).to_be_bytes().to_vec());
+    let keys = (0..700).map(|number| crate::mix64(number % 350, number / 350).to_be_bytes().to_vec());
     check(&map_of(keys), Cut::Sparse, (8, true), 8000);
 }
 
@@ -158,7 +158,7 @@ fn damaged_coded_tails_are_survived() {
 
 #[test]
 fn damaged_prefix_tables_are_survived() {
-    let key = |number: u64| format!("topic{}/item-{:010}", number % 7, crate::remix(number, 1) >> 31);
+    let key = |number: u64| format!("topic{}/item-{:010}", number % 7, crate::mix64(number, 1) >> 31);
     let keys = (0..1500).map(|number| key(number).into_bytes());
     let topics = (0..7).map(|topic| format!("topic{topic}").into_bytes());
     check(&map_of(keys.chain(topics)), Cut::Best, (4, true), 2000);

@@ -115,9 +115,9 @@ fn tails_of_one_length_behind_keys_that_end_before_them_are_found() {
     let same = pairs(|_| b"tail".to_vec());
     assert_eq!(prefix_key_count(&same), 6000);
     check(&same, CODED);
-    check(&pairs(|number| crate::remix(number, 8).to_be_bytes()[..4].to_vec()), TWO_BITS);
+    check(&pairs(|number| crate::mix64(number, 8).to_be_bytes()[..4].to_vec()), TWO_BITS);
     // Keys that all have one length cannot be prefixes of each other.
-    check(&map_of((0..6000).map(|number| crate::remix(number, 9).to_be_bytes().to_vec())), ONE_LENGTH);
+    check(&map_of((0..6000).map(|number| crate::mix64(number, 9).to_be_bytes().to_vec())), ONE_LENGTH);
 }
 
 #[test]

@@ -5,11 +5,11 @@ use super::*;
 
 #[test]
 fn text_names_family_parameters_and_bits() {
-    for text in ["cache-local@10", "surf-real:bits=8", "surf@16.5", "elastic:units=3,bits=2@12"] {
+    for text in ["blocked-bloom@10", "surf-real:bits=8", "surf@16.5", "elastic:units=3,bits=2@12"] {
         assert_eq!(text.parse::<TableFilter>().unwrap().to_string(), text);
     }
     for (text, said) in
-        [("bloom@x", "number"), ("blom@10", "cache-local"), ("@10", "cache-local"), ("", "cache-local")]
+        [("bloom@x", "number"), ("blom@10", "blocked-bloom"), ("@10", "blocked-bloom"), ("", "blocked-bloom")]
     {
         let error = text.parse::<TableFilter>().unwrap_err().to_string();
         assert!(error.contains(said), "{text}: {error}");
@@ -18,11 +18,13 @@ fn text_names_family_parameters_and_bits() {
 
 #[test]
 fn what_can_build_no_filter_is_refused() {
-    for text in ["cache-local", "cache-local@0", "surf@-1", "surf@65", "surf:none=1@16", "binary-fuse@NaN"] {
+    for text in
+        ["blocked-bloom", "blocked-bloom@0", "surf@-1", "surf@65", "surf:none=1@16", "binary-fuse@NaN"]
+    {
         let error = text.parse::<TableFilter>().unwrap().check().unwrap_err().to_string();
         assert!(error.contains("filters"), "{text}: {error}");
     }
-    for text in ["cache-local@10", "surf-base", "surf-hash:bits=4", "binary-fuse:bits=8", "elastic@12"] {
+    for text in ["blocked-bloom@10", "surf-base", "surf-hash:bits=4", "binary-fuse:bits=8", "elastic@12"] {
         text.parse::<TableFilter>().unwrap().check().unwrap();
     }
     assert!(Filters::bits(f32::NAN).check().is_err());
@@ -49,10 +51,10 @@ fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
 }
 
 #[test]
-fn what_is_spread_counts_for_the_deepest_level_too() {
-    Filters::spread(8.0).check().unwrap();
-    assert!(Filters::spread(65.0).check().is_err());
-    let error = Filters::spread(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
+fn optimal_per_level_refuses_other_filters_at_the_deepest_level() {
+    Filters::optimal_per_level(8.0).check().unwrap();
+    assert!(Filters::optimal_per_level(65.0).check().is_err());
+    let error = Filters::optimal_per_level(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
     assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
     assert!(error.to_string().contains("give one of the two"), "{error}");
 }

@@ -15,7 +15,7 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     write(vfs, 1, options(Compression::None, 4096), &entries);
     write(vfs, 2, options(Compression::Lz4, 4096), &entries);
     let owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
-    let mut builder = FilterSpec::new(Family::CacheLocal).builder(9).unwrap();
+    let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     entries.iter().for_each(|entry| builder.add(&entry.0).unwrap());
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
     write_filter_file(&**vfs, Path::new("/db"), 3, owner, &[filter]).unwrap();

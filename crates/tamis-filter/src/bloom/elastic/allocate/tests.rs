@@ -10,7 +10,7 @@ fn false_reads(tables: &[TableUnits], loaded: &[u32]) -> f64 {
     tables.iter().zip(loaded).map(|(table, loaded)| table.false_reads(*loaded)).sum()
 }
 
-/// The rate of a cache-local filter.
+/// The rate of a blocked filter.
 fn least_fpr(bits_per_key: f64) -> f64 {
     (1..=8).map(|k| blocked_fpr(512.0, 512.0 / bits_per_key, k)).fold(1.0, f64::min)
 }

@@ -14,14 +14,14 @@ fn map(bytes: usize, first: u64, count: u64) -> Map {
     let mut map = Map::new();
     for number in first..first.saturating_add(count) {
         let prefix = &number.to_be_bytes()[8 - bytes..];
-        let random = crate::remix(number, 3);
+        let random = crate::mix64(number, 3);
         let endings = match random % 16 {
             0 => 0,
             1 => 1,
             others => others + 9,
         };
         let ending = |ending: u64| {
-            let random = crate::remix(random, ending);
+            let random = crate::mix64(random, ending);
             [random, !random].map(u64::to_le_bytes).as_flattened()[..1 + (random >> 60) as usize].to_vec()
         };
         map.extend((0..endings).map(|number| ([prefix, &ending(number)].concat(), number as u32)));

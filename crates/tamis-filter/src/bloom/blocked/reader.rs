@@ -1,4 +1,4 @@
-//! Reads cache-local Bloom filters in place: one line, one cache miss a key.
+//! Reads blocked Bloom filters in place: one line, one cache miss a key.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use crate::{DecodeError, Digester, Filter, Probe};
 const ENVELOPE_LINES: usize = ENVELOPE_BYTES / line::LINE_BYTES;
 const _: () = assert!(ENVELOPE_LINES * line::LINE_BYTES == ENVELOPE_BYTES);
 
-/// A filter of [`crate::Family::CacheLocal`].
+/// A filter of [`crate::Family::BlockedBloom`].
 #[derive(Debug, Clone)]
-pub struct CacheLocalFilter<D> {
+pub struct BlockedBloomFilter<D> {
     bytes: D,
     envelope: Envelope,
     line_count: u64,
     probe_count: u32,
 }
 
-impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
+impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
         let [probe_count] = envelope::parameter(&envelope.parameters, 0);
         envelope::check_reserved(&envelope.parameters, 1)?;
@@ -105,7 +105,7 @@ impl<D: AsRef<[u8]>> CacheLocalFilter<D> {
     }
 }
 
-impl<D: AsRef<[u8]>> Filter for CacheLocalFilter<D> {
+impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         if self.line_count == 0 {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 /// Bytes that live as long as this value does. Clones share the owner.
 #[derive(Clone)]
-pub struct HeldBytes {
+pub struct OwnedSlice {
     bytes: NonNull<[u8]>,
     owner: Arc<dyn Any + Send + Sync>,
 }
 
-impl HeldBytes {
+impl OwnedSlice {
     /// What `of` finds in the owner.
     pub fn new<O: Send + Sync + 'static>(owner: Arc<O>, of: impl FnOnce(&O) -> &[u8]) -> Self {
         Self { bytes: NonNull::from(of(&owner)), owner }
@@ -27,7 +27,7 @@ impl HeldBytes {
     }
 }
 
-impl AsRef<[u8]> for HeldBytes {
+impl AsRef<[u8]> for OwnedSlice {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         // SAFETY: `of` made the slice out of a shared borrow of the owner and works for every lifetime, so it is valid for as long as
@@ -38,13 +38,13 @@ impl AsRef<[u8]> for HeldBytes {
 }
 
 // SAFETY: the bytes are only read, and belong to an owner that may be sent and shared.
-unsafe impl Send for HeldBytes {}
+unsafe impl Send for OwnedSlice {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for HeldBytes {}
+unsafe impl Sync for OwnedSlice {}
 
-impl fmt::Debug for HeldBytes {
+impl fmt::Debug for OwnedSlice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "HeldBytes({} bytes)", self.as_ref().len())
+        write!(formatter, "OwnedSlice({} bytes)", self.as_ref().len())
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! A lookup of an absent key asks a filter of each run. With what the keyspace holds now, the total is `bits_per_key` for
 //! every key; it is given out so that the expected number of false reads of such a lookup is least
-//! ([`tamis_filter::spread`]): small levels get more bits for each key than large ones. A table keeps the filter it was
+//! ([`tamis_filter::level_filter_bits`]): small levels get more bits for each key than large ones. A table keeps the filter it was
 //! written with until it is merged, so the total is met as the levels settle, not at every moment.
 
 use std::sync::Arc;
 
-use tamis_filter::spread::{LevelLoad, spread_bits};
+use tamis_filter::level_filter_bits::{LevelLoad, allocate_bits};
 
 use crate::version::{handle::Table, level::Run, version::KeyspaceVersion};
 
@@ -39,7 +39,7 @@ pub(super) fn bits_of_level(
     if key_count < KEY_COUNT_MIN {
         return bits_per_key;
     }
-    let bits = spread_bits(&loads, total as f64 * f64::from(bits_per_key));
+    let bits = allocate_bits(&loads, total as f64 * f64::from(bits_per_key));
     bits.first().map_or(bits_per_key, |bits| *bits as f32)
 }
 

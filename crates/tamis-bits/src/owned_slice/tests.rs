@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::HeldBytes;
+use super::OwnedSlice;
 
 /// Says when it goes.
 struct Owner {
@@ -23,7 +23,7 @@ impl Drop for Owner {
 fn bytes_outlive_all_but_their_last_holder() {
     let is_gone = Arc::new(AtomicBool::new(false));
     let owner = Owner { bytes: (0..100).collect(), is_gone: Arc::clone(&is_gone) };
-    let held = HeldBytes::new(Arc::new(owner), |owner| &owner.bytes);
+    let held = OwnedSlice::new(Arc::new(owner), |owner| &owner.bytes);
     assert_eq!(held.as_ref(), (0..100).collect::<Vec<u8>>());
     let part = held.clone().skip(90);
     drop(held);
@@ -37,14 +37,14 @@ fn bytes_outlive_all_but_their_last_holder() {
 #[test]
 fn an_owner_may_be_found_behind_another_one() {
     let file: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(vec![1_u8, 2, 3]);
-    let held = HeldBytes::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
+    let held = OwnedSlice::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
     drop(file);
     assert_eq!(held.as_ref(), [1, 2, 3]);
 }
 
 #[test]
 fn nothing_lies_behind_the_end() {
-    let held = HeldBytes::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
+    let held = OwnedSlice::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
     assert_eq!(held.clone().skip(2).as_ref(), []);
     assert_eq!(held.skip(3).as_ref(), []);
 }

@@ -28,12 +28,12 @@ pub const LEVEL_BITS_MAX: f64 = 32.0;
 /// A point of the convex hull of the rate: bits per key and rate.
 type Corner = (f64, f64);
 
-/// The lower convex hull of the rate of cache-local filters over bits per key.
+/// The lower convex hull of the rate of blocked filters over bits per key.
 fn rate_hull() -> Vec<Corner> {
     let mut hull: Vec<Corner> = vec![(0.0, 1.0)];
     for step in 1..=(LEVEL_BITS_MAX / STEP_BITS) as u32 {
         let bits = f64::from(step) * STEP_BITS;
-        let point = (bits, cache_local_fpr(bits));
+        let point = (bits, blocked_bloom_fpr(bits));
         while let [.., before, last] = hull.as_slice()
             && slope(*before, *last) >= slope(*last, point)
         {
@@ -48,8 +48,8 @@ fn slope(from: Corner, to: Corner) -> f64 {
     (to.1 - from.1) / (to.0 - from.0)
 }
 
-/// The rate of a cache-local filter; 1 without bits.
-pub fn cache_local_fpr(bits_per_key: f64) -> f64 {
+/// The rate of a blocked filter; 1 without bits.
+pub fn blocked_bloom_fpr(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
     }
@@ -59,7 +59,7 @@ pub fn cache_local_fpr(bits_per_key: f64) -> f64 {
 
 /// Bits per key for each level, in all at most `total_bits`. Equal inputs, equal answers. Memory that no level can use is
 /// left over.
-pub fn spread_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
+pub fn allocate_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
     let hull = rate_hull();
     let first = buy(&hull, levels, total_bits, None);
     let Some((index, edge)) = first.cut.filter(|(_, edge)| edge.1 - edge.0 > STEP_BITS) else {
@@ -68,7 +68,7 @@ pub fn spread_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
     // The memory ended within an edge that bridges a part of the curve that is not convex: there half of an edge saves less
     // than half of what it does. Try what other shares of that level leave to the others.
     let false_reads = |bits: &[f64]| -> f64 {
-        levels.iter().zip(bits).map(|(level, bits)| level.weight * cache_local_fpr(*bits)).sum()
+        levels.iter().zip(bits).map(|(level, bits)| level.weight * blocked_bloom_fpr(*bits)).sum()
     };
     let mut best = (false_reads(&first.bits), first.bits);
     for try_index in 0..=TRY_COUNT {

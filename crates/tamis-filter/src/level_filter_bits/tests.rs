@@ -1,14 +1,14 @@
-//! The spread keeps the total, favours small levels, and no other spread on a grid is better.
+//! The allocation keeps the total, favours small levels, and no allocation on a grid is better.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{LevelLoad, cache_local_fpr, spread_bits};
+use super::{LevelLoad, allocate_bits, blocked_bloom_fpr};
 
 fn levels(counts: &[u64]) -> Vec<LevelLoad> {
     counts.iter().map(|key_count| LevelLoad { key_count: *key_count, weight: 1.0 }).collect()
 }
 
 fn false_reads(levels: &[LevelLoad], bits: &[f64]) -> f64 {
-    levels.iter().zip(bits).map(|(level, bits)| level.weight * cache_local_fpr(*bits)).sum()
+    levels.iter().zip(bits).map(|(level, bits)| level.weight * blocked_bloom_fpr(*bits)).sum()
 }
 
 fn used_bits(levels: &[LevelLoad], bits: &[f64]) -> f64 {
@@ -16,11 +16,11 @@ fn used_bits(levels: &[LevelLoad], bits: &[f64]) -> f64 {
 }
 
 #[test]
-fn no_spread_on_a_grid_is_better() {
+fn no_allocation_on_a_grid_is_better() {
     let levels = levels(&[1_000, 10_000, 100_000]);
     for bits_per_key in [1.0, 3.0, 6.0, 10.0] {
         let total = 111_000.0 * bits_per_key;
-        let bits = spread_bits(&levels, total);
+        let bits = allocate_bits(&levels, total);
         assert!((used_bits(&levels, &bits) / total - 1.0).abs() < 1e-6, "all memory is used");
         let ours = false_reads(&levels, &bits);
         for first in 0..64 {
@@ -43,7 +43,7 @@ fn no_spread_on_a_grid_is_better() {
 
 #[test]
 fn small_levels_get_more_bits_for_each_key() {
-    let bits = spread_bits(&levels(&[1_000, 10_000, 100_000, 1_000_000]), 5_000_000.0);
+    let bits = allocate_bits(&levels(&[1_000, 10_000, 100_000, 1_000_000]), 5_000_000.0);
     assert!(bits.is_sorted_by(|left, right| left > right), "{bits:?}");
 }
 
@@ -51,14 +51,14 @@ fn small_levels_get_more_bits_for_each_key() {
 fn levels_that_nobody_asks_get_nothing() {
     let mut levels = levels(&[1_000, 0, 1_000]);
     levels[0].weight = 0.0;
-    let bits = spread_bits(&levels, 10_000.0);
+    let bits = allocate_bits(&levels, 10_000.0);
     assert_eq!(bits[..2], [0.0, 0.0]);
     assert!((bits[2] - 10.0).abs() < 1e-6);
 }
 
 #[test]
 fn more_memory_than_filters_can_use_is_left_over() {
-    assert_eq!(spread_bits(&levels(&[10]), f64::INFINITY), [super::LEVEL_BITS_MAX]);
-    assert_eq!(spread_bits(&levels(&[10]), 0.0), [0.0]);
-    assert_eq!(spread_bits(&[], 10.0), [0.0; 0]);
+    assert_eq!(allocate_bits(&levels(&[10]), f64::INFINITY), [super::LEVEL_BITS_MAX]);
+    assert_eq!(allocate_bits(&levels(&[10]), 0.0), [0.0]);
+    assert_eq!(allocate_bits(&[], 10.0), [0.0; 0]);
 }

@@ -9,7 +9,7 @@ pub(crate) const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11
 /// Another digest from a digest, for a structure that must not fail together with its sibling: the finaliser of
 /// SplitMix64 over the digest and a number of the structure. Part of the filter format.
 #[inline(always)]
-pub const fn remix(digest: u64, number: u64) -> u64 {
+pub const fn mix64(digest: u64, number: u64) -> u64 {
     let mut mixed = digest ^ number.wrapping_add(1).wrapping_mul(NUMBER_FACTOR);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(FACTORS[0]);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(FACTORS[1]);

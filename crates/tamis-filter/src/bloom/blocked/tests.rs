@@ -1,14 +1,14 @@
-//! The cache-local filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
+//! The blocked filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
 
 use std::sync::Arc;
 
-use super::CacheLocalBuilder;
+use super::BlockedBloomBuilder;
 use crate::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, KeySet, Probe, Samples,
 };
 
 fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
-    let mut builder = CacheLocalBuilder::new(11);
+    let mut builder = BlockedBloomBuilder::new(11);
     for key in 0..key_count {
         builder.add(&(key * 3).to_be_bytes()).expect("sorted");
     }
@@ -49,7 +49,7 @@ fn batches_answer_as_single_questions_do() {
             filter.may_contain_keys(digester, &keys, &mut answers);
             assert_eq!(answers, single);
         }
-        let AnyFilter::CacheLocal(filter) = &filter else { panic!("another family was opened") };
+        let AnyFilter::BlockedBloom(filter) = &filter else { panic!("another family was opened") };
         let digests: Vec<u64> = keys.iter().map(|key| digester.digest(key)).collect();
         let mut answers = vec![false; batch];
         filter.may_contain_digests(&digests, &mut answers);
@@ -95,12 +95,12 @@ fn a_kept_set_gives_the_filter_of_its_keys() {
         // The first keys come before the set; the last of them is its first one, too.
         for before in [0, 1, 3] {
             let before = before.min(keys.len());
-            let mut one_by_one = CacheLocalBuilder::new(5);
+            let mut one_by_one = BlockedBloomBuilder::new(5);
             keys.iter().for_each(|key| one_by_one.add(key).expect("sorted"));
             let mut set = KeySet::new();
             keys.iter().skip(usize::saturating_sub(before, 1)).for_each(|key| set.push(key).expect("sorted"));
             let set = Arc::new(set);
-            let mut together = CacheLocalBuilder::new(5);
+            let mut together = BlockedBloomBuilder::new(5);
             keys.iter().take(before).for_each(|key| together.add(key).expect("sorted"));
             together.add_all(&Arc::default()).expect("nothing");
             together.add_all(&set).expect("sorted");

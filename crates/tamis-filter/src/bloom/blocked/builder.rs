@@ -1,4 +1,4 @@
-//! Builds cache-local Bloom filters: sets the bits of the digests when the budget is known.
+//! Builds blocked Bloom filters: sets the bits of the digests when the budget is known.
 
 use tamis_bits::line;
 
@@ -7,27 +7,27 @@ use crate::envelope::{Envelope, PARAMETER_BYTES};
 use crate::spec::Parameters;
 use crate::{Budget, BuildError, Family};
 
-/// Builder of [`Family::CacheLocal`]. Parameter `probes`; without it the budget chooses the number of bits a key sets.
-pub type CacheLocalBuilder = DigestBuilder<CacheLocal>;
+/// Builder of [`Family::BlockedBloom`]. Parameter `probes`; without it the budget chooses the number of bits a key sets.
+pub type BlockedBloomBuilder = DigestBuilder<BlockedBloom>;
 
 /// Parameters of the family.
 #[derive(Debug, Default)]
-pub struct CacheLocal {
+pub struct BlockedBloom {
     probe_count: Option<u32>,
 }
 
-impl CacheLocalBuilder {
+impl BlockedBloomBuilder {
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
         let is_possible = |count: &u32| lines::is_possible_probe_count(*count);
         let probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;
         parameters.finish(PROBES)?;
-        Ok(Self::with_family(CacheLocal { probe_count }, seed))
+        Ok(Self::with_family(BlockedBloom { probe_count }, seed))
     }
 }
 
-impl DigestFamily for CacheLocal {
+impl DigestFamily for BlockedBloom {
     fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError> {
-        let bits_per_key = budget.require(Family::CacheLocal.name())?;
+        let bits_per_key = budget.require(Family::BlockedBloom.name())?;
         let digest_count = keys.len();
         let line_count = lines::line_count(digest_count as u64, bits_per_key);
         let keys_per_line = digest_count as f64 / (line_count as f64).max(1.0);
@@ -38,7 +38,7 @@ impl DigestFamily for CacheLocal {
             })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = probe_count as u8;
-        Envelope::new(Family::CacheLocal, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
+        Envelope::new(Family::BlockedBloom, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
     }
 }
