@@ -16,6 +16,7 @@ use crate::{
     frame::put_frame_parts,
     version::{
         edit::VersionEdit,
+        manifest::{VERSION as MANIFEST_VERSION, VERSION_MIN as MANIFEST_VERSION_MIN},
         prefix::read_longest,
         set::{Mode, VersionSet},
     },
@@ -108,11 +109,14 @@ fn framed_segment(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A version edit: an error, or what encodes to the same edit again.
+/// A version edit of each manifest version: an error, or an edit whose encoding decodes to the same edit.
 pub fn edit(data: &[u8]) {
-    if let Ok(edit) = VersionEdit::decode(data) {
-        let again = VersionEdit::decode(&edit.encode()).expect("what was encoded decodes");
-        assert_eq!(format!("{edit:?}"), format!("{again:?}"));
+    for version in MANIFEST_VERSION_MIN..=MANIFEST_VERSION {
+        if let Ok(edit) = VersionEdit::decode(data, version) {
+            let again =
+                VersionEdit::decode(&edit.encode(), MANIFEST_VERSION).expect("an encoded edit decodes");
+            assert_eq!(format!("{edit:?}"), format!("{again:?}"));
+        }
     }
 }
 

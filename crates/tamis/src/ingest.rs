@@ -188,7 +188,7 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
             }
             let summary =
                 TableSummary { smallest_sequence: sequence, largest_sequence: sequence, ..summary.clone() };
-            edit.push(Change::AddTable { place, summary, filter_file: None });
+            edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: true });
         }
         edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
     }

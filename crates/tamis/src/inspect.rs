@@ -342,10 +342,10 @@ fn describe(change: &Change) -> (&'static str, String) {
         Change::RemovePartition { keyspace, partition } => {
             ("remove partition", format!("{partition} of keyspace {keyspace}"))
         }
-        Change::AddTable { place, summary, filter_file } => {
-            let text =
-                format!("{}, filter file {}; {}", table_text(summary), file(filter_file), place_text(place));
-            ("add table", text)
+        Change::AddTable { place, summary, filter_file, is_ingested } => {
+            let (table, filter_file) = (table_text(summary), file(filter_file));
+            let origin = if *is_ingested { ", ingested" } else { "" };
+            ("add table", format!("{table}, filter file {filter_file}{origin}; {}", place_text(place)))
         }
         Change::RemoveTable { place, number } => ("remove table", format!("{number}; {}", place_text(place))),
         Change::SetTableFilter { place, number, filter_file } => {

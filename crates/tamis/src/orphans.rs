@@ -98,7 +98,7 @@ pub(crate) fn find(
         if named.contains(&number) {
             continue;
         }
-        let why = match TableReader::open_at(tables.environment(), number, None, 0, &Arc::default()) {
+        let why = match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
             Ok(reader) => why_needed(reader.properties(), state, log),
             Err(error) => Some(format!("the manifest does not name it, and it can't be read: {error}")),
         };

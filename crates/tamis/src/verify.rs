@@ -117,7 +117,7 @@ impl VerifyReport {
     fn add_nameless_table(&mut self, folder: &Path, tables: &TableCache, number: u64) {
         let path = FileName::Table(number).path(folder);
         self.file_count += 1;
-        match TableReader::open_at(tables.environment(), number, None, 0, &Arc::default()) {
+        match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
             Ok(reader) => {
                 self.entry_count += reader.properties().summary.entry_count;
                 self.bytes += reader.properties().summary.file_bytes;

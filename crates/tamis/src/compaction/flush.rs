@@ -64,7 +64,7 @@ pub(super) fn flush(
         outputs.take(&mut cursor, upper, &is_lowest)?;
         for summary in outputs.finish()? {
             written.add(&summary);
-            edit.push(Change::AddTable { place, summary, filter_file: None });
+            edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
         }
         edit.push(Change::SetFlushedSequence {
             keyspace: context.version.id,

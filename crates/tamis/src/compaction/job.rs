@@ -52,7 +52,7 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
     for summary in outputs.finish()? {
         written.add(&summary);
         files.push(FileName::Table(summary.number));
-        edit.push(Change::AddTable { place, summary, filter_file: None });
+        edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
     }
     Ok(Merged { edit, files, bytes_read: plan.bytes_read, written })
 }

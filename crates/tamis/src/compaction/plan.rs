@@ -191,6 +191,7 @@ impl Plan {
             place: self.output_place(),
             summary: table.summary().clone(),
             filter_file: table.filter_file(),
+            is_ingested: table.is_ingested(),
         });
         VersionEdit { changes: removals.chain(additions).collect() }
     }

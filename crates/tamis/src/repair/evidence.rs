@@ -86,7 +86,7 @@ impl Evidence {
                 tables.environment(),
                 number,
                 None,
-                found.sequence_of(number),
+                Some(found.sequence_of(number)),
                 &Arc::default(),
             ) {
                 Ok(reader) => drop(found.readable.insert(number, reader.properties().clone())),

@@ -41,8 +41,8 @@ pub(crate) trait NamedTable {
     fn number(&self) -> u64;
     /// The filter file in force, where there is one beside the table.
     fn filter_file(&self) -> Option<u64>;
-    /// The sequence number of its oldest entry.
-    fn smallest_sequence(&self) -> Sequence;
+    /// The sequence number of all entries of an ingested table; `None` for a table that the store wrote.
+    fn ingest_sequence(&self) -> Option<Sequence>;
 }
 
 impl<T: NamedTable> NamedTable for Arc<T> {
@@ -59,8 +59,8 @@ impl<T: NamedTable> NamedTable for Arc<T> {
         (**self).filter_file()
     }
 
-    fn smallest_sequence(&self) -> Sequence {
-        (**self).smallest_sequence()
+    fn ingest_sequence(&self) -> Option<Sequence> {
+        (**self).ingest_sequence()
     }
 }
 
@@ -117,7 +117,7 @@ impl LazyReader {
             return Ok((open, false));
         }
         let (number, filter_file) = (table.number(), table.filter_file());
-        let sequence = table.smallest_sequence();
+        let sequence = table.ingest_sequence();
         let reader = TableReader::open_at(environment, number, filter_file, sequence, &self.hotness)?;
         self.reader.store(Some(Arc::clone(&reader)));
         self.is_used.store(true, Ordering::Relaxed);

@@ -79,11 +79,11 @@ impl TableReader {
         environment: &Arc<TableEnvironment>,
         number: u64,
         filter_file: Option<u64>,
-        sequence: Sequence,
+        sequence: Option<Sequence>,
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        Self::open_source(environment, source, Some(number), filter_file, Some(sequence), hotness)
+        Self::open_source(environment, source, Some(number), filter_file, sequence, hotness)
     }
 
     /// Opens a table that was built outside, and no other, before it has a place in the store.

@@ -123,6 +123,7 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
                 place,
                 summary: table.summary().clone(),
                 filter_file: table.filter_file(),
+                is_ingested: table.is_ingested(),
             }));
         }
         if let Some(filter) = &partition.filter {
@@ -207,7 +208,9 @@ impl Work<'_> {
                 self.changed.push(*keyspace);
                 Ok(())
             }
-            Change::AddTable { place, summary, filter_file } => self.add_table(*place, summary, *filter_file),
+            Change::AddTable { place, summary, filter_file, is_ingested } => {
+                self.add_table(*place, summary, *filter_file, *is_ingested)
+            }
             Change::RemoveTable { place, number } => self.remove_table(*place, *number),
             Change::SetTableFilter { place, number, filter_file } => {
                 self.set_table_filter(*place, *number, *filter_file)
@@ -272,18 +275,19 @@ impl Work<'_> {
         place: RunPlace,
         summary: &TableSummary,
         filter_file: Option<u64>,
+        is_ingested: bool,
     ) -> Result<(), String> {
         if usize::from(place.level) >= LEVEL_COUNT_MAX {
             return Err(format!("level {} of table {}", place.level, summary.number));
         }
         let table = match self.removed.remove(&summary.number) {
-            Some(table) if table.summary() != summary => {
+            Some(table) if table.summary() != summary || table.is_ingested() != is_ingested => {
                 return Err(format!("table {} was moved and changed", summary.number));
             }
             // A moved table keeps its current filter, which may have been replaced after the move was planned.
             Some(table) => table,
             None => {
-                let table = Table::new(summary.clone(), filter_file, self.obsolete_files);
+                let table = Table::from_edit(summary.clone(), filter_file, is_ingested, self.obsolete_files);
                 self.added.push(Arc::clone(&table));
                 table
             }

@@ -61,6 +61,8 @@ pub(crate) enum Change {
         place: RunPlace,
         summary: TableSummary,
         filter_file: Option<u64>,
+        /// The table was built outside of the store and ingested.
+        is_ingested: bool,
     },
     RemoveTable {
         place: RunPlace,
@@ -122,6 +124,9 @@ impl Change {
 /// Bit 0 of a step's flags: a reader that does not know the step may pass over it.
 const IGNORABLE: u8 = 1;
 
+/// Manifests of lower versions do not say whether a table was ingested.
+const FIRST_VERSION_WITH_IS_INGESTED: u32 = 3;
+
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;
 const DROP_KEYSPACE: u64 = 3;
@@ -156,23 +161,22 @@ impl VersionEdit {
         added.collect()
     }
 
-    /// Whether it says what no other file tells: it makes, changes or drops a keyspace, or takes in tables from outside (those have
-    /// one sequence number; so has a flushed table of one entry, which does no harm). All others only say where entries are now.
-    pub(crate) fn stands_alone(&self) -> bool {
-        let mut takes_in = false;
-        for change in &self.changes {
-            match change {
-                Change::CreateKeyspace { .. } | Change::SetOptions { .. } | Change::DropKeyspace { .. } => {
-                    return true;
-                }
-                Change::RemoveTable { .. } | Change::RemovePartition { .. } => return false,
-                Change::AddTable { summary, .. } => {
-                    takes_in |= summary.smallest_sequence == summary.largest_sequence;
-                }
-                _ => {}
+    /// Whether the edit has information that is in no other file: it creates, changes or drops a keyspace, or ingests tables.
+    /// `CURRENT` must cover it then (`manifest.rs`, rule 4). All other edits only say where entries are now.
+    pub(crate) fn must_be_covered(&self) -> bool {
+        let removed = |change: &Change| match change {
+            Change::RemoveTable { number, .. } => Some(*number),
+            _ => None,
+        };
+        let removed: BTreeSet<u64> = self.changes.iter().filter_map(removed).collect();
+        self.changes.iter().any(|change| match change {
+            Change::CreateKeyspace { .. } | Change::SetOptions { .. } | Change::DropKeyspace { .. } => true,
+            // A moved table was ingested by an earlier edit.
+            Change::AddTable { summary, is_ingested, .. } => {
+                *is_ingested && !removed.contains(&summary.number)
             }
-        }
-        takes_in
+            _ => false,
+        })
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -200,9 +204,12 @@ impl VersionEdit {
         target
     }
 
+    /// Decodes an edit of a manifest of this version.
+    ///
     /// # Errors
-    /// For bytes that no [`VersionEdit::encode`] can have written, and for unknown steps and options that may not be passed over.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
+    /// For bytes that no [`VersionEdit::encode`] of that version can have written, and for unknown changes and options that must
+    /// not be ignored.
+    pub(crate) fn decode(bytes: &[u8], manifest_version: u32) -> Result<Self, BadEdit> {
         let mut decoder = Decoder::new(bytes);
         let mut edit = Self::default();
         while !decoder.is_empty() {
@@ -217,7 +224,7 @@ impl VersionEdit {
                 return Err(BadEdit::Unknown { what: "change", kind: tag });
             }
             let mut source = Decoder::new(body);
-            match decode_change(tag, &mut source) {
+            match decode_change(tag, &mut source, manifest_version) {
                 Some(change) if source.is_empty() && flags == flags_of(tag) => edit.push(change),
                 _ => return Err(why_bad(tag, body)),
             }
@@ -302,6 +309,19 @@ fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
     Some((number != 0).then_some(number))
 }
 
+fn take_is_ingested(source: &mut Decoder<'_>, summary: &TableSummary, manifest_version: u32) -> Option<bool> {
+    if manifest_version < FIRST_VERSION_WITH_IS_INGESTED {
+        // Each ingested table has one sequence number. So has a flushed table of one entry: for it the guess is wrong, which
+        // does no harm.
+        return Some(summary.smallest_sequence == summary.largest_sequence);
+    }
+    match source.take_u8()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
     for &number in numbers {
         put_varint(target, number);
@@ -335,10 +355,11 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_numbers(body, &[*keyspace, *partition]);
             REMOVE_PARTITION
         }
-        Change::AddTable { place, summary, filter_file } => {
+        Change::AddTable { place, summary, filter_file, is_ingested } => {
             put_place(body, place);
             put_file(body, *filter_file);
             summary.encode(body);
+            body.push(u8::from(*is_ingested));
             ADD_TABLE
         }
         Change::RemoveTable { place, number } => {
@@ -389,7 +410,7 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
 }
 
 /// `None` for a body that [`encode_change`] can't have written under a tag that it knows.
-fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
+fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> Option<Change> {
     Some(match tag {
         CREATE_KEYSPACE => Change::CreateKeyspace {
             keyspace: source.take_varint()?,
@@ -409,11 +430,12 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
         REMOVE_PARTITION => {
             Change::RemovePartition { keyspace: source.take_varint()?, partition: source.take_varint()? }
         }
-        ADD_TABLE => Change::AddTable {
-            place: take_place(source)?,
-            filter_file: take_file(source)?,
-            summary: TableSummary::decode(source)?,
-        },
+        ADD_TABLE => {
+            let (place, filter_file) = (take_place(source)?, take_file(source)?);
+            let summary = TableSummary::decode(source)?;
+            let is_ingested = take_is_ingested(source, &summary, manifest_version)?;
+            Change::AddTable { place, summary, filter_file, is_ingested }
+        }
         REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },
         SET_TABLE_FILTER => Change::SetTableFilter {
             place: take_place(source)?,

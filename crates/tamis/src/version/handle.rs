@@ -96,19 +96,30 @@ pub(crate) struct Table {
     summary: Arc<TableSummary>,
     filter: Option<Arc<FileHandle>>,
     file: Arc<FileHandle>,
+    is_ingested: bool,
     slot: Arc<LazyReader>,
 }
 
 impl Table {
-    /// A table that was not in any version before.
+    /// A table that this store wrote and that was in no version before.
     pub(crate) fn new(
         summary: TableSummary,
         filter_file: Option<u64>,
         obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Arc<Self> {
+        Self::from_edit(summary, filter_file, false, obsolete_files)
+    }
+
+    /// A table as an edit adds it.
+    pub(super) fn from_edit(
+        summary: TableSummary,
+        filter_file: Option<u64>,
+        is_ingested: bool,
+        obsolete_files: &Arc<ObsoleteFiles>,
+    ) -> Arc<Self> {
         let file = FileHandle::new(FileName::Table(summary.number), obsolete_files);
         let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files));
-        Arc::new(Self { summary: Arc::new(summary), filter, file, slot: Arc::default() })
+        Arc::new(Self { summary: Arc::new(summary), filter, file, is_ingested, slot: Arc::default() })
     }
 
     /// The same table with another filter file in force.
@@ -118,6 +129,7 @@ impl Table {
             summary: Arc::clone(&self.summary),
             filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files)),
             file: Arc::clone(&self.file),
+            is_ingested: self.is_ingested,
             slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
         })
     }
@@ -149,6 +161,11 @@ impl Table {
         self.filter.as_ref().and_then(|handle| handle.name().number())
     }
 
+    /// Whether the table was built outside of the store and ingested.
+    pub(crate) const fn is_ingested(&self) -> bool {
+        self.is_ingested
+    }
+
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {
         &self.file
     }
@@ -172,8 +189,8 @@ impl NamedTable for Table {
         self.filter_file()
     }
 
-    fn smallest_sequence(&self) -> Sequence {
-        self.summary.smallest_sequence
+    fn ingest_sequence(&self) -> Option<Sequence> {
+        self.is_ingested.then_some(self.summary.smallest_sequence)
     }
 }
 

@@ -6,7 +6,7 @@
 //! 3. After a failed append what may have been written of the edit is cut off again and the cut is synced, before
 //!    anything else is acknowledged: the edit did not happen, and must not be found later. Nothing more is written to
 //!    the file (another manifest is begun). After a failed cut or sync nothing is written at all.
-//! 4. `CURRENT` is written anew for each edit that says what no other file tells ([`VersionEdit::stands_alone`]), before the edit
+//! 4. `CURRENT` is written anew for each edit that says what no other file tells ([`VersionEdit::must_be_covered`]), before the edit
 //!    is acknowledged: a manifest that was cut before it is told by its length. One that was cut before any other edit gives a
 //!    catalog that holds the same entries, or one whose tables or log segments are gone, for they go only after such an edit.
 
@@ -24,7 +24,10 @@ use crate::{
 
 /// The first bytes: "TMmf".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
-const VERSION: u32 = 2;
+/// The version that this program writes.
+pub(crate) const VERSION: u32 = 3;
+/// The oldest version that it reads.
+pub(crate) const VERSION_MIN: u32 = 2;
 /// Bytes of the header before its checksum.
 const COVERED_BYTES: usize = 24;
 /// Bytes of the header; the first record follows.
@@ -107,7 +110,7 @@ impl ManifestWriter {
             return Err(self.cut_off(before, error));
         }
         self.file.sync().map_err(|error| Failure::last(Error::io("sync", &self.path, error)))?;
-        if edit.stands_alone() {
+        if edit.must_be_covered() {
             let current = Current { manifest: self.number, manifest_bytes: self.length };
             match current.switch(vfs, folder) {
                 Err(failure) if failure.is_final => return Err(failure),
@@ -150,7 +153,8 @@ fn encode_header(number: u64) -> Vec<u8> {
     bytes
 }
 
-fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
+/// Checks the header; returns the version.
+fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<u32> {
     let damage = |offset, expected: String, got: String| {
         Err(Error::corruption(file, offset, "manifest header", expected, got))
     };
@@ -164,8 +168,10 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
     }
     let mut fields = Decoder::new(covered);
     match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
-        (Some(MAGIC), Some(VERSION), Some(found), Some(0)) if found == number => Ok(()),
-        (Some(MAGIC), Some(VERSION), found, _) => {
+        (Some(MAGIC), Some(version @ VERSION_MIN..=VERSION), Some(found), Some(0)) if found == number => {
+            Ok(version)
+        }
+        (Some(MAGIC), Some(VERSION_MIN..=VERSION), found, _) => {
             damage(8, format!("manifest number {number}"), format!("{}", found.unwrap_or(0)))
         }
         (Some(MAGIC), Some(found), ..) => {
@@ -220,10 +226,10 @@ fn read_into(contents: &mut ManifestContents, vfs: &dyn Vfs, current: Current) -
         Err(error) => return Err(Error::io("read", path, error)),
     };
     contents.bytes = bytes.len() as u64;
-    check_header(&bytes, path, current.manifest)?;
+    let version = check_header(&bytes, path, current.manifest)?;
     let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
-        let edit = VersionEdit::decode(record.payload).map_err(|bad| bad.at(path, record.offset))?;
+        let edit = VersionEdit::decode(record.payload, version).map_err(|bad| bad.at(path, record.offset))?;
         if !edit.is_empty() {
             contents.edits.push((record.offset, edit));
         }

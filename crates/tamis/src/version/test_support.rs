@@ -42,7 +42,7 @@ pub(crate) fn place(level: u8, run_age: u64) -> RunPlace {
 }
 
 pub(crate) fn add(place: RunPlace, summary: TableSummary) -> Change {
-    Change::AddTable { place, summary, filter_file: None }
+    Change::AddTable { place, summary, filter_file: None, is_ingested: false }
 }
 
 /// The edit that makes a database with keyspace 1 ("default"), partition 1.

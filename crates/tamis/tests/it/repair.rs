@@ -571,10 +571,10 @@ fn verified(files: &Files) -> tamis::VerifyReport {
     Db::verify_folder_on(Arc::new(folder_of(files)), FOLDER).unwrap()
 }
 
-/// Of a keyspace that was dropped, and of a table that was taken in, no other file tells: the manifest cut before it is noticed, and
-/// nothing is swept.
+/// That a keyspace was dropped, or a table ingested, is in no other file: a manifest truncated before that edit is detected, and
+/// no file is deleted.
 #[test]
-fn a_manifest_cut_before_an_edit_that_stands_alone_is_noticed() {
+fn a_manifest_truncated_before_a_covered_edit_is_detected() {
     for is_ingest in [false, true] {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, inline_options()).unwrap();

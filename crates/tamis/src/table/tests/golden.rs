@@ -49,7 +49,7 @@ fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
     vfs.create(Path::new("/db/000007.table")).unwrap().append(&frozen).unwrap();
     let environment = environment(&vfs, Access::Mapped);
     assert!(TableReader::open(&environment, 7, None).is_err(), "without a sequence number it has no place");
-    let table = TableReader::open_at(&environment, 7, None, 1_000, &Arc::default()).unwrap();
+    let table = TableReader::open_at(&environment, 7, None, Some(1_000), &Arc::default()).unwrap();
     assert!(table.verify().is_empty());
     let get = |sequence| table.get(b"golden/001", sequence, &mut ReadCost::default()).unwrap();
     assert!(get(999).is_none());

@@ -36,12 +36,13 @@ fn a_moved_table_keeps_its_handle_and_its_file() {
 }
 
 #[test]
-fn what_an_edit_takes_out_is_obsolete_and_the_old_state_stays() {
+fn removed_files_become_obsolete_and_the_old_catalog_is_unchanged() {
     let obsolete_files = Arc::default();
     let change = Change::AddTable {
         place: place(0, 9),
         summary: summary(5, ("a", "c"), 100, (1, 9)),
         filter_file: Some(6),
+        is_ingested: true,
     };
     let before = catalog_of(vec![change], &obsolete_files);
     let removed =
@@ -49,6 +50,7 @@ fn what_an_edit_takes_out_is_obsolete_and_the_old_state_stays() {
     let removed = removed.unwrap();
     assert_eq!(names(&removed.obsolete), [FileName::Table(5), FileName::Filter(6)]);
     assert_eq!(removed.changed, [1]);
+    assert!(only_table(&before).is_ingested());
     assert_eq!(removed.catalog.keyspaces.get(&1).unwrap().tables().count(), 0);
     assert_eq!(only_table(&before).number(), 5);
 
@@ -56,6 +58,7 @@ fn what_an_edit_takes_out_is_obsolete_and_the_old_state_stays() {
     let replaced = before.apply(&edit(vec![other]), &obsolete_files).unwrap();
     assert_eq!(names(&replaced.obsolete), [FileName::Filter(6)]);
     assert_eq!(only_table(&replaced.catalog).filter_file(), Some(8));
+    assert!(only_table(&replaced.catalog).is_ingested());
     assert_eq!(
         only_table(&before).filter_file(),
         Some(6),
@@ -105,7 +108,7 @@ fn counters_only_grow() {
 }
 
 #[test]
-fn a_snapshot_makes_the_same_state_again_however_it_is_cut() {
+fn a_snapshot_creates_the_same_catalog_however_it_is_split() {
     let obsolete_files = Arc::default();
     let changes = super::super::edit::tests::every_change();
     let kept: Vec<_> =

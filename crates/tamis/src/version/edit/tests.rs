@@ -19,6 +19,10 @@ fn options() -> KeyspaceOptions {
     }
 }
 
+fn decode(bytes: &[u8]) -> Result<VersionEdit, BadEdit> {
+    VersionEdit::decode(bytes, FIRST_VERSION_WITH_IS_INGESTED)
+}
+
 /// One change of every kind.
 pub(crate) fn every_change() -> Vec<Change> {
     vec![
@@ -32,6 +36,13 @@ pub(crate) fn every_change() -> Vec<Change> {
             place: place(0, 300),
             summary: summary(7, ("a", "c"), 4096, (3, 300)),
             filter_file: Some(8),
+            is_ingested: false,
+        },
+        Change::AddTable {
+            place: place(0, 301),
+            summary: summary(11, ("d", "f"), 8192, (301, 301)),
+            filter_file: None,
+            is_ingested: true,
         },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: Some(9) },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: None },
@@ -55,20 +66,20 @@ pub(crate) fn every_change() -> Vec<Change> {
 fn every_edit_round_trips() {
     for change in every_change() {
         let edit = VersionEdit { changes: vec![change] };
-        assert_eq!(VersionEdit::decode(&edit.encode()).unwrap(), edit);
+        assert_eq!(decode(&edit.encode()).unwrap(), edit);
     }
     let edit = VersionEdit { changes: every_change() };
-    assert_eq!(VersionEdit::decode(&edit.encode()).unwrap(), edit);
-    assert_eq!(VersionEdit::decode(&[]).unwrap(), VersionEdit::default());
+    assert_eq!(decode(&edit.encode()).unwrap(), edit);
+    assert_eq!(decode(&[]).unwrap(), VersionEdit::default());
 }
 
 #[test]
-fn a_cut_edit_is_refused_or_a_shorter_list() {
+fn a_truncated_edit_is_refused_or_a_shorter_list() {
     let edit = VersionEdit { changes: every_change() };
     let bytes = edit.encode();
     let mut whole = 0;
     for length in 0..bytes.len() {
-        if let Ok(shorter) = VersionEdit::decode(bytes.get(..length).unwrap()) {
+        if let Ok(shorter) = decode(bytes.get(..length).unwrap()) {
             assert_eq!(Some(shorter.changes.as_slice()), edit.changes.get(..whole));
             whole += 1;
         }
@@ -83,21 +94,21 @@ fn hostile_bytes_never_panic() {
         for value in [0, 1, 0x7F, 0x80, 0xFF] {
             let mut hostile = bytes.clone();
             *hostile.get_mut(position).unwrap() = value;
-            let _ = VersionEdit::decode(&hostile);
+            let _ = decode(&hostile);
         }
     }
 }
 
 #[test]
-fn unknown_changes_are_passed_over_only_where_they_say_so() {
+fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
     let known = VersionEdit { changes: vec![Change::DropKeyspace { keyspace: 4 }] };
     let mut bytes = Vec::new();
     put_tagged(&mut bytes, 99, IGNORABLE, b"later");
     bytes.extend(known.encode());
-    assert_eq!(VersionEdit::decode(&bytes).unwrap(), known);
+    assert_eq!(decode(&bytes).unwrap(), known);
     let mut bytes = known.encode();
     put_tagged(&mut bytes, 99, 0, b"later");
-    let unknown = VersionEdit::decode(&bytes).unwrap_err();
+    let unknown = decode(&bytes).unwrap_err();
     assert_eq!(unknown, BadEdit::Unknown { what: "change", kind: 99 });
     // An option likewise.
     let options = KeyspaceOptions::default();
@@ -120,7 +131,7 @@ fn unknown_changes_are_passed_over_only_where_they_say_so() {
             put_tagged(&mut bytes, tag, flags, &longer);
             let expected =
                 if is_known { Ok(edit.clone()) } else { Err(BadEdit::Unknown { what: "option", kind: 77 }) };
-            assert_eq!(VersionEdit::decode(&bytes), expected);
+            assert_eq!(decode(&bytes), expected);
         }
     }
 }
@@ -133,6 +144,58 @@ fn options_outside_their_bounds_are_refused() {
         KeyspaceOptions { compression: vec![Compression::Zstd(77)], ..options() },
     ] {
         let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options: bad }] };
-        assert!(VersionEdit::decode(&edit.encode()).is_err());
+        assert!(decode(&edit.encode()).is_err());
+    }
+}
+
+/// Version 2 does not say whether a table was ingested: one sequence number stood for it.
+#[test]
+fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
+    for (sequences, expected) in [((7, 7), true), ((7, 8), false)] {
+        let table = Change::AddTable {
+            place: place(0, 9),
+            summary: summary(5, ("a", "c"), 100, sequences),
+            filter_file: None,
+            is_ingested: expected,
+        };
+        let edit = VersionEdit { changes: vec![table] };
+        let bytes = edit.encode();
+        // The body is shorter by the last byte, and its length by one.
+        let mut source = Decoder::new(&bytes);
+        let (tag, flags, body) = take_tagged(&mut source).unwrap();
+        let mut old = Vec::new();
+        put_tagged(&mut old, tag, flags, body.split_last().unwrap().1);
+        assert_eq!(VersionEdit::decode(&old, 2).unwrap(), edit);
+        assert!(VersionEdit::decode(&old, 3).is_err());
+        assert!(VersionEdit::decode(&bytes, 2).is_err());
+        assert_eq!(VersionEdit::decode(&bytes, 3).unwrap(), edit);
+    }
+}
+
+/// A flushed table of one entry was taken for an ingested one, so that `CURRENT` was written for its edit.
+#[test]
+fn only_edits_with_information_of_their_own_must_be_covered() {
+    let table = |number, is_ingested| Change::AddTable {
+        place: place(0, 9),
+        summary: summary(number, ("a", "c"), 100, (9, 9)),
+        filter_file: None,
+        is_ingested,
+    };
+    let removed = Change::RemoveTable { place: place(0, 9), number: 5 };
+    let must_be_covered = |changes: &[Change]| VersionEdit { changes: changes.to_vec() }.must_be_covered();
+    assert!(!must_be_covered(&[table(5, false)]));
+    assert!(must_be_covered(&[table(5, true)]));
+    assert!(!must_be_covered(&[removed.clone(), table(5, true)]), "a moved table");
+    assert!(must_be_covered(&[removed.clone(), table(5, true), table(6, true)]));
+    assert!(!must_be_covered(std::slice::from_ref(&removed)));
+    for change in every_change() {
+        let expected = matches!(
+            change,
+            Change::CreateKeyspace { .. }
+                | Change::SetOptions { .. }
+                | Change::DropKeyspace { .. }
+                | Change::AddTable { is_ingested: true, .. }
+        );
+        assert_eq!(must_be_covered(&[removed.clone(), change.clone()]), expected, "{change:?}");
     }
 }

@@ -6,8 +6,9 @@ use super::*;
 use crate::{frame::frame_bytes, version::edit::Change};
 
 const FOLDER: &str = "/db";
+const NEWER: u32 = VERSION + 1;
 
-/// One that needs no cover.
+/// An edit that need not be covered.
 fn edit(keyspace: u64) -> VersionEdit {
     VersionEdit { changes: vec![Change::SetFlushedSequence { keyspace, partition: 1, sequence: 1 }] }
 }
@@ -67,7 +68,7 @@ fn every_flipped_bit_is_an_error_or_changes_nothing() {
 }
 
 #[test]
-fn a_cut_manifest_loses_only_what_nobody_was_told_of() {
+fn a_truncated_manifest_loses_only_unacknowledged_edits() {
     let (_, bytes) = written();
     let first = HEADER_BYTES as u64 + frame_bytes(HEADER_BYTES as u64, 0, edit(1).encode().len() as u64);
     let first = usize::try_from(first).unwrap();
@@ -98,7 +99,7 @@ fn every_flipped_bit_of_current_is_an_error() {
 }
 
 #[test]
-fn a_missing_or_exchanged_manifest_and_a_newer_format_are_told_apart() {
+fn a_missing_manifest_a_wrong_one_and_a_newer_format_are_different_errors() {
     let (vfs, bytes) = written();
     vfs.remove(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
@@ -107,20 +108,20 @@ fn a_missing_or_exchanged_manifest_and_a_newer_format_are_told_apart() {
     assert!(matches!(read_all(&with_file(FileName::Manifest(3), &other)), Err(Error::Corruption(_))));
     let mut newer = Vec::new();
     put_u32(&mut newer, MAGIC);
-    put_u32(&mut newer, VERSION + 1);
+    put_u32(&mut newer, NEWER);
     put_u64(&mut newer, 3);
     put_u64(&mut newer, 0);
     let sum = checksum(0, &newer);
     put_u64(&mut newer, sum);
     let error = read_all(&with_file(FileName::Manifest(3), &newer)).unwrap_err();
-    assert!(matches!(error, Error::UnknownFormat { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, Error::UnknownFormat { found: NEWER, known: VERSION, .. }), "{error}");
     vfs.remove(&FileName::Current.path(Path::new(FOLDER))).unwrap();
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
 }
 
-/// An edit that no other file tells of is known by `CURRENT`: no cut before its end goes unnoticed.
+/// An edit with information that is in no other file is covered by `CURRENT`: a truncation before its end is detected.
 #[test]
-fn a_manifest_cut_before_an_edit_that_stands_alone_is_damaged() {
+fn a_manifest_truncated_before_a_covered_edit_is_damaged() {
     let (vfs, before) = written();
     let folder = Path::new(FOLDER);
     let mut writer = ManifestWriter::create(&vfs, folder, 5, &[edit(1)]).unwrap();
@@ -139,26 +140,50 @@ fn a_manifest_cut_before_an_edit_that_stands_alone_is_damaged() {
     }
 }
 
-/// The bytes of version 2 are frozen: a manifest with every kind of change, as a new one is written.
-#[test]
-fn a_manifest_is_written_and_read_as_its_golden_file() {
+/// The edits of the golden manifest: one of every kind, then the drop of the keyspace.
+fn golden_edits() -> [VersionEdit; 2] {
     let mut changes = crate::version::edit::tests::every_change();
     changes.retain(|change| !matches!(change, Change::DropKeyspace { .. }));
-    let first = VersionEdit { changes };
+    [VersionEdit { changes }, drop_of(1)]
+}
+
+fn golden(version: u32, name: &str) -> String {
+    format!("{}/tests/golden/v{version}/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The bytes of version 3 are frozen: a manifest with every kind of change.
+#[test]
+fn a_manifest_is_written_and_read_as_its_golden_file() {
+    let [first, last] = golden_edits();
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
-    let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 14, &[first]).unwrap();
-    assert!(writer.append(&vfs, Path::new(FOLDER), &drop_of(1)).unwrap());
+    let mut writer =
+        ManifestWriter::create(&vfs, Path::new(FOLDER), 14, std::slice::from_ref(&first)).unwrap();
+    assert!(writer.append(&vfs, Path::new(FOLDER), &last).unwrap());
     for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
         let written = vfs.read(&file.path(Path::new(FOLDER))).unwrap();
-        let path = format!("{}/tests/golden/v2/{name}", env!("CARGO_MANIFEST_DIR"));
+        let path = golden(VERSION, name);
         if std::env::var_os("TAMIS_REWRITE").is_some() {
             std::fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
             std::fs::write(&path, &written).unwrap();
         }
         let golden = std::fs::read(&path).unwrap();
-        assert_eq!(written, golden, "{name} is written otherwise than version 2 was frozen");
+        assert_eq!(written, golden, "{name} is not written as version {VERSION} was frozen");
     }
-    let (edits, _) = read_all(&vfs).unwrap();
-    assert_eq!(edits.len(), 2);
+    assert_eq!(read_all(&vfs).unwrap(), (vec![first, last], None));
+}
+
+/// Version 2 has no `is_ingested`: its golden manifest was written before that field existed.
+#[test]
+fn a_golden_manifest_of_version_2_is_read() {
+    let vfs = MemVfs::new();
+    let folder = Path::new(FOLDER);
+    vfs.create_dir_all(folder).unwrap();
+    for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
+        let bytes = std::fs::read(golden(2, name)).unwrap();
+        vfs.create(&file.path(folder)).unwrap().append(&bytes).unwrap();
+    }
+    let [mut first, last] = golden_edits();
+    first.changes.retain(|change| !matches!(change, Change::AddTable { is_ingested: true, .. }));
+    assert_eq!(read_all(&vfs).unwrap(), (vec![first, last], None));
 }
