@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use tamis_filter::{AnyFilter, Budget, Filter, FilterSpec, KeyRange, Samples, remix};
+use tamis_filter::{AnyFilter, Budget, Filter, FilterSpec, KeyRange, Samples, mix64};
 
 /// Names of directories and files; the number determines them.
 fn path(number: u64) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn path(number: u64) -> Vec<u8> {
         "generated",
     ];
     let mut path = b"/home".to_vec();
-    let mut random = remix(number, 1);
+    let mut random = mix64(number, 1);
     while path.len() < 60 + (random % 40) as usize {
         // A few directories hold most files: names are drawn with a skew.
         let choice = (random >> 8) % 16 * ((random >> 16) % 16) / 16;
@@ -44,9 +44,9 @@ fn path(number: u64) -> Vec<u8> {
         if (random >> 24).is_multiple_of(3) {
             path.extend_from_slice(format!("-{}", (random >> 32) % 8).as_bytes());
         }
-        random = remix(random, 2);
+        random = mix64(random, 2);
     }
-    path.extend_from_slice(format!("/file{:012x}.rs", remix(number, 3) >> 16).as_bytes());
+    path.extend_from_slice(format!("/file{:012x}.rs", mix64(number, 3) >> 16).as_bytes());
     path
 }
 
@@ -60,9 +60,9 @@ fn sorted(paths: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
 /// Bounds of queries next to keys.
 fn bounds_near(keys: &[Vec<u8>], count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let near = |number: u64| {
-        let mut lower = keys[(remix(number, 3) % keys.len() as u64) as usize].clone();
-        let place = lower.len() - 3 - (remix(number, 4) % 8) as usize;
-        lower[place] = lower[place].wrapping_add(1 + (remix(number, 5) % 8) as u8);
+        let mut lower = keys[(mix64(number, 3) % keys.len() as u64) as usize].clone();
+        let place = lower.len() - 3 - (mix64(number, 4) % 8) as usize;
+        lower[place] = lower[place].wrapping_add(1 + (mix64(number, 5) % 8) as u8);
         let mut upper = lower.clone();
         upper.truncate(place + 2);
         upper[place + 1] = 0xff;

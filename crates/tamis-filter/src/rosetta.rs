@@ -65,8 +65,8 @@ mod reader;
 mod sample;
 mod search;
 mod strategy;
-mod told;
 mod walk;
+mod workload_from_counters;
 
 pub use builder::RosettaBuilder;
 pub use counters::{LevelUsage, SHARED_BUCKETS, SIZE_BUCKETS, SPAN_BUCKETS, Usage};

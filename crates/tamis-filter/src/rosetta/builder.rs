@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::counters::Usage;
 use super::insert::insert;
 use super::keys::{Keys, PrefixCounts};
-use super::layout::{ENTRY_BYTES, FULL_DEPTH, Level, Spread};
+use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{BITS_MIN, Model, Share, Unseen};
 use super::reader::NO_PREDICTION;
-use super::sample::{self, Case, Invented};
+use super::sample::{self, Invented, SampleQuery};
 use super::search::{Problem, possible_depths};
 use super::strategy::{Options, Prices, Strategy};
-use super::told::Told;
+use super::workload_from_counters::CountedWorkload;
 use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
@@ -79,8 +79,8 @@ impl RosettaBuilder {
         let counts = PrefixCounts::new(&self.keys);
         let mut cases = sample::cases(&self.keys, samples.queries);
         let usage = self.usage.as_ref().filter(|_| cases.is_empty());
-        let told = usage.map(|usage| Told::new(&self.keys, &counts, usage)).unwrap_or_default();
-        cases.extend(told.cases(&self.keys));
+        let counted = usage.map(|usage| CountedWorkload::new(&self.keys, &counts, usage)).unwrap_or_default();
+        cases.extend(counted.cases(&self.keys));
         let has_samples = !cases.is_empty();
         let invented =
             if sample::is_enough(cases.len()) { Invented::default() } else { Invented::new(&self.keys) };
@@ -101,7 +101,12 @@ impl RosettaBuilder {
     }
 
     /// What the search is given.
-    pub(super) fn problem<'a>(&self, counts: &'a PrefixCounts, cases: &[Case<'a>], bits: f64) -> Problem<'a> {
+    pub(super) fn problem<'a>(
+        &self,
+        counts: &'a PrefixCounts,
+        cases: &[SampleQuery<'a>],
+        bits: f64,
+    ) -> Problem<'a> {
         let key_bits = self.keys.key_bytes() * 8;
         let is_small = self.keys.len() < SMALL_KEYS;
         let case_count = if is_small { SMALL_SEARCH_CASES } else { SEARCH_CASES };
@@ -117,7 +122,7 @@ impl RosettaBuilder {
         }
     }
 
-    fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[Case<'_>]) -> Option<f64> {
+    fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[SampleQuery<'_>]) -> Option<f64> {
         let key_bits = self.keys.key_bytes() * 8;
         let cap = self.options.prices.probe_cap;
         let model = Model::new(shares, counts, key_bits, Unseen::new(cases), cap);
@@ -140,7 +145,7 @@ impl RosettaBuilder {
 }
 
 /// The levels of one of the paper's strategies: all depths from the deepest up to that of the longest ranges.
-pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Case<'_>]) -> Vec<Share> {
+pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[SampleQuery<'_>]) -> Vec<Share> {
     let bottom = if problem.key_bits == 0 {
         // The depth at which nearly all keys differ.
         let is_deep = |depth: &u32| problem.counts.at(*depth) as f64 >= 0.99 * problem.counts.keys() as f64;
@@ -174,7 +179,7 @@ pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Case
         .collect();
     let prefixes: Vec<f64> = shares.iter().map(|share| share.prefix_count(problem.counts) as f64).collect();
     let frequencies = allocate::frequencies(&counts);
-    let short = |case: &&Case<'_>| {
+    let short = |case: &&SampleQuery<'_>| {
         case.bounds.span(bottom).is_some_and(|(first, last)| last.wrapping_sub(first) < 16)
     };
     let is_short = cases.iter().filter(short).count() * 2 >= cases.len();
@@ -191,7 +196,7 @@ pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Case
     shares.retain(|share| share.bits >= BITS_MIN);
     for share in &mut shares {
         if !share.is_full && share.filter(problem.counts).probe_count == 1 {
-            share.spread = Spread::Line;
+            share.layout = BitLayout::Blocked;
         }
     }
     shares
@@ -206,14 +211,14 @@ pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> V
         let body = bytes.saturating_sub(directory);
         let total: f64 = shares.iter().map(|share| share.bits).sum();
         let scale = if total > 0.0 { (body as f64 * 8.0 / total).min(1.0) } else { 0.0 };
-        let unit = |share: &Share| if share.spread == Spread::Line { 64 } else { 8 };
+        let unit = |share: &Share| if share.layout == BitLayout::Blocked { 64 } else { 8 };
         let size = |share: &Share| ((share.bits * scale / 8.0) as u64) / unit(share) * unit(share);
         // A level without a byte is none.
         if let Some(index) = shares.iter().position(|share| size(share) == 0) {
             shares.remove(index);
             continue;
         }
-        shares.sort_by_key(|share| (share.spread != Spread::Line, share.depth, share.is_full));
+        shares.sort_by_key(|share| (share.layout != BitLayout::Blocked, share.depth, share.is_full));
         let mut sizes: Vec<u64> = shares.iter().map(size).collect();
         let rest = body.saturating_sub(sizes.iter().sum());
         let largest = (0..shares.len()).max_by_key(|index| sizes.get(*index).copied());
@@ -228,7 +233,7 @@ pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> V
             let resized = Share { bits: byte_count as f64 * 8.0, ..*share };
             let level = Level {
                 depth: if share.is_full { FULL_DEPTH } else { share.depth },
-                spread: share.spread,
+                layout: share.layout,
                 probe_count: resized.filter(counts).probe_count,
                 offset,
                 byte_count,

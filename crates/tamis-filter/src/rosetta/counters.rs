@@ -37,7 +37,7 @@ const FIXED: usize = 6;
 pub(super) enum Outcome {
     Denied = 0,
     Passed = 1,
-    Cut = 2,
+    ProbeLimit = 2,
 }
 
 /// Places of counts in a stripe: three outcomes, then these.
@@ -78,7 +78,7 @@ pub struct Usage {
     /// Ranges that a node of the deepest level let pass.
     pub ranges_passed: u64,
     /// Ranges that the budget of probes let pass.
-    pub ranges_cut: u64,
+    pub ranges_probe_limited: u64,
     /// Nodes that ranges asked for.
     pub probes: u64,
     /// Ranges by size; see [`SIZE_BUCKETS`].
@@ -92,7 +92,7 @@ pub struct Usage {
 impl Usage {
     /// Ranges asked for.
     pub const fn ranges(&self) -> u64 {
-        self.ranges_denied + self.ranges_passed + self.ranges_cut
+        self.ranges_denied + self.ranges_passed + self.ranges_probe_limited
     }
 
     /// Adds what another filter was asked: for a table that takes over the keys of both, or where an earlier filter's levels told what this
@@ -102,7 +102,7 @@ impl Usage {
         self.points_passed += other.points_passed;
         self.ranges_denied += other.ranges_denied;
         self.ranges_passed += other.ranges_passed;
-        self.ranges_cut += other.ranges_cut;
+        self.ranges_probe_limited += other.ranges_probe_limited;
         self.probes += other.probes;
         merge_buckets(&mut self.sizes, &other.sizes);
         merge_buckets(&mut self.shared_bytes, &other.shared_bytes);
@@ -256,7 +256,7 @@ impl Counters {
             points_passed: at(POINTS_PASSED),
             ranges_denied: at(Outcome::Denied as usize),
             ranges_passed: at(Outcome::Passed as usize),
-            ranges_cut: at(Outcome::Cut as usize),
+            ranges_probe_limited: at(Outcome::ProbeLimit as usize),
             probes: at(PROBES),
             sizes: (0..SIZE_BUCKETS).map(|bucket| at(FIXED + bucket)).collect(),
             shared_bytes: text_counts(0..SHARED_BUCKETS),

@@ -19,11 +19,11 @@ pub(super) const ENTRY_BYTES: usize = 24;
 
 /// Where the bits of a node lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spread {
+pub(super) enum BitLayout {
     /// Anywhere in the level, as in a standard Bloom filter.
-    Everywhere = 0,
+    Standard = 0,
     /// In one line of 512 bits, that of eight siblings.
-    Line = 1,
+    Blocked = 1,
 }
 
 /// A level.
@@ -31,7 +31,7 @@ pub(super) enum Spread {
 pub(super) struct Level {
     /// Bits of the prefixes, or [`FULL_DEPTH`].
     pub(super) depth: u32,
-    pub(super) spread: Spread,
+    pub(super) layout: BitLayout,
     /// Bits that a node sets.
     pub(super) probe_count: u32,
     /// Where the level begins in the payload.
@@ -51,7 +51,7 @@ impl Level {
 
     pub(super) fn encode(&self) -> [u8; ENTRY_BYTES] {
         let front =
-            self.depth.to_le_bytes().into_iter().chain([self.spread as u8, self.probe_count as u8, 0, 0]);
+            self.depth.to_le_bytes().into_iter().chain([self.layout as u8, self.probe_count as u8, 0, 0]);
         let numbers = [self.byte_count.to_le_bytes(), self.prefix_count.to_le_bytes()];
         let mut entry = [0; ENTRY_BYTES];
         for (target, source) in entry.iter_mut().zip(front.chain(numbers.into_iter().flatten())) {
@@ -61,7 +61,7 @@ impl Level {
     }
 
     fn decode(entry: &[u8; ENTRY_BYTES], offset: usize) -> Result<Self, DecodeError> {
-        let [a, b, c, d, spread, probes, reserved @ ..] = *entry;
+        let [a, b, c, d, layout, probes, reserved @ ..] = *entry;
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         let number = |from: usize| {
             let bytes = reserved.get(from..).and_then(|rest| rest.first_chunk::<8>());
@@ -70,10 +70,10 @@ impl Level {
         let [zero, other, ..] = reserved;
         let (byte_count, prefix_count) = (number(2), number(10));
         let depth = u32::from_le_bytes([a, b, c, d]);
-        let (spread, unit, probes_max) = match spread {
-            0 => (Spread::Everywhere, 8, PROBES_MAX),
-            1 => (Spread::Line, LINE_BYTES as u64, LINE_PROBE_MAX),
-            other => return refuse("spread", u64::from(other)),
+        let (layout, unit, probes_max) = match layout {
+            0 => (BitLayout::Standard, 8, PROBES_MAX),
+            1 => (BitLayout::Blocked, LINE_BYTES as u64, LINE_PROBE_MAX),
+            other => return refuse("layout", u64::from(other)),
         };
         let is_depth = depth == FULL_DEPTH
             || (1..=DEPTH_MAX).contains(&depth) && (depth <= 64 || depth.is_multiple_of(8));
@@ -93,7 +93,7 @@ impl Level {
         if prefix_count == 0 {
             return refuse("prefix_count", 0);
         }
-        Ok(Self { depth, spread, probe_count, offset, byte_count, prefix_count })
+        Ok(Self { depth, layout, probe_count, offset, byte_count, prefix_count })
     }
 }
 

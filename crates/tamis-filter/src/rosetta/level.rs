@@ -3,7 +3,7 @@
 use tamis_bits::kernel::{self, Step, place};
 use tamis_bits::line;
 
-use super::layout::{FULL_DEPTH, Level, Spread};
+use super::layout::{BitLayout, FULL_DEPTH, Level};
 use crate::mix64;
 
 /// Bits of a prefix that tell siblings apart; the bits before them are digested.
@@ -31,8 +31,8 @@ impl Level {
     #[inline]
     pub(super) fn may_hold(&self, bits: &[u8], digest: u64, sibling: u64) -> bool {
         let value = self.value(digest, sibling);
-        match self.spread {
-            Spread::Line => {
+        match self.layout {
+            BitLayout::Blocked => {
                 let Some(line) = line::line_at(bits, self.line_count(), digest) else { return true };
                 let pattern = value as u32;
                 if self.probe_count <= SCALAR_PROBES {
@@ -41,7 +41,7 @@ impl Level {
                     kernel::line_contains(line, pattern, self.probe_count)
                 }
             }
-            Spread::Everywhere => {
+            BitLayout::Standard => {
                 let bit_count = self.byte_count * 8;
                 let has = |value| has_bit(bits, place(value, bit_count));
                 if self.probe_count == 1 {
@@ -61,7 +61,7 @@ impl Level {
     /// Which of eight siblings, given by the digest of all, bits of a level may hold; those not wanted are not asked for.
     #[inline]
     pub(super) fn held_siblings(&self, bits: &[u8], digest: u64, wanted: u8) -> u8 {
-        if self.spread == Spread::Line {
+        if self.layout == BitLayout::Blocked {
             let Some(line) = line::line_at(bits, self.line_count(), digest) else { return wanted };
             let holds = |sibling| {
                 let pattern = mix64(digest, sibling) as u32;
@@ -81,11 +81,11 @@ impl Level {
     /// Which of eight whole keys, given by their digests, bits of the full level may hold.
     #[inline]
     pub(super) fn held_keys(&self, bits: &[u8], digests: &[u64; 8], wanted: u8) -> u8 {
-        match self.spread {
-            Spread::Line => filtered(wanted, |number| {
+        match self.layout {
+            BitLayout::Blocked => filtered(wanted, |number| {
                 digests.get(number as usize).is_none_or(|digest| self.may_hold(bits, *digest, 0))
             }),
-            Spread::Everywhere => {
+            BitLayout::Standard => {
                 self.held_values(bits, wanted, |number| digests.get(number as usize).copied().unwrap_or(0))
             }
         }
@@ -117,18 +117,18 @@ impl Level {
 
     /// Sets the bits of a batch of nodes, given by their digests and siblings; the digests are changed.
     pub(super) fn insert_all(&self, bits: &mut [u8], digests: &mut [u64], siblings: &[u64]) {
-        match self.spread {
-            Spread::Line if self.depth == FULL_DEPTH => {
+        match self.layout {
+            BitLayout::Blocked if self.depth == FULL_DEPTH => {
                 kernel::lines_insert(bits, self.line_count(), digests, self.probe_count);
             }
-            Spread::Line => {
+            BitLayout::Blocked => {
                 let mut room = [0; BATCH_NODES];
                 let values = room.get_mut(..digests.len()).unwrap_or_default();
                 values.copy_from_slice(digests);
                 kernel::mix64_each(values, siblings);
                 kernel::lines_insert_values(bits, self.line_count(), digests, values, self.probe_count);
             }
-            Spread::Everywhere => {
+            BitLayout::Standard => {
                 if self.depth != FULL_DEPTH {
                     kernel::mix64_each(digests, siblings);
                 }
@@ -140,9 +140,9 @@ impl Level {
     /// Asks for the line where a node's first bit lies.
     #[inline]
     pub(super) fn prefetch(&self, bits: &[u8], digest: u64, sibling: u64) {
-        match self.spread {
-            Spread::Line => line::prefetch_line(bits, self.line_count(), digest),
-            Spread::Everywhere => {
+        match self.layout {
+            BitLayout::Blocked => line::prefetch_line(bits, self.line_count(), digest),
+            BitLayout::Standard => {
                 let place = place(self.value(digest, sibling), self.byte_count * 8);
                 tamis_bits::prefetch(bits, (place / 8) as usize);
             }

@@ -3,9 +3,9 @@
 use tamis_bits::line::LINE_PROBE_MAX;
 
 use super::keys::PrefixCounts;
-use super::layout::{PROBES_MAX, Spread};
+use super::layout::{BitLayout, PROBES_MAX};
 use super::level::sibling_bits;
-use super::sample::Case;
+use super::sample::SampleQuery;
 use super::strategy::Prices;
 use crate::bloom::best_probe_count;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
@@ -29,7 +29,7 @@ pub(super) struct Share {
     pub(super) depth: u32,
     /// Whether it holds whole keys.
     pub(super) is_full: bool,
-    pub(super) spread: Spread,
+    pub(super) layout: BitLayout,
     /// Bits of the level.
     pub(super) bits: f64,
 }
@@ -59,17 +59,17 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Of so many prefixes in so many bits; `groups` groups of siblings share lines.
-    pub(super) fn new(spread: Spread, bits: f64, prefix_count: u64, groups: u64) -> Self {
+    pub(super) fn new(layout: BitLayout, bits: f64, prefix_count: u64, groups: u64) -> Self {
         let prefix_count = (prefix_count as f64).max(1.0);
         let bits_per_prefix = bits / prefix_count;
-        match spread {
-            Spread::Everywhere => {
+        match layout {
+            BitLayout::Standard => {
                 let probe_count = probe_count(bits_per_prefix);
                 let rate = standard_fpr(bits_per_prefix, probe_count);
                 let fill = -(-f64::from(probe_count) / bits_per_prefix).exp_m1();
                 Self { rate, probe_count, lines: standard_lines(fill, probe_count) }
             }
-            Spread::Line => {
+            BitLayout::Blocked => {
                 let per_line = LINE_BITS / bits_per_prefix;
                 let probe_count = best_probe_count(per_line).min(LINE_PROBE_MAX);
                 // Siblings come to a line together: as many keys at once as a group has on average.
@@ -117,7 +117,7 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    pub(super) fn new(cases: &[Case<'_>]) -> Self {
+    pub(super) fn new(cases: &[SampleQuery<'_>]) -> Self {
         let depth = cases.iter().map(|case| case.present.0.max(case.present.1)).max().unwrap_or(0);
         Self { share: 1.0 / (cases.len() as f64 + 1.0), depth }
     }
@@ -229,7 +229,7 @@ impl Model {
     }
 
     /// The weighted mean over cases.
-    pub(super) fn expected(&self, cases: &[Case<'_>]) -> Expected {
+    pub(super) fn expected(&self, cases: &[SampleQuery<'_>]) -> Expected {
         let (mut rate, mut lines, mut weight) = (0.0, 0.0, 0.0);
         for case in cases {
             let one = self.of(case);
@@ -244,7 +244,7 @@ impl Model {
     }
 
     /// One case: from the deepest level up, the nodes at both edges with what is below them.
-    fn of(&self, case: &Case<'_>) -> Expected {
+    fn of(&self, case: &SampleQuery<'_>) -> Expected {
         match self.point {
             Some(point) if case.is_point => return point,
             None if case.is_point && self.needs_full => return Expected { rate: 1.0, lines: 0.0 },
@@ -283,12 +283,12 @@ impl Model {
         }
         let Some((top, first, last)) = below else { return Expected { rate: 1.0, lines: 0.0 } };
         let part = self.between(top, (lower, upper, both), first, last);
-        Expected { rate: part.yes + (1.0 - part.yes) * self.cut_share(part), lines: part.cost }
+        Expected { rate: part.yes + (1.0 - part.yes) * self.limited_share(part), lines: part.cost }
     }
 
     /// How likely the budget of probes ends within the walk of a query that would be denied. Such a query is asked to its end: it
     /// takes more than the mean. Numbers of probes spread about a quarter around theirs.
-    fn cut_share(&self, part: Part) -> f64 {
+    fn limited_share(&self, part: Part) -> f64 {
         let probes = part.cost / (1.0 - 0.5 * part.yes.min(1.0));
         ((probes / self.probe_cap - 0.6) / 0.8).clamp(0.0, 1.0)
     }
@@ -331,7 +331,7 @@ impl Share {
         let prefix_count = self.prefix_count(counts);
         let groups =
             if self.is_full { prefix_count } else { counts.at(self.depth - sibling_bits(self.depth)) };
-        Filter::new(self.spread, self.bits, prefix_count, groups)
+        Filter::new(self.layout, self.bits, prefix_count, groups)
     }
 
     pub(super) fn prefix_count(&self, counts: &PrefixCounts) -> u64 {

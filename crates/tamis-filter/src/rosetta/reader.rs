@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::bounds::{Bounds, WORD_BYTES};
 use super::counters::{Counters, Outcome, Usage};
-use super::layout::{FULL_DEPTH, Level, Spread, parse_directory};
+use super::layout::{BitLayout, FULL_DEPTH, Level, parse_directory};
 use super::level::sibling_bits;
 use super::model::Filter as LevelFilter;
 use super::strategy::Strategy;
@@ -73,7 +73,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
     }
 
     fn rate(&self, level: &Level) -> f64 {
-        LevelFilter::new(level.spread, level.byte_count as f64 * 8.0, level.prefix_count, level.prefix_count)
+        LevelFilter::new(level.layout, level.byte_count as f64 * 8.0, level.prefix_count, level.prefix_count)
             .rate
     }
 
@@ -131,8 +131,8 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         probe.add_probes(walk.probe_count());
         let outcome = match end {
             End::Absent => Outcome::Denied,
-            End::Node { is_cut: false, .. } => Outcome::Passed,
-            End::Node { is_cut: true, .. } | End::Unknown => Outcome::Cut,
+            End::Node { is_limited: false, .. } => Outcome::Passed,
+            End::Node { is_limited: true, .. } | End::Unknown => Outcome::ProbeLimit,
         };
         self.counters.add_range(&bounds, outcome, walk.probe_count(), &walk.tallies);
         end
@@ -237,8 +237,8 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
                 depth => write!(target, "{comma} {depth} bits")?,
             }
             let bits = level.byte_count as f64 * 8.0 / (self.envelope.key_count as f64).max(1.0);
-            let spread = if level.spread == Spread::Line { " in lines" } else { "" };
-            write!(target, " {bits:.2}/key k{}{spread}", level.probe_count)?;
+            let layout = if level.layout == BitLayout::Blocked { " in lines" } else { "" };
+            write!(target, " {bits:.2}/key k{}{layout}", level.probe_count)?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ const INVENTED_SIZE_MAX: u64 = 64;
 
 /// A query that holds no key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Case<'a> {
+pub(super) struct SampleQuery<'a> {
     pub(super) bounds: Bounds<'a>,
     /// Depth down to which the node of the lower bound holds a key; and of the upper bound.
     pub(super) present: (u32, u32),
@@ -27,7 +27,7 @@ pub(super) struct Case<'a> {
     pub(super) weight: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> SampleQuery<'a> {
     /// `None` for a range that holds a key, or that no key of the table's length could lie in.
     pub(super) fn new(keys: &Keys, range: &KeyRange<'a>) -> Option<Self> {
         let bounds = Bounds::new(range, keys.key_bytes())?;
@@ -52,8 +52,8 @@ impl<'a> Case<'a> {
 }
 
 /// The cases of sampled queries.
-pub(super) fn cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<Case<'a>> {
-    queries.iter().filter_map(|range| Case::new(keys, range)).collect()
+pub(super) fn cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
+    queries.iter().filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
 
 /// Whether so many cases are enough to design a filter for.
@@ -123,25 +123,25 @@ fn add(key: &mut [u8], amount: u64) {
 }
 
 /// The greatest depth that is of use to the cases: a few bits beyond what they share with keys.
-pub(super) fn depth_of_use(cases: &[Case<'_>]) -> u32 {
+pub(super) fn depth_of_use(cases: &[SampleQuery<'_>]) -> u32 {
     let deepest =
         cases.iter().map(|case| case.present.0.max(case.present.1)).filter(|depth| *depth < DEPTH_MAX);
     deepest.max().unwrap_or(0).saturating_add(32)
 }
 
 /// The depth at which a case shares no more bits with keys.
-fn depth(case: &Case<'_>) -> u32 {
+fn depth(case: &SampleQuery<'_>) -> u32 {
     case.present.0.max(case.present.1)
 }
 
-/// Fewer cases with the same expectation: of those that share equally many bits with keys, at most `count`, spread over all
+/// Fewer cases with the same expectation: of those that share equally many bits with keys, at most `count`, layout over all
 /// sizes and weighed accordingly. So rare cases, those that lie next to a key, are kept.
-pub(super) fn thinned<'a>(cases: &[Case<'a>], count: usize) -> Vec<Case<'a>> {
-    let size = |case: &Case<'_>| {
+pub(super) fn thinned<'a>(cases: &[SampleQuery<'a>], count: usize) -> Vec<SampleQuery<'a>> {
+    let size = |case: &SampleQuery<'_>| {
         let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
         last.wrapping_sub(first)
     };
-    let mut sorted: Vec<(bool, u32, u64, &Case<'a>)> =
+    let mut sorted: Vec<(bool, u32, u64, &SampleQuery<'a>)> =
         cases.iter().map(|case| (case.is_point, depth(case), size(case), case)).collect();
     sorted.sort_by_key(|(is_point, depth, size, _)| (*is_point, *depth, *size));
     let mut thinned = Vec::new();
@@ -151,7 +151,7 @@ pub(super) fn thinned<'a>(cases: &[Case<'a>], count: usize) -> Vec<Case<'a>> {
         let start = (number as f64 * 0.618_034 + 0.5).fract();
         let taken = (0..(group.len() as f64 / step).round() as usize)
             .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
-        thinned.extend(taken.map(|(_, _, _, case)| Case { weight: case.weight * step, ..**case }));
+        thinned.extend(taken.map(|(_, _, _, case)| SampleQuery { weight: case.weight * step, ..**case }));
     }
     thinned
 }
@@ -170,7 +170,7 @@ const DEVIATIONS_MAX: f64 = 4.0;
 /// those that are enough (`m` cases deeper than some depth) look as if distances to keys were spread evenly, as many as the
 /// law of even distances says are given to each depth below: of those in a common node of `s` keys, a part of `(t - 1) / (s - 1)`
 /// is in a common node of `t` keys.
-pub(super) fn smooth(cases: &mut [Case<'_>]) {
+pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
     let Some(Bounds::Words { bit_count, .. }) = cases.first().map(|case| case.bounds) else { return };
     let enough = ((cases.len() as f64 * BELIEVED_SHARE) as usize).max(BELIEVED_MIN);
     let reach = |from: u32| cases.iter().filter(|case| !case.is_point && depth(case) >= from).count();

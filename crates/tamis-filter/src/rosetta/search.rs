@@ -7,9 +7,9 @@
 
 use super::LEVELS_MAX;
 use super::keys::PrefixCounts;
-use super::layout::Spread;
+use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
-use super::sample::Case;
+use super::sample::SampleQuery;
 use super::strategy::Prices;
 
 /// A change must lower the cost to this share.
@@ -51,7 +51,7 @@ const EASY_SHARE: f64 = 0.0005;
 #[derive(Debug, Clone)]
 pub(super) struct Problem<'a> {
     /// The queries, thinned.
-    pub(super) cases: Vec<Case<'a>>,
+    pub(super) cases: Vec<SampleQuery<'a>>,
     pub(super) counts: &'a PrefixCounts,
     /// Bits of all keys, 0 where they have several lengths.
     pub(super) key_bits: u32,
@@ -126,7 +126,7 @@ impl Problem<'_> {
     pub(super) fn share(&self, depth: Option<u32>, bits: f64) -> Share {
         let is_full = depth.is_none();
         let depth = depth.unwrap_or(if self.key_bits == 0 { u32::MAX } else { self.key_bits });
-        Share { depth, is_full, spread: Spread::Everywhere, bits }
+        Share { depth, is_full, layout: BitLayout::Standard, bits }
     }
 
     /// Of the designs that cost nearly the least that is found the one with the least effort.
@@ -134,7 +134,7 @@ impl Problem<'_> {
         let mut designs: Vec<Found> =
             self.starts().into_iter().flat_map(|start| self.descend(start)).collect();
         for found in &mut designs {
-            self.choose_spreads(found);
+            self.choose_layouts(found);
         }
         self.polish_lines(&mut designs);
         let eased = self.eased(&designs);
@@ -150,10 +150,11 @@ impl Problem<'_> {
     fn polish_lines(&self, designs: &mut [Found]) {
         sort(designs);
         let is_wanted = !self.is_small && designs.first().is_some_and(|best| !self.is_easy(best));
-        let has_line = |found: &&mut Found| found.shares.iter().any(|share| share.spread == Spread::Line);
+        let has_line =
+            |found: &&mut Found| found.shares.iter().any(|share| share.layout == BitLayout::Blocked);
         for found in designs.iter_mut().filter(has_line).take(if is_wanted { PROMISING } else { 0 }) {
             self.polish(found);
-            self.choose_spreads(found);
+            self.choose_layouts(found);
         }
     }
 
@@ -170,7 +171,7 @@ impl Problem<'_> {
             let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * part, ..self.prices };
             let easier = Self { prices, ..self.clone() };
             easier.descend(easier.found(best.shares.clone())).into_iter().map(move |mut found| {
-                easier.choose_spreads(&mut found);
+                easier.choose_layouts(&mut found);
                 self.found(found.shares)
             })
         };
@@ -352,12 +353,12 @@ impl Problem<'_> {
 
     /// Levels in lines where that costs less, and the other way round. One bit a node costs the same either way, and there siblings
     /// share a line.
-    fn choose_spreads(&self, found: &mut Found) {
+    fn choose_layouts(&self, found: &mut Found) {
         for index in 0..found.shares.len() {
             let mut shares = found.shares.clone();
             let Some(share) = shares.get_mut(index) else { continue };
-            let is_line = share.spread != Spread::Line;
-            share.spread = if is_line { Spread::Line } else { Spread::Everywhere };
+            let is_line = share.layout != BitLayout::Blocked;
+            share.layout = if is_line { BitLayout::Blocked } else { BitLayout::Standard };
             let is_one = is_line && share.filter(self.counts).probe_count == 1 && !share.is_full;
             let next = self.found(shares);
             if next.cost < found.cost * if is_line { 1.0 } else { GAIN }

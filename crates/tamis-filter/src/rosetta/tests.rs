@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use tamis_workload::{KeySet, QuerySet, RangeMax};
 
-use super::layout::Spread;
+use super::layout::BitLayout;
 use super::model::Share;
 use super::{Prices, RosettaBuilder, RosettaFilter, Strategy};
 use crate::envelope::Envelope;
@@ -287,7 +287,7 @@ fn tightening_passes_over_what_is_denied() {
 #[test]
 fn one_node_above_a_whole_range_denies_it() {
     let keys = KeySet::Uniform.generate(500, 1);
-    let level = |depth, is_full, bits| Share { depth, is_full, spread: Spread::Everywhere, bits };
+    let level = |depth, is_full, bits| Share { depth, is_full, layout: BitLayout::Standard, bits };
     let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
     builder.set_plan(32.0, vec![level(30, false, 8000.0), level(64, true, 8000.0)]);
     let filter = open(builder.finish(Budget::bits_per_key(32.0).unwrap(), Samples::NONE).unwrap());
@@ -340,7 +340,7 @@ fn tables_share_digests_and_siblings_a_digest_and_a_line() {
     assert!(probe.probe_count() > 400);
     // A level of prefixes digests eight siblings at once.
     let keys = KeySet::Uniform.generate(500, 1);
-    let level = Share { depth: 60, is_full: false, spread: Spread::Line, bits: 4000.0 };
+    let level = Share { depth: 60, is_full: false, layout: BitLayout::Blocked, bits: 4000.0 };
     let mut builder = builder(&keys, Strategy::Single, Prices::default());
     builder.set_plan(14.0, vec![level]);
     let filter = open(builder.finish(Budget::bits_per_key(14.0).unwrap(), Samples::NONE).unwrap());
@@ -468,9 +468,9 @@ fn refusal(bytes: &[u8], change: impl Fn(&mut [u8], &mut [u8])) -> Option<&'stat
 #[test]
 fn every_field_out_of_its_bounds_is_refused_by_name() {
     let keys = KeySet::Uniform.generate(500, 1);
-    let level = |depth, is_full, spread| Share { depth, is_full, spread, bits: 4000.0 };
+    let level = |depth, is_full, layout| Share { depth, is_full, layout, bits: 4000.0 };
     let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
-    let levels = vec![level(60, false, Spread::Line), level(64, true, Spread::Everywhere)];
+    let levels = vec![level(60, false, BitLayout::Blocked), level(64, true, BitLayout::Standard)];
     builder.set_plan(16.0, levels);
     let bytes = builder.finish(Budget::bits_per_key(16.0).unwrap(), Samples::NONE).unwrap();
     assert_eq!(refusal(&bytes, |_, _| {}), None);
@@ -496,7 +496,7 @@ fn every_field_out_of_its_bounds_is_refused_by_name() {
         (0, &64_u32.to_le_bytes(), "depth"),
         (0, &65_u32.to_le_bytes(), "depth"),
         (0, &u32::MAX.to_le_bytes(), "depth"),
-        (4, &[2], "spread"),
+        (4, &[2], "layout"),
         (5, &[0], "probe_count"),
         (5, &[17], "probe_count"),
         (6, &[1], "reserved"),

@@ -27,7 +27,7 @@ pub(super) enum End {
         /// Its window.
         node: u64,
         /// Whether the budget of probes, or what can be told of the bounds, ended the walk there.
-        is_cut: bool,
+        is_limited: bool,
     },
     /// Nothing was asked.
     Unknown,
@@ -164,7 +164,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         let count = last.wrapping_sub(first).saturating_add(1);
         if count > u64::from(self.rest) {
             let node = if IS_FORWARD { first } else { last };
-            return Some(End::Node { depth: self.tree.depth(level), node, is_cut: true });
+            return Some(End::Node { depth: self.tree.depth(level), node, is_limited: true });
         }
         let is_many = count > MASK_NODES;
         let mut rest = Some((first, last));
@@ -185,7 +185,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         let depth = self.tree.depth(level);
         let asked = nodes.mask.count_ones();
         if asked > self.rest {
-            return Some(End::Node { depth, node: nodes.foremost::<IS_FORWARD>(), is_cut: true });
+            return Some(End::Node { depth, node: nodes.foremost::<IS_FORWARD>(), is_limited: true });
         }
         self.rest -= asked;
         let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes, is_many), ..nodes };
@@ -194,7 +194,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             return None;
         }
         let Some(below) = self.tree.levels.get(index + 1) else {
-            return Some(End::Node { depth, node: passed.foremost::<IS_FORWARD>(), is_cut: false });
+            return Some(End::Node { depth, node: passed.foremost::<IS_FORWARD>(), is_limited: false });
         };
         let gap = self.tree.depth(below) - depth;
         match self.bounds.span(self.tree.depth(below)).filter(|_| gap <= 6) {
@@ -228,7 +228,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         // Children of whole nodes that lie 64 bits and more below are too many; those of an edge may be few.
         let is_known = gap < 64 || is_first && is_last;
         let Some(span) = span.filter(|_| is_known) else {
-            return Some(End::Node { depth, node, is_cut: true });
+            return Some(End::Node { depth, node, is_limited: true });
         };
         let start = if is_first { span.0 } else { node << gap };
         let end = if is_last { span.1 } else { node << gap | ((1 << gap) - 1) };

@@ -2,25 +2,25 @@
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{FULL_DEPTH, Level, Spread};
+use super::{BitLayout, FULL_DEPTH, Level};
 use crate::mix64;
 
-fn level(depth: u32, spread: Spread, probe_count: u32) -> Level {
-    Level { depth, spread, probe_count, offset: 0, byte_count: 1024, prefix_count: 300 }
+fn level(depth: u32, layout: BitLayout, probe_count: u32) -> Level {
+    Level { depth, layout, probe_count, offset: 0, byte_count: 1024, prefix_count: 300 }
 }
 
 #[test]
 fn siblings_asked_together_are_answered_as_one_by_one() {
     for probe_count in 1..=12 {
-        for spread in [Spread::Line, Spread::Everywhere] {
-            let level = level(40, spread, probe_count);
+        for layout in [BitLayout::Blocked, BitLayout::Standard] {
+            let level = level(40, layout, probe_count);
             let mut bits = vec![0; 1024];
             let mut digests: Vec<u64> = (0..300).map(|number| mix64(number / 3, 1)).collect();
             let siblings: Vec<u64> = (0..300).map(|number| number % 3 * 2).collect();
             let known = digests.clone();
             level.insert_all(&mut bits, &mut digests, &siblings);
             for (digest, sibling) in known.iter().zip(&siblings) {
-                assert!(level.may_hold(&bits, *digest, *sibling), "{spread:?} {probe_count}");
+                assert!(level.may_hold(&bits, *digest, *sibling), "{layout:?} {probe_count}");
             }
             for (digest, wanted) in (0..150).map(|number| mix64(number, 1)).zip((0..=255).cycle()) {
                 let expected = (0..8)
@@ -36,7 +36,7 @@ fn siblings_asked_together_are_answered_as_one_by_one() {
 #[test]
 fn eight_siblings_lie_in_one_line() {
     for probe_count in [1, 2, 6] {
-        let level = level(40, Spread::Line, probe_count);
+        let level = level(40, BitLayout::Blocked, probe_count);
         for group in 0..50 {
             let mut bits = vec![0; 1024];
             let mut digests = [mix64(group, 1); 8];
@@ -49,8 +49,9 @@ fn eight_siblings_lie_in_one_line() {
 
 #[test]
 fn keys_asked_together_are_answered_as_one_by_one() {
-    for (spread, probe_count) in [(Spread::Line, 6), (Spread::Everywhere, 1), (Spread::Everywhere, 7)] {
-        let level = level(FULL_DEPTH, spread, probe_count);
+    for (layout, probe_count) in [(BitLayout::Blocked, 6), (BitLayout::Standard, 1), (BitLayout::Standard, 7)]
+    {
+        let level = level(FULL_DEPTH, layout, probe_count);
         let mut bits = vec![0; 1024];
         let mut keys: Vec<u64> = (0..300).map(|number| mix64(number, 1)).collect();
         level.insert_all(&mut bits, &mut keys, &[0; 300]);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Case, cases, thinned};
+use super::{SampleQuery, cases, thinned};
 use crate::KeyRange;
 use crate::rosetta::keys::Keys;
 
@@ -33,6 +33,6 @@ fn thinning_keeps_the_weight() {
     let all = cases(&keys, &ranges);
     let few = thinned(&all, 100);
     assert!(few.len() < all.len() && few.len() >= 100);
-    let weight: f64 = few.iter().map(|case: &Case<'_>| case.weight).sum();
+    let weight: f64 = few.iter().map(|case: &SampleQuery<'_>| case.weight).sum();
     assert!((weight - all.len() as f64).abs() < 1e-6);
 }

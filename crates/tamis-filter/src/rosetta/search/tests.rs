@@ -5,7 +5,7 @@
 
 use tamis_workload::{KeySet, QuerySet, RangeMax};
 
-use super::{Problem, Spread};
+use super::{BitLayout, Problem};
 use crate::rosetta::keys::PrefixCounts;
 use crate::rosetta::model::Share;
 use crate::rosetta::tests::{builder, bytes, ranges, rate_only};
@@ -50,8 +50,8 @@ fn neighbours(problem: &Problem<'_>, design: &[Share]) -> Vec<Vec<Share>> {
     let amount = problem.bits / 40.0;
     let mut all = Vec::new();
     for (index, share) in design.iter().enumerate() {
-        let other = if share.spread == Spread::Line { Spread::Everywhere } else { Spread::Line };
-        all.push(changed(index, &|share| share.spread = other));
+        let other = if share.layout == BitLayout::Blocked { BitLayout::Standard } else { BitLayout::Blocked };
+        all.push(changed(index, &|share| share.layout = other));
         let is_free =
             |depth: u32| problem.depths.contains(&depth) && design.iter().all(|other| other.depth != depth);
         for depth in [share.depth.wrapping_sub(1), share.depth.wrapping_add(1)] {

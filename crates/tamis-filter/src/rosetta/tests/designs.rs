@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Bound;
 
-use super::super::layout::Spread;
+use super::super::layout::BitLayout;
 use super::super::model::Share;
 use super::super::{Prices, RosettaBuilder, RosettaFilter, Strategy};
 use super::{SEED, check_bytes, open};
@@ -59,7 +59,7 @@ fn generate_keys(random: &mut Random, length: Option<usize>) -> BTreeSet<Vec<u8>
 /// Levels at any depths that the format allows, some of them next to each other.
 fn generate_levels(random: &mut Random, key_bytes: usize) -> Vec<Share> {
     let deepest = if key_bytes == 0 { 160 } else { key_bytes as u32 * 8 - 1 };
-    let level = |depth: u32, is_full, spread| Share { depth, is_full, spread, bits: 4096.0 };
+    let level = |depth: u32, is_full, layout| Share { depth, is_full, layout, bits: 4096.0 };
     let mut depths = BTreeSet::new();
     let mut depth = 1 + random.below(deepest as usize) as u32;
     for _ in 0..1 + random.below(8) {
@@ -70,10 +70,10 @@ fn generate_levels(random: &mut Random, key_bytes: usize) -> Vec<Share> {
             _ => (depth + 1 + random.below(4) as u32).min(deepest),
         };
     }
-    let mut spread = || random.one_of(&[Spread::Everywhere, Spread::Line]);
-    let mut levels: Vec<Share> = depths.into_iter().map(|depth| level(depth, false, spread())).collect();
+    let mut layout = || random.one_of(&[BitLayout::Standard, BitLayout::Blocked]);
+    let mut levels: Vec<Share> = depths.into_iter().map(|depth| level(depth, false, layout())).collect();
     let full_depth = if key_bytes == 0 { u32::MAX } else { key_bytes as u32 * 8 };
-    let full = level(full_depth, true, spread());
+    let full = level(full_depth, true, layout());
     match random.below(4) {
         0 => levels = vec![full],
         1 => {}
@@ -209,7 +209,7 @@ fn a_prefix_of_seven_bytes_is_not_denied_by_levels_below_its_end() {
     let prices = Prices { probe_cap: 1 << 16, ..Prices::default() };
     let mut builder = RosettaBuilder::new(Strategy::Optimised, prices, SEED);
     (1..5_u8).for_each(|number| builder.add(&[b"prefix:", &[number * 50; 9][..]].concat()).unwrap());
-    let level = |depth, is_full| Share { depth, is_full, spread: Spread::Everywhere, bits: 300.0 };
+    let level = |depth, is_full| Share { depth, is_full, layout: BitLayout::Standard, bits: 300.0 };
     let prefixes = (5..16).map(|bytes| level(bytes * 8, false));
     builder.set_plan(1000.0, prefixes.chain([level(128, true)]).collect());
     let filter = open(builder.finish(Budget::bits_per_key(1000.0).unwrap(), Samples::NONE).unwrap());
@@ -266,7 +266,7 @@ fn every_range_of_a_small_universe_is_answered_right() {
                     .filter(|depth| key_bits == 0 || *depth < key_bits)
                     .collect();
                 let level =
-                    |depth, is_full| Share { depth, is_full, spread: Spread::Everywhere, bits: 300.0 };
+                    |depth, is_full| Share { depth, is_full, layout: BitLayout::Standard, bits: 300.0 };
                 let mut levels: Vec<Share> = depths.iter().map(|depth| level(*depth, false)).collect();
                 levels.push(level(if key_bits == 0 { u32::MAX } else { key_bits }, true));
                 builder.set_plan(BITS_PER_KEY, levels);

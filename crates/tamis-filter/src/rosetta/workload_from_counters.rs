@@ -2,14 +2,14 @@
 
 use super::counters::{SHARED_BYTES_MIN, Usage};
 use super::keys::{Keys, PrefixCounts};
-use super::sample::Case;
+use super::sample::SampleQuery;
 use crate::{KeyRange, mix64};
 
 /// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
 const UNKNOWN_BITS: u32 = 4;
 
 /// Ranges of up to two to the power of this many nodes of a level are taken to have been asked there.
-const TOLD_BITS: u32 = 10;
+const COUNTED_BITS: u32 = 10;
 
 /// Queries that a usage stands for.
 const QUERIES: usize = 512;
@@ -21,7 +21,7 @@ const QUERIES: usize = 512;
 /// with keys what these share with each other, so that the next filter has a level that they can be asked in, and its counters tell
 /// whether that was right.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct CountedWorkload {
     queries: Vec<Query>,
 }
 
@@ -34,7 +34,7 @@ struct Query {
     depth: Option<u32>,
 }
 
-impl Told {
+impl CountedWorkload {
     pub(super) fn new(keys: &Keys, counts: &PrefixCounts, usage: &Usage) -> Self {
         let key_bits = keys.key_bytes() * 8;
         // Beyond the depth where all keys differ no more is shared.
@@ -46,7 +46,7 @@ impl Told {
         }
         let depths = PresentDepths::new(usage, deepest, is_text);
         let point_count = (QUERIES as u64 * usage.points).div_ceil(asked) as usize;
-        let told_share = 1.0 - usage.ranges_cut as f64 / (usage.ranges() as f64).max(1.0);
+        let counted_share = 1.0 - usage.ranges_probe_limited as f64 / (usage.ranges() as f64).max(1.0);
         let sizes = Sizes { usage, word_bits: if key_bits == 0 { 64 } else { key_bits.min(64) } };
         let query = |number: usize| {
             let random = mix64(number as u64, 1);
@@ -55,7 +55,7 @@ impl Told {
             let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
             let is_point = number < point_count;
             let (lower, upper, unit_depth) = sizes.bounds((!is_point).then_some(other), random);
-            let depth = if is_point || other < told_share || is_told(usage, unit_depth) {
+            let depth = if is_point || other < counted_share || is_counted(usage, unit_depth) {
                 Some(depths.at((share * 7919.0).fract()).min(deepest - 1))
             } else {
                 is_text.then(|| keys.shared_bits(mix64(random, 3)).min(unit_depth.saturating_sub(1)))
@@ -65,12 +65,12 @@ impl Told {
         Self { queries: (0..QUERIES).map(query).collect() }
     }
 
-    pub(super) fn cases<'a>(&'a self, keys: &Keys) -> Vec<Case<'a>> {
+    pub(super) fn cases<'a>(&'a self, keys: &Keys) -> Vec<SampleQuery<'a>> {
         let case = |query: &'a Query| {
             let range = KeyRange::closed(&query.lower, &query.upper);
             match query.depth {
-                Some(depth) => Case::at_depth(keys, &range, depth),
-                None => Case::new(keys, &range),
+                Some(depth) => SampleQuery::at_depth(keys, &range, depth),
+                None => SampleQuery::new(keys, &range),
             }
         };
         self.queries.iter().filter_map(case).collect()
@@ -79,8 +79,8 @@ impl Told {
 
 /// Whether a level told of ranges that are about one node at a depth: where they have not too many nodes there, and where it is not so much
 /// shallower that nearly all of them lie in nodes with keys.
-fn is_told(usage: &Usage, unit_depth: u32) -> bool {
-    let depths = unit_depth.saturating_sub(TOLD_BITS)..=unit_depth + TOLD_BITS;
+fn is_counted(usage: &Usage, unit_depth: u32) -> bool {
+    let depths = unit_depth.saturating_sub(COUNTED_BITS)..=unit_depth + COUNTED_BITS;
     usage.levels.iter().any(|level| level.bit_count.is_some_and(|depth| depths.contains(&depth)))
 }
 
