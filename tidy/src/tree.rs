@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use crate::mask::{mask, words};
 
 /// Folders that hold nothing written by people.
-const SKIPPED_FOLDERS: &[&str] = &["target", ".git", "corpus", "artifacts"];
+const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".venv", "corpus", "artifacts"];
 
 /// Kinds of files that the rules read.
 const TEXT_SUFFIXES: &[&str] = &["rs", "md", "toml", "sh", "txt"];

@@ -4,6 +4,8 @@ use crate::{Finding, SourceFile, Tree, mask::words};
 
 /// Where `unsafe` may stand, and why.
 const PLACES: &[(&str, &str)] = &[
+    ("bindings/c/src/", "the boundary to C"),
+    ("bindings/common/src/fork", "the handler of fork"),
     ("crates/tamis-bits/src/", "succinct structures and vector code"),
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
     ("crates/tamis-filter/tests/allocations.rs", "an allocator that counts"),

@@ -159,7 +159,7 @@ impl Vfs for OsVfs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(OsLock { _file: file })),
+            Ok(()) => Ok(Box::new(OsLock { file })),
             Err(fs::TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
@@ -393,10 +393,18 @@ impl File for MappedFile {
     }
 }
 
-/// The lock lives as long as the open file.
+/// The lock of an open file. It is released explicitly: a child process that was forked meanwhile has the file open, too, and
+/// would hold the lock until it exits.
 #[derive(Debug)]
 struct OsLock {
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Lock for OsLock {}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // Closing the file releases the lock, too, where no child has it.
+        let _ = self.file.unlock();
+    }
+}

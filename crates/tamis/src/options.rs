@@ -61,6 +61,9 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// Bytes of `Durability::Deferred` writes that may wait in the process. Default: 1 MiB.
     pub deferred_bytes_max: usize,
+    /// Options of the default keyspace of a database that this open makes; an existing one keeps those that it has. Default: the
+    /// defaults of [`KeyspaceOptions`].
+    pub default_keyspace: KeyspaceOptions,
     /// Told of flushes, compactions, stalls, cut logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -76,6 +79,7 @@ impl Default for Options {
             workers: 2,
             log_bytes_max: 1 << 30,
             deferred_bytes_max: 1 << 20,
+            default_keyspace: KeyspaceOptions::default(),
             listener: None,
         }
     }
@@ -138,7 +142,7 @@ impl Options {
         if self.log_bytes_max < 1 << 20 {
             return refuse("log_bytes_max", self.log_bytes_max, "give at least 1 MiB");
         }
-        Ok(())
+        self.default_keyspace.check()
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
     memtable::ChunkPool,
     metrics::Metrics,
     open_report::{LogCut, OpenReport},
-    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, Durability, Options},
     orphans::{self, LogSpan},
     read::snapshot::Snapshots,
     runtime::{Clock, Runtime},
@@ -67,7 +67,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
     // A crash while the database was made may have left it without.
     if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;
-        let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &KeyspaceOptions::default(), 0);
+        let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
         versions.apply(edit, |_| {})?;
     }
     let versions = Arc::new(versions);

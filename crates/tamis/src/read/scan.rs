@@ -279,6 +279,36 @@ impl Scan {
         self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
     }
 
+    /// Moves before the first entry of the range, so that [`Scan::advance`] gives it. Reads nothing.
+    pub fn seek_to_first(&mut self) {
+        self.move_to(Position::Start);
+    }
+
+    /// Moves behind the last entry of the range, so that [`Scan::retreat`] gives it. Reads nothing.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// let mut scan = db.range::<&str>(..);
+    /// scan.seek_to_last();
+    /// assert!(scan.retreat()?);
+    /// assert_eq!(scan.key(), b"b");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn seek_to_last(&mut self) {
+        self.move_to(Position::End);
+    }
+
+    const fn move_to(&mut self, position: Position) {
+        self.front.position = position;
+        self.front.is_failed = false;
+        self.is_ended = false;
+    }
+
     fn seek_with(
         &mut self,
         seek: impl FnOnce(&mut Visible) -> Result<()>,

@@ -54,6 +54,22 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
 }
 
 #[test]
+fn the_default_keyspace_of_a_new_database_has_the_given_options() {
+    let vfs = MemVfs::new();
+    let with_blocks = |block_bytes| {
+        let default_keyspace = KeyspaceOptions { block_bytes, ..small_keyspace() };
+        open_in_memory(&vfs, Options { default_keyspace, ..inline_options() })
+    };
+    assert!(matches!(with_blocks(5_000), Err(Error::InvalidArgument { what: "block_bytes", .. })));
+    let db = with_blocks(16_384).unwrap();
+    assert_eq!(db.default_keyspace().options().block_bytes, 16_384);
+    db.close().unwrap();
+
+    let db = with_blocks(8_192).unwrap();
+    assert_eq!(db.default_keyspace().options().block_bytes, 16_384, "an existing keyspace keeps its options");
+}
+
+#[test]
 fn deferred_writes_wait_in_the_process_up_to_their_bound() {
     let log_bytes = |deferred_bytes_max: usize| {
         let vfs = MemVfs::new();
