@@ -1,0 +1,82 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::ops::Bound;
+
+use tamis_filter::Family;
+
+use super::*;
+use crate::{Code, scan};
+
+fn keys() -> Vec<[u8; 8]> {
+    (0..2_000_u64).map(|number| (number << 32).to_be_bytes()).collect()
+}
+
+fn range(lower: u64, upper: u64) -> Selection {
+    let own = |number: u64| Bound::Included(number.to_be_bytes().to_vec());
+    Selection::Range(own(lower), own(upper))
+}
+
+#[test]
+fn filters_of_every_family_find_their_keys() {
+    for family in Family::ALL {
+        let text = match family {
+            Family::Prefix => "prefix-bloom:bytes=4@16".to_owned(),
+            Family::Fuse => "binary-fuse:bits=8".to_owned(),
+            family => format!("{}@16", family.name()),
+        };
+        let mut builder = Builder::new(&text, 7).unwrap();
+        for key in keys() {
+            builder.add(&key).unwrap();
+        }
+        builder.add_sample(range(5, 10));
+        let filter = OpenFilter::new(builder.finish(None).unwrap()).unwrap();
+        assert_eq!((filter.family(), filter.key_count()), (family.name(), 2_000));
+        let keys = keys();
+        let slices: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+        assert!(filter.may_contain_many(&slices).into_iter().all(|answer| answer), "{text}");
+        assert!(slices.iter().all(|key| filter.may_contain(key)), "{text}");
+        let around = range(1 << 32, (1 << 32) + 1);
+        assert!(filter.may_contain_ranges(&[key_range(&around)])[0], "{text}");
+        assert!(filter.may_contain_range(KeyRange::prefix(&[0, 0, 0])), "{text}");
+        assert!(filter.encoded_bytes() > 0 && !filter.design().is_empty());
+        filter.verify().unwrap();
+    }
+}
+
+#[test]
+fn range_filters_name_candidates_and_counts() {
+    let mut builder = Builder::new("surf-real:bits=8", 0).unwrap();
+    for key in keys() {
+        builder.add(&key).unwrap();
+    }
+    let filter = OpenFilter::new(builder.finish(None).unwrap()).unwrap();
+    let whole = key_range(&Selection::ALL);
+    assert!(matches!(filter.candidate(whole, scan::Direction::Forward), Candidate::Bytes(_)));
+    let empty = range(5, 4);
+    assert_eq!(filter.candidate(key_range(&empty), scan::Direction::Backward), Candidate::Absent);
+    let count = filter.count(whole).unwrap();
+    assert!(count.keys.abs_diff(2_000) <= count.error_max, "{count:?}");
+}
+
+#[test]
+fn bad_specifications_keys_and_bytes_are_refused() {
+    assert_eq!(Builder::new("cuckoo", 0).unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(Builder::new("surf-real:bats=8", 0).unwrap_err().code, Code::InvalidArgument);
+    let mut builder = Builder::new("rosetta", 0).unwrap();
+    builder.add(b"b").unwrap();
+    assert_eq!(builder.add(b"a").unwrap_err().code, Code::FilterBuild);
+    assert_eq!(builder.key_count(), 1);
+    assert_eq!(builder.finish(Some(-1.0)).unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(builder.finish(None).unwrap_err().code, Code::InvalidArgument, "no budget was given");
+}
+
+#[test]
+fn damaged_filters_are_refused() {
+    let mut builder = Builder::new("bloom", 0).unwrap();
+    keys().iter().for_each(|key| builder.add(key).unwrap());
+    let mut bytes = builder.finish(Some(20.0)).unwrap();
+    assert_eq!(OpenFilter::new(&bytes[..10]).unwrap_err().code, Code::Corruption);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    assert_eq!(OpenFilter::new(&bytes).unwrap().verify().unwrap_err().code, Code::Corruption);
+}

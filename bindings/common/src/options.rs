@@ -1,0 +1,186 @@
+//! Options by name: text in, the engine's options out. C programs and Python's keyword arguments use the same names.
+//!
+//! Numbers of bytes take the suffixes `KiB`, `MiB` and `GiB`. The names are those of the fields of [`tamis::Options`] and
+//! [`tamis::KeyspaceOptions`]; options of a keyspace that are given at open hold for the default keyspace of a new database.
+
+use std::str::FromStr;
+
+use tamis::{Access, Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
+
+use crate::Failure;
+
+/// Names of options of a database.
+pub const DATABASE_NAMES: &[&str] = &[
+    "create_if_missing",
+    "read_only",
+    "cache_bytes",
+    "cache_pinned_percent",
+    "table_access",
+    "workers",
+    "log_bytes_max",
+    "deferred_bytes_max",
+];
+
+/// Names of options of a keyspace.
+pub const KEYSPACE_NAMES: &[&str] = &[
+    "memtable_bytes",
+    "block_bytes",
+    "table_bytes",
+    "compression",
+    "filters",
+    "deepest_filters",
+    "key_column",
+    "size_ratio",
+    "level0_runs",
+];
+
+/// Sets an option of a database, or of its default keyspace, by name.
+///
+/// # Errors
+/// [`crate::Code::InvalidArgument`] for an unknown name (the message lists all) or an impossible value.
+pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<(), Failure> {
+    match name {
+        "create_if_missing" => options.create_if_missing = switch(name, value)?,
+        "read_only" => options.read_only = switch(name, value)?,
+        "cache_bytes" => options.cache_bytes = bytes(name, value)?,
+        "cache_pinned_percent" => options.cache_pinned_percent = number(name, value)?,
+        "table_access" => options.table_access = access(value)?,
+        "workers" => options.workers = number(name, value)?,
+        "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
+        "deferred_bytes_max" => options.deferred_bytes_max = byte_count(name, value)?,
+        name if KEYSPACE_NAMES.contains(&name) => {
+            return set_keyspace(&mut options.default_keyspace, name, value);
+        }
+        name => return Err(unknown(name, &[DATABASE_NAMES, KEYSPACE_NAMES].concat())),
+    }
+    Ok(())
+}
+
+/// Sets an option of a keyspace by name.
+///
+/// # Errors
+/// As [`set_database`].
+pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> Result<(), Failure> {
+    match name {
+        "memtable_bytes" => options.memtable_bytes = bytes(name, value)?,
+        "block_bytes" => options.block_bytes = narrow(name, value)?,
+        "table_bytes" => options.table_bytes = bytes(name, value)?,
+        "compression" => options.compression = list(value, ',').map(compression).collect::<Result<_, _>>()?,
+        "filters" => options.filters = filters(value)?,
+        "deepest_filters" => {
+            options.filters = std::mem::take(&mut options.filters).with_deepest(table_filters(value)?);
+        }
+        "key_column" => options.key_column = switch(name, value)?,
+        "size_ratio" => options.size_ratio = number(name, value)?,
+        "level0_runs" => options.level0_runs = number(name, value)?,
+        name => return Err(unknown(name, KEYSPACE_NAMES)),
+    }
+    Ok(())
+}
+
+/// `deferred`, `buffered` or `synced`.
+///
+/// # Errors
+/// [`crate::Code::InvalidArgument`].
+pub fn durability(value: &str) -> Result<Durability, Failure> {
+    match value {
+        "deferred" => Ok(Durability::Deferred),
+        "buffered" => Ok(Durability::Buffered),
+        "synced" => Ok(Durability::Synced),
+        _ => Err(refused("durability", value, "give `deferred`, `buffered` or `synced`")),
+    }
+}
+
+/// Filters by level: `FILTER+FILTER/...`, L0 first; the last level counts for all deeper ones. `none` is a level without filters, a
+/// number is a Bloom filter of as many bits per key, `optimal@BITS` distributes the bits over the levels.
+///
+/// # Errors
+/// [`crate::Code::InvalidArgument`] names the part that is wrong.
+pub fn filters(value: &str) -> Result<Filters, Failure> {
+    if let Some(bits) = value.strip_prefix("optimal@") {
+        return Ok(Filters::spread(number("filters", bits)?));
+    }
+    let levels: Vec<_> = list(value, '/').map(table_filters).collect::<Result<_, _>>()?;
+    Ok(Filters::per_level(levels))
+}
+
+fn table_filters(value: &str) -> Result<Vec<TableFilter>, Failure> {
+    if value.trim() == "none" {
+        return Ok(Vec::new());
+    }
+    list(value, '+').map(table_filter).collect()
+}
+
+fn table_filter(value: &str) -> Result<TableFilter, Failure> {
+    match value.parse::<f32>() {
+        Ok(bits) => Ok(TableFilter::bits(bits)),
+        Err(_) => Ok(value.parse::<TableFilter>()?),
+    }
+}
+
+fn list(value: &str, separator: char) -> impl Iterator<Item = &str> {
+    value.split(separator).map(str::trim)
+}
+
+fn compression(value: &str) -> Result<Compression, Failure> {
+    let advice = "give `none`, `lz4`, or `zstd:LEVEL` with a level from 1 to 19";
+    match value.split_once(':') {
+        None if value == "none" => Ok(Compression::None),
+        None if value == "lz4" => Ok(Compression::Lz4),
+        None if value == "zstd" => Ok(Compression::Zstd(3)),
+        Some(("zstd", level)) => {
+            let level = level.parse().map_err(|_| refused("compression", value, advice))?;
+            Ok(Compression::Zstd(level))
+        }
+        _ => Err(refused("compression", value, advice)),
+    }
+}
+
+fn access(value: &str) -> Result<Access, Failure> {
+    match value {
+        "mapped" => Ok(Access::Mapped),
+        "buffered" => Ok(Access::Buffered),
+        "direct" => Ok(Access::Direct),
+        _ => Err(refused("table_access", value, "give `mapped`, `buffered` or `direct`")),
+    }
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, Failure> {
+    match value {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(refused(name, value, "give `true` or `false`")),
+    }
+}
+
+fn number<T: FromStr>(name: &str, value: &str) -> Result<T, Failure> {
+    value.trim().parse().map_err(|_| refused(name, value, "give a number in the option's range"))
+}
+
+/// A number of bytes, with or without a suffix.
+fn bytes(name: &str, value: &str) -> Result<u64, Failure> {
+    let suffixes = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let found = suffixes.iter().find_map(|(suffix, shift)| Some((value.strip_suffix(suffix)?, *shift)));
+    let (digits, shift) = found.unwrap_or((value, 0));
+    let parsed = digits.trim().parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    parsed.ok_or_else(|| refused(name, value, "give a number of bytes, such as 1048576 or 1MiB"))
+}
+
+fn byte_count(name: &str, value: &str) -> Result<usize, Failure> {
+    usize::try_from(bytes(name, value)?).map_err(|_| refused(name, value, "give fewer bytes"))
+}
+
+fn narrow(name: &str, value: &str) -> Result<u32, Failure> {
+    u32::try_from(bytes(name, value)?).map_err(|_| refused(name, value, "give fewer bytes"))
+}
+
+fn refused(name: &str, value: &str, advice: &str) -> Failure {
+    Failure::argument(format!("{name}: {value:?} is not possible; {advice}"))
+}
+
+fn unknown(name: &str, known: &[&str]) -> Failure {
+    Failure::argument(format!("no option is named {name:?}; there are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use tamis::{Db, Error};
+
+use super::*;
+use crate::Code;
+
+#[test]
+fn every_name_sets_its_option() {
+    let values = [
+        ("create_if_missing", "false"),
+        ("read_only", "true"),
+        ("cache_bytes", "8MiB"),
+        ("cache_pinned_percent", "50"),
+        ("table_access", "direct"),
+        ("workers", "1"),
+        ("log_bytes_max", "2097152"),
+        ("deferred_bytes_max", "64KiB"),
+        ("memtable_bytes", "1MiB"),
+        ("block_bytes", "8KiB"),
+        ("table_bytes", "2MiB"),
+        ("compression", "none,lz4,zstd:7"),
+        ("filters", "none/surf@16+10"),
+        ("deepest_filters", "binary-fuse:bits=8"),
+        ("key_column", "true"),
+        ("size_ratio", "5"),
+        ("level0_runs", "3"),
+    ];
+    let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, [DATABASE_NAMES, KEYSPACE_NAMES].concat());
+    let mut options = Options::default();
+    for (name, value) in values {
+        let before = format!("{options:?}");
+        set_database(&mut options, name, value).unwrap();
+        assert_ne!(format!("{options:?}"), before, "{name} changed nothing");
+    }
+    let keyspace = &options.default_keyspace;
+    assert_eq!(options.cache_bytes, 8 << 20);
+    assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
+    assert_eq!(keyspace.filters.of_level(0, false), []);
+    assert_eq!(keyspace.filters.of_level(3, false).len(), 2);
+    assert_eq!(keyspace.filters.of_level(3, true).len(), 1);
+}
+
+#[test]
+fn impossible_values_are_refused_with_advice() {
+    let refused = [
+        ("cache_bytes", "many", "bytes"),
+        ("cache_bytes", "99999999999GiB", "bytes"),
+        ("cache_pinned_percent", "300", "number"),
+        ("block_bytes", "8GiB", "fewer"),
+        ("read_only", "yes", "true"),
+        ("table_access", "mmap", "mapped"),
+        ("compression", "brotli", "zstd"),
+        ("filters", "cuckoo@3", "there are"),
+        ("filters", "optimal@x", "number"),
+        ("cache", "1", "cache_bytes"),
+    ];
+    for (name, value, advice) in refused {
+        let failure = set_database(&mut Options::default(), name, value).unwrap_err();
+        assert_eq!(failure.code, Code::InvalidArgument);
+        assert!(failure.message.contains(advice), "{}", failure.message);
+    }
+    let failure = set_keyspace(&mut KeyspaceOptions::default(), "workers", "1").unwrap_err();
+    assert!(failure.message.contains("memtable_bytes"), "{}", failure.message);
+    assert!(durability("sync").unwrap_err().message.contains("synced"));
+    assert_eq!(durability("synced").unwrap(), Durability::Synced);
+}
+
+#[test]
+fn values_outside_their_bounds_are_refused_at_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    set_database(&mut options, "size_ratio", "1").unwrap();
+    let refused = Db::open_with(folder.path().join("store"), options);
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "size_ratio", .. })));
+}

@@ -1,0 +1,78 @@
+//! Reports of maintenance calls as JSON.
+
+use serde_json::{Value, json};
+use tamis::{CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, VerifyReport};
+
+/// What an open found and did.
+pub fn open(report: &OpenReport) -> Value {
+    json!({
+        "is_new": report.is_new,
+        "log_bytes": report.log_bytes,
+        "replayed_records": report.replayed_records,
+        "replayed_entries": report.replayed_entries,
+        "manifest_cut_bytes": report.manifest_cut_bytes,
+        "log_cuts": report.log_cuts.iter().map(|cut| json!({
+            "file": cut.file.display().to_string(),
+            "offset": cut.offset,
+            "bytes": cut.bytes,
+        })).collect::<Vec<_>>(),
+        "kept_files": report.kept_files,
+        "foreign_files": report.foreign_files,
+    })
+}
+
+/// What a checkpoint made.
+pub fn checkpoint(report: &CheckpointReport) -> Value {
+    json!({
+        "sequence": report.sequence,
+        "linked_file_count": report.linked_file_count,
+        "copied_file_count": report.copied_file_count,
+        "copied_bytes": report.copied_bytes,
+    })
+}
+
+/// What an ingest took in.
+pub fn ingest(report: &IngestReport) -> Value {
+    json!({
+        "table_count": report.table_count,
+        "entry_count": report.entry_count,
+        "bytes": report.bytes,
+        "sequence": report.sequence,
+    })
+}
+
+/// What a verify read and found.
+pub fn verify(report: &VerifyReport) -> Value {
+    json!({
+        "is_sound": report.is_sound(),
+        "file_count": report.file_count,
+        "bytes": report.bytes,
+        "entry_count": report.entry_count,
+        "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
+    })
+}
+
+fn fault(fault: &Fault) -> Value {
+    json!({ "file": fault.file.display().to_string(), "offset": fault.offset, "what": fault.what })
+}
+
+/// What a repair did, and which ranges may have lost writes.
+pub fn repair(report: &RepairReport) -> Value {
+    json!({
+        "was_sound": report.was_sound(),
+        "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
+        "default_options": report.default_options,
+        "table_count": report.table_count,
+        "lost_ranges": report.lost_ranges.iter().map(|range| json!({
+            "keyspace": range.keyspace,
+            "lower": range.lower.escape_ascii().to_string(),
+            "upper": range.upper.as_ref().map(|upper| upper.escape_ascii().to_string()),
+            "may_lose_deletes": range.may_lose_deletes,
+            "why": range.why,
+        })).collect::<Vec<_>>(),
+        "left_out": report.left_out.iter().map(|left| json!({
+            "file": left.file.display().to_string(),
+            "why": left.why,
+        })).collect::<Vec<_>>(),
+    })
+}
