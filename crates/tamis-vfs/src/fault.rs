@@ -227,6 +227,11 @@ impl Vfs for FaultVfs {
         Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_direct(path))?))
     }
 
+    fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let operation = Operation::new(OperationKind::Create, path);
+        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_exclusive(path))?))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let operation = Operation::new(OperationKind::Reuse, path);
         let file = self.shared.run(operation, || self.shared.inner.reuse_log(path))?;

@@ -97,6 +97,13 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
+    /// As [`Vfs::create`], for a temporary file whose writer may be killed: the handle locks the file until it is dropped, also
+    /// after a rename. A file that is there and that no handle locks was left by a killed process: it is emptied and used again.
+    /// A locked one is [`io::ErrorKind::AlreadyExists`] and stays as it is. A file system without locks never uses a file again,
+    /// and neither does this default.
+    fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.create(path)
+    }
     /// Makes a log that nobody needs or reads any more an empty one, whose handle appends from the beginning; the name stays, to
     /// be changed by [`Vfs::rename`]. What the log takes on the disk and in the page cache is used again, so that appends cost
     /// less than to a new one. Other handles find zero bytes behind what was appended, up to the former length; after

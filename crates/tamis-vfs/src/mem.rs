@@ -12,7 +12,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, ErrorKind},
     path::{Component, Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::RwLock;
@@ -97,6 +100,8 @@ impl Change {
 #[derive(Debug, Default)]
 struct Inode {
     contents: RwLock<Contents>,
+    /// By the handle of [`Vfs::create_exclusive`].
+    is_locked: AtomicBool,
 }
 
 /// The bytes of a file and what is known to be on the disk.
@@ -206,7 +211,15 @@ impl MemVfs {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn release_locks(&self) {
-        self.state.write().locks.clear();
+        let mut state = self.state.write();
+        state.locks.clear();
+        for inode in state.folders.values().flat_map(|folder| folder.names.values()) {
+            inode.is_locked.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn handle(&self, inode: Arc<Inode>, role: Role) -> Arc<dyn File> {
+        Arc::new(MemFile { state: Arc::clone(&self.state), inode, role })
     }
 }
 
@@ -214,14 +227,33 @@ impl Vfs for MemVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = Arc::new(Inode::default());
         self.state.write().add(&normal(path), Arc::clone(&inode))?;
-        Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append }))
+        Ok(self.handle(inode, Role::Append))
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = Arc::new(Inode::default());
         inode.contents.write().is_log = true;
         self.state.write().add(&normal(path), Arc::clone(&inode))?;
-        Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append }))
+        Ok(self.handle(inode, Role::Append))
+    }
+
+    fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let path = normal(path);
+        let mut state = self.state.write();
+        let inode = match state.find(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let inode = Arc::default();
+                state.add(&path, Arc::clone(&inode))?;
+                inode
+            }
+            other => other?,
+        };
+        if inode.is_locked.swap(true, Ordering::Relaxed) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        inode.contents.write().truncate(0);
+        drop(state);
+        Ok(self.handle(Arc::clone(&inode), Role::AppendLocked(InodeLock(inode))))
     }
 
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
@@ -231,7 +263,7 @@ impl Vfs for MemVfs {
         let former = Some(Arc::clone(&contents.bytes));
         *contents = Contents { is_log: true, former, ..Contents::default() };
         drop(contents);
-        Ok(Some(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role: Role::Append })))
+        Ok(Some(self.handle(inode, Role::Append)))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
@@ -241,7 +273,7 @@ impl Vfs for MemVfs {
             Access::Direct => Role::ReadAligned,
             Access::Mapped => Role::Mapped(Arc::clone(&inode.contents.read().bytes)),
         };
-        Ok(Arc::new(MemFile { state: Arc::clone(&self.state), inode, role }))
+        Ok(self.handle(inode, role))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
@@ -356,9 +388,20 @@ impl Vfs for MemVfs {
 #[derive(Debug)]
 enum Role {
     Append,
+    AppendLocked(#[expect(dead_code, reason = "held until the handle is dropped")] InodeLock),
     Read,
     ReadAligned,
     Mapped(Arc<Vec<u8>>),
+}
+
+/// Unlocks the file when it is dropped.
+#[derive(Debug)]
+struct InodeLock(Arc<Inode>);
+
+impl Drop for InodeLock {
+    fn drop(&mut self) {
+        self.0.is_locked.store(false, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -371,7 +414,11 @@ struct MemFile {
 
 impl MemFile {
     fn check_appendable(&self) -> io::Result<()> {
-        if matches!(self.role, Role::Append) { Ok(()) } else { Err(ErrorKind::PermissionDenied.into()) }
+        if matches!(self.role, Role::Append | Role::AppendLocked(_)) {
+            Ok(())
+        } else {
+            Err(ErrorKind::PermissionDenied.into())
+        }
     }
 }
 
@@ -380,7 +427,7 @@ impl File for MemFile {
         match &self.role {
             Role::Mapped(bytes) => return read_slice(bytes, offset, buffer),
             Role::ReadAligned => check_direct(offset, buffer)?,
-            Role::Append | Role::Read => {}
+            Role::Append | Role::AppendLocked(_) | Role::Read => {}
         }
         read_slice(&self.inode.contents.read().bytes, offset, buffer)
     }

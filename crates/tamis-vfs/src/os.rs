@@ -13,7 +13,7 @@ use std::{
     fs,
     io::{self, ErrorKind},
     num::NonZeroU64,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -54,7 +54,19 @@ pub struct OsVfs;
 impl Vfs for OsVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(WriteFile { file, end: AtomicU64::new(0) }))
+        Ok(Arc::new(WriteFile::new(file, false)))
+    }
+
+    fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        loop {
+            match try_create_exclusive(path) {
+                Ok(Some(file)) => return Ok(Arc::new(file)),
+                // The former holder removed or renamed the file between two calls.
+                Ok(None) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound && parent_of(path).is_dir() => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -179,6 +191,31 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
+/// One try to make `path`, or to lock and empty what a killed process left there; `None` if the name was changed meanwhile.
+fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
+    let mut options = fs::OpenOptions::new();
+    // A symbolic link is not followed: what it leads to was not left by a writer.
+    options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let (file, is_new) = match options.clone().create_new(true).open(path) {
+        Ok(file) => (file, true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => (options.open(path)?, false),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        // Without locks, another writer can't lock the file either, and leaves it alone.
+        Err(fs::TryLockError::Error(_)) if is_new => return Ok(Some(WriteFile::new(file, false))),
+        Err(_) => return Err(ErrorKind::AlreadyExists.into()),
+    }
+    let file = WriteFile::new(file, true);
+    let (locked, named) = (file.file.metadata()?, fs::symlink_metadata(path)?);
+    if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
+        return Ok(None);
+    }
+    file.file.set_len(0)?;
+    Ok(Some(file))
+}
+
 /// Opens past the page cache; `None` where the file system refuses that.
 fn open_direct(path: &Path) -> io::Result<Option<fs::File>> {
     // The bits of an open flag fit `i32`: that is the type the system call takes.
@@ -228,9 +265,24 @@ fn append_at(file: &fs::File, end: &AtomicU64, bytes: &[u8]) -> io::Result<()> {
 struct WriteFile {
     file: fs::File,
     end: AtomicU64,
+    is_locked: bool,
+}
+
+impl Drop for WriteFile {
+    fn drop(&mut self) {
+        // Explicitly: a forked child may have the file open, too, and would hold the lock until it exits.
+        if self.is_locked {
+            let _ = self.file.unlock();
+        }
+    }
 }
 
 impl WriteFile {
+    /// A handle of an empty file.
+    const fn new(file: fs::File, is_locked: bool) -> Self {
+        Self { file, end: AtomicU64::new(0), is_locked }
+    }
+
     /// Refuses a cut that would make the file longer.
     fn check_cut(&self, length: u64) -> io::Result<()> {
         if length > self.end.load(Ordering::Acquire) { Err(ErrorKind::InvalidInput.into()) } else { Ok(()) }

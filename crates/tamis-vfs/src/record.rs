@@ -166,6 +166,11 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create_direct(path)?))
     }
 
+    fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.note(OperationKind::Create, path);
+        Ok(self.wrap(path, self.inner.create_exclusive(path)?))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         self.note(OperationKind::Reuse, path);
         Ok(self.inner.reuse_log(path)?.map(|file| self.wrap(path, file)))

@@ -61,7 +61,9 @@ impl EventListener for Refusals {
 /// Builds a table outside of a store, key by key in ascending order, on any machine and thread. Any store can take it in
 /// with [`crate::Db::ingest`].
 ///
-/// Nothing is seen under the file's name before [`TableWriter::finish`]; a writer that is dropped before leaves nothing.
+/// No file has the table's name before [`TableWriter::finish`]. A writer that is dropped before removes what it wrote. A killed
+/// process leaves it as `PATH.tamis-tmp`, and the next writer of the same table uses that file again. Two writers of one table
+/// at a time are refused, where the file system has locks.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -100,7 +102,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an option outside its bounds; [`Error::Io`] and [`Error::DiskFull`] from the system,
-    /// also where the file is there already.
+    /// also if the file exists already or another writer is building it.
     pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<Self> {
         Self::create_on(Arc::new(OsVfs), path, options)
     }

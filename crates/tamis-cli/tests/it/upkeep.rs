@@ -189,7 +189,10 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
     assert!(folder.fails(4, &["build", "cut.jsonl", "cut.table"]).contains("line 2"));
     assert!(folder.fails(3, &["build", "new.csv", "new.table"]).contains("new.table"), "it is there already");
     for table in ["unsorted.table", "empty.table", "cut.table"] {
-        assert!(!folder.path(table).exists() && !folder.path(&format!("{table}.tmp")).exists(), "{table}");
+        assert!(
+            !folder.path(table).exists() && !folder.path(&format!("{table}.tamis-tmp")).exists(),
+            "{table}"
+        );
     }
 
     let message = folder.fails(3, &["ingest", "store", "new.table", "new.table"]);

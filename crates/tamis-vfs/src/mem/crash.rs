@@ -82,7 +82,7 @@ impl Survivors {
         drop(contents);
         let synced_length = bytes.len();
         let contents = Contents { bytes, synced_length, ..Contents::default() };
-        let survivor = Arc::new(Inode { contents: RwLock::new(contents) });
+        let survivor = Arc::new(Inode { contents: RwLock::new(contents), ..Inode::default() });
         self.by_original.push((Arc::clone(original), Arc::clone(&survivor)));
         survivor
     }

@@ -328,3 +328,14 @@ fn a_log_that_was_used_again_may_show_what_it_held_until_it_is_synced() {
     let after: Vec<_> = (0..50).map(|seed| vfs.crash_clone(seed).read(path).unwrap()).collect();
     assert!(after.iter().all(|bytes| bytes.starts_with(&[2; 1_500]) && !bytes.contains(&1)));
 }
+
+#[test]
+fn released_locks_and_a_crash_leave_exclusive_files_to_others() {
+    let vfs = MemVfs::new();
+    std::mem::forget(vfs.create_exclusive(path("/a")).unwrap());
+    assert_eq!(vfs.create_exclusive(path("/a")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    vfs.sync_dir(path("/")).unwrap();
+    vfs.crash_clone(1).create_exclusive(path("/a")).unwrap();
+    vfs.release_locks();
+    vfs.create_exclusive(path("/a")).unwrap();
+}

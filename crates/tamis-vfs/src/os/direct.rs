@@ -13,7 +13,7 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ impl DirectFile {
     /// A new, empty file.
     pub(super) fn new(file: fs::File) -> Self {
         let is_direct = set_direct(&file, true).is_ok();
-        let inner = WriteFile { file, end: AtomicU64::new(0) };
+        let inner = WriteFile::new(file, false);
         Self { inner, is_direct: AtomicBool::new(is_direct), memory: Mutex::default() }
     }
 

@@ -23,7 +23,7 @@ use std::{
     fs,
     io::{self, ErrorKind},
     os::unix::fs::{FileExt, MetadataExt},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::Ordering,
 };
 
 use memmap2::{Advice, MmapMut, MmapOptions};
@@ -84,7 +84,7 @@ impl LogFile {
         let is_in_place = rustix::fs::fstatfs(&file).is_ok_and(|status| IN_PLACE.contains(&status.f_type));
         let next_bytes = is_in_place.then_some(WINDOW_BYTES_MIN);
         let room = Mutex::new(Room { length: 0, window: None, next_bytes });
-        Self { inner: WriteFile { file, end: AtomicU64::new(0) }, room }
+        Self { inner: WriteFile::new(file, false), room }
     }
 
     /// Makes a file empty whose former bytes become room; `None`, and nothing is done, where the file has no room or other names.

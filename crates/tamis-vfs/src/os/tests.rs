@@ -274,3 +274,75 @@ fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length
         assert_eq!(OsVfs.read(&path).unwrap().len(), expected.len() + 4096);
     }
 }
+
+/// A temporary file of a killed process made every later `create` of its name fail.
+#[test]
+fn an_exclusive_file_is_used_again_only_when_no_handle_locks_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = MemVfs::new();
+    memory.create_dir_all(folder.path()).unwrap();
+    for vfs in [&OsVfs as &dyn Vfs, &memory] {
+        let path = folder.path().join("table.tmp");
+        let target = folder.path().join("table");
+        let first = vfs.create_exclusive(&path).unwrap();
+        first.append(b"of a live writer").unwrap();
+        assert_eq!(vfs.create_exclusive(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(vfs.read(&path).unwrap(), b"of a live writer");
+        // As a killed process leaves it.
+        drop(first);
+        let second = vfs.create_exclusive(&path).unwrap();
+        assert_eq!((second.length().unwrap(), vfs.read(&path).unwrap().len()), (0, 0));
+        second.append(b"whole").unwrap();
+        second.sync().unwrap();
+        vfs.rename(&path, &target).unwrap();
+        // The renamed file is still locked, its former name is free.
+        assert_eq!(vfs.create_exclusive(&target).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let third = vfs.create_exclusive(&path).unwrap();
+        third.append(b"another").unwrap();
+        assert_eq!(vfs.read(&target).unwrap(), b"whole");
+        drop((second, third));
+        let missing = vfs.create_exclusive(&folder.path().join("missing/table.tmp"));
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+        vfs.remove(&path).unwrap();
+        vfs.remove(&target).unwrap();
+    }
+}
+
+#[test]
+fn an_exclusive_file_does_not_follow_a_symbolic_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (other, link) = (folder.path().join("other"), folder.path().join("table.tmp"));
+    OsVfs.create(&other).unwrap().append(b"of others").unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    assert!(OsVfs.create_exclusive(&link).is_err());
+    assert_eq!(OsVfs.read(&other).unwrap(), b"of others");
+}
+
+/// Threads that each take the name again and again: never two at once, and a renamed file stays whole.
+#[test]
+fn an_exclusive_file_has_one_writer_while_others_try() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.tmp");
+    let counts = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4_u8)
+            .map(|thread| {
+                let (path, folder) = (&path, folder.path());
+                scope.spawn(move || {
+                    let mut count = 0;
+                    for round in 0..200 {
+                        let Ok(file) = OsVfs.create_exclusive(path) else { continue };
+                        file.append(&[thread; 100]).unwrap();
+                        let target = folder.join(format!("{thread}-{round}"));
+                        OsVfs.rename(path, &target).unwrap();
+                        drop(file);
+                        assert_eq!(OsVfs.read(&target).unwrap(), [thread; 100]);
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+    });
+    assert!(counts >= 200, "{counts}");
+}

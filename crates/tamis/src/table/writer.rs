@@ -1,12 +1,15 @@
-//! Writes a table: entries in order go in, a synced and named file comes out.
+//! Writes a table from entries in order.
 //!
-//! The file is written under its temporary name; [`TableWriter::finish`] syncs it, renames it and syncs the folder, so that a
-//! table is seen whole or not at all. A writer that is dropped before leaves a temporary file, which the next open sweeps;
-//! [`TableWriter::abandon`] removes it at once. Bytes are handed on in pieces of [`WRITE_BYTES`], each at a multiple of it: the
-//! page cache then keeps a piece in one huge page, and a mapping of the file needs one entry of the processor's address
-//! tables for it instead of 512. With random reads over more data than those tables cover that is half of their cost.
+//! The file has a temporary name until [`TableWriter::finish`] syncs it, renames it and syncs the folder, so that a table is
+//! visible as a whole or not at all. A writer that is dropped before leaves a temporary file: in a store the next open deletes
+//! it, outside of a store the next writer of the same table uses it again. [`TableWriter::abandon`] removes it at once.
+//!
+//! Bytes are written in pieces of [`WRITE_BYTES`], each at a multiple of this size: the page cache then stores a piece in one
+//! huge page, and a mapping of the file needs one TLB entry for it instead of 512. TLB misses are half the cost of random
+//! reads over more data than the TLB covers.
 
 use std::{
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -39,6 +42,9 @@ use crate::{
 
 /// Bytes that are gathered before they are given to the file: a huge page on the machines that have them.
 const WRITE_BYTES: usize = 2 << 20;
+
+/// Added to the name of a table outside of a store while it is written: a name that no file of others has.
+const OUTSIDE_SUFFIX: &str = ".tamis-tmp";
 
 /// How a table is written.
 #[derive(Debug, Clone)]
@@ -91,26 +97,38 @@ impl TableWriter {
         options: TableOptions,
     ) -> Result<Self> {
         let target = FileName::Table(number).path(folder);
-        Self::begin(vfs, FileName::Temporary(number).path(folder), target, number, options)
+        let temporary = FileName::Temporary(number).path(folder);
+        let create = if options.is_direct { Vfs::create_direct } else { Vfs::create };
+        Self::begin(vfs, |path| create(&**vfs, path), temporary, target, number, options)
     }
 
-    /// Begins a table outside of a store (`docs/format/table.md`): it has no number.
+    /// Begins a table outside of a store (`docs/format/table.md`): it has no number. The temporary file of a killed process is
+    /// used again; the one of another writer that is at work is refused.
     pub(crate) fn create_outside(vfs: &Arc<dyn Vfs>, path: &Path, options: TableOptions) -> Result<Self> {
         let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        Self::begin(vfs, temporary.into(), path.to_path_buf(), 0, options)
+        temporary.push(OUTSIDE_SUFFIX);
+        let create = |path: &Path| {
+            vfs.create_exclusive(path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => io::Error::new(
+                    ErrorKind::AlreadyExists,
+                    "another writer is building a table of this name",
+                ),
+                _ => error,
+            })
+        };
+        Self::begin(vfs, create, temporary.into(), path.to_path_buf(), 0, options)
     }
 
     fn begin(
         vfs: &Arc<dyn Vfs>,
+        create: impl FnOnce(&Path) -> io::Result<Arc<dyn File>>,
         temporary: PathBuf,
         target: PathBuf,
         number: u64,
         options: TableOptions,
     ) -> Result<Self> {
         let filters = FiltersBuilder::new(&options.filters, options.filter_seed).map_err(refused)?;
-        let create = if options.is_direct { vfs.create_direct(&temporary) } else { vfs.create(&temporary) };
-        let file = create.map_err(|source| Error::io("create", &temporary, source))?;
+        let file = create(&temporary).map_err(|source| Error::io("create", &temporary, source))?;
         Ok(Self {
             vfs: Arc::clone(vfs),
             file,
@@ -248,7 +266,7 @@ impl TableWriter {
             Compression::Lz4 => {
                 self.stored.resize(lz4_flex::block::get_maximum_output_size(self.content.len()), 0);
                 let length = lz4_flex::block::compress_into(&self.content, &mut self.stored)
-                    .map_err(|error| Error::io("compress", &self.temporary, std::io::Error::other(error)))?;
+                    .map_err(|error| Error::io("compress", &self.temporary, io::Error::other(error)))?;
                 self.stored.truncate(length);
                 COMPRESSION_LZ4
             }

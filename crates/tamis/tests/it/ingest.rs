@@ -197,6 +197,30 @@ fn a_table_writer_refuses_what_a_store_could_not_take() {
     assert!(matches!(TableWriter::create_on(shared, "/u", &options), Err(Error::InvalidArgument { .. })));
 }
 
+/// The temporary file of a killed process made every later writer of the same table fail with "file exists".
+#[test]
+fn a_table_writer_replaces_the_temporary_file_of_a_killed_process() {
+    let vfs = MemVfs::new();
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let begin = || TableWriter::create_on(Arc::clone(&shared), "/t", &KeyspaceOptions::default());
+    let mut killed = begin().unwrap();
+    (0..50_000_u32).for_each(|number| killed.put(number.to_be_bytes(), vec![7; 100]).unwrap());
+    let refused = begin().unwrap_err().to_string();
+    assert!(refused.contains("another writer"), "{refused}");
+    std::mem::forget(killed);
+    vfs.release_locks();
+    let left = vfs.list(Path::new("/")).unwrap();
+    assert!(left.len() == 1 && left[0].length > 1 << 20, "{left:?}");
+    let mut table = begin().unwrap();
+    table.put("key", "value").unwrap();
+    table.finish().unwrap();
+    let names: Vec<_> = vfs.list(Path::new("/")).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["t"]);
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 1);
+}
+
 #[test]
 fn without_hard_links_the_files_are_copied() {
     let memory = MemVfs::new();

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use tamis::{Db, Durability, Keyspace, Options, WriteBatch};
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Options, TableWriter, WriteBatch};
 
 use crate::{
     scenario::Context,
@@ -19,6 +19,8 @@ use crate::{
 
 /// Names the store's folder to the process that is killed.
 const FOLDER_VARIABLE: &str = "TAMIS_TEST_KILL_FOLDER";
+/// Names the table to the process that is killed while it writes one.
+const TABLE_VARIABLE: &str = "TAMIS_TEST_KILL_TABLE";
 const THREAD_COUNT: u64 = 3;
 const ROUND_COUNT: u64 = 20;
 /// The process ends by itself after so many batches for each thread.
@@ -89,10 +91,32 @@ fn child() {
     });
 }
 
+/// The process that is killed while it writes a table.
+#[test]
+fn table_writer_child() {
+    let Some(path) = std::env::var_os(TABLE_VARIABLE) else { return };
+    let mut table =
+        TableWriter::create(Path::new(&path), &KeyspaceOptions::default()).expect("no other writes");
+    for number in 0..u64::MAX {
+        if number == 100_000 {
+            std::io::stdout().write_all(b"\nwriting\n").expect("the parent listens");
+        }
+        // Until it is killed; not without end if the parent is.
+        if number > 100_000 && std::io::stdout().write_all(b".").is_err() {
+            return;
+        }
+        table.put(number.to_be_bytes(), [0; 100]).expect("the disk has room");
+    }
+}
+
 fn start(folder: &Path) -> Child {
+    start_child("kill::child", FOLDER_VARIABLE, folder)
+}
+
+fn start_child(test: &str, variable: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().expect("the test knows its own file"))
-        .args(["kill::child", "--exact", "--nocapture", "--test-threads=1"])
-        .env(FOLDER_VARIABLE, folder)
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(variable, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -156,4 +180,29 @@ fn every_acknowledged_batch_survives_kill_9() {
         }
     }
     assert!(counts.iter().sum::<u64>() > 100, "the process was killed too early to write: {counts:?}");
+}
+
+/// Its temporary file made every later writer of the same table fail with "file exists".
+#[test]
+fn a_table_can_be_written_after_its_writer_was_killed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.table");
+    let mut process = start_child("kill::table_writer_child", TABLE_VARIABLE, &path);
+    let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    while line != "writing\n" {
+        line.clear();
+        assert!(output.read_line(&mut line).expect("a pipe can be read") > 0, "the child ended");
+    }
+    let begin = || TableWriter::create(&path, &KeyspaceOptions::default());
+    let refused = begin().expect_err("the child writes this table").to_string();
+    assert!(refused.contains("another writer"), "{refused}");
+    process.kill().expect("it runs");
+    process.wait().expect("it is dead");
+    let names = || std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names().count(), 1, "the killed process left its file");
+    let mut table = begin().expect("the file of the killed process is used again");
+    table.put("key", "value").unwrap();
+    assert_eq!(table.finish().unwrap().entry_count, 1);
+    assert_eq!(names().collect::<Vec<_>>(), ["t.table"]);
 }
