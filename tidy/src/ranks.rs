@@ -19,7 +19,7 @@ pub const ROWS: &[&str] = &[
     "cache version view",
     "cache/table",
     "cursor/* compaction/scheduler read/snapshot write/back_pressure write/group write/request",
-    "state orphans",
+    "engine orphans",
     "compaction write read",
     "recover checkpoint count ingest table_writer statistics",
     "verify",

@@ -34,7 +34,7 @@ const REFUSED: &[(&str, Scope, &str)] = &[
     ("tbl", Scope::Everywhere, "`table`"),
     ("hdr", Scope::Everywhere, "`header`"),
     ("memt", Scope::Everywhere, "`memtable`"),
-    ("imm", Scope::Everywhere, "`sealed`"),
+    ("imm", Scope::Everywhere, "`immutable`"),
     ("cksum", Scope::Everywhere, "`checksum`"),
     ("overlay", Scope::Everywhere, "`view`"),
     ("remix", Scope::Engine(&[]), "`view`"),

@@ -19,11 +19,11 @@ use std::{
 use tamis_vfs::Vfs;
 
 use crate::{
+    engine::Engine,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     link::{Placed, link_or_copy, write_new},
-    state::Engine,
     version::catalog::Catalog,
     wal::reader::LogFiles,
 };

@@ -11,10 +11,10 @@ use crate::{
         Cursor,
         bounded::{Bounds, KeyRange},
     },
+    engine::{Engine, KeyspaceState},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
     memtable::Memtable,
-    state::{Engine, KeyspaceState},
     table::reader::TableReader,
     version::level::KeyBounds,
 };
@@ -28,12 +28,12 @@ impl Engine {
         if (KeyRange { lower: bounds.0.clone(), upper: bounds.1.clone() }).is_empty() {
             return Ok(0);
         }
-        let view = keyspace.view.load_full();
+        let read_state = keyspace.read_state.load_full();
         let mut count = 0.0;
-        for memtable in view.memtables() {
+        for memtable in read_state.memtables() {
             count += count_in_memory(&memtable.memtable, (lower, upper))?;
         }
-        for partition in view.version.partitions_within((lower, upper)) {
+        for partition in read_state.version.partitions_within((lower, upper)) {
             for (_, run) in partition.runs() {
                 for table in run.tables_within((lower, upper)) {
                     let summary = table.summary();

@@ -20,12 +20,12 @@ use std::{
 use tamis_vfs::{Access, Vfs};
 
 use crate::{
+    engine::{Engine, KeyspaceState},
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     link::link_or_copy,
     options::Durability,
-    state::{Engine, KeyspaceState},
     table::{properties::TableSummary, reader::TableReader},
     version::{
         catalog::Counters,
@@ -147,13 +147,13 @@ impl Engine {
         self.check_writable()?;
         keyspace.check()?;
         let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
-        let view = keyspace.view.load_full();
-        if !view.memtable.memtable.is_empty() || !view.sealed.is_empty() {
+        let read_state = keyspace.read_state.load_full();
+        if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
             return Ok(None);
         }
         state.log.persist(Durability::Synced).inspect_err(|error| self.note_refusal(state, error))?;
         let sequence = state.last_sequence + 1;
-        let edit = edit_of(&view.version, &newcomers.summaries, sequence)?;
+        let edit = edit_of(&read_state.version, &newcomers.summaries, sequence)?;
         if let Err(error) = self.apply(edit) {
             if self.versions.background_error().is_some() {
                 // They may turn out to be in force.

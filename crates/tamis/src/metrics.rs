@@ -163,8 +163,8 @@ pub struct KeyspaceStatistics {
     pub memtable_bytes: u64,
     /// Bytes that compactions still have to move, about.
     pub pending_compaction_bytes: u64,
-    /// Sealed memtables that wait for their flush.
-    pub sealed_memtable_count: usize,
+    /// Immutable memtables that wait for their flush.
+    pub immutable_memtable_count: usize,
     /// Levels, the newest first.
     pub levels: Vec<LevelStatistics>,
     /// The filters in force of the tables that are open, newest first: a table is opened when it is first read.

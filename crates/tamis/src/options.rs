@@ -88,7 +88,7 @@ impl Default for Options {
 /// Options of one keyspace; they are kept in the manifest and used for every table written later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyspaceOptions {
-    /// Size at which a memtable is sealed. Unit: bytes, at least 64 KiB. Default: 64 MiB.
+    /// Size at which a memtable is rotated. Unit: bytes, at least 64 KiB. Default: 64 MiB.
     pub memtable_bytes: u64,
     /// Size of a data block on disk, header and checksum included. A power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub block_bytes: u32,

@@ -28,6 +28,7 @@ use tamis_vfs::{Lock, Vfs};
 use crate::{
     cache::table::TableCache,
     compaction::scheduler::Scheduler,
+    engine::{Engine, KeyspaceState, Keyspaces, LogState, ReadState},
     error::{Error, Result},
     events::Event,
     file_name::{FileName, LOCK},
@@ -38,7 +39,6 @@ use crate::{
     orphans::{self, LogSpan},
     read::snapshot::Snapshots,
     runtime::{Clock, Runtime},
-    state::{Engine, KeyspaceState, Keyspaces, LogState, ReadView},
     version::{
         folder::{self, FolderKind},
         set::{Mode, VersionSet},
@@ -172,7 +172,7 @@ impl Recovery<'_> {
     fn replay(&mut self, report: &mut OpenReport) -> Result<ReplayReport> {
         let first_needed = self.versions.catalog().counters.oldest_log;
         let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
-        let mut views: BTreeMap<u32, Arc<ReadView>> = BTreeMap::new();
+        let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {
             // The records of a dropped keyspace are passed over: ids are never used twice.
@@ -180,16 +180,17 @@ impl Recovery<'_> {
             // Between two segments lies no batch: a memtable that ended within one could be flushed, and the rest be lost.
             if segment != last_segment {
                 last_segment = segment;
-                views.retain(|id, view| !self.seal_where_full(*id, view));
+                read_states.retain(|id, read_state| !self.rotate_if_full(*id, read_state));
             }
-            let view = views.entry(entry.keyspace).or_insert_with(|| keyspace.view.load_full());
-            let partition = view.version.partition_of(entry.key);
+            let read_state =
+                read_states.entry(entry.keyspace).or_insert_with(|| keyspace.read_state.load_full());
+            let partition = read_state.version.partition_of(entry.key);
             if partition.is_some_and(|partition| entry.sequence <= partition.flushed_sequence) {
                 return Ok(());
             }
             replayed += 1;
-            view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
-            view.memtable.note_segment(segment);
+            read_state.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            read_state.memtable.note_segment(segment);
             Ok(())
         })?;
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
@@ -205,11 +206,11 @@ impl Recovery<'_> {
     }
 
     /// Seals a memtable that is full; says whether it was.
-    fn seal_where_full(&self, id: u32, view: &ReadView) -> bool {
+    fn rotate_if_full(&self, id: u32, read_state: &ReadState) -> bool {
         let full = |keyspace: &&Arc<KeyspaceState>| {
-            view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
+            read_state.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
         };
-        self.keyspaces.get(&id).filter(full).is_some_and(|keyspace| keyspace.seal())
+        self.keyspaces.get(&id).filter(full).is_some_and(|keyspace| keyspace.rotate_memtable())
     }
 
     /// Puts tables that nothing names, and that are not proven to be unneeded, where no sweep comes.

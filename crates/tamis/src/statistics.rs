@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     compaction::targets::pending_bytes,
+    engine::{Engine, KeyspaceState},
     metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
-    state::{Engine, KeyspaceState},
     table::lazy_reader::NamedTable as _,
     version::{handle::Table, level::Level, version::KeyspaceVersion},
 };
@@ -26,9 +26,9 @@ impl Engine {
 }
 
 fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
-    let view = keyspace.view.load();
+    let read_state = keyspace.read_state.load();
     let mut levels: Vec<LevelStatistics> = Vec::new();
-    for partition in &view.version.partitions {
+    for partition in &read_state.version.partitions {
         for (index, level) in partition.levels.iter().enumerate() {
             if levels.len() <= index {
                 levels.resize(index + 1, LevelStatistics::default());
@@ -40,11 +40,11 @@ fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
     }
     KeyspaceStatistics {
         name: keyspace.name.clone(),
-        memtable_bytes: view.memtable.memtable.bytes() as u64,
-        pending_compaction_bytes: pending_bytes(&view.version),
-        sealed_memtable_count: view.sealed.len(),
+        memtable_bytes: read_state.memtable.memtable.bytes() as u64,
+        pending_compaction_bytes: pending_bytes(&read_state.version),
+        immutable_memtable_count: read_state.immutable.len(),
         levels,
-        filter_designs: filter_designs(&view.version),
+        filter_designs: filter_designs(&read_state.version),
     }
 }
 

@@ -21,12 +21,12 @@ use tamis_vfs::Vfs;
 
 use crate::{
     cache::table::TableCache,
+    engine::Engine,
     error::{Error, Result},
     file_name::FileName,
     options::Options,
     orphans::{self, LogSpan},
     recover::{look_at, take_lock},
-    state::Engine,
     table::{
         partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
@@ -201,10 +201,10 @@ impl Engine {
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
         self.verify_log(&mut report)?;
-        // The views keep the tables that are read here.
-        let views: Vec<_> =
-            self.keyspaces.load().values().map(|keyspace| keyspace.view.load_full()).collect();
-        for table in views.iter().flat_map(|view| view.version.tables()) {
+        // The read states keep the tables that are read here.
+        let read_states: Vec<_> =
+            self.keyspaces.load().values().map(|keyspace| keyspace.read_state.load_full()).collect();
+        for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
             report.add_table(&self.folder, &self.tables, table);
         }
         Ok(report)

@@ -68,7 +68,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
     json!({
         "name": keyspace.name,
         "memtable_bytes": keyspace.memtable_bytes,
-        "sealed_memtables": keyspace.sealed_memtable_count,
+        "immutable_memtables": keyspace.immutable_memtable_count,
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
     })
 }

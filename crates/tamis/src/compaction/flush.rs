@@ -1,7 +1,7 @@
-//! From a sealed memtable to tables at L0: one run per partition that it touches, cut at the memtable's edges ([`super::edges`]).
+//! From an immutable memtable to tables at L0: one run per partition that it touches, cut at the memtable's edges ([`super::edges`]).
 //!
 //! The edit also says that all entries of the keyspace up to the memtable's last are in tables now, in every partition:
-//! memtables are flushed in the order in which they were sealed. Replay then passes over them.
+//! memtables are flushed in the order in which they were rotated. Replay then passes over them.
 
 use std::sync::Arc;
 

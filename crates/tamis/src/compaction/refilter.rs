@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use crate::{
+    engine::{Engine, KeyspaceState},
     error::Result,
     file_name::FileName,
     options::TableFilter,
-    state::{Engine, KeyspaceState},
     table::refilter::write_filters_of,
     version::{
         edit::{Change, RunPlace, VersionEdit},
@@ -23,10 +23,11 @@ impl Engine {
     pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
         let job = self.begin_job()?;
         filters.iter().try_for_each(TableFilter::check)?;
-        let numbers: Vec<u64> = keyspace.view.load().version.tables().map(|table| table.number()).collect();
+        let numbers: Vec<u64> =
+            keyspace.read_state.load().version.tables().map(|table| table.number()).collect();
         for number in numbers {
             // A table that a compaction moves meanwhile is looked for again; one that is gone needs no filter.
-            while let Some((place, table)) = find(&keyspace.view.load().version, number) {
+            while let Some((place, table)) = find(&keyspace.read_state.load().version, number) {
                 keyspace.check()?;
                 if self.rebuild_filters_of(place, &table, filters)? {
                     break;

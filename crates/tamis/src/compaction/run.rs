@@ -29,12 +29,12 @@ use super::{
 };
 use crate::{
     cursor::bounded::Bounds,
+    engine::{Engine, KeyspaceState, ReadState},
     error::{Error, Result},
     events::Event,
     file_name::FileName,
     memtable::Memtable,
     options::Durability,
-    state::{Engine, KeyspaceState, ReadView},
     version::{
         catalog::{Catalog, Counters},
         edit::{Change, VersionEdit},
@@ -49,25 +49,25 @@ const WAIT: Duration = Duration::from_millis(20);
 impl Engine {
     /// Makes an edit durable and gives readers the new versions.
     pub(crate) fn apply(&self, edit: VersionEdit) -> Result<Arc<Catalog>> {
-        self.apply_with(edit, |_, view, version| ReadView {
-            memtable: Arc::clone(&view.memtable),
-            sealed: view.sealed.clone(),
+        self.apply_with(edit, |_, read_state, version| ReadState {
+            memtable: Arc::clone(&read_state.memtable),
+            immutable: read_state.immutable.clone(),
             version: Arc::clone(version),
         })
     }
 
-    /// As [`Engine::apply`], with a say in what becomes of a keyspace's view.
+    /// As [`Engine::apply`], with a say in what becomes of a keyspace's read state.
     fn apply_with(
         &self,
         edit: VersionEdit,
-        change: impl Fn(u32, &ReadView, &Arc<KeyspaceVersion>) -> ReadView,
+        change: impl Fn(u32, &ReadState, &Arc<KeyspaceVersion>) -> ReadState,
     ) -> Result<Arc<Catalog>> {
         let install = |installed: &Installed| {
             let keyspaces = self.keyspaces.load();
             for version in &installed.changed {
                 let keyspace = keyspaces.values().find(|keyspace| u64::from(keyspace.id) == version.id);
                 if let Some(keyspace) = keyspace {
-                    keyspace.replace_view(|view| change(keyspace.id, view, version));
+                    keyspace.update_read_state(|read_state| change(keyspace.id, read_state, version));
                 }
             }
         };
@@ -95,27 +95,27 @@ impl Engine {
         })
     }
 
-    /// Flushes the oldest sealed memtable of a keyspace.
+    /// Flushes the oldest immutable memtable of a keyspace.
     pub(super) fn flush_oldest(&self, keyspace: &KeyspaceState) -> Result<()> {
         let start = self.runtime.clock.now();
-        let view = keyspace.view.load_full();
-        let Some(oldest) = view.sealed.last() else { return Ok(()) };
+        let read_state = keyspace.read_state.load_full();
+        let Some(oldest) = read_state.immutable.last() else { return Ok(()) };
         let segment = self.log.lock().as_ref().map_or(0, |state| state.log.number());
         let memtable = &oldest.memtable;
-        let front = Front::of(&view.version, memtable)?;
+        let front = Front::of(&read_state.version, memtable)?;
         let is_direct = self.flushes_directly(keyspace, memtable, front.is_mostly_apart());
         let newer = || {
-            let view = keyspace.view.load();
-            let others = view.memtables().map(|other| &other.memtable);
+            let read_state = keyspace.read_state.load();
+            let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
         let layout = Layout { front, is_direct, newer: &newer };
         let (edit, written) =
-            self.with_context(&view.version, |context| flush(context, memtable, &layout))?;
+            self.with_context(&read_state.version, |context| flush(context, memtable, &layout))?;
         let files = edit.new_tables();
         // Tables sync the folder, and with it the names of all segments that were there when they were begun.
         let durable_segment = if files.is_empty() { 0 } else { segment };
-        if let Err(error) = self.install_flush(keyspace, &view, edit) {
+        if let Err(error) = self.install_flush(keyspace, &read_state, edit) {
             if self.versions.background_error().is_none() {
                 self.versions.obsolete_files().extend(files);
             }
@@ -171,21 +171,26 @@ impl Engine {
     /// Whether a batch may have touched both what is flushed and what other keyspaces hold in memory.
     fn may_share_batches(&self, flushed: &KeyspaceState) -> bool {
         let holds_entries = |keyspace: &Arc<KeyspaceState>| {
-            keyspace.view.load().memtables().any(|memtable| !memtable.memtable.is_empty())
+            keyspace.read_state.load().memtables().any(|memtable| !memtable.memtable.is_empty())
         };
         self.keyspaces.load().values().any(|keyspace| keyspace.id != flushed.id && holds_entries(keyspace))
     }
 
-    fn install_flush(&self, keyspace: &KeyspaceState, view: &ReadView, edit: VersionEdit) -> Result<()> {
+    fn install_flush(
+        &self,
+        keyspace: &KeyspaceState,
+        read_state: &ReadState,
+        edit: VersionEdit,
+    ) -> Result<()> {
         if self.may_share_batches(keyspace) {
             self.sync_log_aside()?;
             self.persist(Durability::Synced)?;
         }
-        let Some(flushed) = view.sealed.last() else { return Ok(()) };
-        self.apply_with(edit, |id, view, version| ReadView {
-            memtable: Arc::clone(&view.memtable),
-            sealed: view
-                .sealed
+        let Some(flushed) = read_state.immutable.last() else { return Ok(()) };
+        self.apply_with(edit, |id, read_state, version| ReadState {
+            memtable: Arc::clone(&read_state.memtable),
+            immutable: read_state
+                .immutable
                 .iter()
                 .filter(|memtable| id != keyspace.id || !Arc::ptr_eq(memtable, flushed))
                 .cloned()
@@ -232,8 +237,8 @@ impl Engine {
             self.metrics.trivial_moves.add(plan.moved().count() as u64);
             return Ok(());
         }
-        let view = keyspace.view.load_full();
-        let merged = self.with_context(&view.version, |context| {
+        let read_state = keyspace.read_state.load_full();
+        let merged = self.with_context(&read_state.version, |context| {
             let context = JobContext { between_tables: &|| self.flush_between_tables(), ..context.clone() };
             merge(&context, &self.tables, plan)
         })?;
@@ -289,21 +294,26 @@ impl Engine {
         self.check_writable()?;
         if let Some(state) = log.as_mut() {
             let keyspaces = self.keyspaces.load();
-            let sealed_count = keyspaces.values().filter(|keyspace| keyspace.seal()).count();
-            if sealed_count > 0 {
+            let immutable_count = keyspaces.values().filter(|keyspace| keyspace.rotate_memtable()).count();
+            if immutable_count > 0 {
                 self.begin_segment(state);
             }
         }
-        let views =
-            self.keyspaces.load().values().map(|keyspace| keyspace.view.load_full()).collect::<Vec<_>>();
-        let sealed: Vec<_> = views.iter().flat_map(|view| view.sealed.iter().cloned()).collect();
-        drop((views, log));
-        // Those that writers seal later are no concern of this call.
+        let read_states = self
+            .keyspaces
+            .load()
+            .values()
+            .map(|keyspace| keyspace.read_state.load_full())
+            .collect::<Vec<_>>();
+        let immutable: Vec<_> =
+            read_states.iter().flat_map(|read_state| read_state.immutable.iter().cloned()).collect();
+        drop((read_states, log));
+        // Those that writers rotate later are no concern of this call.
         let is_done = |engine: &Self| {
             let keyspaces = engine.keyspaces.load();
-            sealed.iter().all(|memtable| {
+            immutable.iter().all(|memtable| {
                 let waits = |keyspace: &Arc<KeyspaceState>| {
-                    keyspace.view.load().sealed.iter().any(|other| Arc::ptr_eq(other, memtable))
+                    keyspace.read_state.load().immutable.iter().any(|other| Arc::ptr_eq(other, memtable))
                 };
                 !keyspaces.values().any(waits)
             })

@@ -1,7 +1,7 @@
 //! The threads of the background, and what they do next.
 //!
 //! A job is chosen under one lock and run outside of it: first the log bytes that waited too long, then flushes (the
-//! oldest sealed memtable of a keyspace), then compactions; one worker is always left for flushes where there are two
+//! oldest immutable memtable of a keyspace), then compactions; one worker is always left for flushes where there are two
 //! or more. With no workers the writing thread runs all due jobs itself ([`Engine::run_inline`]), in the same order.
 //!
 //! A failed flush or compaction changed nothing: it is tried again after [`RETRY`], or when a writer waits for it.
@@ -18,10 +18,10 @@ use super::{
     plan::Plan,
 };
 use crate::{
+    engine::{Engine, KeyspaceState, LogState},
     error::{Error, Result},
     events::Event,
     runtime::Joined,
-    state::{Engine, KeyspaceState, LogState},
 };
 
 /// How long deferred log bytes wait in the process at most.
@@ -214,9 +214,9 @@ impl Engine {
             keyspace.check().is_ok() && !is_waiting(state.compact_at.get(&keyspace.id).map(|(_, at)| *at))
         };
         for keyspace in keyspaces.values().filter(may_compact) {
-            let view = keyspace.view.load();
+            let read_state = keyspace.read_state.load();
             let pick = if self.is_patient(keyspace, now) { picker::pick_patiently } else { picker::pick };
-            if let Some(plan) = pick(&view.version, &state.busy)
+            if let Some(plan) = pick(&read_state.version, &state.busy)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
             {
                 best = Some((Arc::clone(keyspace), plan));
@@ -234,11 +234,11 @@ impl Engine {
         self.options.workers > 0 && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
     }
 
-    /// A keyspace with a sealed memtable that nobody flushes.
+    /// A keyspace with an immutable memtable that nobody flushes.
     fn claim_flush(&self) -> Option<Arc<KeyspaceState>> {
         let keyspaces = self.keyspaces.load();
         let mut due = keyspaces.values().filter(|keyspace| {
-            !keyspace.view.load().sealed.is_empty()
+            !keyspace.read_state.load().immutable.is_empty()
                 && keyspace.check().is_ok()
                 && !keyspace.is_flushing.swap(true, Ordering::SeqCst)
         });
@@ -261,7 +261,7 @@ impl Engine {
     /// The next step of a range that is compacted on request, claimed for the caller.
     pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangePick {
         let mut state = self.scheduler.state.lock();
-        let picked = picker::pick_range(&keyspace.view.load().version, &state.busy, request);
+        let picked = picker::pick_range(&keyspace.read_state.load().version, &state.busy, request);
         if let RangePick::Plan(plan) = &picked {
             state.busy.begin(plan);
             state.compaction_count += 1;
@@ -275,8 +275,8 @@ impl Engine {
         let keyspaces = self.keyspaces.load();
         state.busy.is_empty()
             && keyspaces.values().all(|keyspace| {
-                let view = keyspace.view.load();
-                view.sealed.is_empty() && picker::pick(&view.version, &state.busy).is_none()
+                let read_state = keyspace.read_state.load();
+                read_state.immutable.is_empty() && picker::pick(&read_state.version, &state.busy).is_none()
             })
     }
 

@@ -11,12 +11,12 @@ use super::Handle;
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
     cursor::bounded::Bounds,
+    engine::KeyspaceState,
     error::{Error, Result},
     key::prefix_successor,
     options::KeyspaceOptions,
     read::scan::Scan,
     slice::Slice,
-    state::KeyspaceState,
     table_writer::TableWriter,
 };
 

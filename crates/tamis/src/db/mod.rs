@@ -17,6 +17,7 @@ pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::CheckpointReport,
+    engine::Engine,
     error::{Error, Result},
     ingest::IngestReport,
     metrics::Statistics,
@@ -27,7 +28,6 @@ use crate::{
     repair::{self, RepairReport},
     runtime::{Joined, Runtime},
     slice::Slice,
-    state::Engine,
     verify::{self, VerifyReport},
 };
 
@@ -195,7 +195,7 @@ impl Db {
         self.default.clone()
     }
 
-    fn wrap(&self, state: Arc<crate::state::KeyspaceState>) -> Keyspace {
+    fn wrap(&self, state: Arc<crate::engine::KeyspaceState>) -> Keyspace {
         Keyspace { handle: Arc::clone(&self.handle), state }
     }
 
@@ -491,7 +491,7 @@ impl Db {
 
 impl Engine {
     /// The keyspace of this name.
-    fn keyspace_named(&self, name: &str) -> Result<Arc<crate::state::KeyspaceState>> {
+    fn keyspace_named(&self, name: &str) -> Result<Arc<crate::engine::KeyspaceState>> {
         let keyspaces = self.keyspaces.load();
         let found = keyspaces.values().find(|state| state.name == name);
         found.cloned().ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use tamis_filter::Probe;
 
 use crate::{
+    engine::{Engine, KeyspaceState, ReadState},
     error::Result,
     key::{Kind, Sequence, check_key},
     slice::Slice,
-    state::{Engine, KeyspaceState, ReadView},
     table::{
         environment::ReadCost,
         lazy_reader::NamedTable,
@@ -22,13 +22,13 @@ use crate::{
 
 /// Keys of a [`Engine::multi_get`] whose filters are brought near together.
 const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get brings near together. No more, as a thread can hold eight guarded values cheaply, and the view
+/// Runs whose filters a get brings near together. No more, as a thread can hold eight guarded values cheaply, and the read state
 /// and the filter that is asked are two.
 const ASKED_TOGETHER: usize = 6;
 
 /// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
-fn get_in_memory(view: &ReadView, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    let found = view.memtables().find_map(|memtable| memtable.memtable.get(key, sequence));
+fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
+    let found = read_state.memtables().find_map(|memtable| memtable.memtable.get(key, sequence));
     found.map(|(kind, _, value)| (kind == Kind::Put).then(|| Slice::from(value)))
 }
 
@@ -43,9 +43,9 @@ impl Engine {
         check_key(key)?;
         self.check_open()?;
         keyspace.check()?;
-        let (view, visible) = keyspace.read_point_now(&self.snapshots);
+        let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         self.metrics.point_reads.add(1);
-        self.get_in(&view, &self.probe(key), snapshot.unwrap_or(visible))
+        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible))
     }
 
     fn probe<'a>(&'a self, key: &'a [u8]) -> Probe<'a> {
@@ -65,7 +65,7 @@ impl Engine {
     ) -> Result<Vec<Option<Slice>>> {
         self.check_open()?;
         keyspace.check()?;
-        let (view, visible) = keyspace.read_point(&self.snapshots);
+        let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
         let mut values = Vec::new();
         let mut keys = keys.into_iter();
@@ -79,16 +79,16 @@ impl Engine {
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
                 check_key(probe.key())?;
-                found.push(get_in_memory(&view, probe.key(), sequence));
+                found.push(get_in_memory(&read_state, probe.key(), sequence));
             }
             let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| found.is_none();
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
-                self.prefetch(&view, probe)?;
+                self.prefetch(&read_state, probe)?;
             }
             for (probe, found) in probes.iter().zip(found) {
                 values.push(match found {
                     Some(value) => value,
-                    None => self.get_in_tables(&view, probe, sequence)?,
+                    None => self.get_in_tables(&read_state, probe, sequence)?,
                 });
             }
         }
@@ -96,24 +96,29 @@ impl Engine {
 
     /// Brings the filters that a key will be asked of into the processor's cache, all of a group before the first is
     /// asked: their misses then overlap.
-    fn prefetch(&self, view: &ReadView, probe: &Probe<'_>) -> Result<()> {
-        let Some(partition) = view.version.partition_of(probe.key()) else { return Ok(()) };
+    fn prefetch(&self, read_state: &ReadState, probe: &Probe<'_>) -> Result<()> {
+        let Some(partition) = read_state.version.partition_of(probe.key()) else { return Ok(()) };
         for table in partition.runs().filter_map(|(_, run)| run.table_of(probe.key())) {
             self.tables.reader(table)?.prefetch(probe);
         }
         Ok(())
     }
 
-    fn get_in(&self, view: &ReadView, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
-        match get_in_memory(view, probe.key(), sequence) {
+    fn get_in(&self, read_state: &ReadState, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
+        match get_in_memory(read_state, probe.key(), sequence) {
             Some(value) => Ok(value),
-            None => self.get_in_tables(view, probe, sequence),
+            None => self.get_in_tables(read_state, probe, sequence),
         }
     }
 
-    fn get_in_tables(&self, view: &ReadView, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
+    fn get_in_tables(
+        &self,
+        read_state: &ReadState,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+    ) -> Result<Option<Slice>> {
         let mut cost = ReadCost::default();
-        let found = self.find_in_tables(view, probe, sequence, &mut cost);
+        let found = self.find_in_tables(read_state, probe, sequence, &mut cost);
         cost.add_to(&self.metrics);
         self.metrics.digests.add(u64::from(probe.digest_count()));
         Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
@@ -121,13 +126,13 @@ impl Engine {
 
     fn find_in_tables(
         &self,
-        view: &ReadView,
+        read_state: &ReadState,
         probe: &Probe<'_>,
         sequence: Sequence,
         cost: &mut ReadCost,
     ) -> Result<Option<Found>> {
         let key = probe.key();
-        let Some(partition) = view.version.partition_of(key) else { return Ok(None) };
+        let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
         let mut candidates =
             partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
         loop {

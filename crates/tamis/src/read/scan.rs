@@ -34,10 +34,10 @@ use crate::{
         source::Source,
         visible::VisibleCursor,
     },
+    engine::{Engine, KeyspaceState, ReadState},
     error::Result,
     key::Sequence,
     slice::Slice,
-    state::{Engine, KeyspaceState, ReadView},
     table::read_ahead::Limits,
     version::level::Run,
 };
@@ -80,7 +80,7 @@ pub struct Scan {
 
 /// What the cursors are made from.
 pub(crate) struct ScanSource {
-    view: Arc<ReadView>,
+    read_state: Arc<ReadState>,
     tables: Arc<TableCache>,
     sequence: Sequence,
     range: Arc<KeyRange>,
@@ -123,7 +123,7 @@ impl ScanContext for ScanSource {
 impl ScanSource {
     fn cursor(self: &Arc<Self>) -> Visible {
         let mut sources = Vec::new();
-        for memtable in self.view.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
+        for memtable in self.read_state.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
             sources.push(Source::Memtable(memtable.memtable.cursor()));
         }
         let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl ScanSource {
         };
         let probe = RangeProbe::new(range, &self.digester);
         let admission = Admission { tables: &self.tables, range: &self.range, probe: &probe };
-        let partitions = self.view.version.partitions_within(bounds).iter();
+        let partitions = self.read_state.version.partitions_within(bounds).iter();
         let runs = partitions.flat_map(|partition| partition.runs());
         let admitted = runs.filter_map(|(level, run)| admission.admit(level, run, bounds));
         let admitted = admitted.collect();
@@ -432,9 +432,9 @@ impl Engine {
             return Scan::new(Err(error));
         }
         self.metrics.scans.add(1);
-        let (view, visible) = keyspace.read_point(&self.snapshots);
+        let (read_state, visible) = keyspace.read_point(&self.snapshots);
         Scan::new(Ok(Arc::new(ScanSource {
-            view,
+            read_state,
             tables: Arc::clone(&self.tables),
             sequence: snapshot.unwrap_or(visible),
             range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),

@@ -1,6 +1,6 @@
 //! Slowing writers before anything has to stop them.
 //!
-//! Two things can lag behind the writers: flushes (sealed memtables pile up in memory) and compactions (runs pile up
+//! Two things can lag behind the writers: flushes (immutable memtables pile up in memory) and compactions (runs pile up
 //! at L0 and every read pays). [`Pressure`] says how far each is behind, [`Rates`] how fast each really drains, and
 //! [`rate`] makes of both what writers may write: anything below the first thresholds, then as much as drains, falling
 //! to a quarter of it as the second threshold comes near. So a fill settles at what the disk can do instead of running
@@ -14,10 +14,10 @@ use std::{
     time::Duration,
 };
 
-/// Sealed memtables of a keyspace at which writers wait for a flush: bounds the memory.
-pub(crate) const SEALED_COUNT_MAX: usize = 4;
-/// Sealed memtables from which writers are slowed.
-const SEALED_COUNT_SLOW: usize = 2;
+/// Immutable memtables of a keyspace at which writers wait for a flush: bounds the memory.
+pub(crate) const IMMUTABLE_COUNT_MAX: usize = 4;
+/// Immutable memtables from which writers are slowed.
+const IMMUTABLE_COUNT_SLOW: usize = 2;
 /// Multiples of the L0 trigger between which writers are slowed more and more.
 const LEVEL0_SLOW: usize = 4;
 const LEVEL0_MAX: usize = 10;
@@ -32,7 +32,7 @@ const WAIT_MAX: Duration = Duration::from_millis(500);
 /// How far the background lags behind the writers of a keyspace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pressure {
-    pub(crate) sealed_count: usize,
+    pub(crate) immutable_count: usize,
     pub(crate) level0_run_count: usize,
     pub(crate) level0_runs_trigger: usize,
 }
@@ -45,14 +45,15 @@ impl Pressure {
 
     /// Whether writers are slowed at all.
     pub(crate) const fn is_felt(self) -> bool {
-        self.sealed_count >= SEALED_COUNT_SLOW || self.level0_run_count >= LEVEL0_SLOW * self.level0_unit()
+        self.immutable_count >= IMMUTABLE_COUNT_SLOW
+            || self.level0_run_count >= LEVEL0_SLOW * self.level0_unit()
     }
 }
 
 /// The bytes of user data that are drained in a second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
-    /// Out of sealed memtables, by flushes.
+    /// Out of immutable memtables, by flushes.
     pub(crate) flush: u64,
     /// Out of L0, by merges.
     pub(crate) merge: u64,
@@ -65,9 +66,9 @@ pub(crate) fn rate(pressure: Pressure, rates: Rates) -> Option<u64> {
         (count >= slow).then(|| ((drained as f64 * (1.25 - behind())) as u64).max(RATE_MIN))
     };
     let trigger = pressure.level0_unit();
-    let sealed = limit(pressure.sealed_count, SEALED_COUNT_SLOW, SEALED_COUNT_MAX, rates.flush);
+    let immutable = limit(pressure.immutable_count, IMMUTABLE_COUNT_SLOW, IMMUTABLE_COUNT_MAX, rates.flush);
     let level0 = limit(pressure.level0_run_count, LEVEL0_SLOW * trigger, LEVEL0_MAX * trigger, rates.merge);
-    sealed.into_iter().chain(level0).min()
+    immutable.into_iter().chain(level0).min()
 }
 
 /// A measured rate in bytes a second, averaged over the last jobs.

@@ -11,7 +11,7 @@
 //!
 //! # Steps
 //!
-//! back-pressure (outside of any lock) -> group ([`super::GroupQueue`]) -> room (seal full memtables) -> number ->
+//! back-pressure (outside of any lock) -> group ([`super::GroupQueue`]) -> room (rotate full memtables) -> number ->
 //! log (and sync, when one of the group asked for it) -> memtables -> publish -> wake the background.
 
 use std::{
@@ -23,11 +23,11 @@ use arc_swap::Guard;
 
 use crate::{
     batch::WriteBatch,
+    engine::{Engine, KeyspaceState, LogState, ReadState},
     error::{Error, Result},
     events::Event,
     options::Durability,
-    state::{Engine, KeyspaceState, LogState, ReadView},
-    write::{back_pressure::SEALED_COUNT_MAX, group::Lead, request::Request},
+    write::{back_pressure::IMMUTABLE_COUNT_MAX, group::Lead, request::Request},
 };
 
 /// How often a writer that waits for a flush looks for itself.
@@ -65,16 +65,16 @@ impl Record {
     }
 }
 
-/// A keyspace that a record writes to, and the view whose memtable takes its entries: under the lock of the log, where
-/// memtables are sealed, it stays the one.
+/// A keyspace that a record writes to, and the read state whose memtable takes its entries: under the lock of the log, where
+/// memtables are rotated, it stays the one.
 struct Target<'a> {
     keyspace: &'a KeyspaceState,
-    view: Guard<Arc<ReadView>>,
+    read_state: Guard<Arc<ReadState>>,
 }
 
 impl<'a> Target<'a> {
     fn new(keyspace: &'a KeyspaceState) -> Self {
-        Self { keyspace, view: keyspace.view.load() }
+        Self { keyspace, read_state: keyspace.read_state.load() }
     }
 }
 
@@ -88,16 +88,16 @@ fn insert(batch: &WriteBatch, targets: &[Target<'_>]) -> u64 {
             known = targets.iter().find(|target| target.keyspace.id == entry.keyspace);
         }
         if let Some(target) = known {
-            target.view.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            target.read_state.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             user_bytes += (entry.key.len() + entry.value.len()) as u64;
         }
     }
     user_bytes
 }
 
-/// Whether the memtable has the size at which it is sealed.
-fn is_full(keyspace: &KeyspaceState, view: &ReadView) -> bool {
-    view.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
+/// Whether the memtable has the size at which it is rotated.
+fn is_full(keyspace: &KeyspaceState, read_state: &ReadState) -> bool {
+    read_state.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
 }
 
 /// A batch that leads nobody looks for its keyspace; those of a group are put into records.
@@ -234,7 +234,7 @@ impl Engine {
             .log_record(state, batches, durability)
             .inspect_err(|error| self.note_refusal(state, error))?;
         for target in &*targets {
-            target.view.memtable.note_segment(segment);
+            target.read_state.memtable.note_segment(segment);
         }
         let user_bytes = batches.iter().map(|batch| insert(batch, targets)).sum();
         state.last_sequence = last_sequence;
@@ -275,15 +275,15 @@ impl Engine {
 
     /// Seals the memtables that are full.
     fn make_room(&self, state: &mut LogState, targets: &mut [Target<'_>]) {
-        let mut is_sealed = false;
+        let mut is_rotated = false;
         for target in targets {
-            if is_full(target.keyspace, &target.view) {
+            if is_full(target.keyspace, &target.read_state) {
                 target.keyspace.note_filled(self.runtime.clock.now());
-                is_sealed |= target.keyspace.seal();
-                target.view = target.keyspace.view.load();
+                is_rotated |= target.keyspace.rotate_memtable();
+                target.read_state = target.keyspace.read_state.load();
             }
         }
-        if is_sealed {
+        if is_rotated {
             self.begin_segment(state);
         }
     }
@@ -298,19 +298,19 @@ impl Engine {
         self.scheduler.wake();
     }
 
-    /// Keeps the log below its limit: the memtables that hold its oldest segment are sealed, to be flushed.
+    /// Keeps the log below its limit: the memtables that hold its oldest segment are rotated, to be flushed.
     fn bound_log(&self, state: &mut LogState) {
         if state.log.total_bytes() <= self.options.log_bytes_max {
             return;
         }
         let Some(oldest) = self.oldest_needed_segment() else { return };
-        let mut is_sealed = false;
+        let mut is_rotated = false;
         for keyspace in self.keyspaces.load().values() {
-            if keyspace.view.load().memtable.first_segment() == oldest {
-                is_sealed |= keyspace.seal();
+            if keyspace.read_state.load().memtable.first_segment() == oldest {
+                is_rotated |= keyspace.rotate_memtable();
             }
         }
-        if is_sealed {
+        if is_rotated {
             self.begin_segment(state);
         }
     }
@@ -319,13 +319,13 @@ impl Engine {
     pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
         let keyspaces = self.keyspaces.load();
         let needed = keyspaces.values().flat_map(|keyspace| {
-            let view = keyspace.view.load_full();
-            view.memtables().map(|memtable| memtable.first_segment()).min()
+            let read_state = keyspace.read_state.load_full();
+            read_state.memtables().map(|memtable| memtable.first_segment()).min()
         });
         needed.min().filter(|&number| number != u64::MAX)
     }
 
-    /// Makes writers as slow as the background is behind; waits where a keyspace has as many sealed memtables as
+    /// Makes writers as slow as the background is behind; waits where a keyspace has as many immutable memtables as
     /// memory allows.
     fn slow_down(&self, batch: &WriteBatch) -> Result<()> {
         for id in batch.keyspaces() {
@@ -337,10 +337,10 @@ impl Engine {
                 self.wait_for_ingest(&keyspace)?;
                 continue;
             }
-            let view = keyspace.view.load();
-            if view.sealed.len() >= SEALED_COUNT_MAX && is_full(keyspace, &view) {
+            let read_state = keyspace.read_state.load();
+            if read_state.immutable.len() >= IMMUTABLE_COUNT_MAX && is_full(keyspace, &read_state) {
                 let keyspace = Arc::clone(keyspace);
-                drop(view);
+                drop(read_state);
                 drop(keyspaces);
                 self.wait_for_flush(&keyspace)?;
             }
@@ -373,8 +373,9 @@ impl Engine {
     /// The bytes a second at which a batch may be written; `None` where none of its keyspaces lags behind.
     fn rate_of(&self, batch: &WriteBatch) -> Option<u64> {
         let keyspaces = self.keyspaces.load();
-        let rate =
-            |keyspace: &Arc<KeyspaceState>| self.back_pressure.rate(keyspace.pressure(&keyspace.view.load()));
+        let rate = |keyspace: &Arc<KeyspaceState>| {
+            self.back_pressure.rate(keyspace.pressure(&keyspace.read_state.load()))
+        };
         batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
     }
 
@@ -396,7 +397,7 @@ impl Engine {
         self.scheduler.retry_now();
         let result = loop {
             self.run_inline();
-            if keyspace.view.load().sealed.len() < SEALED_COUNT_MAX || keyspace.check().is_err() {
+            if keyspace.read_state.load().immutable.len() < IMMUTABLE_COUNT_MAX || keyspace.check().is_err() {
                 break Ok(());
             }
             if let Err(error) = self.check_writable() {

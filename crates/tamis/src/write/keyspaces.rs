@@ -6,9 +6,9 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
+    engine::{Engine, KeyspaceState, Keyspaces},
     error::{Error, Result},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
-    state::{Engine, KeyspaceState, Keyspaces},
     version::{
         edit::{Change, VersionEdit},
         set::VersionSet,

@@ -227,7 +227,7 @@ fn keep_up(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
             _ => {
                 let statistics = world.db.statistics();
                 for keyspace in &statistics.keyspaces {
-                    assert!(keyspace.sealed_memtable_count <= 8, "{keyspace:?}");
+                    assert!(keyspace.immutable_memtable_count <= 8, "{keyspace:?}");
                 }
             }
         }

@@ -254,7 +254,7 @@ fn workers_are_started_and_without_any_the_writer_works() {
         }
         if workers == 0 {
             let state = of_keyspace(&db.statistics());
-            assert_eq!(state.sealed_memtable_count, 0, "what a write made due is done when it returns");
+            assert_eq!(state.immutable_memtable_count, 0, "what a write made due is done when it returns");
             assert!(db.statistics().flushes > 2);
         }
         db.flush().unwrap();

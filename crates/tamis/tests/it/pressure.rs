@@ -176,7 +176,11 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
         longest = longest.max(clock.now() - before);
         let statistics = db.statistics();
         let state = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
-        assert!(state.sealed_memtable_count <= 5, "{} sealed memtables", state.sealed_memtable_count);
+        assert!(
+            state.immutable_memtable_count <= 5,
+            "{} immutable memtables",
+            state.immutable_memtable_count
+        );
         assert!(
             state.memtable_bytes <= (128 << 10) + (64 << 10),
             "a memtable of {} bytes",
@@ -331,7 +335,7 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
             let first = told.recv().unwrap();
             let statistics = db.statistics();
             let busy = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "busy").unwrap();
-            assert!(busy.sealed_memtable_count <= 5, "{names:?}: {busy:?}");
+            assert!(busy.immutable_memtable_count <= 5, "{names:?}: {busy:?}");
             assert_eq!(first, Told::Stopped);
             // Reads go on, and so do writes once the disk does.
             assert_eq!(

@@ -2,8 +2,8 @@ use super::*;
 
 const RATES: Rates = Rates { flush: 100 << 20, merge: 20 << 20 };
 
-fn pressure(sealed_count: usize, level0_run_count: usize) -> Pressure {
-    Pressure { sealed_count, level0_run_count, level0_runs_trigger: 4 }
+fn pressure(immutable_count: usize, level0_run_count: usize) -> Pressure {
+    Pressure { immutable_count, level0_run_count, level0_runs_trigger: 4 }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //!
 //! # What readers see
 //!
-//! A [`ReadView`] names the memtables and the version of one keyspace; it is immutable and stands behind one atomic
-//! pointer. A reader takes the view, then the visible sequence number, and takes both again if the view changed
-//! meanwhile ([`KeyspaceState::read_point`]): so the view holds every entry at or below the number, and no job that
+//! A [`ReadState`] names the memtables and the version of one keyspace; it is immutable and stands behind one atomic
+//! pointer. A reader takes the read state, then the visible sequence number, and takes both again if the read state changed
+//! meanwhile ([`KeyspaceState::read_point`]): so the read state holds every entry at or below the number, and no job that
 //! began later has dropped any of them.
 //!
 //! # Locks, in the order in which they are taken
@@ -12,7 +12,7 @@
 //! 1. `jobs`: shared by every job that writes to the folder; alone by close, before it lets go of the folder.
 //! 2. `log`: the commit leader; sealing; creating and dropping keyspaces.
 //! 3. The manifest's own lock, inside of `versions`: one edit at a time.
-//! 4. The view of a keyspace is replaced by compare-and-swap, so that a seal and a finished job do not lose each other.
+//! 4. The read state of a keyspace is replaced by compare-and-swap, so that a rotation and a finished job do not lose each other.
 
 use std::{
     collections::BTreeMap,
@@ -75,17 +75,17 @@ impl LoggedMemtable {
 }
 
 /// What a reader of one keyspace needs, newest first.
-pub(crate) struct ReadView {
+pub(crate) struct ReadState {
     pub(crate) memtable: Arc<LoggedMemtable>,
-    /// Sealed memtables, the newest first.
-    pub(crate) sealed: Vec<Arc<LoggedMemtable>>,
+    /// Immutable memtables, the newest first.
+    pub(crate) immutable: Vec<Arc<LoggedMemtable>>,
     pub(crate) version: Arc<KeyspaceVersion>,
 }
 
-impl ReadView {
+impl ReadState {
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<LoggedMemtable>> {
-        std::iter::once(&self.memtable).chain(&self.sealed)
+        std::iter::once(&self.memtable).chain(&self.immutable)
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct KeyspaceState {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) options: KeyspaceOptions,
-    pub(crate) view: ArcSwap<ReadView>,
+    pub(crate) read_state: ArcSwap<ReadState>,
     pub(crate) is_dropped: AtomicBool,
     /// A flush of this keyspace runs: they run one at a time, the oldest memtable first.
     pub(crate) is_flushing: AtomicBool,
@@ -104,7 +104,7 @@ pub(crate) struct KeyspaceState {
     fill_time: AtomicU64,
     /// Ingests that wait for the keyspace's writers to pause.
     pub(crate) ingest_count: AtomicUsize,
-    /// Whether the view is one whose writers are slowed ([`Pressure::is_felt`]).
+    /// Whether the read state is one whose writers are slowed ([`Pressure::is_felt`]).
     is_pressed: AtomicBool,
     pool: Arc<ChunkPool>,
 }
@@ -116,7 +116,7 @@ impl KeyspaceState {
             id: u32::try_from(version.id).expect("ids are given out from 1 upward, one at a time"),
             name: version.name.to_string(),
             options: KeyspaceOptions::clone(&version.options),
-            view: ArcSwap::from_pointee(ReadView { memtable, sealed: Vec::new(), version }),
+            read_state: ArcSwap::from_pointee(ReadState { memtable, immutable: Vec::new(), version }),
             is_dropped: AtomicBool::new(false),
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
@@ -129,22 +129,22 @@ impl KeyspaceState {
         keyspace
     }
 
-    /// How far the background lags behind, as `view` shows it.
-    pub(crate) fn pressure(&self, view: &ReadView) -> Pressure {
+    /// How far the background lags behind, as `read_state` shows it.
+    pub(crate) fn pressure(&self, read_state: &ReadState) -> Pressure {
         Pressure {
-            sealed_count: view.sealed.len(),
-            level0_run_count: view.version.level0_run_count(),
+            immutable_count: read_state.immutable.len(),
+            level0_run_count: read_state.version.level0_run_count(),
             level0_runs_trigger: self.options.level0_runs as usize,
         }
     }
 
-    /// Keeps what writers ask first in step with the view that was just replaced. Whoever stores last has looked again
-    /// afterwards, so that what stays is of the newest view.
+    /// Keeps what writers ask first in step with the read state that was just replaced. Whoever stores last has looked again
+    /// afterwards, so that what stays is of the newest read state.
     fn note_pressure(&self) {
         loop {
-            let view = self.view.load();
-            self.is_pressed.store(self.pressure(&view).is_felt(), Ordering::SeqCst);
-            if Arc::ptr_eq(&view, &self.view.load()) {
+            let read_state = self.read_state.load();
+            self.is_pressed.store(self.pressure(&read_state).is_felt(), Ordering::SeqCst);
+            if Arc::ptr_eq(&read_state, &self.read_state.load()) {
                 return;
             }
         }
@@ -156,47 +156,51 @@ impl KeyspaceState {
     }
 
     /// As [`KeyspaceState::read_point`], for a read that ends soon: nothing is counted, so that threads do not meet.
-    pub(crate) fn read_point_now(&self, snapshots: &Snapshots) -> (Guard<Arc<ReadView>>, Sequence) {
-        let mut view = self.view.load();
+    pub(crate) fn read_point_now(&self, snapshots: &Snapshots) -> (Guard<Arc<ReadState>>, Sequence) {
+        let mut read_state = self.read_state.load();
         loop {
             let sequence = snapshots.visible();
-            let now = self.view.load();
-            if Arc::ptr_eq(&view, &now) {
-                return (view, sequence);
+            let now = self.read_state.load();
+            if Arc::ptr_eq(&read_state, &now) {
+                return (read_state, sequence);
             }
-            view = now;
+            read_state = now;
         }
     }
 
-    /// A view and a sequence number that belong together, see the head of this file.
-    pub(crate) fn read_point(&self, snapshots: &Snapshots) -> (Arc<ReadView>, Sequence) {
-        let mut view = self.view.load_full();
+    /// A read state and a sequence number that belong together, see the head of this file.
+    pub(crate) fn read_point(&self, snapshots: &Snapshots) -> (Arc<ReadState>, Sequence) {
+        let mut read_state = self.read_state.load_full();
         loop {
             let sequence = snapshots.visible();
-            let now = self.view.load();
-            if Arc::ptr_eq(&view, &now) {
-                return (view, sequence);
+            let now = self.read_state.load();
+            if Arc::ptr_eq(&read_state, &now) {
+                return (read_state, sequence);
             }
-            view = Arc::clone(&now);
+            read_state = Arc::clone(&now);
         }
     }
 
-    /// Replaces the view by what `change` makes of it.
-    pub(crate) fn replace_view(&self, change: impl Fn(&ReadView) -> ReadView) {
-        self.view.rcu(|view| Arc::new(change(view)));
+    /// Replaces the read state by what `change` makes of it.
+    pub(crate) fn update_read_state(&self, change: impl Fn(&ReadState) -> ReadState) {
+        self.read_state.rcu(|read_state| Arc::new(change(read_state)));
         self.note_pressure();
     }
 
     /// Seals the memtable: writes go to a new one from now on. An empty memtable stays. Under the `log` lock.
-    pub(crate) fn seal(&self) -> bool {
-        let view = self.view.load();
-        if view.memtable.memtable.is_empty() {
+    pub(crate) fn rotate_memtable(&self) -> bool {
+        let read_state = self.read_state.load();
+        if read_state.memtable.memtable.is_empty() {
             return false;
         }
-        self.replace_view(|view| {
-            let mut sealed = view.sealed.clone();
-            sealed.insert(0, Arc::clone(&view.memtable));
-            ReadView { memtable: LoggedMemtable::new(&self.pool), sealed, version: Arc::clone(&view.version) }
+        self.update_read_state(|read_state| {
+            let mut immutable = read_state.immutable.clone();
+            immutable.insert(0, Arc::clone(&read_state.memtable));
+            ReadState {
+                memtable: LoggedMemtable::new(&self.pool),
+                immutable,
+                version: Arc::clone(&read_state.version),
+            }
         });
         true
     }
