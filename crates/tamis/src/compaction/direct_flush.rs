@@ -34,7 +34,7 @@ pub(super) struct Flush {
     pub(super) memtable_bytes: usize,
     /// Bytes of blocks that were read since the last flush.
     pub(super) read_bytes: u64,
-    /// Whether no table overlaps the memtable, but for its edges ([`super::edges`]).
+    /// Whether no table overlaps the memtable, but for its edges ([`super::flush_split`]).
     pub(super) is_apart: bool,
 }
 

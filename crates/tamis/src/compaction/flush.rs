@@ -1,13 +1,14 @@
-//! From an immutable memtable to tables at L0: one run per partition that it touches, cut at the memtable's edges ([`super::edges`]).
+//! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
+//! tables ([`super::flush_split`]).
 //!
-//! The edit also says that all entries of the keyspace up to the memtable's last are in tables now, in every partition:
-//! memtables are flushed in the order in which they were rotated. Replay then passes over them.
+//! The edit also records that all entries of the keyspace up to the memtable's last one are in tables, in every partition:
+//! memtables are flushed oldest first. Replay then skips these entries.
 
 use std::sync::Arc;
 
 use super::{
-    edges::{Front, back},
-    output::{Cut, JobContext, Outputs, Written},
+    flush_split::{LowerOverlap, upper_split_key},
+    table_sink::{JobContext, SplitPoint, TableSink, Written},
 };
 use crate::{
     cursor::Cursor,
@@ -20,16 +21,16 @@ use crate::{
     },
 };
 
-/// How the tables of a flush are cut and written.
+/// How the tables of a flush are split and written.
 pub(super) struct Layout<'a> {
-    pub(super) front: Front,
-    /// Whether what lies between the edges is written past the page cache.
+    pub(super) lower_overlap: LowerOverlap,
+    /// Whether the tables that overlap nothing bypass the page cache.
     pub(super) is_direct: bool,
-    /// The memtables that were begun later; asked in the midst, when writers that are behind have come to them.
+    /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
 }
 
-/// Writes the tables of `memtable`; the edit puts them in force. Gives what was written too.
+/// Writes the tables of `memtable` and returns the edit that installs them.
 ///
 /// # Errors
 /// Those of the file system; no table is left then.
@@ -49,20 +50,20 @@ pub(super) fn flush(
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin(partition.id, place, Vec::new());
-        let mut outputs = Outputs::new(context, &origin, (0, memtable.entry_count()), &[]);
-        let front = match &layout.front {
-            Front::Edge(key) => key.clone(),
-            Front::Apart | Front::Overlapping => Vec::new(),
+        let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[]);
+        let lower = match &layout.lower_overlap {
+            LowerOverlap::Small(key) => key.clone(),
+            LowerOverlap::None | LowerOverlap::Large => Vec::new(),
         };
-        outputs.cut_at([Cut { key: front, is_direct: layout.is_direct }]);
+        sink.split_at([SplitPoint { key: lower, is_direct: layout.is_direct }]);
         let upper = context.version.upper_of(index);
         let is_lowest = |key: &[u8]| is_absent(partition, key);
         let first_half = [upper, middle.as_deref()].into_iter().flatten().min();
-        outputs.take(&mut cursor, first_half, &is_lowest)?;
-        let back = back(context.version, memtable, &(layout.newer)())?;
-        outputs.cut_at(back.map(|key| Cut { key, is_direct: context.is_direct }));
-        outputs.take(&mut cursor, upper, &is_lowest)?;
-        for summary in outputs.finish()? {
+        sink.consume(&mut cursor, first_half, &is_lowest)?;
+        let split_key = upper_split_key(context.version, memtable, &(layout.newer)())?;
+        sink.split_at(split_key.map(|key| SplitPoint { key, is_direct: context.is_direct }));
+        sink.consume(&mut cursor, upper, &is_lowest)?;
+        for summary in sink.finish()? {
             written.add(&summary);
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
         }

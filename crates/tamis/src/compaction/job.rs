@@ -2,13 +2,13 @@
 //!
 //! Nothing older than an output may lie above it: a plan's inputs hold, of their key range, everything between the
 //! newest input and the output. Tables of its runs with nothing beside them go along as they are, and outputs are cut where they
-//! lie ([`Plan::passing`]). What may lie below ([`Plan::older`]) decides which tombstones can go.
+//! lie ([`Plan::trivial_moves`]). What may lie below ([`Plan::older`]) decides which tombstones can go.
 
 use std::sync::Arc;
 
 use super::{
-    output::{Cut, JobContext, Outputs, Written},
     plan::Plan,
+    table_sink::{JobContext, SplitPoint, TableSink, Written},
 };
 use crate::{
     cache::table::TableCache,
@@ -36,20 +36,22 @@ pub(crate) struct Merged {
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.
 pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &Plan) -> Result<Merged> {
-    let replaced: Vec<u64> = plan.merged().map(|table| table.number()).collect();
+    let replaced: Vec<u64> = plan.merged_tables().map(|table| table.number()).collect();
     let place = plan.output_place();
     let origin = context.origin(plan.partition, place, replaced);
     let run = |run: &[Arc<Table>]| RunCursor::new(RunTables::read_once(run, tables));
     let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
     cursor.seek_first()?;
-    let key_count = plan.merged().map(|table| table.summary().entry_count).sum();
-    let mut outputs = Outputs::new(context, &origin, (plan.depth, key_count), &plan.grandparents);
-    outputs.cut_at(plan.cuts.iter().map(|key| Cut { key: key.clone(), is_direct: context.is_direct }));
-    outputs.take(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
-    let mut edit = plan.moves();
+    let key_count = plan.merged_tables().map(|table| table.summary().entry_count).sum();
+    let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents);
+    sink.split_at(
+        plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),
+    );
+    sink.consume(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
+    let mut edit = plan.move_edit();
     let mut files = Vec::new();
     let mut written = Written::default();
-    for summary in outputs.finish()? {
+    for summary in sink.finish()? {
         written.add(&summary);
         files.push(FileName::Table(summary.number));
         edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });

@@ -2,15 +2,15 @@
 
 mod direct_flush;
 pub(crate) mod drop_rules;
-mod edges;
+pub(crate) mod execute;
 pub(crate) mod flush;
+mod flush_split;
 pub(crate) mod job;
+mod job_loop;
 mod level_filter_bits;
-pub(crate) mod output;
 pub(crate) mod picker;
 pub(crate) mod plan;
 pub(crate) mod refilter;
-pub(crate) mod run;
 pub(crate) mod scheduler;
+pub(crate) mod table_sink;
 pub(crate) mod targets;
-mod worker;

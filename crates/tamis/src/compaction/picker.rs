@@ -2,7 +2,7 @@
 //!
 //! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes over its target (`targets.rs`). The most
 //!    urgent level whose compaction is possible beside the running jobs is taken; below 1 nothing is due.
-//! 2. From L0 the oldest runs go down, oldest first and whole, so that a newer version never passes an older one. One
+//! 2. From L0 the oldest runs go down, oldest first and whole, so that a newer version never is_trivial an older one. One
 //!    job per partition takes from L0 at a time.
 //! 3. From a deeper level goes the table that drags the fewest bytes of the next level along, tables with many
 //!    tombstones before others; then as many neighbours as cost no further bytes of the next level.
@@ -16,7 +16,7 @@
 use std::{ops::Bound, sync::Arc};
 
 use super::{
-    plan::{Action, Busy, Draft, Plan, PlanInput, Reason, inclusive, key_range},
+    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, Reason, inclusive, key_range},
     targets::{LevelTargets, PickerConfig},
 };
 use crate::{
@@ -29,21 +29,22 @@ use crate::{
 };
 
 /// A table that is smaller than one of so many parts of a whole one is merged though it lies apart.
-const PASSING_SHARE: u64 = 8;
+const TRIVIAL_MOVE_SHARE: u64 = 8;
 
 /// The most urgent compaction that can begin now.
-pub(crate) fn pick(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
-    pick_by(version, busy, &PickerConfig::new(&version.options))
+pub(crate) fn pick(version: &KeyspaceVersion, in_progress: &InProgress) -> Option<Plan> {
+    pick_by(version, in_progress, &PickerConfig::new(&version.options))
 }
 
 /// As [`pick`], while a keyspace is being filled: L0 may grow to twice its size before it is merged. Each merge rewrites the
 /// base level, so half as many of them write less; readers pay with more runs as long as it lasts.
-pub(crate) fn pick_patiently(version: &KeyspaceVersion, busy: &Busy) -> Option<Plan> {
-    pick_by(version, busy, &PickerConfig::new(&version.options).patient())
+pub(crate) fn pick_during_bulk_load(version: &KeyspaceVersion, in_progress: &InProgress) -> Option<Plan> {
+    pick_by(version, in_progress, &PickerConfig::new(&version.options).during_bulk_load())
 }
 
-fn pick_by(version: &KeyspaceVersion, busy: &Busy, config: &PickerConfig) -> Option<Plan> {
-    let pickers = version.partitions.iter().map(|partition| Picker::new(version.id, partition, busy, config));
+fn pick_by(version: &KeyspaceVersion, in_progress: &InProgress, config: &PickerConfig) -> Option<Plan> {
+    let pickers =
+        version.partitions.iter().map(|partition| Picker::new(version.id, partition, in_progress, config));
     let pickers: Vec<_> = pickers.collect();
     let mut due: Vec<(f64, usize, &Picker<'_>)> = Vec::new();
     for picker in &pickers {
@@ -85,11 +86,15 @@ pub(crate) enum RangePick {
 }
 
 /// The next step on the way of a range to the deepest level: to be asked until it is done.
-pub(crate) fn pick_range(version: &KeyspaceVersion, busy: &Busy, request: &RangeRequest) -> RangePick {
+pub(crate) fn pick_range(
+    version: &KeyspaceVersion,
+    in_progress: &InProgress,
+    request: &RangeRequest,
+) -> RangePick {
     let config = &PickerConfig::new(&version.options);
     let mut is_blocked = false;
     for partition in version.partitions_within(request.bounds()) {
-        match Picker::new(version.id, partition, busy, config).pick_range(request) {
+        match Picker::new(version.id, partition, in_progress, config).pick_range(request) {
             RangePick::Done => {}
             RangePick::Blocked => is_blocked = true,
             plan @ RangePick::Plan(_) => return plan,
@@ -101,14 +106,19 @@ pub(crate) fn pick_range(version: &KeyspaceVersion, busy: &Busy, request: &Range
 struct Picker<'a> {
     keyspace: u64,
     partition: &'a Partition,
-    busy: &'a Busy,
+    in_progress: &'a InProgress,
     config: &'a PickerConfig,
     targets: LevelTargets,
 }
 
 impl<'a> Picker<'a> {
-    fn new(keyspace: u64, partition: &'a Partition, busy: &'a Busy, config: &'a PickerConfig) -> Self {
-        Self { keyspace, partition, busy, config, targets: LevelTargets::new(partition, config) }
+    fn new(
+        keyspace: u64,
+        partition: &'a Partition,
+        in_progress: &'a InProgress,
+        config: &'a PickerConfig,
+    ) -> Self {
+        Self { keyspace, partition, in_progress, config, targets: LevelTargets::new(partition, config) }
     }
 
     /// How urgent a level is: 1 and above is due. What running jobs hold does not count.
@@ -116,10 +126,10 @@ impl<'a> Picker<'a> {
         let Some(content) = self.partition.level(level) else {
             return 0.0;
         };
-        let is_free = |table: &&Arc<Table>| !self.busy.holds(table);
+        let is_free = |table: &&Arc<Table>| !self.in_progress.holds(table);
         let bytes: u64 = content.tables().filter(is_free).map(|table| table.file_bytes()).sum();
         if level == 0 {
-            let runs = content.runs().iter().filter(|run| !self.busy.holds_any(run.tables())).count();
+            let runs = content.runs().iter().filter(|run| !self.in_progress.holds_any(run.tables())).count();
             let by_runs = runs as f64 / self.config.level0_runs as f64;
             return by_runs.max(bytes as f64 / self.config.level0_bytes as f64);
         }
@@ -143,18 +153,18 @@ impl<'a> Picker<'a> {
             overlap.first().map_or(lower, |first| first.smallest_key().min(lower)),
             overlap.last().map_or(upper, |last| last.largest_key().max(upper)),
         );
-        let is_blocked = self.busy.holds_any(overlap)
-            || self.busy.writes_within(self.partition.id, output_level, (lower, upper));
+        let is_blocked = self.in_progress.holds_any(overlap)
+            || self.in_progress.writes_within(self.partition.id, output_level, (lower, upper));
         (!is_blocked).then_some(overlap)
     }
 
-    fn plan(&self, draft: Draft) -> Option<Plan> {
-        Plan::new(self.keyspace, self.partition, draft)
+    fn plan(&self, spec: PlanSpec) -> Option<Plan> {
+        Plan::new(self.keyspace, self.partition, spec)
     }
 
-    fn draft(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> Draft {
+    fn spec(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> PlanSpec {
         let depth = self.targets.depth(output_level);
-        Draft { action, reason, inputs: Vec::new(), passing: Vec::new(), output_level, depth, score }
+        PlanSpec { action, reason, inputs: Vec::new(), trivial_moves: Vec::new(), output_level, depth, score }
     }
 
     /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
@@ -168,7 +178,7 @@ impl<'a> Picker<'a> {
     /// The oldest runs of L0 into the base level; up to the run of age `age_max` where one is given.
     fn pick_level0(&self, reason: Reason, score: f64, age_max: Option<u64>) -> Option<Plan> {
         let level0 = self.partition.level(0)?;
-        if self.busy.holds_any(level0.tables()) {
+        if self.in_progress.holds_any(level0.tables()) {
             return None;
         }
         let oldest_first = level0.runs().iter().rev();
@@ -182,34 +192,34 @@ impl<'a> Picker<'a> {
         let (lower, upper) = key_range(taken.iter().flat_map(|run| run.tables()))?;
         let output_level = self.targets.base_level;
         let overlap = self.free_overlap(output_level, &lower, &upper)?;
-        let mut draft = self.draft(action, reason, score, output_level);
+        let mut spec = self.spec(action, reason, score, output_level);
         taken.reverse();
         if action == Action::Move {
-            draft.inputs = taken.iter().map(|run| input(0, run.age(), run.tables())).collect();
-            return self.plan(draft);
+            spec.inputs = taken.iter().map(|run| input(0, run.age(), run.tables())).collect();
+            return self.plan(spec);
         }
-        let passes = |run: &Run, table: &Table| self.may_pass(run, table, &taken, output_level);
+        let is_trivial = |run: &Run, table: &Table| self.may_move_trivially(run, table, &taken, output_level);
         for run in &taken {
-            let (passing, merged): (Vec<_>, Vec<_>) =
-                run.tables().iter().cloned().partition(|table| passes(run, table));
-            draft.passing.extend(input_of(0, run.age(), passing));
-            draft.inputs.extend(input_of(0, run.age(), merged));
+            let (trivial, merged): (Vec<_>, Vec<_>) =
+                run.tables().iter().cloned().partition(|table| is_trivial(run, table));
+            spec.trivial_moves.extend(input_of(0, run.age(), trivial));
+            spec.inputs.extend(input_of(0, run.age(), merged));
         }
-        // Nothing that passes overlaps any of them.
+        // Nothing that is_trivial overlaps any of them.
         let is_dragged = |table: &&Arc<Table>| {
             let bounds = inclusive(table.smallest_key(), table.largest_key());
             taken.iter().any(|run| !run.tables_within(bounds).is_empty())
         };
         let dragged = overlap.iter().filter(is_dragged).cloned().collect();
-        draft.inputs.extend(input_of(output_level, LEVELED_RUN_AGE, dragged));
-        self.plan(draft)
+        spec.inputs.extend(input_of(output_level, LEVELED_RUN_AGE, dragged));
+        self.plan(spec)
     }
 
     /// Whether a table of a run goes to the output level as it is while the runs of a job are merged. Small ones had better grow.
-    fn may_pass(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
+    fn may_move_trivially(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
         let bounds = inclusive(table.smallest_key(), table.largest_key());
         let others = runs.iter().filter(|other| other.age() != run.age());
-        table.file_bytes() >= self.config.table_bytes / PASSING_SHARE
+        table.file_bytes() >= self.config.table_bytes / TRIVIAL_MOVE_SHARE
             && self.may_move(table, 0, output_level)
             && self.within(output_level, bounds).is_empty()
             && others.map(|other| other.tables_within(bounds)).all(<[_]>::is_empty)
@@ -251,7 +261,7 @@ impl<'a> Picker<'a> {
         }
         // The range that they write to as a whole must be free too.
         while let Some((lower, upper)) = key_range(taken.iter().flat_map(|run: &&Arc<Run>| run.tables())) {
-            if !self.busy.writes_within(self.partition.id, output_level, (&lower, &upper)) {
+            if !self.in_progress.writes_within(self.partition.id, output_level, (&lower, &upper)) {
                 break;
             }
             taken.pop();
@@ -262,7 +272,7 @@ impl<'a> Picker<'a> {
     /// One table of a level below L0, and what goes along, into the next level.
     fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
         let run = self.run_of(level)?;
-        let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.busy.holds(table));
+        let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.in_progress.holds(table));
         let free = candidates.filter_map(|(position, table)| {
             let overlap = self.free_overlap(level + 1, table.smallest_key(), table.largest_key())?;
             Some((bytes_of(overlap) as f64 / weight(table), position))
@@ -278,16 +288,16 @@ impl<'a> Picker<'a> {
         let output_level = level + 1;
         let overlap = self.free_overlap(output_level, table.smallest_key(), table.largest_key())?;
         if overlap.is_empty() && self.may_move(table, level, output_level) {
-            let mut draft = self.draft(Action::Move, reason, score, output_level);
-            draft.inputs.push(input(level, LEVELED_RUN_AGE, std::slice::from_ref(table)));
-            return self.plan(draft);
+            let mut spec = self.spec(Action::Move, reason, score, output_level);
+            spec.inputs.push(input(level, LEVELED_RUN_AGE, std::slice::from_ref(table)));
+            return self.plan(spec);
         }
-        let mut draft = self.draft(Action::Merge, reason, score, output_level);
-        draft.inputs.push(input(level, LEVELED_RUN_AGE, self.extended(run, position, overlap)));
+        let mut spec = self.spec(Action::Merge, reason, score, output_level);
+        spec.inputs.push(input(level, LEVELED_RUN_AGE, self.extended(run, position, overlap)));
         if !overlap.is_empty() {
-            draft.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
+            spec.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
         }
-        self.plan(draft)
+        self.plan(spec)
     }
 
     /// The table at `position` with the neighbours that drag nothing more of the next level along.
@@ -306,7 +316,7 @@ impl<'a> Picker<'a> {
         };
         let more = self.free_overlap(level + 1, first.smallest_key(), last.largest_key());
         let is_worth_it = more.is_some_and(|more| more.len() == overlap.len())
-            && !self.busy.holds_any(neighbours)
+            && !self.in_progress.holds_any(neighbours)
             && bytes_of(neighbours) + bytes_of(overlap) <= self.config.input_bytes_max;
         if is_worth_it { neighbours } else { alone }
     }
@@ -326,7 +336,7 @@ impl<'a> Picker<'a> {
         let mut is_blocked = false;
         for level in 1..deepest {
             for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {
-                let plan = (!self.busy.holds(table)).then(|| self.position_of(level, table)).flatten();
+                let plan = (!self.in_progress.holds(table)).then(|| self.position_of(level, table)).flatten();
                 match plan.and_then(|position| self.plan_from(level, position, 1.0, Reason::Range)) {
                     Some(plan) => return RangePick::Plan(Box::new(plan)),
                     None => is_blocked = true,
@@ -352,13 +362,15 @@ impl<'a> Picker<'a> {
                 continue;
             }
             let range = (table.smallest_key(), table.largest_key());
-            if self.busy.holds(table) || self.busy.writes_within(self.partition.id, deepest, range) {
+            if self.in_progress.holds(table)
+                || self.in_progress.writes_within(self.partition.id, deepest, range)
+            {
                 is_blocked = true;
                 continue;
             }
-            let mut draft = self.draft(Action::Merge, Reason::Range, 1.0, deepest);
-            draft.inputs.push(input(deepest, LEVELED_RUN_AGE, std::slice::from_ref(table)));
-            if let Some(plan) = self.plan(draft) {
+            let mut spec = self.spec(Action::Merge, Reason::Range, 1.0, deepest);
+            spec.inputs.push(input(deepest, LEVELED_RUN_AGE, std::slice::from_ref(table)));
+            if let Some(plan) = self.plan(spec) {
                 return RangePick::Plan(Box::new(plan));
             }
         }

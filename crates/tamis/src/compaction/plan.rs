@@ -49,9 +49,9 @@ pub(crate) struct Plan {
     /// Newest first, as reads would ask them.
     pub(crate) inputs: Vec<PlanInput>,
     /// Of a merge: tables of the same runs with nothing beside them, which go to the output level as they are.
-    pub(crate) passing: Vec<PlanInput>,
+    pub(crate) trivial_moves: Vec<PlanInput>,
     /// Of a merge: first keys, in order, of the tables that will lie between its outputs in the same run.
-    pub(crate) cuts: Vec<Vec<u8>>,
+    pub(crate) split_keys: Vec<Vec<u8>>,
     pub(crate) output_level: usize,
     pub(crate) output_run_age: u64,
     /// Position of the output level in per-level options.
@@ -75,21 +75,21 @@ pub(crate) struct Plan {
 
 /// What is given of a plan; the rest follows from the partition.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct PlanSpec {
     pub(super) action: Action,
     pub(super) reason: Reason,
     pub(super) inputs: Vec<PlanInput>,
-    pub(super) passing: Vec<PlanInput>,
+    pub(super) trivial_moves: Vec<PlanInput>,
     pub(super) output_level: usize,
     pub(super) depth: usize,
     pub(super) score: f64,
 }
 
 impl Plan {
-    /// `None` for a draft without tables.
-    pub(super) fn new(keyspace: u64, partition: &Partition, draft: Draft) -> Option<Self> {
-        let Draft { action, reason, inputs, passing, output_level, depth, score } = draft;
-        let all = inputs.iter().chain(&passing).flat_map(|input| &input.tables);
+    /// `None` for a spec without tables.
+    pub(super) fn new(keyspace: u64, partition: &Partition, spec: PlanSpec) -> Option<Self> {
+        let PlanSpec { action, reason, inputs, trivial_moves, output_level, depth, score } = spec;
+        let all = inputs.iter().chain(&trivial_moves).flat_map(|input| &input.tables);
         let (lower, upper) = key_range(all.clone())?;
         let bounds = inclusive(&lower, &upper);
         let numbers: BTreeSet<u64> = all.map(|table| table.number()).collect();
@@ -103,10 +103,10 @@ impl Plan {
         let beside = partition.level(output_level).into_iter().flat_map(|level| level.runs());
         let beside = beside.flat_map(|run| run.tables_within(bounds));
         let beside = beside.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
-        let passing_tables = passing.iter().flat_map(|input| &input.tables);
-        let mut cuts: Vec<_> =
+        let passing_tables = trivial_moves.iter().flat_map(|input| &input.tables);
+        let mut split_keys: Vec<_> =
             beside.chain(passing_tables).map(|table| table.smallest_key().to_vec()).collect();
-        cuts.sort_unstable();
+        split_keys.sort_unstable();
         let bytes_read = match action {
             Action::Merge => {
                 inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
@@ -119,8 +119,8 @@ impl Plan {
             action,
             reason,
             inputs,
-            passing,
-            cuts,
+            trivial_moves,
+            split_keys,
             output_level,
             output_run_age: crate::version::level::LEVELED_RUN_AGE,
             depth,
@@ -140,20 +140,20 @@ impl Plan {
     }
 
     fn inputs(&self) -> impl Iterator<Item = &PlanInput> {
-        self.inputs.iter().chain(&self.passing)
+        self.inputs.iter().chain(&self.trivial_moves)
     }
 
     /// The tables that go to the output level as they are.
-    pub(crate) fn moved(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub(crate) fn moved_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
-            Action::Merge => &self.passing,
+            Action::Merge => &self.trivial_moves,
             Action::Move => &self.inputs,
         };
         inputs.iter().flat_map(|input| &input.tables)
     }
 
     /// The tables that are merged.
-    pub(crate) fn merged(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub(crate) fn merged_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
             Action::Merge => self.inputs.as_slice(),
             Action::Move => &[],
@@ -182,12 +182,12 @@ impl Plan {
     }
 
     /// Takes all tables out of their places, and puts those that stay as they are into the output level. Of a move it is all.
-    pub(crate) fn moves(&self) -> VersionEdit {
+    pub(crate) fn move_edit(&self) -> VersionEdit {
         let removals = self.inputs().flat_map(|input| {
             let place = self.place(input.level, input.run_age);
             input.tables.iter().map(move |table| Change::RemoveTable { place, number: table.number() })
         });
-        let additions = self.moved().map(|table| Change::AddTable {
+        let additions = self.moved_tables().map(|table| Change::AddTable {
             place: self.output_place(),
             summary: table.summary().clone(),
             filter_file: table.filter_file(),
@@ -232,7 +232,7 @@ fn older_tables(
 
 /// What running jobs hold: their input tables, and the ranges that they write to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Busy {
+pub(crate) struct InProgress {
     tables: BTreeSet<u64>,
     outputs: Vec<Output>,
 }
@@ -252,7 +252,7 @@ impl Output {
     }
 }
 
-impl Busy {
+impl InProgress {
     /// A job for this plan begins.
     pub(crate) fn begin(&mut self, plan: &Plan) {
         self.tables.extend(plan.tables().map(|table| table.number()));

@@ -1,6 +1,6 @@
 //! Where the background stands: what runs, what failed, and where threads wait for each other.
 //!
-//! It knows no database; what is done next, and by whom, is the work of `worker.rs`.
+//! It knows no database; what is done next, and by whom, is the work of `job_loop.rs`.
 
 use std::{
     collections::BTreeMap,
@@ -10,13 +10,13 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{direct_flush::CachedPace, plan::Busy};
+use super::{direct_flush::CachedPace, plan::InProgress};
 use crate::{error::Error, runtime::Clock};
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// What running compactions hold.
-    pub(super) busy: Busy,
+    pub(super) in_progress: InProgress,
     pub(super) compaction_count: usize,
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many times as large L0 may get while a keyspace is being filled.
-const PATIENCE: usize = 2;
+const BULK_LOAD_FACTOR: usize = 2;
 
 /// What decides about compactions, derived from a keyspace's options.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +53,7 @@ impl PickerConfig {
             level0_runs: options.level0_runs.max(1) as usize,
             level0_bytes: level0_bytes.max(options.table_bytes),
             table_bytes: options.table_bytes,
-            base_bytes: level0_bytes.saturating_mul(PATIENCE as u64).max(options.table_bytes),
+            base_bytes: level0_bytes.saturating_mul(BULK_LOAD_FACTOR as u64).max(options.table_bytes),
             level_count: LEVEL_COUNT_MAX,
             input_bytes_max: options.table_bytes.saturating_mul(25),
             grandparent_bytes_max: options.table_bytes.saturating_mul(10),
@@ -62,9 +62,9 @@ impl PickerConfig {
     }
 
     /// The same with an L0 of twice the size.
-    pub(crate) fn patient(mut self) -> Self {
-        self.level0_runs = self.level0_runs.saturating_mul(PATIENCE);
-        self.level0_bytes = self.level0_bytes.saturating_mul(PATIENCE as u64);
+    pub(crate) fn during_bulk_load(mut self) -> Self {
+        self.level0_runs = self.level0_runs.saturating_mul(BULK_LOAD_FACTOR);
+        self.level0_bytes = self.level0_bytes.saturating_mul(BULK_LOAD_FACTOR as u64);
         self
     }
 

@@ -12,7 +12,7 @@ use super::{
     report::LostRange,
 };
 use crate::{
-    compaction::output::Outputs,
+    compaction::table_sink::TableSink,
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
@@ -347,9 +347,9 @@ impl<'a> Mender<'a> {
             let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
             let summaries = self.repair.with_context(version, |context| {
                 let origin = context.origin(partition.id, place, Vec::new());
-                let mut outputs = Outputs::new(context, &origin, (0, memtable.entry_count()), &[]);
-                outputs.take(&mut cursor, version.upper_of(index), &|_| false)?;
-                outputs.finish()
+                let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[]);
+                sink.consume(&mut cursor, version.upper_of(index), &|_| false)?;
+                sink.finish()
             })?;
             for summary in summaries {
                 written.push((index, newest, Table::new(summary, None, &self.repair.obsolete_files)));
@@ -568,9 +568,9 @@ impl<'a> Mender<'a> {
         cursor.seek_first()?;
         let summaries = self.repair.with_context(version, |context| {
             let origin = context.origin(place.partition, place, replaced);
-            let mut outputs = Outputs::new(context, &origin, (usize::from(place.level), key_count), &[]);
-            outputs.take(&mut cursor, None, &|_| false)?;
-            outputs.finish()
+            let mut sink = TableSink::new(context, &origin, (usize::from(place.level), key_count), &[]);
+            sink.consume(&mut cursor, None, &|_| false)?;
+            sink.finish()
         })?;
         self.report.written_table_count += summaries.len();
         Ok(summaries

@@ -39,7 +39,7 @@ pub use self::report::{LeftOut, LostRange, RepairReport};
 use self::{evidence::Evidence, mend::Mender};
 use crate::{
     cache::table::TableCache,
-    compaction::output::JobContext,
+    compaction::table_sink::JobContext,
     error::{Error, Result},
     file_name::FileName,
     key::SEQUENCE_MAX,

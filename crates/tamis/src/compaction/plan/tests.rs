@@ -23,30 +23,37 @@ fn plan_of(state: &Catalog, action: Action) -> Plan {
     let run = |age| partition.level(0).unwrap().run(age).unwrap();
     let input = |age| PlanInput { level: 0, run_age: age, tables: run(age).tables().to_vec() };
     let inputs = if action == Action::Move { vec![input(8)] } else { vec![input(9), input(8)] };
-    let passing = Vec::new();
-    let draft =
-        Draft { action, reason: Reason::Level0, inputs, passing, output_level: 14, depth: 1, score: 1.0 };
-    Plan::new(1, partition, draft).unwrap()
+    let trivial_moves = Vec::new();
+    let spec = PlanSpec {
+        action,
+        reason: Reason::Level0,
+        inputs,
+        trivial_moves,
+        output_level: 14,
+        depth: 1,
+        score: 1.0,
+    };
+    Plan::new(1, partition, spec).unwrap()
 }
 
 #[test]
 fn a_running_job_keeps_others_from_its_tables_and_its_range() {
     let (state, _) = state();
     let plan = plan_of(&state, Action::Merge);
-    let mut busy = Busy::default();
-    busy.begin(&plan);
-    assert!(plan.tables().all(|table| busy.holds(table)));
-    let writes = |busy: &Busy, partition, level, lower: &str, upper: &str| {
-        busy.writes_within(partition, level, (lower.as_bytes(), upper.as_bytes()))
+    let mut in_progress = InProgress::default();
+    in_progress.begin(&plan);
+    assert!(plan.tables().all(|table| in_progress.holds(table)));
+    let writes = |in_progress: &InProgress, partition, level, lower: &str, upper: &str| {
+        in_progress.writes_within(partition, level, (lower.as_bytes(), upper.as_bytes()))
     };
-    assert!(writes(&busy, 1, 14, "h", "k"));
-    assert!(writes(&busy, 1, 14, "a", "z"));
-    assert!(!writes(&busy, 1, 14, "a", "b"));
-    assert!(!writes(&busy, 1, 14, "ha", "k"));
-    assert!(!writes(&busy, 1, 15, "h", "k"));
-    assert!(!writes(&busy, 2, 14, "h", "k"));
-    busy.end(&plan);
-    assert!(busy.is_empty() && !plan.tables().any(|table| busy.holds(table)));
+    assert!(writes(&in_progress, 1, 14, "h", "k"));
+    assert!(writes(&in_progress, 1, 14, "a", "z"));
+    assert!(!writes(&in_progress, 1, 14, "a", "b"));
+    assert!(!writes(&in_progress, 1, 14, "ha", "k"));
+    assert!(!writes(&in_progress, 1, 15, "h", "k"));
+    assert!(!writes(&in_progress, 2, 14, "h", "k"));
+    in_progress.end(&plan);
+    assert!(in_progress.is_empty() && !plan.tables().any(|table| in_progress.holds(table)));
 }
 
 #[test]
@@ -63,7 +70,7 @@ fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
 fn a_move_keeps_the_handle_and_leaves_no_file_behind() {
     let (state, obsolete_files) = state();
     let plan = plan_of(&state, Action::Move);
-    let applied = state.apply(&plan.moves(), &obsolete_files).unwrap();
+    let applied = state.apply(&plan.move_edit(), &obsolete_files).unwrap();
     assert!(applied.obsolete.is_empty());
     let partition = applied.catalog.keyspaces.get(&1).unwrap().partitions.first().unwrap();
     let moved = partition.level(14).unwrap().tables().find(|table| table.number() == 3).unwrap();

@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::super::{RangePick, RangeRequest, pick, pick_patiently, pick_range};
+use super::super::{RangePick, RangeRequest, pick, pick_during_bulk_load, pick_range};
 use crate::{
-    compaction::plan::{Action, Busy, Plan},
+    compaction::plan::{Action, InProgress, Plan},
     options::KeyspaceOptions,
     table::properties::TableSummary,
     version::{
@@ -135,18 +135,18 @@ impl Store {
 
     fn carry_out(&mut self, plan: &Plan) {
         if plan.action == Action::Move {
-            self.apply(plan.moves().changes);
+            self.apply(plan.move_edit().changes);
             return;
         }
         let mut merged = Entries::new();
-        for table in plan.merged() {
+        for table in plan.merged_tables() {
             for (&key, &sequence) in self.tables.get(&table.number()).expect("a table") {
                 let slot = merged.entry(key).or_default();
                 *slot = (*slot).max(sequence);
             }
         }
-        let mut changes = plan.moves().changes;
-        for cut in &plan.cuts {
+        let mut changes = plan.move_edit().changes;
+        for cut in &plan.split_keys {
             let cut: u32 = std::str::from_utf8(cut).expect("digits").parse().expect("digits");
             let behind = merged.split_off(&cut);
             let summaries = self.write(&std::mem::replace(&mut merged, behind));
@@ -198,14 +198,14 @@ fn options(random: &mut Random) -> KeyspaceOptions {
 /// Jobs that run side by side, each with its plan.
 #[derive(Default)]
 struct Jobs {
-    busy: Busy,
+    in_progress: InProgress,
     running: Vec<Plan>,
 }
 
 impl Jobs {
     fn begin(&mut self, store: &Store, plan: Plan) {
         store.check_plan(&plan);
-        self.busy.begin(&plan);
+        self.in_progress.begin(&plan);
         self.running.push(plan);
     }
 
@@ -213,7 +213,7 @@ impl Jobs {
         if !self.running.is_empty() {
             let plan = self.running.swap_remove(random.below(self.running.len() as u64) as usize);
             store.carry_out(&plan);
-            self.busy.end(&plan);
+            self.in_progress.end(&plan);
         }
     }
 
@@ -221,7 +221,7 @@ impl Jobs {
     fn drain(&mut self, store: &mut Store, random: &mut Random) -> usize {
         let mut count = 0;
         loop {
-            while let Some(plan) = pick(&store.version(), &self.busy) {
+            while let Some(plan) = pick(&store.version(), &self.in_progress) {
                 self.begin(store, plan);
                 count += 1;
             }
@@ -251,7 +251,7 @@ fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
                 store.flush(keys.into_iter());
             }
             if jobs.running.len() < 4
-                && let Some(plan) = pick(&store.version(), &jobs.busy)
+                && let Some(plan) = pick(&store.version(), &jobs.in_progress)
             {
                 jobs.begin(&store, plan);
             }
@@ -265,7 +265,7 @@ fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
         jobs.drain(&mut store, &mut random);
         store.check_reads();
         let version = store.version();
-        assert!(pick(&version, &jobs.busy).is_none());
+        assert!(pick(&version, &jobs.in_progress).is_none());
         let runs = version.partitions.first().expect("one").level(0).map_or(0, |level| level.runs().len());
         assert!(runs < version.options.level0_runs as usize, "seed {seed}");
     }
@@ -324,7 +324,7 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
     for _ in 0..26 {
         let keys: Vec<u32> = (0..entry_count).map(|_| random.below(1 << 26) as u32).collect();
         store.flush(keys.into_iter());
-        while let Some(plan) = pick_patiently(&store.version(), &Busy::default()) {
+        while let Some(plan) = pick_during_bulk_load(&store.version(), &InProgress::default()) {
             store.carry_out(&plan);
         }
     }
@@ -355,7 +355,7 @@ fn a_compacted_range_ends_in_one_level() {
         };
         let mut steps = 0;
         loop {
-            match pick_range(&store.version(), &jobs.busy, &request) {
+            match pick_range(&store.version(), &jobs.in_progress, &request) {
                 RangePick::Plan(plan) => jobs.begin(&store, *plan),
                 RangePick::Blocked => jobs.end_one(&mut store, &mut random),
                 RangePick::Done if jobs.running.is_empty() => break,

@@ -10,10 +10,10 @@
 
 use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
 
-use super::super::{RangePick, RangeRequest, pick, pick_patiently, pick_range};
+use super::super::{RangePick, RangeRequest, pick, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::{
-        plan::{Busy, Plan},
+        plan::{InProgress, Plan},
         targets::{LevelTargets, PickerConfig, pending_bytes},
     },
     options::{Compression, KeyspaceOptions},
@@ -37,17 +37,17 @@ fn a_fill_lets_level0_grow_to_twice_its_runs() {
         let runs: Vec<String> = (1..=count).rev().map(|age| format!("L0@{age} {age}:a..z:60")).collect();
         version(&["runs=4"], runs.iter().map(String::as_str))
     };
-    let busy = Busy::default();
+    let in_progress = InProgress::default();
     for count in 1..12 {
-        assert_eq!(pick(&of(count), &busy).is_some(), count >= 4, "{count} runs");
-        assert_eq!(pick_patiently(&of(count), &busy).is_some(), count >= 8, "{count} runs");
+        assert_eq!(pick(&of(count), &in_progress).is_some(), count >= 4, "{count} runs");
+        assert_eq!(pick_during_bulk_load(&of(count), &in_progress).is_some(), count >= 8, "{count} runs");
     }
 }
 
 #[derive(Default)]
 struct Scene {
     version: Option<KeyspaceVersion>,
-    busy: Busy,
+    in_progress: InProgress,
     running: Vec<Plan>,
 }
 
@@ -82,19 +82,19 @@ impl Scene {
                 self.show_version()
             }
             "pick" => {
-                let plan = pick(self.version(), &self.busy);
+                let plan = pick(self.version(), &self.in_progress);
                 plan.map_or_else(|| "nothing\n".to_owned(), |plan| self.begin(plan))
             }
-            "range" => match pick_range(self.version(), &self.busy, &request(words)) {
+            "range" => match pick_range(self.version(), &self.in_progress, &request(words)) {
                 RangePick::Plan(plan) => self.begin(*plan),
                 RangePick::Blocked => "blocked\n".to_owned(),
                 RangePick::Done => "done\n".to_owned(),
             },
             "end" => {
                 for plan in self.running.drain(..) {
-                    self.busy.end(&plan);
+                    self.in_progress.end(&plan);
                 }
-                assert!(self.busy.is_empty());
+                assert!(self.in_progress.is_empty());
                 String::new()
             }
             other => panic!("unknown command {other}"),
@@ -119,7 +119,7 @@ impl Scene {
     }
 
     fn begin(&mut self, plan: Plan) -> String {
-        self.busy.begin(&plan);
+        self.in_progress.begin(&plan);
         let printed = show(&plan);
         self.running.push(plan);
         printed
@@ -197,7 +197,7 @@ fn show(plan: &Plan) -> String {
         plan.depth
     );
     let inputs = plan.inputs.iter().map(|input| (input, ""));
-    for (input, how) in inputs.chain(plan.passing.iter().map(|input| (input, " passing"))) {
+    for (input, how) in inputs.chain(plan.trivial_moves.iter().map(|input| (input, " trivial move"))) {
         let age = if input.level == 0 { format!("@{}", input.run_age) } else { String::new() };
         write!(printed, "  L{}{age}", input.level).expect("memory");
         for table in &input.tables {
@@ -206,9 +206,9 @@ fn show(plan: &Plan) -> String {
         printed.push_str(how);
         printed.push('\n');
     }
-    if !plan.cuts.is_empty() {
-        let cuts = plan.cuts.iter().map(|cut| String::from_utf8_lossy(cut)).collect::<Vec<_>>();
-        writeln!(printed, "  cut before {cuts:?}").expect("memory");
+    if !plan.split_keys.is_empty() {
+        let keys = plan.split_keys.iter().map(|key| String::from_utf8_lossy(key)).collect::<Vec<_>>();
+        writeln!(printed, "  split before {keys:?}").expect("memory");
     }
     if !plan.grandparents.is_empty() {
         writeln!(printed, "  grandparents {:?}", plan.grandparents).expect("memory");

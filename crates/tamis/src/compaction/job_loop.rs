@@ -31,7 +31,7 @@ pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// The wait doubles with each failed compaction of a keyspace in a row, up to about a minute.
 const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// A keyspace counts as being filled for so long after a memtable was full.
-const PATIENCE: Duration = Duration::from_secs(3);
+const BULK_LOAD_IDLE_MAX: Duration = Duration::from_secs(3);
 /// A worker looks for work at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -215,22 +215,26 @@ impl Engine {
         };
         for keyspace in keyspaces.values().filter(may_compact) {
             let read_state = keyspace.read_state.load();
-            let pick = if self.is_patient(keyspace, now) { picker::pick_patiently } else { picker::pick };
-            if let Some(plan) = pick(&read_state.version, &state.busy)
+            let pick = if self.is_bulk_loading(keyspace, now) {
+                picker::pick_during_bulk_load
+            } else {
+                picker::pick
+            };
+            if let Some(plan) = pick(&read_state.version, &state.in_progress)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
             {
                 best = Some((Arc::clone(keyspace), plan));
             }
         }
         let (keyspace, plan) = best?;
-        state.busy.begin(&plan);
+        state.in_progress.begin(&plan);
         state.compaction_count += 1;
         Some(Job::Compact(keyspace, Box::new(plan)))
     }
 
     /// Whether a keyspace is being filled: memtables follow each other closely, and nobody waits for compactions.
-    fn is_patient(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
-        let is_filled = keyspace.filled_at().is_some_and(|at| now.saturating_sub(at) < PATIENCE);
+    fn is_bulk_loading(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
+        let is_filled = keyspace.filled_at().is_some_and(|at| now.saturating_sub(at) < BULK_LOAD_IDLE_MAX);
         self.options.workers > 0 && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
     }
 
@@ -261,9 +265,9 @@ impl Engine {
     /// The next step of a range that is compacted on request, claimed for the caller.
     pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangePick {
         let mut state = self.scheduler.state.lock();
-        let picked = picker::pick_range(&keyspace.read_state.load().version, &state.busy, request);
+        let picked = picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, request);
         if let RangePick::Plan(plan) = &picked {
-            state.busy.begin(plan);
+            state.in_progress.begin(plan);
             state.compaction_count += 1;
         }
         picked
@@ -273,17 +277,18 @@ impl Engine {
     pub(super) fn is_idle(&self) -> bool {
         let state = self.scheduler.state.lock();
         let keyspaces = self.keyspaces.load();
-        state.busy.is_empty()
+        state.in_progress.is_empty()
             && keyspaces.values().all(|keyspace| {
                 let read_state = keyspace.read_state.load();
-                read_state.immutable.is_empty() && picker::pick(&read_state.version, &state.busy).is_none()
+                read_state.immutable.is_empty()
+                    && picker::pick(&read_state.version, &state.in_progress).is_none()
             })
     }
 
     /// Ends the claim of a plan whose edit is in force or given up.
     pub(super) fn release(&self, plan: &Plan) {
         let mut state = self.scheduler.state.lock();
-        state.busy.end(plan);
+        state.in_progress.end(plan);
         state.compaction_count -= 1;
     }
 }

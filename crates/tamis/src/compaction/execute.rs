@@ -18,14 +18,14 @@ use tamis_vfs::Access;
 
 use super::{
     direct_flush::Flush,
-    edges::Front,
     flush::{Layout, flush},
+    flush_split::LowerOverlap,
     job::{Merged, merge},
-    output::JobContext,
+    job_loop::RETRY,
     picker::{RangePick, RangeRequest},
     plan::{Action, Plan},
     scheduler::Scheduler,
-    worker::RETRY,
+    table_sink::JobContext,
 };
 use crate::{
     cursor::bounded::Bounds,
@@ -102,14 +102,14 @@ impl Engine {
         let Some(oldest) = read_state.immutable.last() else { return Ok(()) };
         let segment = self.log.lock().as_ref().map_or(0, |state| state.log.number());
         let memtable = &oldest.memtable;
-        let front = Front::of(&read_state.version, memtable)?;
-        let is_direct = self.flushes_directly(keyspace, memtable, front.is_mostly_apart());
+        let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
+        let is_direct = self.flushes_directly(keyspace, memtable, lower_overlap.is_at_most_small());
         let newer = || {
             let read_state = keyspace.read_state.load();
             let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
-        let layout = Layout { front, is_direct, newer: &newer };
+        let layout = Layout { lower_overlap, is_direct, newer: &newer };
         let (edit, written) =
             self.with_context(&read_state.version, |context| flush(context, memtable, &layout))?;
         let files = edit.new_tables();
@@ -233,8 +233,8 @@ impl Engine {
     pub(super) fn compact(&self, keyspace: &KeyspaceState, plan: &Plan) -> Result<()> {
         let start = self.runtime.clock.now();
         if plan.action == Action::Move {
-            self.apply_job(plan.moves(), &[])?;
-            self.metrics.trivial_moves.add(plan.moved().count() as u64);
+            self.apply_job(plan.move_edit(), &[])?;
+            self.metrics.trivial_moves.add(plan.moved_tables().count() as u64);
             return Ok(());
         }
         let read_state = keyspace.read_state.load_full();
@@ -248,7 +248,7 @@ impl Engine {
             self.back_pressure.note_merge(plan.bytes_of(0), self.runtime.clock.now().saturating_sub(start));
         }
         self.metrics.compactions.add(1);
-        self.metrics.trivial_moves.add(plan.moved().count() as u64);
+        self.metrics.trivial_moves.add(plan.moved_tables().count() as u64);
         self.metrics.compaction_bytes_read.add(bytes_read);
         self.metrics.compaction_bytes_written.add(written.bytes);
         self.metrics.compaction_blocks_written.add(written.blocks);

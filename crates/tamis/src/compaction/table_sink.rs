@@ -2,7 +2,7 @@
 //!
 //! 1. Entries that nothing needs are left out ([`super::drop_rules`]).
 //! 2. A table is cut when it has its size, when it would overlap too much of the level below its own (so that its
-//!    own compaction later stays bounded), and before given keys ([`Outputs::cut_at`]); never within the versions of one key.
+//!    own compaction later stays bounded), and before given keys ([`TableSink::split_at`]); never within the versions of one key.
 //! 3. On an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
 
 use std::{
@@ -112,14 +112,14 @@ impl Written {
 }
 
 /// Where a table ends: before the first key that is not below `key`.
-pub(crate) struct Cut {
+pub(crate) struct SplitPoint {
     pub(crate) key: Vec<u8>,
     /// Whether the tables behind it are written past the page cache.
     pub(crate) is_direct: bool,
 }
 
 /// The tables of a job while they are written.
-pub(crate) struct Outputs<'a> {
+pub(crate) struct TableSink<'a> {
     context: &'a JobContext<'a>,
     options: TableOptions,
     /// Tables of the level below the outputs, in order of keys.
@@ -127,15 +127,15 @@ pub(crate) struct Outputs<'a> {
     grandparent_index: usize,
     overlapped_bytes: u64,
     /// In order of their keys.
-    cuts: VecDeque<Cut>,
+    split_points: VecDeque<SplitPoint>,
     rules: DropRules,
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
 }
 
-impl<'a> Outputs<'a> {
-    /// Outputs of `key_count` keys at most, at a level whose position in per-level options is `depth`.
+impl<'a> TableSink<'a> {
+    /// TableSink of `key_count` keys at most, at a level whose position in per-level options is `depth`.
     pub(crate) fn new(
         context: &'a JobContext<'a>,
         origin: &TableOrigin,
@@ -149,7 +149,7 @@ impl<'a> Outputs<'a> {
             grandparents,
             grandparent_index: 0,
             overlapped_bytes: 0,
-            cuts: VecDeque::new(),
+            split_points: VecDeque::new(),
             rules,
             last_key: Vec::new(),
             current: None,
@@ -158,13 +158,13 @@ impl<'a> Outputs<'a> {
     }
 
     /// Cuts here too; the keys are in order, and behind those given before.
-    pub(crate) fn cut_at(&mut self, cuts: impl IntoIterator<Item = Cut>) {
-        self.cuts.extend(cuts);
+    pub(crate) fn split_at(&mut self, split_points: impl IntoIterator<Item = SplitPoint>) {
+        self.split_points.extend(split_points);
     }
 
     /// Takes all entries of `cursor` below `upper` (all when `None`) from where it stands. `is_lowest` says whether nothing
     /// older of a key can lie outside of the job.
-    pub(crate) fn take(
+    pub(crate) fn consume(
         &mut self,
         cursor: &mut impl Cursor,
         upper: Option<&[u8]>,
@@ -188,11 +188,11 @@ impl<'a> Outputs<'a> {
         if self.last_key != key {
             self.note_overlap(key);
             let is_full = self.current.as_ref().is_some_and(|table| self.is_full(table));
-            let passed = self.cuts.partition_point(|cut| cut.key.as_slice() <= key);
+            let passed = self.split_points.partition_point(|point| point.key.as_slice() <= key);
             if passed > 0 || is_full {
-                self.cut()?;
+                self.finish_table()?;
             }
-            if let Some(last) = self.cuts.drain(..passed).next_back() {
+            if let Some(last) = self.split_points.drain(..passed).next_back() {
                 self.options.is_direct = last.is_direct;
             }
             self.last_key.clear();
@@ -232,7 +232,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// Ends the table that is written.
-    pub(crate) fn cut(&mut self) -> Result<()> {
+    pub(crate) fn finish_table(&mut self) -> Result<()> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
             self.finished.push(table.finish()?);
@@ -242,12 +242,12 @@ impl<'a> Outputs<'a> {
 
     /// Ends the last table; the summaries of all, in order of keys.
     pub(crate) fn finish(mut self) -> Result<Vec<TableSummary>> {
-        self.cut()?;
+        self.finish_table()?;
         Ok(std::mem::take(&mut self.finished))
     }
 }
 
-impl Drop for Outputs<'_> {
+impl Drop for TableSink<'_> {
     fn drop(&mut self) {
         // Not finished: nothing names these tables. One that can't be removed is swept at the next open.
         if let Some(table) = self.current.take() {
