@@ -206,7 +206,7 @@ impl KeyspaceState {
     }
 
     /// Notes that the memtable was full at `now`.
-    pub(crate) fn note_filled(&self, now: Duration) {
+    pub(crate) fn record_memtable_full(&self, now: Duration) {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).max(1);
         let before = self.filled_at.swap(now, Ordering::Relaxed);
         let fill_time = if before > 0 { now.saturating_sub(before) } else { u64::MAX };
@@ -258,8 +258,8 @@ pub(crate) struct Engine {
     pub(crate) group: GroupQueue<Request, Result<()>>,
     pub(crate) back_pressure: BackPressure,
     pub(crate) scheduler: Scheduler,
-    /// The first failure after which nothing more is written.
-    pub(crate) failure: OnceLock<Arc<str>>,
+    /// The first background error: after it all writes are refused.
+    pub(crate) background_error: OnceLock<Arc<str>>,
     pub(crate) is_closed: AtomicBool,
     pub(crate) report: OpenReport,
     /// See the head of this file.
@@ -277,8 +277,8 @@ impl Engine {
     }
 
     /// Refuses from now on: what is on disk is no longer known.
-    pub(crate) fn poison(&self, error: &Error) {
-        let _ = self.failure.set(Arc::from(error.to_string()));
+    pub(crate) fn set_background_error(&self, error: &Error) {
+        let _ = self.background_error.set(Arc::from(error.to_string()));
     }
 
     /// Refuses reads of a database that was closed: its folder may have another owner.
@@ -292,7 +292,7 @@ impl Engine {
         if self.options.read_only {
             return Err(Error::ReadOnly { path: self.folder.clone() });
         }
-        match self.failure.get() {
+        match self.background_error.get() {
             Some(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
             None => Ok(()),
         }

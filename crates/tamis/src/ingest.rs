@@ -49,13 +49,13 @@ pub struct IngestReport {
 }
 
 /// Files in the folder that nothing names yet; they go unless they are put in force.
-struct Newcomers<'a> {
+struct PendingTables<'a> {
     engine: &'a Engine,
     summaries: Vec<TableSummary>,
     names: Vec<FileName>,
 }
 
-impl Drop for Newcomers<'_> {
+impl Drop for PendingTables<'_> {
     fn drop(&mut self) {
         for name in self.names.drain(..) {
             // One that can't be removed is swept at the next open.
@@ -65,19 +65,19 @@ impl Drop for Newcomers<'_> {
 }
 
 /// While it is held, writers of the keyspace wait before they take part in a group.
-struct Gate<'a> {
+struct WriteGate<'a> {
     engine: &'a Engine,
     keyspace: &'a KeyspaceState,
 }
 
-impl<'a> Gate<'a> {
+impl<'a> WriteGate<'a> {
     fn close(engine: &'a Engine, keyspace: &'a KeyspaceState) -> Self {
         keyspace.ingest_count.fetch_add(1, Ordering::SeqCst);
         Self { engine, keyspace }
     }
 }
 
-impl Drop for Gate<'_> {
+impl Drop for WriteGate<'_> {
     fn drop(&mut self) {
         self.keyspace.ingest_count.fetch_sub(1, Ordering::SeqCst);
         self.engine.scheduler.note_progress();
@@ -87,21 +87,21 @@ impl Drop for Gate<'_> {
 impl Engine {
     /// See [`crate::Db::ingest`].
     pub(crate) fn ingest(&self, keyspace: &KeyspaceState, paths: &[PathBuf]) -> Result<IngestReport> {
-        let mut newcomers = self.bring_in(paths)?;
+        let mut pending = self.link_tables(paths)?;
         let mut report = IngestReport::default();
-        if newcomers.summaries.is_empty() {
+        if pending.summaries.is_empty() {
             return Ok(report);
         }
-        report.table_count = newcomers.summaries.len();
-        report.entry_count = newcomers.summaries.iter().map(|summary| summary.entry_count).sum();
-        report.bytes = newcomers.summaries.iter().map(|summary| summary.file_bytes).sum();
+        report.table_count = pending.summaries.len();
+        report.entry_count = pending.summaries.iter().map(|summary| summary.entry_count).sum();
+        report.bytes = pending.summaries.iter().map(|summary| summary.file_bytes).sum();
         let mut gate = None;
         report.sequence = loop {
             self.flush_all()?;
-            if let Some(sequence) = self.try_ingest(keyspace, &mut newcomers)? {
+            if let Some(sequence) = self.try_ingest(keyspace, &mut pending)? {
                 break sequence;
             }
-            gate.get_or_insert_with(|| Gate::close(self, keyspace));
+            gate.get_or_insert_with(|| WriteGate::close(self, keyspace));
         };
         drop(gate);
         self.scheduler.wake();
@@ -110,25 +110,25 @@ impl Engine {
     }
 
     /// Step 1.
-    fn bring_in(&self, paths: &[PathBuf]) -> Result<Newcomers<'_>> {
+    fn link_tables(&self, paths: &[PathBuf]) -> Result<PendingTables<'_>> {
         let _job = self.begin_job()?;
-        let mut newcomers = Newcomers { engine: self, summaries: Vec::new(), names: Vec::new() };
+        let mut pending = PendingTables { engine: self, summaries: Vec::new(), names: Vec::new() };
         for path in paths {
             let number = self.versions.new_file_number();
             let name = FileName::Table(number);
             link_or_copy(&*self.vfs, path, &name.path(&self.folder))?;
-            newcomers.names.push(name);
-            let summary = self.examine(number).map_err(|error| at_path(error, path))?;
-            newcomers.summaries.push(summary);
+            pending.names.push(name);
+            let summary = self.verify_table(number).map_err(|error| at_path(error, path))?;
+            pending.summaries.push(summary);
             sync_file(&*self.vfs, &name.path(&self.folder))?;
         }
         self.vfs.sync_dir(&self.folder).map_err(|error| Error::io("sync", &self.folder, error))?;
-        check_apart(&mut newcomers.summaries)?;
-        Ok(newcomers)
+        check_disjoint(&mut pending.summaries)?;
+        Ok(pending)
     }
 
     /// Reads a whole table that was just brought in.
-    fn examine(&self, number: u64) -> Result<TableSummary> {
+    fn verify_table(&self, number: u64) -> Result<TableSummary> {
         let reader = TableReader::open_outside(self.tables.environment(), number)?;
         match reader.verify().into_iter().next() {
             Some(fault) => Err(fault),
@@ -140,7 +140,7 @@ impl Engine {
     fn try_ingest(
         &self,
         keyspace: &KeyspaceState,
-        newcomers: &mut Newcomers<'_>,
+        pending: &mut PendingTables<'_>,
     ) -> Result<Option<Sequence>> {
         let _job = self.begin_job()?;
         let mut log = self.log.lock();
@@ -151,17 +151,20 @@ impl Engine {
         if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
             return Ok(None);
         }
-        state.log.persist(Durability::Synced).inspect_err(|error| self.note_refusal(state, error))?;
+        state
+            .log
+            .persist(Durability::Synced)
+            .inspect_err(|error| self.propagate_background_error(state, error))?;
         let sequence = state.last_sequence + 1;
-        let edit = edit_of(&read_state.version, &newcomers.summaries, sequence)?;
+        let edit = edit_of(&read_state.version, &pending.summaries, sequence)?;
         if let Err(error) = self.apply(edit) {
             if self.versions.background_error().is_some() {
                 // They may turn out to be in force.
-                newcomers.names.clear();
+                pending.names.clear();
             }
             return Err(error);
         }
-        newcomers.names.clear();
+        pending.names.clear();
         state.last_sequence = sequence;
         self.snapshots.publish(sequence);
         Ok(Some(sequence))
@@ -197,7 +200,7 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
 }
 
 /// Refuses tables that share keys: all get one sequence number, so that none would be the newer.
-fn check_apart(summaries: &mut [TableSummary]) -> Result<()> {
+fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
     summaries.sort_unstable_by(|left, right| left.smallest_key.cmp(&right.smallest_key));
     for pair in summaries.windows(2) {
         if let [left, right] = pair

@@ -51,7 +51,7 @@ pub use open_report::{LogCut, OpenReport};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
 pub use read::scan::Scan;
 pub use repair::{LeftOut, LostRange, RepairReport};
-pub use runtime::{Clock, Joined, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
+pub use runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
 pub use table_writer::{TableFile, TableWriter};
 /// Families of filters, for [`TableFilter`].

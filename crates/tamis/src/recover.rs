@@ -107,7 +107,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         group: GroupQueue::new(),
         back_pressure: BackPressure::default(),
         scheduler: Scheduler::default(),
-        failure: OnceLock::new(),
+        background_error: OnceLock::new(),
         is_closed: AtomicBool::new(false),
         jobs: RwLock::new(()),
         report,

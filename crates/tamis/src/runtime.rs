@@ -70,7 +70,7 @@ impl Clock for ManualClock {
 }
 
 /// A started thread; dropping the box waits for its end.
-pub trait Joined: Send + Sync {}
+pub trait JoinHandle: Send + Sync {}
 
 /// Starts the threads of a database: its flush and compaction workers.
 pub trait Spawner: fmt::Debug + Send + Sync {
@@ -78,7 +78,7 @@ pub trait Spawner: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The operating system's, when it refuses a thread.
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>>;
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>>;
 }
 
 /// Threads of the operating system.
@@ -87,7 +87,7 @@ pub struct SystemSpawner;
 
 struct SystemThread(Option<std::thread::JoinHandle<()>>);
 
-impl Joined for SystemThread {}
+impl JoinHandle for SystemThread {}
 
 impl Drop for SystemThread {
     fn drop(&mut self) {
@@ -101,7 +101,7 @@ impl Drop for SystemThread {
 }
 
 impl Spawner for SystemSpawner {
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>> {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
         Ok(Box::new(SystemThread(Some(handle))))
     }

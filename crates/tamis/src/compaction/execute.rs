@@ -73,7 +73,7 @@ impl Engine {
         };
         let result = self.versions.apply(edit, install);
         if let (Err(error), true) = (&result, self.versions.background_error().is_some()) {
-            self.poison(error);
+            self.set_background_error(error);
         }
         result
     }
@@ -161,7 +161,7 @@ impl Engine {
             };
             if let Err(error) = file.sync() {
                 let error = Error::io("sync", &path, error);
-                self.poison(&error);
+                self.set_background_error(&error);
                 return Err(error);
             }
         }
@@ -213,7 +213,7 @@ impl Engine {
                 return Ok(());
             }
             let kept = state.log.keep_names(oldest, durable_segment);
-            kept.inspect_err(|error| self.note_refusal(state, error))?;
+            kept.inspect_err(|error| self.propagate_background_error(state, error))?;
             oldest
         };
         let mut edit = VersionEdit::default();
@@ -281,7 +281,7 @@ impl Engine {
         let again_at = result.is_err().then(|| self.runtime.clock.now() + RETRY);
         if let Err(error) = result {
             if self.versions.background_error().is_some() {
-                self.poison(&error);
+                self.set_background_error(&error);
             }
             self.tell(&Event::JobFailed { job: "delete old files", error: error.to_string() });
         }

@@ -21,7 +21,7 @@ use crate::{
     engine::{Engine, KeyspaceState, LogState},
     error::{Error, Result},
     events::Event,
-    runtime::Joined,
+    runtime::JoinHandle,
 };
 
 /// How long deferred log bytes wait in the process at most.
@@ -55,7 +55,7 @@ fn deferred_since(state: Option<&LogState>) -> Option<Duration> {
 
 impl Engine {
     /// Starts the workers.
-    pub(crate) fn start_workers(self: &Arc<Self>) -> Result<Vec<Box<dyn Joined>>> {
+    pub(crate) fn start_workers(self: &Arc<Self>) -> Result<Vec<Box<dyn JoinHandle>>> {
         let count = if self.options.read_only { 0 } else { self.options.workers };
         let start = |index: usize| {
             let engine = Arc::clone(self);
@@ -75,10 +75,10 @@ impl Engine {
                 continue;
             }
             let timeout = self.idle_time();
-            let mut gate = scheduler.gate.lock();
+            let mut wait_lock = scheduler.wait_lock.lock();
             let is_changed = scheduler.generation.load(Ordering::SeqCst) != generation;
             if !is_changed && !scheduler.is_stopping.load(Ordering::SeqCst) {
-                self.runtime.clock.wait(&scheduler.work, &mut gate, timeout);
+                self.runtime.clock.wait(&scheduler.work, &mut wait_lock, timeout);
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Scheduler {
     pub(super) cached_pace: CachedPace,
     /// Blocks of tables that readers had asked for when the last flush began.
     pub(super) blocks_at_flush: AtomicU64,
-    pub(super) gate: Mutex<()>,
+    pub(super) wait_lock: Mutex<()>,
     pub(super) work: Condvar,
     progress: Condvar,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// Tells the workers that something may be due.
     pub(crate) fn wake(&self) {
-        let _gate = self.gate.lock();
+        let _wait_lock = self.wait_lock.lock();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.work.notify_all();
     }
@@ -67,8 +67,8 @@ impl Scheduler {
 
     /// Waits until a job is done, for `timeout` at most.
     pub(crate) fn wait_for_progress(&self, clock: &dyn Clock, timeout: Duration) {
-        let mut gate = self.gate.lock();
-        clock.wait(&self.progress, &mut gate, timeout);
+        let mut wait_lock = self.wait_lock.lock();
+        clock.wait(&self.progress, &mut wait_lock, timeout);
     }
 
     /// How many flushes failed so far, and how the last one did, unless one succeeded since.

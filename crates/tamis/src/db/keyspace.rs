@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::Handle;
+use super::DbInner;
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
     cursor::bounded::Bounds,
@@ -40,7 +40,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(super) handle: Arc<Handle>,
+    pub(super) inner: Arc<DbInner>,
     pub(super) state: Arc<KeyspaceState>,
 }
 
@@ -85,7 +85,7 @@ impl Keyspace {
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
-        self.handle.engine.write_in(&self.state, batch)
+        self.inner.engine.write_in(&self.state, batch)
     }
 
     /// Deletes a key, whether it is there or not, at [`crate::Durability::Buffered`].
@@ -95,7 +95,7 @@ impl Keyspace {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete_in(self.state.id, key.as_ref())?;
-        self.handle.engine.write_in(&self.state, batch)
+        self.inner.engine.write_in(&self.state, batch)
     }
 
     /// The value of a key.
@@ -106,7 +106,7 @@ impl Keyspace {
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`]; [`Error::Io`] and [`Error::Corruption`] from the tables.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.handle.engine.get(&self.state, key.as_ref(), None)
+        self.inner.engine.get(&self.state, key.as_ref(), None)
     }
 
     /// Whether a key is there. Cost as [`Keyspace::get`].
@@ -122,7 +122,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`]; the first error ends the call.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.handle.engine.multi_get(&self.state, keys, None)
+        self.inner.engine.multi_get(&self.state, keys, None)
     }
 
     /// The entries whose keys lie in `range`, in order of keys, as of now. Nothing is read before the first step.
@@ -151,7 +151,7 @@ impl Keyspace {
     }
 
     fn scan(&self, bounds: Bounds, is_prefix: bool) -> Scan {
-        self.handle.engine.scan(&self.state, bounds, is_prefix, None)
+        self.inner.engine.scan(&self.state, bounds, is_prefix, None)
     }
 
     /// About how many keys lie in `range`. In a compacted store it is right to within two blocks for each end of the range; versions
@@ -176,7 +176,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`], without those of blocks.
     pub fn approximate_count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.handle.engine.approximate_count(&self.state, &range_bounds(&range))
+        self.inner.engine.approximate_count(&self.state, &range_bounds(&range))
     }
 
     /// The entry with the least key.
@@ -201,14 +201,14 @@ impl Keyspace {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
-        let engine = &self.handle.engine;
+        let engine = &self.inner.engine;
         let (_, seed) = engine.versions.database();
         TableWriter::with_seed(Arc::clone(&engine.vfs), path.as_ref(), &self.state.options, seed)
     }
 
     /// Refuses a keyspace of another database.
-    pub(super) fn check_of(&self, handle: &Handle) -> Result<()> {
-        if std::ptr::eq(&*self.handle, handle) { Ok(()) } else { Err(foreign_keyspace()) }
+    pub(super) fn check_of(&self, inner: &DbInner) -> Result<()> {
+        if std::ptr::eq(&*self.inner, inner) { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
     /// [`Error::KeyspaceDropped`] after a drop.
@@ -224,7 +224,7 @@ impl WriteBatch {
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`];
     /// [`Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.claim(keyspace.handle.id())?;
+        self.claim(keyspace.inner.id())?;
         self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
     }
 
@@ -233,7 +233,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.claim(keyspace.handle.id())?;
+        self.claim(keyspace.inner.id())?;
         self.delete_in(keyspace.id(), key.as_ref())
     }
 }

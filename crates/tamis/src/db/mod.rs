@@ -26,7 +26,7 @@ use crate::{
     read::scan::Scan,
     recover,
     repair::{self, RepairReport},
-    runtime::{Joined, Runtime},
+    runtime::{JoinHandle, Runtime},
     slice::Slice,
     verify::{self, VerifyReport},
 };
@@ -52,17 +52,17 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Db {
-    handle: Arc<Handle>,
+    inner: Arc<DbInner>,
     default: Keyspace,
 }
 
 /// The engine and its threads; the last clone stops them.
-struct Handle {
+struct DbInner {
     engine: Arc<Engine>,
-    threads: Mutex<Vec<Box<dyn Joined>>>,
+    threads: Mutex<Vec<Box<dyn JoinHandle>>>,
 }
 
-impl Handle {
+impl DbInner {
     /// Another number for each open database.
     fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
@@ -86,7 +86,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for DbInner {
     fn drop(&mut self) {
         // A program that wants to know calls `Db::close`.
         let _ = self.close();
@@ -95,7 +95,7 @@ impl Drop for Handle {
 
 impl fmt::Debug for Db {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Db({})", self.handle.engine.folder.display())
+        write!(formatter, "Db({})", self.inner.engine.folder.display())
     }
 }
 
@@ -132,11 +132,11 @@ impl Db {
     ) -> Result<Self> {
         options.check()?;
         let engine = Arc::new(recover::open(vfs, path.as_ref(), options, runtime)?);
-        let handle = Arc::new(Handle { threads: Mutex::new(engine.start_workers()?), engine });
-        let state = handle.engine.keyspace_named(DEFAULT_KEYSPACE)?;
-        let default = Keyspace { handle: Arc::clone(&handle), state };
-        handle.engine.run_inline();
-        Ok(Self { handle, default })
+        let inner = Arc::new(DbInner { threads: Mutex::new(engine.start_workers()?), engine });
+        let state = inner.engine.keyspace_named(DEFAULT_KEYSPACE)?;
+        let default = Keyspace { inner: Arc::clone(&inner), state };
+        inner.engine.run_inline();
+        Ok(Self { inner, default })
     }
 
     /// Makes the store in a folder open again, from all that can be read of it, where files are damaged or lost. What is not needed
@@ -182,12 +182,12 @@ impl Db {
 
     /// What was found and done at open: replayed records, a torn log tail that was cut, orphans swept.
     pub fn open_report(&self) -> &OpenReport {
-        &self.handle.engine.report
+        &self.inner.engine.report
     }
 
     /// The folder.
     pub fn path(&self) -> PathBuf {
-        self.handle.engine.folder.clone()
+        self.inner.engine.folder.clone()
     }
 
     /// The keyspace that every database has; `Db`'s own reads and writes use it.
@@ -196,7 +196,7 @@ impl Db {
     }
 
     fn wrap(&self, state: Arc<crate::engine::KeyspaceState>) -> Keyspace {
-        Keyspace { handle: Arc::clone(&self.handle), state }
+        Keyspace { inner: Arc::clone(&self.inner), state }
     }
 
     /// The keyspace of this name.
@@ -204,7 +204,7 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        Ok(self.wrap(self.handle.engine.keyspace_named(name)?))
+        Ok(self.wrap(self.inner.engine.keyspace_named(name)?))
     }
 
     /// Makes a keyspace. It survives the machine when the call returns.
@@ -213,7 +213,7 @@ impl Db {
     /// [`Error::KeyspaceExists`]; [`Error::InvalidArgument`] for an option outside its bounds or a name that is not 1
     /// to 255 bytes long; otherwise as [`Db::write`].
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        Ok(self.wrap(self.handle.engine.create_keyspace(name, options)?))
+        Ok(self.wrap(self.inner.engine.create_keyspace(name, options)?))
     }
 
     /// The keyspace of this name, made with `options` where there is none.
@@ -233,13 +233,13 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`]; [`Error::InvalidArgument`] for the default keyspace; otherwise as [`Db::write`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.handle.engine.drop_keyspace(name)
+        self.inner.engine.drop_keyspace(name)
     }
 
     /// The names of all keyspaces, sorted.
     pub fn keyspace_names(&self) -> Vec<String> {
         let mut names: Vec<_> =
-            self.handle.engine.keyspaces.load().values().map(|state| state.name.clone()).collect();
+            self.inner.engine.keyspaces.load().values().map(|state| state.name.clone()).collect();
         names.sort_unstable();
         names
     }
@@ -275,8 +275,8 @@ impl Db {
     /// As [`Db::write`]. After an error of the sync itself ([`Durability::Synced`]) the batch is not visible, but may
     /// be found after a crash.
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        batch.check_database(self.handle.id())?;
-        self.handle.engine.write(batch, durability)
+        batch.check_database(self.inner.id())?;
+        self.inner.engine.write(batch, durability)
     }
 
     /// Makes all writes that returned before as durable as `durability` says.
@@ -284,7 +284,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
-        self.handle.engine.persist(durability)
+        self.inner.engine.persist(durability)
     }
 
     /// The value of a key of the default keyspace. See [`Keyspace::get`].
@@ -331,7 +331,7 @@ impl Db {
 
     /// All keyspaces as they are now. Of a batch it sees all or nothing.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Arc::clone(&self.handle))
+        Snapshot::new(Arc::clone(&self.inner))
     }
 
     /// Writes the memtables of all keyspaces into tables, and waits for it.
@@ -339,7 +339,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn flush(&self) -> Result<()> {
-        self.handle.engine.flush_all()
+        self.inner.engine.flush_all()
     }
 
     /// Merges all that a key range of a keyspace holds down to its deepest level, dropping
@@ -352,9 +352,9 @@ impl Db {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<()> {
-        keyspace.check_of(&self.handle)?;
+        keyspace.check_of(&self.inner)?;
         keyspace.check()?;
-        self.handle.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
+        self.inner.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
     /// Builds filters for all tables of a keyspace anew, where one was reported as damaged or others are wanted; an empty
@@ -365,15 +365,15 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for filters that can't be built; otherwise as [`Db::compact_range`].
     pub fn rebuild_filters(&self, keyspace: &Keyspace, filters: &[TableFilter]) -> Result<()> {
-        keyspace.check_of(&self.handle)?;
+        keyspace.check_of(&self.inner)?;
         keyspace.check()?;
-        self.handle.engine.rebuild_filters(&keyspace.state, filters)
+        self.inner.engine.rebuild_filters(&keyspace.state, filters)
     }
 
     /// Turns off, or on again, that one digest of a key serves all filters of a lookup: for measuring what that saves, and
     /// for nothing else. Answers stay the same.
     pub fn share_digests(&self, is_on: bool) {
-        self.handle.engine.shares_digests.store(is_on, Ordering::Relaxed);
+        self.inner.engine.shares_digests.store(is_on, Ordering::Relaxed);
     }
 
     /// Waits until no flush or compaction is due.
@@ -381,12 +381,12 @@ impl Db {
     /// # Errors
     /// The error of a job that failed meanwhile.
     pub fn wait_for_compactions(&self) -> Result<()> {
-        self.handle.engine.wait_for_compactions()
+        self.inner.engine.wait_for_compactions()
     }
 
     /// Counters since open, and the state of log, cache and levels.
     pub fn statistics(&self) -> Statistics {
-        self.handle.engine.statistics()
+        self.inner.engine.statistics()
     }
 
     /// Reads every byte of every file that is in force and reports all damage. Cost: reads all tables once.
@@ -394,7 +394,7 @@ impl Db {
     /// # Errors
     /// Only those that keep it from going on; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.handle.engine.verify()
+        self.inner.engine.verify()
     }
 
     /// Makes a copy of the database, as it is at one moment, in a folder that is new or empty; writes go on meanwhile. Tables are
@@ -421,7 +421,7 @@ impl Db {
     /// [`Error::InvalidArgument`] for a folder that holds something; [`Error::WritesRefused`] after a failed sync;
     /// [`Error::Io`] and [`Error::DiskFull`] from the system: nothing is left in the folder then.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.handle.engine.checkpoint(path.as_ref())
+        self.inner.engine.checkpoint(path.as_ref())
     }
 
     /// Takes tables that [`TableWriter`](crate::TableWriter) built into a keyspace: all of them or none, as one write that is
@@ -456,10 +456,10 @@ impl Db {
         keyspace: &Keyspace,
         tables: impl IntoIterator<Item = P>,
     ) -> Result<IngestReport> {
-        keyspace.check_of(&self.handle)?;
+        keyspace.check_of(&self.inner)?;
         keyspace.check()?;
         let paths: Vec<PathBuf> = tables.into_iter().map(|path| path.as_ref().to_path_buf()).collect();
-        self.handle.engine.ingest(&keyspace.state, &paths)
+        self.inner.engine.ingest(&keyspace.state, &paths)
     }
 
     /// As [`Db::verify`], for a store that is not open, and may be too damaged to be opened: what the readable part of its manifest
@@ -485,7 +485,7 @@ impl Db {
     /// # Errors
     /// As [`Db::persist`].
     pub fn close(self) -> Result<()> {
-        self.handle.close()
+        self.inner.close()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
 use super::{
-    Handle, Keyspace,
+    DbInner, Keyspace,
     keyspace::{prefix_bounds, range_bounds},
 };
 use crate::{cursor::bounded::Bounds, error::Result, key::Sequence, read::scan::Scan, slice::Slice};
@@ -29,13 +29,13 @@ pub struct Snapshot {
 }
 
 struct Registered {
-    handle: Arc<Handle>,
+    inner: Arc<DbInner>,
     sequence: Sequence,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.handle.engine.snapshots.release(self.sequence);
+        self.inner.engine.snapshots.release(self.sequence);
     }
 }
 
@@ -46,9 +46,9 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(handle: Arc<Handle>) -> Self {
-        let sequence = handle.engine.snapshots.register();
-        Self { registered: Arc::new(Registered { handle, sequence }) }
+    pub(super) fn new(inner: Arc<DbInner>) -> Self {
+        let sequence = inner.engine.snapshots.register();
+        Self { registered: Arc::new(Registered { inner, sequence }) }
     }
 
     /// The sequence number of the last write that this snapshot sees.
@@ -61,8 +61,8 @@ impl Snapshot {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        keyspace.check_of(&self.registered.handle)?;
-        self.registered.handle.engine.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
+        keyspace.check_of(&self.registered.inner)?;
+        self.registered.inner.engine.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
     }
 
     /// The values of several keys at the moment of the snapshot.
@@ -74,8 +74,8 @@ impl Snapshot {
         keyspace: &Keyspace,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        keyspace.check_of(&self.registered.handle)?;
-        self.registered.handle.engine.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
+        keyspace.check_of(&self.registered.inner)?;
+        self.registered.inner.engine.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
     }
 
     /// The entries in `range` at the moment of the snapshot.
@@ -89,9 +89,9 @@ impl Snapshot {
     }
 
     fn scan(&self, keyspace: &Keyspace, bounds: Bounds, is_prefix: bool) -> Scan {
-        let Registered { handle, sequence } = &*self.registered;
-        match keyspace.check_of(handle) {
-            Ok(()) => handle.engine.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
+        let Registered { inner, sequence } = &*self.registered;
+        match keyspace.check_of(inner) {
+            Ok(()) => inner.engine.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
             Err(error) => Scan::new(Err(error)),
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     options::Durability,
-    write::{back_pressure::IMMUTABLE_COUNT_MAX, group::Lead, request::Request},
+    write::{back_pressure::IMMUTABLE_COUNT_MAX, group::Committer, request::Request},
 };
 
 /// How often a writer that waits for a flush looks for itself.
@@ -101,19 +101,19 @@ fn is_full(keyspace: &KeyspaceState, read_state: &ReadState) -> bool {
 }
 
 /// A batch that leads nobody looks for its keyspace; those of a group are put into records.
-impl Lead<Request, Result<()>> for Engine {
-    fn lead_alone(&self, own: Request) -> Result<()> {
+impl Committer<Request, Result<()>> for Engine {
+    fn commit_one(&self, own: Request) -> Result<()> {
         match own.batch.only_keyspace() {
             Some(id) => {
                 let keyspaces = self.keyspaces.load();
-                self.commit_alone(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
+                self.commit_to_keyspace(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
             }
-            None => self.lead_group(vec![own]).pop().unwrap_or(Ok(())),
+            None => self.commit_group(vec![own]).pop().unwrap_or(Ok(())),
         }
     }
 
     /// As few records as the bound on their size allows. A batch for a keyspace that is gone fails alone.
-    fn lead_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
+    fn commit_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
         let mut log = self.log.lock();
         let mut results = Vec::with_capacity(group.len());
         let mut record = Record::default();
@@ -137,18 +137,18 @@ impl Lead<Request, Result<()>> for Engine {
 }
 
 /// As the engine leads, for a writer that knows the keyspace.
-struct AloneIn<'a> {
+struct SingleKeyspaceCommitter<'a> {
     engine: &'a Engine,
     keyspace: &'a KeyspaceState,
 }
 
-impl Lead<Request, Result<()>> for AloneIn<'_> {
-    fn lead_alone(&self, own: Request) -> Result<()> {
-        self.engine.commit_alone(self.keyspace, own)
+impl Committer<Request, Result<()>> for SingleKeyspaceCommitter<'_> {
+    fn commit_one(&self, own: Request) -> Result<()> {
+        self.engine.commit_to_keyspace(self.keyspace, own)
     }
 
-    fn lead_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
-        self.engine.lead_group(group)
+    fn commit_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
+        self.engine.commit_group(group)
     }
 }
 
@@ -159,7 +159,7 @@ impl Engine {
         if batch.is_empty() {
             return Ok(());
         }
-        self.slow_down(&batch)?;
+        self.throttle(&batch)?;
         self.group.submit(Request { batch, durability }, self)?;
         self.run_inline();
         Ok(())
@@ -169,16 +169,16 @@ impl Engine {
     pub(crate) fn write_in(&self, keyspace: &KeyspaceState, batch: WriteBatch) -> Result<()> {
         self.check_writable()?;
         if keyspace.may_hold_writers() || self.back_pressure.is_slowing() {
-            self.slow_down(&batch)?;
+            self.throttle(&batch)?;
         }
-        let lead = AloneIn { engine: self, keyspace };
-        self.group.submit(Request { batch, durability: Durability::default() }, &lead)?;
+        let committer = SingleKeyspaceCommitter { engine: self, keyspace };
+        self.group.submit(Request { batch, durability: Durability::default() }, &committer)?;
         self.run_inline();
         Ok(())
     }
 
     /// Commits the batch of a writer that leads nobody: the same steps, without the lists of a group.
-    fn commit_alone(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
+    fn commit_to_keyspace(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
         keyspace.check()?;
         let Request { mut batch, durability } = request;
         let mut log = self.log.lock();
@@ -232,7 +232,7 @@ impl Engine {
         let segment = state.log.number();
         let log_bytes = self
             .log_record(state, batches, durability)
-            .inspect_err(|error| self.note_refusal(state, error))?;
+            .inspect_err(|error| self.propagate_background_error(state, error))?;
         for target in &*targets {
             target.read_state.memtable.note_segment(segment);
         }
@@ -278,7 +278,7 @@ impl Engine {
         let mut is_rotated = false;
         for target in targets {
             if is_full(target.keyspace, &target.read_state) {
-                target.keyspace.note_filled(self.runtime.clock.now());
+                target.keyspace.record_memtable_full(self.runtime.clock.now());
                 is_rotated |= target.keyspace.rotate_memtable();
                 target.read_state = target.keyspace.read_state.load();
             }
@@ -293,7 +293,7 @@ impl Engine {
     pub(crate) fn begin_segment(&self, state: &mut LogState) {
         if let Err(error) = state.log.rotate() {
             self.tell(&Event::JobFailed { job: "begin a log segment", error: error.to_string() });
-            self.note_refusal(state, &error);
+            self.propagate_background_error(state, &error);
         }
         self.scheduler.wake();
     }
@@ -327,7 +327,7 @@ impl Engine {
 
     /// Makes writers as slow as the background is behind; waits where a keyspace has as many immutable memtables as
     /// memory allows.
-    fn slow_down(&self, batch: &WriteBatch) -> Result<()> {
+    fn throttle(&self, batch: &WriteBatch) -> Result<()> {
         for id in batch.keyspaces() {
             let keyspaces = self.keyspaces.load();
             let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
@@ -421,7 +421,7 @@ impl Engine {
         let mut log = self.log.lock();
         self.check_writable()?;
         let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
-        state.log.persist(durability).inspect_err(|error| self.note_refusal(state, error))
+        state.log.persist(durability).inspect_err(|error| self.propagate_background_error(state, error))
     }
 
     /// The last step on the log: all of it is synced, and says so. Under the same lock the database is closed, so that
@@ -430,7 +430,9 @@ impl Engine {
         let mut log = self.log.lock();
         let result = match log.as_mut() {
             Some(state) => match self.check_writable() {
-                Ok(()) => state.log.close().inspect_err(|error| self.note_refusal(state, error)),
+                Ok(()) => {
+                    state.log.close().inspect_err(|error| self.propagate_background_error(state, error))
+                }
                 // What waits is saved where the log can take it. The program has to know that the rest may be lost.
                 Err(refusal) => {
                     let _ = state.log.flush_deferred();
@@ -444,9 +446,9 @@ impl Engine {
     }
 
     /// After a failed sync of the log nothing more is written, to the manifest neither.
-    pub(crate) fn note_refusal(&self, state: &LogState, error: &Error) {
+    pub(crate) fn propagate_background_error(&self, state: &LogState, error: &Error) {
         if state.log.background_error().is_some() {
-            self.poison(error);
+            self.set_background_error(error);
         }
     }
 }

@@ -51,11 +51,11 @@ pub(crate) trait Item {
 }
 
 /// How groups are worked for.
-pub(crate) trait Lead<T, R> {
+pub(crate) trait Committer<T, R> {
     /// Works for the leader's own item, where nobody else waits.
-    fn lead_alone(&self, own: T) -> R;
+    fn commit_one(&self, own: T) -> R;
     /// Works for items in order of arrival; gives the results in the same order.
-    fn lead_group(&self, group: Vec<T>) -> Vec<R>;
+    fn commit_group(&self, group: Vec<T>) -> Vec<R>;
 }
 
 type Waiting<T, R> = VecDeque<Arc<Waiter<T, R>>>;
@@ -103,44 +103,44 @@ impl<T: Item, R> GroupQueue<T, R> {
 
     /// Gives `item` to a group and returns its result. Where this thread leads, `lead` does the work.
     #[inline]
-    pub(crate) fn submit(&self, item: T, lead: &impl Lead<T, R>) -> R {
+    pub(crate) fn submit(&self, item: T, committer: &impl Committer<T, R>) -> R {
         let before = self.lead.fetch_or(LED, Ordering::Acquire);
         if before != 0 {
-            return self.submit_beside_others(item, before, lead);
+            return self.submit_with_others(item, before, committer);
         }
-        self.lead_own(item, lead)
+        self.lead_own(item, committer)
     }
 
     /// Leads for the own item alone.
     #[inline]
-    fn lead_own(&self, item: T, lead: &impl Lead<T, R>) -> R {
+    fn lead_own(&self, item: T, committer: &impl Committer<T, R>) -> R {
         let (is_quick, weight) = (item.is_quick(), item.weight());
-        let result = lead.lead_alone(item);
+        let result = committer.commit_one(item);
         self.leave(is_quick, weight);
         result
     }
 
     /// As [`GroupQueue::submit`], where somebody leads or waits.
-    fn submit_beside_others(&self, item: T, before: u32, lead: &impl Lead<T, R>) -> R {
+    fn submit_with_others(&self, item: T, before: u32, committer: &impl Committer<T, R>) -> R {
         if before & LED != 0 {
             return match self.wait(item) {
                 Ok(result) => result,
-                Err(item) => self.lead_all(item, lead),
+                Err(item) => self.lead_all(item, committer),
             };
         }
         if item.is_quick() && self.turn_left.load(Ordering::Relaxed) > -OVERTIME_WEIGHT {
-            return self.lead_own(item, lead);
+            return self.lead_own(item, committer);
         }
-        self.lead_all(item, lead)
+        self.lead_all(item, committer)
     }
 
     /// Leads, with the items of all that wait behind the own.
-    fn lead_all(&self, item: T, lead: &impl Lead<T, R>) -> R {
+    fn lead_all(&self, item: T, committer: &impl Committer<T, R>) -> R {
         let mut waiting = lock(&self.waiting);
         let count = waiting.len().min(GROUP_COUNT_MAX);
         if count == 0 {
             drop(waiting);
-            return self.lead_own(item, lead);
+            return self.lead_own(item, committer);
         }
         let group = Group::new(item, waiting.drain(..count));
         self.note_first(&waiting);
@@ -148,7 +148,7 @@ impl<T: Item, R> GroupQueue<T, R> {
             first.call();
         }
         drop(waiting);
-        let mut results = lead.lead_group(group.items).into_iter();
+        let mut results = committer.commit_group(group.items).into_iter();
         let own = results.next().expect("a leader gives a result for each item");
         if group.is_quick {
             hand_out(&group.waiters, results);

@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Compression, Db, Durability, Error, Event, EventListener, Filters, Joined, Keyspace, KeyspaceOptions,
+    Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceOptions,
     KeyspaceStatistics, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
@@ -234,7 +234,7 @@ fn table_access_decides_how_blocks_are_read() {
 struct CountingSpawner(AtomicUsize);
 
 impl Spawner for CountingSpawner {
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>> {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         SystemSpawner.spawn(name, work)
     }

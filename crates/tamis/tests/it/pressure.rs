@@ -13,8 +13,8 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tamis::{
-    Clock, Db, Error, Event, EventListener, Joined, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime,
-    Spawner, SystemSpawner, WriteBatch,
+    Clock, Db, Error, Event, EventListener, JoinHandle, Keyspace, KeyspaceOptions, ManualClock, Options,
+    Runtime, Spawner, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
@@ -119,7 +119,7 @@ impl Clock for SimulatedClock {
 struct SimulatedSpawner(Arc<SimulatedClock>);
 
 impl Spawner for SimulatedSpawner {
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn Joined>> {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>> {
         self.0.state.lock().worker_count += 1;
         let clock = Arc::clone(&self.0);
         let work = move || {

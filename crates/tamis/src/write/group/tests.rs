@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests start their own threads")]
 
-use super::{GroupQueue, Item, Lead};
+use super::{Committer, GroupQueue, Item};
 
 /// An item is quick where it is even.
 impl Item for u64 {
@@ -18,12 +18,12 @@ impl Item for u64 {
 struct TenTimes;
 
 #[cfg(loom)]
-impl Lead<u64, u64> for TenTimes {
-    fn lead_alone(&self, own: u64) -> u64 {
+impl Committer<u64, u64> for TenTimes {
+    fn commit_one(&self, own: u64) -> u64 {
         own * 10
     }
 
-    fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+    fn commit_group(&self, group: Vec<u64>) -> Vec<u64> {
         group.into_iter().map(|item| item * 10).collect()
     }
 }
@@ -86,15 +86,15 @@ mod threads {
         }
     }
 
-    impl Lead<u64, u64> for Watching {
-        fn lead_alone(&self, own: u64) -> u64 {
+    impl Committer<u64, u64> for Watching {
+        fn commit_one(&self, own: u64) -> u64 {
             self.enter(1);
             self.alone.fetch_add(1, Ordering::SeqCst);
             self.leave();
             own + 7
         }
 
-        fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+        fn commit_group(&self, group: Vec<u64>) -> Vec<u64> {
             self.enter(group.len());
             let results = group.into_iter().map(|item| item + 7).collect();
             self.leave();
@@ -150,8 +150,8 @@ mod threads {
         }
     }
 
-    impl Lead<u64, u64> for Noting<'_> {
-        fn lead_alone(&self, own: u64) -> u64 {
+    impl Committer<u64, u64> for Noting<'_> {
+        fn commit_one(&self, own: u64) -> u64 {
             if self.order.lock().is_empty() {
                 self.wait_for_a_waiter();
             }
@@ -159,7 +159,7 @@ mod threads {
             own
         }
 
-        fn lead_group(&self, group: Vec<u64>) -> Vec<u64> {
+        fn commit_group(&self, group: Vec<u64>) -> Vec<u64> {
             self.order.lock().extend(&group);
             group
         }
