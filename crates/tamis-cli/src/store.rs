@@ -75,7 +75,7 @@ pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
 /// Opens a store and tells on standard error what a crash had torn.
 fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
     let db = Db::open_with(dir, options)?;
-    for cut in &db.open_report().log_cuts {
+    for cut in &db.open_report().wal_truncations {
         eprintln!(
             "tamis: {}: {} bytes from offset {} on were torn by a crash and are left out; they were never synced",
             cut.file.display(),
@@ -83,10 +83,10 @@ fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
             cut.offset
         );
     }
-    for name in &db.open_report().kept_files {
+    for name in &db.open_report().quarantined_files {
         eprintln!(
             "tamis: {}: the manifest does not name {name}, which may hold writes that are nowhere else; \
-             it is in the folder `lost` now",
+             it is in the folder `quarantine` now",
             dir.display()
         );
     }
@@ -131,7 +131,7 @@ pub(crate) fn files(dir: &Path) -> Result<Vec<FileKind>, Failure> {
         };
         // A file that was deleted since the folder was read counts no longer.
         let Ok(metadata) = entry.metadata() else { continue };
-        // Such as `lost`: nothing in it is of the store.
+        // Such as `quarantine`: nothing in it is of the store.
         if metadata.is_dir() {
             continue;
         }

@@ -32,7 +32,7 @@ pub enum Event {
         microseconds_per_mib: Option<u64>,
     },
     /// The end of the last log segment was torn and was cut.
-    LogCut {
+    WalTruncated {
         /// The segment.
         file: PathBuf,
         /// Where it was cut.
@@ -41,7 +41,7 @@ pub enum Event {
         bytes: u64,
     },
     /// A damaged filter is passed over: reads are slower, answers the same.
-    FilterIgnored {
+    FilterCorrupt {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
@@ -49,7 +49,7 @@ pub enum Event {
     },
     /// A table was written without one of its filters, which can't be built for its keys: reads are slower, answers the
     /// same. Give the family more bits per key, or choose another.
-    FilterRefused {
+    FilterBuildFailed {
         /// The table's file.
         file: PathBuf,
         /// The filter, and why it can't be built.
@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// An index or filter does not fit its share of the cache: it is read anew when it is needed (an index), or done without
     /// (a filter). Raise `cache_bytes` or `cache_pinned_percent`.
-    NotKept {
+    CacheTooSmall {
         /// The file.
         file: PathBuf,
         /// Bytes that it needs in memory.

@@ -53,22 +53,22 @@ impl Counter {
     }
 }
 
-/// What filters were asked on one level, by point reads and by scans. Each answer to a point read is counted once: an addition
+/// What filters were checked on one level, by point reads and by scans. Each answer to a point read is counted once: an addition
 /// that other threads must see costs more than the question.
 #[derive(Debug, Default)]
 pub(crate) struct FilterCounters {
-    pub(crate) admitted: Counter,
-    pub(crate) denied: Counter,
-    pub(crate) useful: Counter,
-    pub(crate) range_asked: Counter,
-    pub(crate) range_denied: Counter,
-    pub(crate) range_useful: Counter,
-    pub(crate) range_useless: Counter,
+    pub(crate) positive: Counter,
+    pub(crate) negative: Counter,
+    pub(crate) true_positive: Counter,
+    pub(crate) range_checked: Counter,
+    pub(crate) range_negative: Counter,
+    pub(crate) range_true_positive: Counter,
+    pub(crate) range_false_positive: Counter,
 }
 
 impl FilterCounters {
-    fn asked(&self) -> u64 {
-        self.admitted.get() + self.denied.get()
+    fn checked(&self) -> u64 {
+        self.positive.get() + self.negative.get()
     }
 }
 
@@ -95,34 +95,34 @@ pub(crate) struct Metrics {
     pub(crate) compactions: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) jobs_failed: Counter,
-    pub(crate) slowed_writes: Counter,
-    pub(crate) slowed_microseconds: Counter,
+    pub(crate) throttled_writes: Counter,
+    pub(crate) throttled_microseconds: Counter,
     pub(crate) stopped_writes: Counter,
     pub(crate) stopped_microseconds: Counter,
-    pub(crate) filters_ignored: Counter,
-    pub(crate) not_kept: Counter,
+    pub(crate) corrupt_filters: Counter,
+    pub(crate) cache_too_small: Counter,
     pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
 }
 
-/// How often the filters of the tables of one level were asked, and what their answers were worth. The filters of one table
+/// How often the filters of the tables of one level were checked, and what their answers were worth. The filters of one table
 /// count together, as one that says no where one of them does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {
     /// Questions of point reads.
-    pub asked: u64,
+    pub checked: u64,
     /// Answers "certainly absent": each saved a block read.
-    pub denied: u64,
+    pub negative: u64,
     /// Answers "may be there" where the key was there. The rest of the answers were wrong.
-    pub useful: u64,
+    pub true_positive: u64,
     /// Questions of scans, for ranges that lie within a table.
-    pub range_asked: u64,
+    pub range_checked: u64,
     /// Answers "certainly none": each left a table out of a scan.
-    pub range_denied: u64,
+    pub range_negative: u64,
     /// Answers "may be some" where the table held a key of the range.
-    pub range_useful: u64,
+    pub range_true_positive: u64,
     /// Answers "may be some" where it held none. Scans that were not stepped far enough to know count in neither.
-    pub range_useless: u64,
+    pub range_false_positive: u64,
 }
 
 /// The state of one level of a keyspace.
@@ -217,17 +217,17 @@ pub struct Statistics {
     /// Flushes and compactions that failed.
     pub jobs_failed: u64,
     /// Writes that were slowed because flushes or compactions lag behind.
-    pub slowed_writes: u64,
+    pub throttled_writes: u64,
     /// How long they were slowed, in microseconds.
-    pub slowed_microseconds: u64,
+    pub throttled_microseconds: u64,
     /// Writes that waited for a memtable to be flushed.
     pub stopped_writes: u64,
     /// How long they waited, in microseconds.
     pub stopped_microseconds: u64,
     /// Damaged filters that are passed over.
-    pub filters_ignored: u64,
+    pub corrupt_filters: u64,
     /// Indexes and filters that did not fit their share of the cache.
-    pub not_kept: u64,
+    pub cache_too_small: u64,
     /// Bytes of the log segments that are still needed.
     pub log_bytes: u64,
     /// Bytes of blocks in the cache.
@@ -254,16 +254,16 @@ impl Statistics {
 impl Metrics {
     /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let deepest = self.filters.iter().rposition(|level| level.asked() + level.range_asked.get() > 0);
+        let deepest = self.filters.iter().rposition(|level| level.checked() + level.range_checked.get() > 0);
         let deepest = deepest.map_or(0, |level| level + 1);
         let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
-            asked: level.asked(),
-            denied: level.denied.get(),
-            useful: level.useful.get(),
-            range_asked: level.range_asked.get(),
-            range_denied: level.range_denied.get(),
-            range_useful: level.range_useful.get(),
-            range_useless: level.range_useless.get(),
+            checked: level.checked(),
+            negative: level.negative.get(),
+            true_positive: level.true_positive.get(),
+            range_checked: level.range_checked.get(),
+            range_negative: level.range_negative.get(),
+            range_true_positive: level.range_true_positive.get(),
+            range_false_positive: level.range_false_positive.get(),
         });
         Statistics {
             blocks_read: self.blocks_read.get(),
@@ -286,12 +286,12 @@ impl Metrics {
             compactions: self.compactions.get(),
             trivial_moves: self.trivial_moves.get(),
             jobs_failed: self.jobs_failed.get(),
-            slowed_writes: self.slowed_writes.get(),
-            slowed_microseconds: self.slowed_microseconds.get(),
+            throttled_writes: self.throttled_writes.get(),
+            throttled_microseconds: self.throttled_microseconds.get(),
             stopped_writes: self.stopped_writes.get(),
             stopped_microseconds: self.stopped_microseconds.get(),
-            filters_ignored: self.filters_ignored.get(),
-            not_kept: self.not_kept.get(),
+            corrupt_filters: self.corrupt_filters.get(),
+            cache_too_small: self.cache_too_small.get(),
             filters: filters.collect(),
             ..Statistics::default()
         }

@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
-    lost,
+    quarantine,
     table::{properties::TableProperties, reader::TableReader},
     version::{catalog::Catalog, version::KeyspaceVersion},
     wal::reader::ReplayReport,
@@ -51,7 +51,7 @@ impl LogSpan {
 }
 
 /// Why a table that the state does not name may be needed; `None` where it is proven that it is not.
-pub(crate) fn why_needed(found: &TableProperties, state: &Catalog, log: LogSpan) -> Option<String> {
+pub(crate) fn reason_to_keep(found: &TableProperties, state: &Catalog, log: LogSpan) -> Option<String> {
     let (origin, summary) = (&found.origin, &found.summary);
     if origin.database_id == 0 {
         return None;
@@ -99,7 +99,7 @@ pub(crate) fn find(
             continue;
         }
         let why = match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
-            Ok(reader) => why_needed(reader.properties(), state, log),
+            Ok(reader) => reason_to_keep(reader.properties(), state, log),
             Err(error) => Some(format!("the manifest does not name it, and it can't be read: {error}")),
         };
         found.extend(why.map(|why| (name, why)));
@@ -111,15 +111,15 @@ pub(crate) fn find(
 ///
 /// # Errors
 /// The system's; each file has at least one of the two names then.
-pub(crate) fn set_aside(vfs: &dyn Vfs, folder: &Path, names: &[FileName]) -> Result<()> {
+pub(crate) fn quarantine_files(vfs: &dyn Vfs, folder: &Path, names: &[FileName]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let lost = lost::make(vfs, folder)?;
+    let quarantine = quarantine::create_folder(vfs, folder)?;
     for name in names {
-        lost::keep(vfs, &name.path(folder), &lost, &name.name())?;
+        quarantine::link_into(vfs, &name.path(folder), &quarantine, &name.name())?;
     }
-    vfs.sync_dir(&lost).map_err(|error| Error::io("sync", &lost, error))?;
+    vfs.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
     vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
     for name in names {
         let path = name.path(folder);

@@ -34,7 +34,7 @@ use crate::{
     file_name::{FileName, LOCK},
     memtable::ChunkPool,
     metrics::Metrics,
-    open_report::{LogCut, OpenReport},
+    open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, Options},
     orphans::{self, LogSpan},
     read::snapshot::Snapshots,
@@ -63,7 +63,7 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
         FolderKind::Database => VersionSet::open(Arc::clone(&vfs), folder, Mode::ReadOnly)?,
     };
-    report.manifest_cut_bytes = torn.map_or(0, |torn| torn.bytes);
+    report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
     // A crash while the database was made may have left it without.
     if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;
@@ -116,10 +116,10 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
 }
 
 fn tell_cuts(options: &Options, report: &OpenReport) {
-    for cut in &report.log_cuts {
-        let LogCut { file, offset, bytes } = cut.clone();
+    for cut in &report.wal_truncations {
+        let WalTruncation { file, offset, bytes } = cut.clone();
         if let Some(listener) = &options.listener {
-            listener.on_event(&Event::LogCut { file, offset, bytes });
+            listener.on_event(&Event::WalTruncated { file, offset, bytes });
         }
     }
 }
@@ -196,12 +196,12 @@ impl Recovery<'_> {
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
         report.replayed_entries = replayed;
-        let cut = |cut: &crate::wal::reader::Cut| LogCut {
+        let cut = |cut: &crate::wal::reader::Cut| WalTruncation {
             file: cut.file.clone(),
             offset: cut.offset,
             bytes: cut.bytes,
         };
-        report.log_cuts = found.cuts.iter().map(cut).collect();
+        report.wal_truncations = found.cuts.iter().map(cut).collect();
         Ok(found)
     }
 
@@ -224,8 +224,8 @@ impl Recovery<'_> {
         let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
         let found = orphans::find(&tables, &entries, &self.versions.catalog(), log);
         let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
-        orphans::set_aside(&**self.vfs, self.folder, &names)?;
-        report.kept_files = names.iter().map(|name| name.name()).collect();
+        orphans::quarantine_files(&**self.vfs, self.folder, &names)?;
+        report.quarantined_files = names.iter().map(|name| name.name()).collect();
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Recovery<'_> {
         self.versions.begin_writing()?;
         self.keep_what_may_be_needed(LogSpan::of(replayed), options, report)?;
         let leftovers = self.versions.sweep_orphans()?;
-        report.swept_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
+        report.removed_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;
         let versions = Arc::clone(self.versions);
         let setup = LogSetup {
@@ -265,7 +265,7 @@ impl Recovery<'_> {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::io("remove", &path, error));
                 }
-                _ => report.swept_file_count += 1,
+                _ => report.removed_file_count += 1,
             }
         }
         Ok(Some(LogState { log, last_sequence }))

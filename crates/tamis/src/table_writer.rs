@@ -43,16 +43,16 @@ pub struct TableFile {
     /// The last key.
     pub largest_key: Vec<u8>,
     /// Filters of the options that can't be built for these keys, and why: the table goes without them.
-    pub refused_filters: Vec<String>,
+    pub failed_filters: Vec<String>,
 }
 
 /// Keeps what is told of filters.
 #[derive(Debug, Default)]
-struct Refusals(Mutex<Vec<String>>);
+struct FailedFilters(Mutex<Vec<String>>);
 
-impl EventListener for Refusals {
+impl EventListener for FailedFilters {
     fn on_event(&self, event: &Event) {
-        if let Event::FilterRefused { reason, .. } = event {
+        if let Event::FilterBuildFailed { reason, .. } = event {
             self.0.lock().push(reason.clone());
         }
     }
@@ -87,7 +87,7 @@ pub struct TableWriter {
     vfs: Arc<dyn Vfs>,
     /// `None` once the table is finished.
     writer: Option<Writer>,
-    refusals: Arc<Refusals>,
+    failed_filters: Arc<FailedFilters>,
 }
 
 impl fmt::Debug for TableWriter {
@@ -123,7 +123,7 @@ impl TableWriter {
     ) -> Result<Self> {
         options.check()?;
         refuse_existing(&*vfs, path)?;
-        let refusals = Arc::new(Refusals::default());
+        let failed_filters = Arc::new(FailedFilters::default());
         let options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression.last().copied().unwrap_or(Compression::None),
@@ -135,10 +135,10 @@ impl TableWriter {
             key_column: options.key_column,
             origin: TableOrigin::default(),
             is_direct: false,
-            listener: Some(Arc::<Refusals>::clone(&refusals)),
+            listener: Some(Arc::<FailedFilters>::clone(&failed_filters)),
         };
         let writer = Writer::create_outside(&vfs, path, options)?;
-        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer), refusals })
+        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer), failed_filters })
     }
 
     /// Adds a key with its value.
@@ -193,7 +193,7 @@ impl TableWriter {
             tombstone_count: summary.tombstone_count,
             smallest_key: summary.smallest_key,
             largest_key: summary.largest_key,
-            refused_filters: std::mem::take(&mut *self.refusals.0.lock()),
+            failed_filters: std::mem::take(&mut *self.failed_filters.0.lock()),
         })
     }
 }

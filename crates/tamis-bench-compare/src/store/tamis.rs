@@ -105,12 +105,12 @@ struct TamisReader<'a> {
 /// Gives `count` entries from where the scan stands on, or the one key.
 fn give(scan: &mut Scan, count: usize, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
-        let found = scan.advance()?;
+        let found = scan.move_next()?;
         sink.key(scan.key());
         return Ok(usize::from(found));
     }
     let mut given = 0;
-    while given < count && scan.advance()? {
+    while given < count && scan.move_next()? {
         if sink.is_strict {
             sink.key(scan.key());
         }
@@ -140,7 +140,7 @@ impl Reader for TamisReader<'_> {
     fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
         self.scan.seek_for_prev(key)?;
         let mut given = 0;
-        while given < count && self.scan.retreat()? {
+        while given < count && self.scan.move_prev()? {
             if sink.is_strict {
                 sink.key(self.scan.key());
             }
@@ -157,7 +157,7 @@ impl Reader for TamisReader<'_> {
     fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut scan = self.keyspace.range::<&[u8]>(..);
         let mut count = 0;
-        while may_go_on(count, go_on) && scan.advance()? {
+        while may_go_on(count, go_on) && scan.move_next()? {
             if sink.is_strict {
                 sink.key(scan.key());
             }

@@ -142,15 +142,15 @@ fn steps(folder: &Path, is_forward: bool) -> Result<Work, BenchError> {
         scan.seek_for_prev([0xFF; 9])?;
     }
     if is_forward {
-        scan.advance()?
+        scan.move_next()?
     } else {
-        scan.retreat()?
+        scan.move_prev()?
     };
     Ok(Box::new(move || {
         let _ = &store;
         let mut bytes = 0;
         for _ in 1..STEP_COUNT {
-            let is_valid = if is_forward { scan.advance()? } else { scan.retreat()? };
+            let is_valid = if is_forward { scan.move_next()? } else { scan.move_prev()? };
             bytes += u64::from(is_valid) * scan.value().len() as u64;
         }
         Ok(bytes)

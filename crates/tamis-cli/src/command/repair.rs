@@ -15,7 +15,7 @@ Examples:
   tamis repair store --json
   tamis verify store                                     only look
 
-All that can be read makes the new store. Files that are not needed go to the folder `lost` in it;
+All that can be read makes the new store. Files that are not needed go to the folder `quarantine` in it;
 nothing is deleted. Every range of keys is named in which writes may be lost; where deletes may be
 among them, keys that were deleted may be back. A sound store stays as it is. The exit code is 0 when
 the store opens again, also where writes may be lost: scripts look at `lost_ranges` of --json.";
@@ -47,7 +47,7 @@ impl RepairArgs {
         for fault in &report.faults {
             writeln!(output, "{}", fault_text(fault))?;
         }
-        for left in &report.left_out {
+        for left in &report.quarantined {
             writeln!(output, "{}: left out: {}", left.file.display(), left.why)?;
         }
         for range in &report.lost_ranges {
@@ -61,9 +61,9 @@ impl RepairArgs {
             "{} mended: {} tables, {} of them written anew, {} entries out of the log; {} files left out",
             faults(report.faults.len()),
             terminal::count(report.table_count as u64),
-            terminal::count(report.written_table_count as u64),
+            terminal::count(report.rewritten_table_count as u64),
             terminal::count(report.log_entry_count),
-            terminal::count(report.left_out.len() as u64)
+            terminal::count(report.quarantined.len() as u64)
         )?;
         Ok(())
     }
@@ -93,15 +93,15 @@ impl RepairArgs {
             })
         });
         let left = report
-            .left_out
+            .quarantined
             .iter()
             .map(|left| json!({ "file": left.file.display().to_string(), "why": left.why }));
         let line = json!({
             "sound": report.was_sound(),
             "faults": report.faults.iter().map(fault_json).collect::<Vec<_>>(),
-            "tables": report.table_count, "written_tables": report.written_table_count,
+            "tables": report.table_count, "rewritten_tables": report.rewritten_table_count,
             "log_entries": report.log_entry_count,
-            "left_out": left.collect::<Vec<_>>(),
+            "quarantined": left.collect::<Vec<_>>(),
             "lost_ranges": lost.collect::<Vec<_>>(),
             "default_options": report.default_options,
         });

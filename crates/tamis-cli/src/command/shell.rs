@@ -221,7 +221,7 @@ impl Shell {
             Command::Count { range } => {
                 let mut scan = range.range(key_format)?.scan(&self.keyspace);
                 let mut count = 0;
-                while scan.advance()? {
+                while scan.move_next()? {
                     count += 1;
                 }
                 writeln!(output, "{}", terminal::count(count))?;

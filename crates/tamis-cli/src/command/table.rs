@@ -74,7 +74,7 @@ impl BuildArgs {
         }
         let built = table.finish()?;
         bar.finish_and_clear();
-        for reason in &built.refused_filters {
+        for reason in &built.failed_filters {
             eprintln!("tamis: {}: without a filter: {reason}", self.table.display());
         }
         if self.json {

@@ -235,7 +235,7 @@ fn a_repair_mends_and_tells() {
     assert_eq!(report["lost_ranges"][0]["keyspace"], "default");
     assert_eq!(report["lost_ranges"][0]["may_lose_deletes"], false);
     assert!(
-        report["left_out"]
+        report["quarantined"]
             .as_array()
             .unwrap()
             .iter()

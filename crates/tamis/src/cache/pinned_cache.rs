@@ -346,9 +346,9 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         drop(members);
         // Of parts some are meant to stay on disk.
         if matches!(self.need, Need::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
-            self.pinned_cache.metrics.not_kept.add(1);
+            self.pinned_cache.metrics.cache_too_small.add(1);
             if let Some(listener) = &self.pinned_cache.listener {
-                listener.on_event(&Event::NotKept { file: self.file.to_path_buf(), bytes });
+                listener.on_event(&Event::CacheTooSmall { file: self.file.to_path_buf(), bytes });
             }
         }
     }

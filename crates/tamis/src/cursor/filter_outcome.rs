@@ -39,12 +39,17 @@ impl FilterOutcome {
 
     /// `is_whole`: the seek would have found any key of the range.
     pub(super) fn is_settled(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
-        let is_useful = found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
+        let is_true_positive =
+            found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
         if let Some(counters) = self.metrics.filters.get(self.level)
-            && (is_useful || is_whole)
+            && (is_true_positive || is_whole)
         {
-            if is_useful { counters.range_useful.add(1) } else { counters.range_useless.add(1) }
+            if is_true_positive {
+                counters.range_true_positive.add(1)
+            } else {
+                counters.range_false_positive.add(1)
+            }
         }
-        is_useful || is_whole
+        is_true_positive || is_whole
     }
 }

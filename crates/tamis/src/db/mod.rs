@@ -140,7 +140,7 @@ impl Db {
     }
 
     /// Makes the store in a folder open again, from all that can be read of it, where files are damaged or lost. What is not needed
-    /// is moved to the folder `lost` within it; nothing is deleted. The report names every range of keys in which writes
+    /// is moved to the folder `quarantine` within it; nothing is deleted. The report names every range of keys in which writes
     /// may be lost, and says whether deletes may be among them. A store in which nothing is wrong stays as it is.
     ///
     /// Cost: every file is read once. Where the manifest is lost and tables overlap, all are written anew: that needs

@@ -173,19 +173,19 @@ impl Engine {
         cost: &mut ReadCost,
     ) -> Result<Option<Found>> {
         let counters = self.metrics.filters.get(level);
-        let is_asked = reader.has_filter();
-        if is_asked {
+        let has_filter = reader.has_filter();
+        if has_filter {
             if !reader.may_contain(probe) {
-                counters.inspect(|level| level.denied.add(1));
+                counters.inspect(|level| level.negative.add(1));
                 return Ok(None);
             }
-            counters.inspect(|level| level.admitted.add(1));
+            counters.inspect(|level| level.positive.add(1));
         }
         let found = reader.get(probe.key(), sequence, cost)?;
         match &found {
-            _ if !is_asked => {}
+            _ if !has_filter => {}
             Some(_) => {
-                counters.inspect(|level| level.useful.add(1));
+                counters.inspect(|level| level.true_positive.add(1));
             }
             None => reader.record_false_positive(),
         }

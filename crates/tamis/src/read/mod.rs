@@ -1,6 +1,6 @@
-//! The way of a read: a consistent view of memtables and tables, then points or scans over it.
+//! The read path: a consistent read state of memtables and tables, then point reads or scans over it.
 
-mod admission;
 pub(crate) mod get;
 pub(crate) mod scan;
+mod select_runs;
 pub(crate) mod snapshot;

@@ -6,7 +6,7 @@
 //! point is shown, tombstones left out.
 //!
 //! A range that lies within one table of a run, between two keys of it, may be empty there: such tables' filters are asked
-//! ([`super::admission`]), and those that say no give no cursor. An empty range that all of them deny reads no block.
+//! ([`super::select_runs`]), and those that say no give no cursor. An empty range that all of them deny reads no block.
 //!
 //! Steps from the front and from the back have a cursor each, made when first needed; the two stop where they meet.
 
@@ -22,7 +22,7 @@ use std::{
 
 use tamis_filter::{Digester, RangeProbe};
 
-use super::admission::{Admission, AdmittedRun};
+use super::select_runs::{RunSelector, SelectedRun};
 use crate::{
     cache::table::TableCache,
     cursor::{
@@ -47,8 +47,8 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// The entries of a key range, as of the moment at which it was made.
 ///
 /// As an iterator it gives `Result<(key, value)>` from either end; after an error it ends. For long scans
-/// [`Scan::advance`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
-/// [`Scan::retreat`] and [`Scan::seek`] move back and forth.
+/// [`Scan::move_next`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
+/// [`Scan::move_prev`] and [`Scan::seek`] move back and forth.
 ///
 /// Cost: one block of each run that overlaps the range for the first step (two where it falls between them), none of those
 /// whose filter denies it; then each block once.
@@ -62,7 +62,7 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// }
 /// let mut scan = db.range(10_u32.to_be_bytes()..20_u32.to_be_bytes());
 /// let mut count = 0;
-/// while scan.advance()? {
+/// while scan.move_next()? {
 ///     assert_eq!(scan.value(), b"value");
 ///     count += 1;
 /// }
@@ -88,9 +88,9 @@ pub(crate) struct ScanSource {
     is_prefix: bool,
     digester: Digester,
     /// The runs that take part, once their filters were asked.
-    runs: OnceLock<Vec<AdmittedRun>>,
+    runs: OnceLock<Vec<SelectedRun>>,
     /// The first cursor finds out whether the filters were right; a second one would count again.
-    is_judged: AtomicBool,
+    has_counted_outcomes: AtomicBool,
 }
 
 impl fmt::Debug for ScanSource {
@@ -111,7 +111,7 @@ impl Limits for ScanSource {
 
 impl ScanContext for ScanSource {
     fn run(&self, run_index: usize) -> &Run {
-        let run = self.admitted().get(run_index);
+        let run = self.selected_runs().get(run_index);
         &run.expect("cursors are made for runs that take part").run
     }
 
@@ -126,11 +126,11 @@ impl ScanSource {
         for memtable in self.read_state.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
             sources.push(Source::Memtable(memtable.memtable.cursor()));
         }
-        let is_judged = self.is_judged.swap(true, Ordering::Relaxed);
-        for (run_index, run) in self.admitted().iter().enumerate() {
+        let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
+        for (run_index, run) in self.selected_runs().iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
-            sources.push(match run.asked_level.filter(|_| !is_judged) {
+            sources.push(match run.checked_level.filter(|_| !has_counted_outcomes) {
                 None => Source::Run(cursor),
                 Some(level) => {
                     let (metrics, range) = (Arc::clone(self.tables.metrics()), Arc::clone(&self.range));
@@ -142,11 +142,11 @@ impl ScanSource {
     }
 
     /// The runs that take part; their filters are asked once.
-    fn admitted(&self) -> &[AdmittedRun] {
-        self.runs.get_or_init(|| self.admitted_runs())
+    fn selected_runs(&self) -> &[SelectedRun] {
+        self.runs.get_or_init(|| self.select_runs_in_range())
     }
 
-    fn admitted_runs(&self) -> Vec<AdmittedRun> {
+    fn select_runs_in_range(&self) -> Vec<SelectedRun> {
         if self.range.is_empty() {
             return Vec::new();
         }
@@ -156,13 +156,13 @@ impl ScanSource {
             _ => tamis_filter::KeyRange::new(bounds.0, bounds.1),
         };
         let probe = RangeProbe::new(range, &self.digester);
-        let admission = Admission { tables: &self.tables, range: &self.range, probe: &probe };
+        let selector = RunSelector { tables: &self.tables, range: &self.range, probe: &probe };
         let partitions = self.read_state.version.partitions_within(bounds).iter();
         let runs = partitions.flat_map(|partition| partition.runs());
-        let admitted = runs.filter_map(|(level, run)| admission.admit(level, run, bounds));
-        let admitted = admitted.collect();
+        let selected_runs = runs.filter_map(|(level, run)| selector.select(level, run, bounds));
+        let selected_runs = selected_runs.collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
-        admitted
+        selected_runs
     }
 }
 
@@ -175,11 +175,11 @@ fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 enum Position {
     /// Before the first entry.
     Start,
-    /// The cursor is on the entry that `advance` gives next.
+    /// The cursor is on the entry that `move_next` gives next.
     Before,
     /// The cursor is on the entry that was given last.
     On,
-    /// The cursor is on the entry that `retreat` gives next.
+    /// The cursor is on the entry that `move_prev` gives next.
     After,
     /// Behind the last entry.
     End,
@@ -203,7 +203,7 @@ impl Side {
     }
 
     /// On to the next entry; `false` behind the last one.
-    fn advance(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
+    fn move_next(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
         match position {
@@ -218,7 +218,7 @@ impl Side {
     }
 
     /// Back to the entry before; `false` before the first one.
-    fn retreat(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
+    fn move_prev(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
         match position {
@@ -249,32 +249,32 @@ impl Scan {
     /// # Errors
     /// [`crate::Error::Io`], [`crate::Error::Corruption`] from the tables; [`crate::Error::KeyspaceDropped`] where it was begun on a
     /// dropped keyspace. The scan has ended then.
-    pub fn advance(&mut self) -> Result<bool> {
-        self.step(Side::advance, true)
+    pub fn move_next(&mut self) -> Result<bool> {
+        self.step(Side::move_next, true)
     }
 
     /// Back to the entry before; `false` at the beginning.
     ///
     /// # Errors
-    /// As [`Scan::advance`].
-    pub fn retreat(&mut self) -> Result<bool> {
-        self.step(Side::retreat, true)
+    /// As [`Scan::move_next`].
+    pub fn move_prev(&mut self) -> Result<bool> {
+        self.step(Side::move_prev, true)
     }
 
-    /// Moves, so that [`Scan::advance`] gives the first entry at or after `key`, and [`Scan::retreat`] the last one
+    /// Moves, so that [`Scan::move_next`] gives the first entry at or after `key`, and [`Scan::move_prev`] the last one
     /// before it. Keys outside of the scan's range move to its ends.
     ///
     /// # Errors
-    /// As [`Scan::advance`].
+    /// As [`Scan::move_next`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.seek_with(|cursor| cursor.seek(key.as_ref()), Position::Before, Position::End)
     }
 
-    /// Moves, so that [`Scan::retreat`] gives the last entry at or before `key`, and [`Scan::advance`] the first one
+    /// Moves, so that [`Scan::move_prev`] gives the last entry at or before `key`, and [`Scan::move_next`] the first one
     /// after it.
     ///
     /// # Errors
-    /// As [`Scan::advance`].
+    /// As [`Scan::move_next`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
     }
@@ -328,12 +328,12 @@ impl Scan {
         result
     }
 
-    /// The key of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
+    /// The key of the entry that the last [`Scan::move_next`] or [`Scan::move_prev`] gave; empty when it gave none.
     pub fn key(&self) -> &[u8] {
         self.front_entry().map_or(&[], |cursor| cursor.key())
     }
 
-    /// The value of the entry that the last [`Scan::advance`] or [`Scan::retreat`] gave; empty when it gave none.
+    /// The value of the entry that the last [`Scan::move_next`] or [`Scan::move_prev`] gave; empty when it gave none.
     pub fn value(&self) -> &[u8] {
         self.front_entry().map_or(&[], |cursor| cursor.value())
     }
@@ -393,7 +393,7 @@ impl Iterator for Scan {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.step(Side::advance, true) {
+        match self.step(Side::move_next, true) {
             Ok(true) => Self::give(&self.front).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
@@ -403,7 +403,7 @@ impl Iterator for Scan {
 
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        match self.step(Side::retreat, false) {
+        match self.step(Side::move_prev, false) {
             Ok(true) => Self::give(&self.back).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
@@ -441,7 +441,7 @@ impl Engine {
             is_prefix,
             digester: self.digester.clone(),
             runs: OnceLock::new(),
-            is_judged: AtomicBool::new(false),
+            has_counted_outcomes: AtomicBool::new(false),
         })))
     }
 }

@@ -4,12 +4,12 @@
 //!    there that shows that it was longer once (`orphans.rs`), that is the state in force. Where it is not whole, but no file is
 //!    there that is newer than this state and none of its tables is missing, it is taken as the state in force too; as its lost
 //!    edits may have dropped a keyspace, all ranges are reported.
-//! 2. Otherwise the tables are chosen by their properties (`choice.rs`), all of a keyspace are merged by sequence numbers
+//! 2. Otherwise the tables are chosen by their properties (`select_tables.rs`), all of a keyspace are merged by sequence numbers
 //!    into one run, and every range that they cover is reported: a table that was replaced by others, which are gone, can't be told.
 //! 3. A missing table is reported with its range. Of a damaged one all readable blocks are written anew in its place.
 //! 4. A log without faults stays as it is. Otherwise, and in case 2, all entries that can be read are put into tables. In case 2
 //!    it is not known which segment is the oldest needed one: the log begins with the oldest that is there.
-//! 5. All files that the new state does not need get a name in the folder `lost`; then the new manifest and `CURRENT` are
+//! 5. All files that the new state does not need get a name in the folder `quarantine`; then the new manifest and `CURRENT` are
 //!    written; then their old names go. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
 //!
 //! A file of another program's format, or with a change or an entry that only another program knows, is not damaged: the repair
@@ -20,10 +20,10 @@
 //! A store in which nothing is wrong is left as it is. Cost: every file is read once; in case 2 all tables are written anew,
 //! unless no two of them overlap.
 
-mod choice;
-mod evidence;
-mod mend;
+mod inventory;
+mod rebuild;
 mod report;
+mod select_tables;
 
 use std::{
     path::Path,
@@ -35,17 +35,17 @@ use std::{
 
 use tamis_vfs::Vfs;
 
-pub use self::report::{LeftOut, LostRange, RepairReport};
-use self::{evidence::Evidence, mend::Mender};
+pub use self::report::{LostRange, QuarantinedFile, RepairReport};
+use self::{inventory::Inventory, rebuild::StateRebuilder};
 use crate::{
     cache::table::TableCache,
     compaction::table_sink::JobContext,
     error::{Error, Result},
     file_name::FileName,
     key::SEQUENCE_MAX,
-    lost,
     metrics::Metrics,
     options::Options,
+    quarantine,
     recover::take_lock,
     runtime::Runtime,
     version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
@@ -99,8 +99,8 @@ impl Repair {
 pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<RepairReport> {
     check_is_ours(&**vfs, folder)?;
     let _lock = take_lock(&**vfs, folder, false)?;
-    let evidence = Evidence::gather(vfs, folder, runtime)?;
-    if let Some(error) = evidence.foreign_format() {
+    let inventory = Inventory::collect(vfs, folder, runtime)?;
+    if let Some(error) = inventory.foreign_format() {
         return Err(error);
     }
     let repair = Repair {
@@ -108,13 +108,13 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
         folder: folder.to_path_buf(),
         tables: TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default())),
         obsolete_files: Arc::default(),
-        next_number: AtomicU64::new(evidence.next_number),
-        database: evidence.database,
+        next_number: AtomicU64::new(inventory.next_number),
+        database: inventory.database,
         is_cancelled: AtomicBool::new(false),
     };
-    let mut mender = Mender::new(&repair, evidence);
-    mender.mend()?;
-    let Mender { mut state, mut report, reasons, .. } = mender;
+    let mut rebuilder = StateRebuilder::new(&repair, inventory);
+    rebuilder.rebuild()?;
+    let StateRebuilder { mut state, mut report, reasons, .. } = rebuilder;
     if report.was_sound() {
         return Ok(report);
     }
@@ -123,13 +123,13 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     if let Some(rule) = state.check_invariants() {
         return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));
     }
-    let spare = set_aside(&repair, &state, manifest)?;
+    let spare = quarantine_files(&repair, &state, manifest)?;
     write_catalog(&**vfs, &state, folder, manifest)?;
     for (name, file) in spare {
         let path = folder.join(&name);
         vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         let why = reasons.get(&name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
-        report.left_out.push(LeftOut { file, why });
+        report.quarantined.push(QuarantinedFile { file, why });
     }
     vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
     report.table_count = state.keyspaces.values().map(|version| version.tables().count()).sum();
@@ -159,8 +159,8 @@ fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     Err(Error::NotADatabase { path: folder.to_path_buf(), found })
 }
 
-/// Gives every file that the state does not need a name in the folder of lost files; their names, and where they are.
-fn set_aside(
+/// Gives every file that the state does not need a name in the quarantine folder; their names, and where they are.
+fn quarantine_files(
     repair: &Repair,
     state: &crate::version::catalog::Catalog,
     manifest: u64,
@@ -174,17 +174,22 @@ fn set_aside(
     if names.is_empty() && !has_current {
         return Ok(Vec::new());
     }
-    let lost = lost::make(vfs, folder)?;
+    let quarantine = quarantine::create_folder(vfs, folder)?;
     let mut kept = Vec::new();
     for name in names {
-        let place = lost::keep(vfs, &folder.join(&name), &lost, &name)?;
+        let place = quarantine::link_into(vfs, &folder.join(&name), &quarantine, &name)?;
         kept.push((name, place));
     }
     if has_current {
         let current = folder.join(crate::file_name::CURRENT);
-        lost::keep(vfs, &current, &lost, &format!("{}.{manifest}", crate::file_name::CURRENT))?;
+        quarantine::link_into(
+            vfs,
+            &current,
+            &quarantine,
+            &format!("{}.{manifest}", crate::file_name::CURRENT),
+        )?;
     }
-    vfs.sync_dir(&lost).map_err(|error| Error::io("sync", &lost, error))?;
+    vfs.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
     vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
     Ok(kept)
 }

@@ -21,10 +21,10 @@ pub struct LostRange {
     pub why: String,
 }
 
-/// A file that is no part of the repaired store. It is kept in the folder `lost`.
+/// A file that is no part of the repaired store. It is kept in the folder `quarantine`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct QuarantinedFile {
     /// Where it is now.
     pub file: PathBuf,
     /// Why it was left out.
@@ -40,11 +40,11 @@ pub struct RepairReport {
     /// Tables of the repaired store.
     pub table_count: usize,
     /// Of those: tables that were written anew.
-    pub written_table_count: usize,
+    pub rewritten_table_count: usize,
     /// Entries of the log that were put into tables.
     pub log_entry_count: u64,
     /// Files that were left out; none is deleted.
-    pub left_out: Vec<LeftOut>,
+    pub quarantined: Vec<QuarantinedFile>,
     /// Every range of keys in which writes, and where it says so deletes, may be lost. Of a table that is gone together with the
     /// manifest nothing tells.
     pub lost_ranges: Vec<LostRange>,

@@ -65,9 +65,9 @@ impl TableEnvironment {
 
     /// Counts and reports a filter that can't be used. Reads go on without it.
     pub(crate) fn report_filter(&self, file: &Path, reason: String) {
-        self.metrics.filters_ignored.add(1);
+        self.metrics.corrupt_filters.add(1);
         if let Some(listener) = &self.listener {
-            listener.on_event(&Event::FilterIgnored { file: file.to_path_buf(), reason });
+            listener.on_event(&Event::FilterCorrupt { file: file.to_path_buf(), reason });
         }
     }
 }

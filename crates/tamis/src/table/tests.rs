@@ -297,7 +297,7 @@ fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_p
         assert_eq!(may_contain(Some(5)), [false, true], "the file's filter is in force");
         assert_eq!(may_contain(Some(6)), [true, false], "the filter of another table is passed over");
         assert_eq!(may_contain(Some(7)), [true, false], "a missing filter is passed over");
-        assert_eq!(environment.metrics.filters_ignored.get(), 2);
+        assert_eq!(environment.metrics.corrupt_filters.get(), 2);
     }
 }
 

@@ -354,7 +354,7 @@ impl TableWriter {
     fn tell(&self, refusals: Vec<String>) {
         let Some(listener) = &self.options.listener else { return };
         for reason in refusals {
-            listener.on_event(&Event::FilterRefused { file: self.target.clone(), reason });
+            listener.on_event(&Event::FilterBuildFailed { file: self.target.clone(), reason });
         }
     }
 

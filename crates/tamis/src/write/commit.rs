@@ -364,9 +364,9 @@ impl Engine {
             self.scheduler.wait_for_progress(&*self.runtime.clock, until - now);
             now = self.runtime.clock.now();
         }
-        self.metrics.slowed_writes.add(1);
+        self.metrics.throttled_writes.add(1);
         let waited = now.saturating_sub(start);
-        self.metrics.slowed_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        self.metrics.throttled_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         Ok(())
     }
 

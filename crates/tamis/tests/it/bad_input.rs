@@ -108,9 +108,9 @@ fn bounds_that_hold_no_key_give_empty_scans() {
             assert_eq!(snapshot.range(&keyspace, bounds.clone()).count(), 0, "{bounds:?}");
             let mut scan = keyspace.range(bounds.clone());
             scan.seek(&low).unwrap();
-            assert!(!scan.advance().unwrap() && !scan.retreat().unwrap(), "{bounds:?}");
+            assert!(!scan.move_next().unwrap() && !scan.move_prev().unwrap(), "{bounds:?}");
             scan.seek_for_prev(&low).unwrap();
-            assert!(!scan.retreat().unwrap() && !scan.advance().unwrap(), "{bounds:?}");
+            assert!(!scan.move_prev().unwrap() && !scan.move_next().unwrap(), "{bounds:?}");
             assert_eq!((scan.key(), scan.value()), (&[][..], &[][..]));
             db.compact_range(&keyspace, bounds).unwrap();
         }
@@ -123,7 +123,7 @@ fn bounds_that_hold_no_key_give_empty_scans() {
     assert_eq!(keyspace.prefix([0xFF, 0xFF]).count(), 0);
     let mut scan = keyspace.range::<&[u8]>(..);
     scan.seek("").unwrap();
-    assert!(scan.advance().unwrap());
+    assert!(scan.move_next().unwrap());
     assert_eq!(scan.key(), at(0));
 }
 
@@ -338,7 +338,7 @@ fn check_read_only(folder: &Path) {
     assert_eq!(keyspace.range::<&[u8]>(..).count(), 2_001);
     assert_eq!(keyspace.get("logged").unwrap().unwrap(), b"2");
     assert_eq!(db.snapshot().range::<&[u8]>(&keyspace, ..).rev().count(), 2_001);
-    assert_eq!(db.open_report().log_cuts.len(), 1, "a torn end is reported, and not cut");
+    assert_eq!(db.open_report().wal_truncations.len(), 1, "a torn end is reported, and not cut");
     let mut batch = WriteBatch::new();
     batch.put(&keyspace, "a", "b").unwrap();
     for result in [
@@ -421,7 +421,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
     }
     let snapshot = db.snapshot();
     let mut begun = keyspace.range::<&[u8]>(..);
-    assert!(begun.advance().unwrap());
+    assert!(begun.move_next().unwrap());
     let other = db.clone();
     db.close().unwrap();
     let mut batch = WriteBatch::new();
@@ -436,7 +436,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
         keyspace.first().map(drop),
         keyspace.last().map(drop),
         keyspace.range::<&[u8]>(..).next().unwrap().map(drop),
-        keyspace.prefix("a").advance().map(drop),
+        keyspace.prefix("a").move_next().map(drop),
         snapshot.get(&keyspace, "a").map(drop),
         snapshot.range::<&[u8]>(&keyspace, ..).next_back().unwrap().map(drop),
         other.flush(),

@@ -219,7 +219,7 @@ fn keep_up(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
                 }
                 assert_eq!(keyspace.range::<&[u8]>(..).count(), 300);
                 let mut scan = keyspace.range::<&[u8]>(..);
-                scan.advance().unwrap();
+                scan.move_next().unwrap();
                 world.db.drop_keyspace(&name).unwrap();
                 assert!(matches!(keyspace.put("a", "b"), Err(Error::KeyspaceDropped)));
                 assert_eq!(scan.count(), 299, "a scan that was begun goes on");

@@ -230,7 +230,8 @@ fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome
     }
     assert!(!has_error || !report.is_sound(), "verify finds what reads find");
     let opened = db.open_report();
-    let is_cut = opened.manifest_cut_bytes > 0 || opened.log_cuts.iter().any(|cut| cut.file.ends_with(name));
+    let is_cut = opened.manifest_truncated_bytes > 0
+        || opened.wal_truncations.iter().any(|cut| cut.file.ends_with(name));
     match (has_error, report.is_sound(), is_cut) {
         (true, ..) => Outcome::Unreadable,
         (_, false, _) => Outcome::Verified,
@@ -411,7 +412,7 @@ struct Cuts(Mutex<Vec<(PathBuf, u64, u64)>>);
 
 impl EventListener for Cuts {
     fn on_event(&self, event: &Event) {
-        if let Event::LogCut { file, offset, bytes } = event {
+        if let Event::WalTruncated { file, offset, bytes } = event {
             self.0.lock().unwrap().push((file.clone(), *offset, *bytes));
         }
     }
@@ -429,15 +430,19 @@ fn a_cut_of_the_log_is_reported_and_told() {
     let options = Options { listener: Some(listener), ..inline_options() };
     let vfs: Arc<dyn Vfs> = Arc::new(folder_of(&files));
     let db = Db::open_on(Arc::clone(&vfs), FOLDER, options, Runtime::deterministic(7)).unwrap();
-    let reported: Vec<_> =
-        db.open_report().log_cuts.iter().map(|cut| (cut.file.clone(), cut.offset, cut.bytes)).collect();
+    let reported: Vec<_> = db
+        .open_report()
+        .wal_truncations
+        .iter()
+        .map(|cut| (cut.file.clone(), cut.offset, cut.bytes))
+        .collect();
     assert_eq!(reported.len(), 1);
     assert_eq!(reported[0].1 + reported[0].2, length);
     assert_eq!(*cuts.0.lock().unwrap(), reported);
     // The cut holds: the next open has nothing to leave out.
     db.close().unwrap();
     let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
-    assert_eq!(db.open_report().log_cuts, []);
+    assert_eq!(db.open_report().wal_truncations, []);
     assert!(read_all(&db, sample.state()).unwrap() == sample.history[sample.history.len() - 2]);
 }
 
@@ -598,10 +603,10 @@ fn foreign_files_are_reported_and_left_alone() {
     assert!(!check_reads(&db, sample.state(), ""));
     let mut reported = db.open_report().foreign_files.clone();
     reported.sort_unstable();
-    assert_eq!(reported, ["000004.table.copy", "7.log", "README", "folder", "lost", "x.tmp"]);
+    assert_eq!(reported, ["000004.table.copy", "7.log", "README", "folder", "quarantine", "x.tmp"]);
     // What was in it can't be told.
-    assert_eq!(db.open_report().kept_files, ["000900.table"]);
-    assert_eq!(memory.read(&Path::new(FOLDER).join("lost/000900.table")).unwrap(), b"left by a crash");
+    assert_eq!(db.open_report().quarantined_files, ["000900.table"]);
+    assert_eq!(memory.read(&Path::new(FOLDER).join("quarantine/000900.table")).unwrap(), b"left by a crash");
     db.close().unwrap();
     let names: Vec<_> = memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
     for name in foreign {

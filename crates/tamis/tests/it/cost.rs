@@ -48,8 +48,8 @@ impl Bench {
             bytes: since(|statistics| statistics.bytes_read),
             hits: since(|statistics| statistics.cache_hits),
             digests: since(|statistics| statistics.digests),
-            asked: since(|statistics| statistics.filters.iter().map(|level| level.asked).sum()),
-            denied: since(|statistics| statistics.filters.iter().map(|level| level.denied).sum()),
+            asked: since(|statistics| statistics.filters.iter().map(|level| level.checked).sum()),
+            denied: since(|statistics| statistics.filters.iter().map(|level| level.negative).sum()),
             opened: self.vfs.tally_of(OperationKind::Open, ".table").count,
             file_reads: reads.count,
             file_bytes: reads.bytes,
@@ -382,7 +382,7 @@ fn a_seek_to_a_key_that_is_there_reads_one_block() {
         let mut scan = keyspace.range::<&[u8]>(..);
         let (cost, ()) = bench.cost(&db, || {
             scan.seek(key(number)).unwrap();
-            assert!(scan.advance().unwrap());
+            assert!(scan.move_next().unwrap());
         });
         assert_eq!(scan.key(), key(number));
         drop(scan);

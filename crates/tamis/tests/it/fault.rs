@@ -58,7 +58,7 @@ impl EventListener for Listener {
         let mut failures = self.failures.lock().unwrap();
         match event {
             Event::JobFailed { job, error } => failures.push(format!("{job}: {error}")),
-            Event::FilterIgnored { reason, .. } => failures.push(reason.clone()),
+            Event::FilterCorrupt { reason, .. } => failures.push(reason.clone()),
             _ => {}
         }
     }
@@ -354,7 +354,7 @@ impl World {
         let mut names: Vec<String> =
             self.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
         // Where a table was put that may have held what the log had lost.
-        names.retain(|name| name != "lost");
+        names.retain(|name| name != "quarantine");
         let count = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).count();
         let statistics = db.statistics();
         let levels = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);

@@ -21,7 +21,7 @@ struct Ignored(Mutex<Vec<(PathBuf, String)>>);
 
 impl EventListener for Ignored {
     fn on_event(&self, event: &Event) {
-        if let Event::FilterIgnored { file, reason } = event {
+        if let Event::FilterCorrupt { file, reason } = event {
             self.0.lock().unwrap().push((file.clone(), reason.clone()));
         }
     }
@@ -57,13 +57,13 @@ impl Store {
     /// What was told, which is what was counted.
     fn ignored(&self) -> Vec<(PathBuf, String)> {
         let told = self.ignored.0.lock().unwrap().clone();
-        assert_eq!(self.db.statistics().filters_ignored, told.len() as u64);
+        assert_eq!(self.db.statistics().corrupt_filters, told.len() as u64);
         told
     }
 
     /// Looks up absent keys of the first or second half; gives the share that a filter denied.
     fn ask(&self, half: u64, count: u64) -> f64 {
-        let denied = || -> u64 { self.db.statistics().filters.iter().map(|level| level.denied).sum() };
+        let denied = || -> u64 { self.db.statistics().filters.iter().map(|level| level.negative).sum() };
         let before = denied();
         for number in 0..count {
             let number = half * KEY_COUNT / 2 + number % (KEY_COUNT / 2 - 1);

@@ -132,7 +132,7 @@ fn check(db: &Db, models: &Models) {
     }
     let report = db.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
-    assert_eq!(db.statistics().filters_ignored, 0);
+    assert_eq!(db.statistics().corrupt_filters, 0);
 }
 
 const VERSIONS: [&str; 2] = ["v2", "v3"];
@@ -174,7 +174,10 @@ fn check_version(version: &str) {
     let before = files(&vfs, Path::new(FOLDER));
     let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
     let report = db.open_report();
-    assert!(!report.is_new && report.replayed_entries == 5 && report.log_cuts.is_empty(), "{report:?}");
+    assert!(
+        !report.is_new && report.replayed_entries == 5 && report.wal_truncations.is_empty(),
+        "{report:?}"
+    );
     check(&db, &models);
     assert_eq!(db.keyspace("events").unwrap().options().size_ratio, 4);
     db.close().unwrap();

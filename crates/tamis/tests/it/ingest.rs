@@ -45,7 +45,7 @@ fn filters_that_can_not_be_built_are_told_with_the_table() {
         for number in 0..1000_u32 {
             table.put(number.to_be_bytes(), "value").unwrap();
         }
-        let refused = table.finish().unwrap().refused_filters;
+        let refused = table.finish().unwrap().failed_filters;
         assert_eq!(refused.len(), count, "{refused:?}");
         assert!(refused.iter().all(|reason| reason.contains("surf@2")), "{refused:?}");
     }

@@ -41,7 +41,7 @@ fn a_dropped_keyspace_is_gone_for_its_handles_and_goes_on_for_begun_scans() {
     fill(&keyspace, 3_000, 100);
     let snapshot = db.snapshot();
     let mut begun = keyspace.range::<&[u8]>(..);
-    assert!(begun.advance().unwrap());
+    assert!(begun.move_next().unwrap());
     let table_count = count(&vfs, ".table");
     assert!(table_count > 2);
     db.drop_keyspace("k").unwrap();

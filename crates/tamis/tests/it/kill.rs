@@ -173,7 +173,7 @@ fn every_acknowledged_batch_survives_kill_9() {
         }
         let report = db.verify().expect("the store can be verified");
         assert!(report.is_sound(), "faults: {:?}", report.faults);
-        let cuts = db.open_report().log_cuts.len();
+        let cuts = db.open_report().wal_truncations.len();
         println!("round {round}: {counts:?} batches, {cuts} cuts, {} flushes", db.statistics().flushes);
         if random.below(2) == 0 {
             db.close().expect("the store can be closed");

@@ -59,14 +59,14 @@ fn a_failed_seek_is_an_error_once_and_a_later_seek_heals_the_scan() {
     }
     db.flush().unwrap();
     let mut scan = db.range::<&[u8]>(..);
-    assert!(scan.advance().unwrap());
+    assert!(scan.move_next().unwrap());
     let rule = fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Read]).forever());
     scan.seek(1_500_u32.to_be_bytes()).unwrap_err();
-    assert!(!scan.advance().unwrap());
+    assert!(!scan.move_next().unwrap());
     assert!(scan.key().is_empty());
     fault.remove_rule(rule);
     scan.seek(1_500_u32.to_be_bytes()).unwrap();
-    assert!(scan.advance().unwrap());
+    assert!(scan.move_next().unwrap());
     assert_eq!(scan.key(), 1_500_u32.to_be_bytes());
 }
 

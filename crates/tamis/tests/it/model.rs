@@ -70,7 +70,7 @@ fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
 /// Walks a scan back and forth with seeks.
 fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Random) {
     let entries: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
-    // The entry that `advance` gives next.
+    // The entry that `move_next` gives next.
     let mut next = 0_usize;
     let mut is_on = false;
     for _ in 0..12 {
@@ -82,7 +82,7 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
                 is_on = false;
             }
             1 => {
-                let moved = scan.retreat().unwrap();
+                let moved = scan.move_prev().unwrap();
                 let wanted = if is_on { next.checked_sub(2) } else { next.checked_sub(1) };
                 assert_eq!(moved, wanted.is_some());
                 match wanted {
@@ -95,7 +95,7 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
                 is_on = moved;
             }
             _ => {
-                let moved = scan.advance().unwrap();
+                let moved = scan.move_next().unwrap();
                 assert_eq!(moved, next < entries.len());
                 if moved {
                     assert_eq!(scan.key(), entries[next].0.as_slice());

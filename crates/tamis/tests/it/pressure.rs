@@ -197,8 +197,8 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
 #[test]
 fn a_fill_faster_than_the_disk_is_slowed_and_never_stands_still() {
     let (statistics, longest) = fill(4 << 20, 2, 3_000_000);
-    assert!(statistics.slowed_writes > 10, "{} writes were slowed", statistics.slowed_writes);
-    assert!(statistics.slowed_microseconds > 100_000);
+    assert!(statistics.throttled_writes > 10, "{} writes were slowed", statistics.throttled_writes);
+    assert!(statistics.throttled_microseconds > 100_000);
     // Only until the first flush has shown what the disk can do.
     let stopped = statistics.stopped_microseconds;
     assert!(stopped <= 100_000, "{stopped} us of full stops while the disk works");
@@ -208,7 +208,7 @@ fn a_fill_faster_than_the_disk_is_slowed_and_never_stands_still() {
 #[test]
 fn a_fill_slower_than_the_disk_is_not_slowed() {
     let (statistics, longest) = fill(1 << 30, 2, 2_000_000);
-    assert_eq!((statistics.slowed_writes, statistics.stopped_writes), (0, 0));
+    assert_eq!((statistics.throttled_writes, statistics.stopped_writes), (0, 0));
     assert!(longest <= Duration::from_micros(160), "{longest:?}");
 }
 

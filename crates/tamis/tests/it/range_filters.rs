@@ -69,10 +69,10 @@ fn counted(db: &Db, work: impl FnOnce()) -> Counted {
         [
             statistics.blocks_read + statistics.cache_hits,
             statistics.digests,
-            sum(|level| level.range_asked),
-            sum(|level| level.range_denied),
-            sum(|level| level.range_useful),
-            sum(|level| level.range_useless),
+            sum(|level| level.range_checked),
+            sum(|level| level.range_negative),
+            sum(|level| level.range_true_positive),
+            sum(|level| level.range_false_positive),
         ]
     };
     let before = count(&db.statistics());
@@ -189,7 +189,7 @@ struct Refusals(Mutex<Vec<String>>);
 
 impl EventListener for Refusals {
     fn on_event(&self, event: &Event) {
-        if let Event::FilterRefused { file, reason } = event {
+        if let Event::FilterBuildFailed { file, reason } = event {
             self.0.lock().unwrap().push(format!("{}: {reason}", file.display()));
         }
     }

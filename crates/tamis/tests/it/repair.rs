@@ -132,12 +132,14 @@ fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> Diff
 fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let memory = folder_of(files);
     let report = repair(&memory);
-    let kept: BTreeSet<Vec<u8>> =
-        files_of(&memory, FOLDER).into_values().chain(files_of(&memory, "/db/lost").into_values()).collect();
+    let kept: BTreeSet<Vec<u8>> = files_of(&memory, FOLDER)
+        .into_values()
+        .chain(files_of(&memory, "/db/quarantine").into_values())
+        .collect();
     for (name, bytes) in files {
         assert!(kept.contains(bytes), "{name} is gone");
     }
-    for left in &report.left_out {
+    for left in &report.quarantined {
         assert!(memory.exists(&left.file).unwrap(), "{left:?}");
     }
     // What is in force survives the machine.
@@ -183,7 +185,7 @@ fn a_sound_store_stays_as_it_is() {
     let sample = sample(20);
     let memory = folder_of(&sample.files);
     let report = repair(&memory);
-    assert!(report.was_sound() && report.left_out.is_empty() && report.lost_ranges.is_empty());
+    assert!(report.was_sound() && report.quarantined.is_empty() && report.lost_ranges.is_empty());
     let mut after = files_of(&memory, FOLDER);
     after.remove("LOCK");
     let mut before = sample.files.clone();
@@ -349,7 +351,7 @@ fn of_a_damaged_table_all_but_the_damaged_blocks_are_saved() {
     let memory = folder_of(&files);
     let report = repair(&memory);
     assert_eq!((report.faults.len(), report.faults[0].offset), (1, Some(5 * 4_096)));
-    assert_eq!((report.table_count, report.written_table_count, report.lost_ranges.len()), (1, 1, 1));
+    assert_eq!((report.table_count, report.rewritten_table_count, report.lost_ranges.len()), (1, 1, 1));
     assert!(!report.lost_ranges[0].may_lose_deletes, "the table held none");
     let db = open_in_memory(&memory, inline_options()).unwrap();
     let left = db.range::<&[u8]>(..).count();
@@ -675,12 +677,12 @@ fn an_open_deletes_no_table_that_may_be_needed() {
         assert_eq!(verified(&files).is_sound(), has_log);
         let memory = folder_of(&files);
         let db = open_in_memory(&memory, inline_options()).unwrap();
-        let kept = files_of(&memory, "/db/lost");
+        let kept = files_of(&memory, "/db/quarantine");
         if has_log {
-            assert!(kept.is_empty() && db.open_report().kept_files.is_empty());
+            assert!(kept.is_empty() && db.open_report().quarantined_files.is_empty());
         } else {
             assert_eq!(kept.into_iter().collect::<Vec<_>>(), [(name.clone(), table.clone())]);
-            assert_eq!(db.open_report().kept_files, std::slice::from_ref(name));
+            assert_eq!(db.open_report().quarantined_files, std::slice::from_ref(name));
         }
         assert!(!memory.exists(&Path::new(FOLDER).join(name)).unwrap());
         db.close().unwrap();

@@ -250,12 +250,12 @@ fn note_walk(out: &mut String, keyspace: &Keyspace, from: &[u8], back: &[u8]) {
     };
     scan.seek(from).unwrap();
     for is_forward in [true, true, false, false, false, true] {
-        let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
+        let is_on = if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap();
         note(&scan, is_on);
     }
     scan.seek_for_prev(back).unwrap();
     for is_forward in [false, false, true, true] {
-        let is_on = if is_forward { scan.advance() } else { scan.retreat() }.unwrap();
+        let is_on = if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap();
         note(&scan, is_on);
     }
 }

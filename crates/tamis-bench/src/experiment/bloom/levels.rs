@@ -519,10 +519,10 @@ fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
         statistics.filters.iter().map(of).sum()
     };
     let since = |of| sum(after, of) - sum(before, of);
-    (since(|level| level.asked), false_reads(after) - false_reads(before))
+    (since(|level| level.checked), false_reads(after) - false_reads(before))
 }
 
 /// Lookups that a filter let pass in vain.
 pub(super) fn false_reads(statistics: &Statistics) -> u64 {
-    statistics.filters.iter().map(|level| level.asked - level.denied - level.useful).sum()
+    statistics.filters.iter().map(|level| level.checked - level.negative - level.true_positive).sum()
 }

@@ -26,7 +26,7 @@ fn a_value_that_does_not_fit_is_given_and_reported_once() {
         assert_eq!(large.get(|| Ok(7)).map(|value| *value).ok(), Some(7));
     }
     assert!(!is_held(&large) && pinned_cache.used_bytes() == 0);
-    assert_eq!(pinned_cache.metrics.not_kept.get(), 1);
+    assert_eq!(pinned_cache.metrics.cache_too_small.get(), 1);
     assert!(matches!(large.get(|| Err(Error::Closed)), Err(Error::Closed)));
 }
 

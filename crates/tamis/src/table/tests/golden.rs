@@ -93,7 +93,7 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
             assert_eq!(at(&cursor).as_ref(), Some(entry));
             cursor.next().unwrap();
         }
-        assert_eq!(environment.metrics.filters_ignored.get(), 0);
+        assert_eq!(environment.metrics.corrupt_filters.get(), 0);
         assert!(!table.may_contain(&Probe::new(b"golden/absent", &Digester::new(9))));
     }
 }

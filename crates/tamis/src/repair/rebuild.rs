@@ -1,4 +1,4 @@
-//! Makes the new state out of the evidence, writes the tables that it needs, and notes what is lost.
+//! Makes the new state out of the inventory, writes the tables that it needs, and notes what is lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,9 +7,9 @@ use std::{
 
 use super::{
     Repair, RepairReport, check_is_loss,
-    choice::{self, Left},
-    evidence::{Evidence, foreign_format},
+    inventory::{Inventory, foreign_format},
     report::LostRange,
+    select_tables::{self, Exclusion},
 };
 use crate::{
     compaction::table_sink::TableSink,
@@ -39,9 +39,9 @@ const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have 
 const MAY_BE_DROPPED: &str = "the end of the manifest is lost: the keyspace may have been dropped";
 const DAMAGED_LOG: &str = "a part of the log can't be read";
 
-pub(super) struct Mender<'a> {
+pub(super) struct StateRebuilder<'a> {
     repair: &'a Repair,
-    evidence: Evidence,
+    inventory: Inventory,
     pub(super) state: Catalog,
     pub(super) report: RepairReport,
     /// Why files are left out, by name.
@@ -74,34 +74,34 @@ impl Logged {
     }
 }
 
-impl<'a> Mender<'a> {
-    pub(super) fn new(repair: &'a Repair, evidence: Evidence) -> Self {
-        let mut state = evidence.prefix.catalog.clone();
-        state.database = Some(evidence.database);
-        Self { repair, evidence, state, report: RepairReport::default(), reasons: BTreeMap::new() }
+impl<'a> StateRebuilder<'a> {
+    pub(super) fn new(repair: &'a Repair, inventory: Inventory) -> Self {
+        let mut state = inventory.prefix.catalog.clone();
+        state.database = Some(inventory.database);
+        Self { repair, inventory, state, report: RepairReport::default(), reasons: BTreeMap::new() }
     }
 
-    pub(super) fn mend(&mut self) -> Result<()> {
-        for error in self.evidence.prefix.faults.clone() {
+    pub(super) fn rebuild(&mut self) -> Result<()> {
+        for error in self.inventory.prefix.faults.clone() {
             self.note_fault(FileName::Current, &error);
         }
         let (vfs, folder, id) = (&*self.repair.vfs, &*self.repair.folder, self.repair.database.0);
-        if self.evidence.is_certain {
+        if self.inventory.is_certain {
             let log = LogFiles::find(vfs, folder, id, self.state.counters.oldest_log)?;
             let found = Logged::read(&log)?;
             // A keyspace that only the log knows was made by an edit that is lost.
             let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
-            let sign = self.evidence.sign_of_a_later_state(found.span);
-            if sign.is_none() && (self.evidence.prefix.is_whole || is_known) {
+            let sign = self.inventory.sign_of_a_later_state(found.span);
+            if sign.is_none() && (self.inventory.prefix.is_whole || is_known) {
                 self.note_log_faults(&log, &found);
-                self.mend_tables()?;
-                if !self.evidence.prefix.is_whole {
+                self.rebuild_tables()?;
+                if !self.inventory.prefix.is_whole {
                     self.note_what_may_be_dropped(&log);
                 }
                 return if found.faults.is_empty() { Ok(()) } else { self.empty_log(&log) };
             }
             if let Some((number, why)) = sign {
-                let prefix = &self.evidence.prefix;
+                let prefix = &self.inventory.prefix;
                 let expected = format!("the edit about {}: {why}", FileName::Table(number).name());
                 let error = Error::corruption(&prefix.path, prefix.bytes, "manifest", expected, "its end");
                 self.note_fault(FileName::Current, &error);
@@ -113,7 +113,7 @@ impl<'a> Mender<'a> {
             self.note_fault(FileName::Log(0), error);
             self.note_loss(None, (Vec::new(), None), true, format!("{DAMAGED_LOG}: {error}"));
         }
-        self.gather_all(&log)
+        self.rebuild_from_tables(&log)
     }
 
     /// Where the state is certain. Of a log whose beginning is gone only what was not in tables yet is lost.
@@ -182,10 +182,10 @@ impl<'a> Mender<'a> {
     }
 
     /// Step 3 where the state is certain: missing tables go, damaged ones are written anew in their places.
-    fn mend_tables(&mut self) -> Result<()> {
+    fn rebuild_tables(&mut self) -> Result<()> {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
         for version in versions {
-            let mut mended = KeyspaceVersion::clone(&version);
+            let mut rebuilt = KeyspaceVersion::clone(&version);
             for (index, partition) in version.partitions.iter().enumerate() {
                 let mut target = Partition::clone(partition);
                 for (level, run) in partition.runs() {
@@ -196,7 +196,7 @@ impl<'a> Mender<'a> {
                         run_age: run.age(),
                     };
                     for table in run.tables() {
-                        let now = self.mend_table(&version, place, table)?;
+                        let now = self.rebuild_table(&version, place, table)?;
                         if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, table)) {
                             continue;
                         }
@@ -208,24 +208,24 @@ impl<'a> Mender<'a> {
                     }
                 }
                 target.prune_empty();
-                if let Some(slot) = mended.partitions.get_mut(index) {
+                if let Some(slot) = rebuilt.partitions.get_mut(index) {
                     *slot = Arc::new(target);
                 }
             }
-            self.state.keyspaces.insert(version.id, Arc::new(mended));
+            self.state.keyspaces.insert(version.id, Arc::new(rebuilt));
         }
         Ok(())
     }
 
     /// The table itself where it is sound; what could be saved of it, or none.
-    fn mend_table(
+    fn rebuild_table(
         &mut self,
         version: &KeyspaceVersion,
         place: RunPlace,
         table: &Arc<Table>,
     ) -> Result<Option<Arc<Table>>> {
         let name = FileName::Table(table.number());
-        let properties = self.evidence.readable.get(&table.number());
+        let properties = self.inventory.readable.get(&table.number());
         let is_the_one = properties.is_some_and(|found| found.summary == *table.summary());
         let reader = match self.repair.tables.reader(table) {
             Ok(reader) if is_the_one => reader,
@@ -299,7 +299,7 @@ impl<'a> Mender<'a> {
             writer.abandon()?;
             return Ok(None);
         }
-        self.report.written_table_count += 1;
+        self.report.rewritten_table_count += 1;
         writer.finish().map(Some)
     }
 
@@ -355,7 +355,7 @@ impl<'a> Mender<'a> {
                 written.push((index, newest, Table::new(summary, None, &self.repair.obsolete_files)));
             }
         }
-        self.report.written_table_count += written.len();
+        self.report.rewritten_table_count += written.len();
         Ok(written)
     }
 
@@ -363,15 +363,15 @@ impl<'a> Mender<'a> {
     fn empty_log(&mut self, log: &LogFiles) -> Result<()> {
         for (id, memtables) in self.log_entries(log, true) {
             let Some(version) = self.state.keyspaces.get(&u64::from(id)).cloned() else { continue };
-            let mut mended = KeyspaceVersion::clone(&version);
+            let mut rebuilt = KeyspaceVersion::clone(&version);
             for memtable in &memtables {
                 for (index, age, table) in self.write_memtable(&version, memtable)? {
-                    if let Some(partition) = mended.partitions.get_mut(index) {
+                    if let Some(partition) = rebuilt.partitions.get_mut(index) {
                         Arc::make_mut(partition).level_or_new(0).run_or_new(age).insert(table);
                     }
                 }
             }
-            self.state.keyspaces.insert(version.id, Arc::new(mended));
+            self.state.keyspaces.insert(version.id, Arc::new(rebuilt));
         }
         self.end_log(log);
         Ok(())
@@ -394,12 +394,14 @@ impl<'a> Mender<'a> {
     }
 
     /// Step 2: the state is not certain.
-    fn gather_all(&mut self, log: &LogFiles) -> Result<()> {
-        let left = choice::left_out(&self.evidence.tables());
+    fn rebuild_from_tables(&mut self, log: &LogFiles) -> Result<()> {
+        let left = select_tables::excluded_tables(&self.inventory.tables());
         for (number, left) in &left {
             let why = match left {
-                Left::Obsolete { by } => format!("{} replaced it", FileName::Table(*by).name()),
-                Left::Leftover => "a compaction that had not ended left it; its inputs are there".to_owned(),
+                Exclusion::Obsolete { by } => format!("{} replaced it", FileName::Table(*by).name()),
+                Exclusion::Leftover => {
+                    "a compaction that had not ended left it; its inputs are there".to_owned()
+                }
             };
             self.reasons.insert(FileName::Table(*number).name(), why);
         }
@@ -407,7 +409,7 @@ impl<'a> Mender<'a> {
         let mut chosen = self.choose(&left);
         // What was left out may be gone elsewhere: its ranges are uncertain, too.
         let mut ranges: BTreeMap<u64, Vec<KeyRange>> = BTreeMap::new();
-        for found in left.keys().filter_map(|number| self.evidence.readable.get(number)) {
+        for found in left.keys().filter_map(|number| self.inventory.readable.get(number)) {
             let range = (found.summary.smallest_key.clone(), found.summary.largest_key.clone());
             ranges.entry(found.origin.keyspace_id).or_default().push(range);
         }
@@ -421,7 +423,7 @@ impl<'a> Mender<'a> {
                 u32::try_from(id).ok().and_then(|id| logged.get(&id)).cloned().unwrap_or_default();
             let mut ranges = ranges.remove(&id).unwrap_or_default();
             ranges.extend(ranges_of(&tables, &memtables));
-            self.rebuild(id, tables, &memtables, ranges)?;
+            self.rebuild_keyspace(id, tables, &memtables, ranges)?;
         }
         self.end_log(log);
         Ok(())
@@ -430,12 +432,16 @@ impl<'a> Mender<'a> {
     /// Tables that the readable part of the manifest names, and that are not there any more; those that can't be read.
     fn note_tables_that_are_gone(&mut self) {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
-        let replaced: BTreeSet<u64> =
-            self.evidence.readable.values().flat_map(|found| found.origin.replaced.iter().copied()).collect();
-        let mut unreadable = std::mem::take(&mut self.evidence.unreadable);
+        let replaced: BTreeSet<u64> = self
+            .inventory
+            .readable
+            .values()
+            .flat_map(|found| found.origin.replaced.iter().copied())
+            .collect();
+        let mut unreadable = std::mem::take(&mut self.inventory.unreadable);
         for (version, table) in versions.iter().flat_map(|v| v.tables().map(move |table| (v, table))) {
             let number = table.number();
-            if self.evidence.readable.contains_key(&number) || replaced.contains(&number) {
+            if self.inventory.readable.contains_key(&number) || replaced.contains(&number) {
                 continue;
             }
             let why = match unreadable.remove(&number) {
@@ -458,13 +464,13 @@ impl<'a> Mender<'a> {
     }
 
     /// The tables that count, by keyspace.
-    fn choose(&mut self, left: &BTreeMap<u64, Left>) -> BTreeMap<u64, Vec<Arc<Table>>> {
+    fn choose(&mut self, left: &BTreeMap<u64, Exclusion>) -> BTreeMap<u64, Vec<Arc<Table>>> {
         let mut placed: BTreeMap<u64, (u64, Arc<Table>)> = BTreeMap::new();
         for version in self.state.keyspaces.values() {
             placed.extend(version.tables().map(|table| (table.number(), (version.id, Arc::clone(table)))));
         }
         let mut chosen: BTreeMap<u64, Vec<Arc<Table>>> = BTreeMap::new();
-        let readable = std::mem::take(&mut self.evidence.readable);
+        let readable = std::mem::take(&mut self.inventory.readable);
         for (number, found) in readable.iter().filter(|(number, _)| !left.contains_key(number)) {
             let name = FileName::Table(*number).name();
             if let Some((keyspace, table)) = placed.get(number) {
@@ -481,7 +487,7 @@ impl<'a> Mender<'a> {
                 self.reasons.insert(name, "it is of another store".to_owned());
             }
         }
-        self.evidence.readable = readable;
+        self.inventory.readable = readable;
         chosen
     }
 
@@ -489,7 +495,7 @@ impl<'a> Mender<'a> {
     fn bare_version(&self, id: u64, tables: &[Arc<Table>]) -> KeyspaceVersion {
         let known = self.state.keyspaces.get(&id);
         let told = tables.iter().find_map(|table| {
-            let found = self.evidence.readable.get(&table.number())?;
+            let found = self.inventory.readable.get(&table.number())?;
             Some(found.origin.keyspace_name.clone()).filter(|name| !name.is_empty())
         });
         let name = match (known, told) {
@@ -508,7 +514,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Puts all tables and logged entries of a keyspace into one run.
-    fn rebuild(
+    fn rebuild_keyspace(
         &mut self,
         id: u64,
         tables: Vec<Arc<Table>>,
@@ -525,7 +531,7 @@ impl<'a> Mender<'a> {
         let place = RunPlace { keyspace: id, partition, level: level as u8, run_age: LEVELED_RUN_AGE };
         let mut usable = Vec::new();
         for table in tables {
-            usable.extend(self.mend_table(&version, place, &table)?);
+            usable.extend(self.rebuild_table(&version, place, &table)?);
         }
         for memtable in memtables {
             usable.extend(self.write_memtable(&version, memtable)?.into_iter().map(|(.., table)| table));
@@ -572,7 +578,7 @@ impl<'a> Mender<'a> {
             sink.consume(&mut cursor, None, &|_| false)?;
             sink.finish()
         })?;
-        self.report.written_table_count += summaries.len();
+        self.report.rewritten_table_count += summaries.len();
         Ok(summaries
             .into_iter()
             .map(|summary| Table::new(summary, None, &self.repair.obsolete_files))

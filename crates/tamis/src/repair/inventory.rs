@@ -8,16 +8,16 @@ use std::{
 
 use tamis_vfs::Vfs;
 
-use super::{check_is_loss, choice::Tables};
+use super::{check_is_loss, select_tables::Tables};
 use crate::{
     cache::table::TableCache,
     coding::checksum,
     error::{Error, Result},
     file_name::FileName,
-    lost::LOST,
     metrics::Metrics,
     options::Options,
-    orphans::{LogSpan, why_needed},
+    orphans::{LogSpan, reason_to_keep},
+    quarantine::QUARANTINE,
     runtime::Runtime,
     table::{properties::TableProperties, reader::TableReader},
     version::{
@@ -29,7 +29,7 @@ use crate::{
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct Evidence {
+pub(super) struct Inventory {
     pub(super) prefix: Prefix,
     /// Whether the prefix stands for the state in force, as far as the manifest and the numbers of files tell.
     pub(super) is_certain: bool,
@@ -55,26 +55,28 @@ pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) ->
     errors.into_iter().find(is_foreign).cloned()
 }
 
-/// What is in the folder of lost files, which may not be there.
-fn list_lost(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<tamis_vfs::DirEntry>> {
-    let lost = folder.join(LOST);
-    match vfs.list(&lost) {
+/// What is in the quarantine folder, which may not be there.
+fn list_quarantine(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<tamis_vfs::DirEntry>> {
+    let quarantine = folder.join(QUARANTINE);
+    match vfs.list(&quarantine) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(|error| Error::io("list", &lost, error)),
+        other => other.map_err(|error| Error::io("list", &quarantine, error)),
     }
 }
 
-impl Evidence {
-    pub(super) fn gather(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
+impl Inventory {
+    pub(super) fn collect(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
         let prefix = read_longest(&**vfs, folder)?;
         prefix.faults.iter().try_for_each(check_is_loss)?;
         let entries = folder::list(&**vfs, folder)?;
-        let lost = list_lost(&**vfs, folder)?;
+        let quarantined = list_quarantine(&**vfs, folder)?;
         let numbers = |entries: &[tamis_vfs::DirEntry]| folder::number_above(entries);
         let mut found = Self {
             is_certain: prefix.is_whole,
             database: prefix.catalog.database.unwrap_or_default(),
-            next_number: numbers(&entries).max(numbers(&lost)).max(prefix.catalog.counters.next_file_number),
+            next_number: numbers(&entries)
+                .max(numbers(&quarantined))
+                .max(prefix.catalog.counters.next_file_number),
             prefix,
             readable: BTreeMap::new(),
             unreadable: BTreeMap::new(),
@@ -179,7 +181,7 @@ impl Evidence {
                 let (input, _) = gone.iter().find(may_hold)?;
                 Some(format!("it may hold what {} held, which is gone", FileName::Table(*input).name()))
             };
-            why_needed(found, state, log).or_else(of_gone).map(|why| (number, why))
+            reason_to_keep(found, state, log).or_else(of_gone).map(|why| (number, why))
         })
     }
 

@@ -20,25 +20,25 @@ use crate::{
 };
 
 /// The tables of a run that take part.
-pub(crate) struct AdmittedRun {
+pub(crate) struct SelectedRun {
     pub(crate) run: Arc<Run>,
     /// Their positions in the run.
     pub(crate) tables: Range<usize>,
     /// The level, where a filter was asked and whether it was right is to be found out.
-    pub(crate) asked_level: Option<usize>,
+    pub(crate) checked_level: Option<usize>,
 }
 
 /// What is asked, for one scan.
-pub(crate) struct Admission<'a> {
+pub(crate) struct RunSelector<'a> {
     pub(crate) tables: &'a TableCache,
     pub(crate) range: &'a KeyRange,
     pub(crate) probe: &'a RangeProbe<'a>,
 }
 
-impl Admission<'_> {
+impl RunSelector<'_> {
     /// The tables of a run within the range; `None` where none of them can hold a key of it.
-    pub(crate) fn admit(&self, level: usize, run: &Arc<Run>, bounds: KeyBounds<'_>) -> Option<AdmittedRun> {
-        let mut asked_level = None;
+    pub(crate) fn select(&self, level: usize, run: &Arc<Run>, bounds: KeyBounds<'_>) -> Option<SelectedRun> {
+        let mut checked_level = None;
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
@@ -48,17 +48,17 @@ impl Admission<'_> {
                     && self.is_answerable(&reader)
                 {
                     let counters = self.tables.metrics().filters.get(level);
-                    counters.inspect(|level| level.range_asked.add(1));
+                    counters.inspect(|level| level.range_checked.add(1));
                     if !reader.may_contain_range(self.probe) {
-                        counters.inspect(|level| level.range_denied.add(1));
+                        counters.inspect(|level| level.range_negative.add(1));
                         return None;
                     }
-                    asked_level = Some(level);
+                    checked_level = Some(level);
                 }
             }
             _ => {}
         }
-        Some(AdmittedRun { run: Arc::clone(run), tables, asked_level })
+        Some(SelectedRun { run: Arc::clone(run), tables, checked_level })
     }
 
     /// Whether the range lies between the ends of a table without touching them.

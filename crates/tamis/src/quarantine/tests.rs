@@ -15,9 +15,9 @@ fn write(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) {
     file.sync().unwrap();
 }
 
-/// Also where links are not possible.
+/// With hard links and without.
 #[test]
-fn a_lost_file_takes_no_other_ones_name() {
+fn a_quarantined_file_never_replaces_another_one() {
     for has_links in [true, false] {
         let memory = MemVfs::new();
         let folder = Path::new(FOLDER);
@@ -26,9 +26,9 @@ fn a_lost_file_takes_no_other_ones_name() {
         if !has_links {
             vfs.add_rule(Rule::error(ErrorKind::Unsupported).on(&[OperationKind::HardLink]).forever());
         }
-        let lost = make(&vfs, folder).unwrap();
-        // What a copy that did not come to its end left.
-        write(&vfs, &lost.join(UNFINISHED), b"fir");
+        let quarantine = create_folder(&vfs, folder).unwrap();
+        // Left by an interrupted copy.
+        write(&vfs, &quarantine.join(UNFINISHED), b"fir");
         let source = folder.join("000001.table");
         for (bytes, name) in [
             ("first", "000001.table"),
@@ -37,9 +37,9 @@ fn a_lost_file_takes_no_other_ones_name() {
             ("third", "000001.table.3"),
         ] {
             write(&vfs, &source, bytes.as_bytes());
-            assert_eq!(keep(&vfs, &source, &lost, "000001.table").unwrap(), lost.join(name));
-            assert_eq!(vfs.read(&lost.join(name)).unwrap(), bytes.as_bytes());
+            assert_eq!(link_into(&vfs, &source, &quarantine, "000001.table").unwrap(), quarantine.join(name));
+            assert_eq!(vfs.read(&quarantine.join(name)).unwrap(), bytes.as_bytes());
         }
-        assert_eq!(vfs.list(&lost).unwrap().len(), 3);
+        assert_eq!(vfs.list(&quarantine).unwrap().len(), 3);
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Tables {
 
 /// Why a table is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Exclusion {
     /// Rule 2.
     Obsolete {
         /// A table that holds its entries now.
@@ -37,7 +37,7 @@ pub(super) enum Left {
 }
 
 /// The tables that are left out.
-pub(super) fn left_out(tables: &Tables) -> BTreeMap<u64, Left> {
+pub(super) fn excluded_tables(tables: &Tables) -> BTreeMap<u64, Exclusion> {
     // Outputs of one compaction name the same inputs.
     let mut jobs: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
     for (&number, replaced) in tables.readable.iter().filter(|(_, replaced)| !replaced.is_empty()) {
@@ -54,9 +54,9 @@ pub(super) fn left_out(tables: &Tables) -> BTreeMap<u64, Left> {
                 .any(|output| tables.in_force.contains(output) || inputs_of_any.contains(output));
         if was_in_force {
             let by = outputs.first().copied().unwrap_or_default();
-            left.extend(inputs.iter().map(|&input| (input, Left::Obsolete { by })));
+            left.extend(inputs.iter().map(|&input| (input, Exclusion::Obsolete { by })));
         } else if inputs.iter().all(|input| tables.readable.contains_key(input)) {
-            left.extend(outputs.iter().map(|&output| (output, Left::Leftover)));
+            left.extend(outputs.iter().map(|&output| (output, Exclusion::Leftover)));
         }
     }
     left.retain(|number, _| tables.readable.contains_key(number));
