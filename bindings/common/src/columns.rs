@@ -97,7 +97,7 @@ impl Columns {
     /// is finished.
     ///
     /// # Errors
-    /// As [`Scan::advance`]; the entries before the failed step were appended.
+    /// As [`Scan::move_next`]; the entries before the failed step were appended.
     pub fn fill(
         &mut self,
         scan: &mut Scan,

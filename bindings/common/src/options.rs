@@ -98,7 +98,7 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
 /// [`crate::Code::InvalidArgument`] names the part that is wrong.
 pub fn filters(value: &str) -> Result<Filters, Failure> {
     if let Some(bits) = value.strip_prefix("optimal@") {
-        return Ok(Filters::spread(number("filters", bits)?));
+        return Ok(Filters::optimal_per_level(number("filters", bits)?));
     }
     let levels: Vec<_> = list(value, '/').map(table_filters).collect::<Result<_, _>>()?;
     Ok(Filters::per_level(levels))

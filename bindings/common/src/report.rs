@@ -10,13 +10,13 @@ pub fn open(report: &OpenReport) -> Value {
         "log_bytes": report.log_bytes,
         "replayed_records": report.replayed_records,
         "replayed_entries": report.replayed_entries,
-        "manifest_cut_bytes": report.manifest_cut_bytes,
-        "log_cuts": report.log_cuts.iter().map(|cut| json!({
-            "file": cut.file.display().to_string(),
-            "offset": cut.offset,
-            "bytes": cut.bytes,
+        "manifest_truncated_bytes": report.manifest_truncated_bytes,
+        "wal_truncations": report.wal_truncations.iter().map(|found| json!({
+            "file": found.file.display().to_string(),
+            "offset": found.offset,
+            "bytes": found.bytes,
         })).collect::<Vec<_>>(),
-        "kept_files": report.kept_files,
+        "quarantined_files": report.quarantined_files,
         "foreign_files": report.foreign_files,
     })
 }
@@ -70,9 +70,9 @@ pub fn repair(report: &RepairReport) -> Value {
             "may_lose_deletes": range.may_lose_deletes,
             "why": range.why,
         })).collect::<Vec<_>>(),
-        "left_out": report.left_out.iter().map(|left| json!({
-            "file": left.file.display().to_string(),
-            "why": left.why,
+        "quarantined": report.quarantined.iter().map(|found| json!({
+            "file": found.file.display().to_string(),
+            "why": found.why,
         })).collect::<Vec<_>>(),
     })
 }

@@ -56,11 +56,11 @@ fn borrow(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 /// To the next entry in a direction, whose key and value can then be read in place; `false` at the end.
 ///
 /// # Errors
-/// As [`Scan::advance`].
+/// As [`Scan::move_next`].
 #[inline]
 pub fn step(scan: &mut Scan, direction: Direction) -> Result<bool> {
     match direction {
-        Direction::Forward => scan.advance(),
-        Direction::Backward => scan.retreat(),
+        Direction::Forward => scan.move_next(),
+        Direction::Backward => scan.move_prev(),
     }
 }

@@ -24,8 +24,8 @@ pub fn to_json(statistics: &Statistics) -> Value {
         "compactions": statistics.compactions,
         "trivial_moves": statistics.trivial_moves,
         "jobs_failed": statistics.jobs_failed,
-        "slowed_writes": statistics.slowed_writes,
-        "slowed_microseconds": statistics.slowed_microseconds,
+        "throttled_writes": statistics.throttled_writes,
+        "throttled_microseconds": statistics.throttled_microseconds,
         "stopped_writes": statistics.stopped_writes,
         "stopped_microseconds": statistics.stopped_microseconds,
         "log_bytes": statistics.log_bytes,
@@ -39,13 +39,13 @@ pub fn to_json(statistics: &Statistics) -> Value {
 /// The filters of one level.
 fn filter(level: &FilterStatistics) -> Value {
     json!({
-        "asked": level.asked,
-        "denied": level.denied,
-        "true_positive": level.useful,
-        "range_asked": level.range_asked,
-        "range_denied": level.range_denied,
-        "range_true_positive": level.range_useful,
-        "range_false_positive": level.range_useless,
+        "checked": level.checked,
+        "negative": level.negative,
+        "true_positive": level.true_positive,
+        "range_checked": level.range_checked,
+        "range_negative": level.range_negative,
+        "range_true_positive": level.range_true_positive,
+        "range_false_positive": level.range_false_positive,
     })
 }
 

@@ -279,12 +279,12 @@ impl Scan {
         self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
     }
 
-    /// Moves before the first entry of the range, so that [`Scan::advance`] gives it. Reads nothing.
+    /// Moves before the first entry of the range, so that [`Scan::move_next`] gives it. Reads nothing.
     pub fn seek_to_first(&mut self) {
         self.move_to(Position::Start);
     }
 
-    /// Moves behind the last entry of the range, so that [`Scan::retreat`] gives it. Reads nothing.
+    /// Moves behind the last entry of the range, so that [`Scan::move_prev`] gives it. Reads nothing.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -294,7 +294,7 @@ impl Scan {
     /// db.put("b", "2")?;
     /// let mut scan = db.range::<&str>(..);
     /// scan.seek_to_last();
-    /// assert!(scan.retreat()?);
+    /// assert!(scan.move_prev()?);
     /// assert_eq!(scan.key(), b"b");
     /// # Ok(())
     /// # }
