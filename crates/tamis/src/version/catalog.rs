@@ -178,7 +178,7 @@ impl Work<'_> {
                 _ => Ok(()),
             },
             Change::AdvanceCounters(counters) => {
-                self.catalog.counters = self.catalog.counters.raised_to(*counters);
+                self.catalog.counters = self.catalog.counters.max(*counters);
                 Ok(())
             }
             Change::CreateKeyspace { keyspace, name, options } => {

@@ -1,22 +1,22 @@
-//! The counters of a database: numbers and ids given out, sequence numbers, the oldest log segment that is needed.
+//! The counters of a database: file numbers, ids, sequence numbers, the oldest log segment that is needed.
 
 use crate::{
     coding::Decoder,
     key::{SEQUENCE_MAX, Sequence},
 };
 
-/// Counters that only grow.
+/// Counters that never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
-    /// Numbers from here on were never used by a file.
+    /// No file has had this number or a greater one.
     pub(crate) next_file_number: u64,
-    /// Ids from here on were never used by a keyspace.
+    /// No keyspace has had this id or a greater one.
     pub(crate) next_keyspace_id: u64,
-    /// Ids from here on were never used by a partition.
+    /// No partition has had this id or a greater one.
     pub(crate) next_partition_id: u64,
-    /// A sequence number that was given out; those in tables are not above it.
+    /// A sequence number that was assigned; tables have no greater one.
     pub(crate) last_sequence: Sequence,
-    /// Log segments with lower numbers hold nothing that is needed.
+    /// Log segments with lower numbers are obsolete.
     pub(crate) oldest_log: u64,
 }
 
@@ -41,8 +41,8 @@ impl Counters {
         })
     }
 
-    /// Each counter at its greater value.
-    pub(crate) fn raised_to(self, other: Self) -> Self {
+    /// The greater value of each counter.
+    pub(crate) fn max(self, other: Self) -> Self {
         Self {
             next_file_number: self.next_file_number.max(other.next_file_number),
             next_keyspace_id: self.next_keyspace_id.max(other.next_keyspace_id),

@@ -1,7 +1,7 @@
-//! `CURRENT`: the small file that says which manifest is in force (`docs/format/manifest.md`, "CURRENT").
+//! `CURRENT`: the small file that names the current manifest (`docs/format/manifest.md`, "CURRENT").
 //!
-//! It appears by write, sync, rename and sync of the folder, so that a crash leaves the old one or the new one. It
-//! also says how long the manifest was (and synced) when it was written: a manifest cut below that is damaged, not torn.
+//! It is replaced by write, sync, rename and sync of the folder, so that a crash leaves the old file or the new one. It
+//! also has the synced length of the manifest when it was written: a manifest that is shorter is damaged, not torn.
 
 use std::path::Path;
 
@@ -24,12 +24,12 @@ const FILE_BYTES: usize = 32;
 /// The same, for sums of bytes.
 pub(crate) const CURRENT_BYTES: u64 = FILE_BYTES as u64;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Current {
-    /// The manifest in force.
+    /// The number of the current manifest.
     pub(crate) manifest: u64,
-    /// Its length in bytes when this was written; all of that was synced.
+    /// Length of the manifest when this file was written. All of it was synced.
     pub(crate) manifest_bytes: u64,
 }
 
@@ -76,24 +76,24 @@ impl Current {
     }
 
     /// # Errors
-    /// [`Error::MissingFile`] where there is none, [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
+    /// [`Error::MissingFile`] if there is no `CURRENT`, [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
     pub(crate) fn read(vfs: &dyn Vfs, folder: &Path) -> Result<Self> {
         let path = FileName::Current.path(folder);
         match vfs.read(&path) {
             Ok(bytes) => Self::decode(&bytes, &path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::MissingFile {
                 path,
-                advice: "it names the manifest in force: restore it from a copy, or run `tamis repair`",
+                advice: "it names the current manifest: restore it from a copy, or run `tamis repair`",
             }),
             Err(error) => Err(Error::io("read", &path, error)),
         }
     }
 
-    /// Brings a written and synced manifest into force.
+    /// Makes a written and synced manifest the current one.
     ///
     /// # Errors
-    /// The system's. Up to the rename the old file stays in force for certain; afterwards, and after a failed
-    /// sync, it is not known which is: final.
+    /// The system's. Before the rename the old file is certainly still there. After a failed rename or sync it is unknown
+    /// which file is there: the failure is fatal.
     pub(crate) fn switch(self, vfs: &dyn Vfs, folder: &Path) -> Result<(), Failure> {
         let temporary = FileName::Temporary(self.manifest).path(folder);
         let written = self.write_temporary(vfs, folder, &temporary);
@@ -102,17 +102,18 @@ impl Current {
             return Err(failure);
         }
         let path = FileName::Current.path(folder);
-        vfs.rename(&temporary, &path).map_err(|error| Failure::last(Error::io("rename", &path, error)))?;
-        vfs.sync_dir(folder).map_err(|error| Failure::last(Error::io("sync", folder, error)))
+        vfs.rename(&temporary, &path).map_err(|error| Failure::fatal(Error::io("rename", &path, error)))?;
+        vfs.sync_dir(folder).map_err(|error| Failure::fatal(Error::io("sync", folder, error)))
     }
 
     fn write_temporary(self, vfs: &dyn Vfs, folder: &Path, temporary: &Path) -> Result<(), Failure> {
-        let file =
-            vfs.create(temporary).map_err(|error| Failure::again(Error::io("create", temporary, error)))?;
+        let file = vfs
+            .create(temporary)
+            .map_err(|error| Failure::retryable(Error::io("create", temporary, error)))?;
         file.append(&self.encode())
-            .map_err(|error| Failure::again(Error::io("append to", temporary, error)))?;
-        file.sync().map_err(|error| Failure::last(Error::io("sync", temporary, error)))?;
-        // The manifest's own name must be safe before anything points to it.
-        vfs.sync_dir(folder).map_err(|error| Failure::last(Error::io("sync", folder, error)))
+            .map_err(|error| Failure::retryable(Error::io("append to", temporary, error)))?;
+        file.sync().map_err(|error| Failure::fatal(Error::io("sync", temporary, error)))?;
+        // The manifest's own name must be durable before `CURRENT` names it.
+        vfs.sync_dir(folder).map_err(|error| Failure::fatal(Error::io("sync", folder, error)))
     }
 }

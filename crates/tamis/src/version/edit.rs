@@ -1,7 +1,7 @@
-//! One change of the database's shape, as a list of small steps, and its bytes (`docs/format/manifest.md`, "Edits").
+//! A version edit: a change of the catalog as a list of small steps, and its encoding (`docs/format/manifest.md`, "Edits").
 //!
-//! Steps are applied in order, all or none. A moved table is taken out of one level and put into another by the same
-//! edit, in this order, and keeps its handle.
+//! The changes of an edit are applied in order, all or none. A moved table is removed from one level and added to another
+//! by the same edit, in this order, and keeps its handle.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -19,7 +19,7 @@ use crate::{
     table::properties::TableSummary,
 };
 
-/// Where a run stands.
+/// The place of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunPlace {
     pub(crate) keyspace: u64,
@@ -28,21 +28,21 @@ pub(crate) struct RunPlace {
     pub(crate) run_age: u64,
 }
 
-/// One step of an edit.
+/// One change of an edit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// A new keyspace, without partitions yet.
+    /// Creates a keyspace without partitions.
     CreateKeyspace {
         keyspace: u64,
         name: String,
         options: KeyspaceOptions,
     },
-    /// Options for tables written from now on.
+    /// Sets the options for tables written from now on.
     SetOptions {
         keyspace: u64,
         options: KeyspaceOptions,
     },
-    /// The keyspace goes with all its partitions and tables.
+    /// Drops the keyspace with all its partitions and tables.
     DropKeyspace {
         keyspace: u64,
     },
@@ -52,7 +52,7 @@ pub(crate) enum Change {
         lower: Vec<u8>,
         flushed_sequence: Sequence,
     },
-    /// The partition goes with its tables; others must cover its range at the end of the edit.
+    /// Removes the partition with its tables. Other partitions must cover its range when the edit is complete.
     RemovePartition {
         keyspace: u64,
         partition: u64,
@@ -68,19 +68,19 @@ pub(crate) enum Change {
         place: RunPlace,
         number: u64,
     },
-    /// Another filter file for a table, or none.
+    /// Sets or removes the filter file of a table.
     SetTableFilter {
         place: RunPlace,
         number: u64,
         filter_file: Option<u64>,
     },
-    /// A filter file over a whole partition, or none.
+    /// Sets or removes the filter file of a whole partition.
     SetPartitionFilter {
         keyspace: u64,
         partition: u64,
         filter_file: Option<u64>,
     },
-    /// A sorted view over runs (level and age), or none (reserved).
+    /// Sets or removes a sorted view over runs (level and age). Reserved.
     SetView {
         keyspace: u64,
         partition: u64,
@@ -92,9 +92,9 @@ pub(crate) enum Change {
         partition: u64,
         sequence: Sequence,
     },
-    /// Counters that only grow; each is raised to the value given.
+    /// Raises each counter to the given value, unless it is greater.
     AdvanceCounters(Counters),
-    /// The database's own: stands in the first edit of every manifest.
+    /// Identifies the database: in the first edit of every manifest.
     SetDatabase {
         id: u64,
         seed: u64,
@@ -121,7 +121,7 @@ impl Change {
     }
 }
 
-/// Bit 0 of a step's flags: a reader that does not know the step may pass over it.
+/// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
 const IGNORABLE: u8 = 1;
 
 /// Manifests of lower versions do not say whether a table was ingested.
@@ -152,7 +152,7 @@ impl VersionEdit {
         self.changes.push(change);
     }
 
-    /// Files of the tables that the edit adds and that no earlier step took from elsewhere.
+    /// Files of the added tables.
     pub(crate) fn new_tables(&self) -> Vec<FileName> {
         let added = self.changes.iter().filter_map(|change| match change {
             Change::AddTable { summary, .. } => Some(FileName::Table(summary.number)),
@@ -214,7 +214,7 @@ impl VersionEdit {
         let mut edit = Self::default();
         while !decoder.is_empty() {
             let (tag, flags, body) = take_tagged(&mut decoder).ok_or_else(|| BadEdit::Damaged {
-                expected: "a framed change".to_owned(),
+                expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
             if !(CREATE_KEYSPACE..=SET_DATABASE).contains(&tag) {
@@ -233,17 +233,17 @@ impl VersionEdit {
     }
 }
 
-/// Why the bytes of an edit are none.
+/// Why bytes are no edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadEdit {
-    /// What was expected and what was there.
+    /// The expected and the found bytes.
     Damaged { expected: String, got: String },
-    /// Another program wrote it.
+    /// A newer program wrote it.
     Unknown { what: &'static str, kind: u64 },
 }
 
 impl BadEdit {
-    /// The error that names the place.
+    /// The error with the file and the offset.
     pub(crate) fn at(self, file: &Path, offset: u64) -> Error {
         match self {
             Self::Damaged { expected, got } => Error::corruption(file, offset, "version edit", expected, got),
@@ -254,7 +254,7 @@ impl BadEdit {
     }
 }
 
-/// Why the body of a change of a known tag is none.
+/// Why the body of a change with a known tag is invalid.
 fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
     let options = || {
         let mut source = Decoder::new(body);
@@ -275,7 +275,7 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
     }
 }
 
-/// Filters and views are derived data: without them every answer stays the same.
+/// Filters and views are derived data: results are the same without them.
 const fn flags_of(tag: u64) -> u8 {
     match tag {
         SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => IGNORABLE,
@@ -299,7 +299,7 @@ fn take_place(source: &mut Decoder<'_>) -> Option<RunPlace> {
     })
 }
 
-/// File numbers begin at 1, so 0 stands for none.
+/// File numbers begin at 1, so 0 means none.
 fn put_file(target: &mut Vec<u8>, number: Option<u64>) {
     put_varint(target, number.unwrap_or(0));
 }
@@ -311,8 +311,8 @@ fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
 
 fn take_is_ingested(source: &mut Decoder<'_>, summary: &TableSummary, manifest_version: u32) -> Option<bool> {
     if manifest_version < FIRST_VERSION_WITH_IS_INGESTED {
-        // Each ingested table has one sequence number. So has a flushed table of one entry: for it the guess is wrong, which
-        // does no harm.
+        // Each ingested table has one sequence number. So has a flushed table of one entry: the guess is wrong for it,
+        // which does no harm.
         return Some(summary.smallest_sequence == summary.largest_sequence);
     }
     match source.take_u8()? {
@@ -328,7 +328,7 @@ fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
     }
 }
 
-/// Writes the body of a change and gives its tag.
+/// Writes the body of a change and returns its tag.
 fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
     match change {
         Change::CreateKeyspace { keyspace, name, options } => {

@@ -1,4 +1,4 @@
-//! Failures of manifest writes: which can be tried again, and which are final.
+//! Failures of manifest writes: retryable and fatal ones.
 
 use crate::error::Error;
 
@@ -6,17 +6,17 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    /// What is on disk is not known: nothing may be written any more.
-    pub(crate) is_final: bool,
+    /// It is unknown what is on disk: no more writes are allowed.
+    pub(crate) is_fatal: bool,
 }
 
 impl Failure {
-    /// Nothing of it is in force; another manifest can be tried.
-    pub(crate) const fn again(error: Error) -> Self {
-        Self { error, is_final: false }
+    /// No part of the write counts. Another manifest can be written.
+    pub(crate) const fn retryable(error: Error) -> Self {
+        Self { error, is_fatal: false }
     }
 
-    pub(crate) const fn last(error: Error) -> Self {
-        Self { error, is_final: true }
+    pub(crate) const fn fatal(error: Error) -> Self {
+        Self { error, is_fatal: true }
     }
 }

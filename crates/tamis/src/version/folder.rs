@@ -1,6 +1,7 @@
-//! What lies in a database's folder: is it one, are all files there, and what can go.
+//! The files of a database folder: whether it is a database, whether all tables are there, and which files are orphans or
+//! obsolete.
 //!
-//! Foreign files are never touched, only reported.
+//! Foreign files are reported and never changed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,20 +17,20 @@ use crate::{
     file_name::FileName,
 };
 
-/// What a folder holds.
+/// What is in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FolderKind {
-    /// Nothing, or what an interrupted creation left: a database can be made here.
+    /// Nothing, or only files that an interrupted creation left: a database can be created here.
     Vacant,
     /// A database.
     Database,
 }
 
-/// Looks at a folder, which may be missing.
+/// Finds out what is in a folder, which may be missing.
 ///
 /// # Errors
-/// [`Error::NotADatabase`] where it holds foreign files only, [`Error::MissingFile`] for a database without its
-/// `CURRENT`, or the system's.
+/// [`Error::NotADatabase`] if there are only foreign files, [`Error::MissingFile`] for a database without its `CURRENT`, or
+/// the system's.
 pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
     let entries = match vfs.list(folder) {
         Ok(entries) => entries,
@@ -44,7 +45,7 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
     for entry in &entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
             Some(FileName::Current) => return Ok(FolderKind::Database),
-            // These are made before the first `CURRENT` is.
+            // These exist before the first `CURRENT`.
             Some(FileName::Lock | FileName::Manifest(_) | FileName::Temporary(_)) => {}
             Some(_) => has_data = true,
             None => foreign = foreign.or(Some(&entry.name)),
@@ -53,10 +54,10 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
     match (has_data, foreign) {
         (true, _) => Err(Error::MissingFile {
             path: FileName::Current.path(folder),
-            advice: "it names the manifest in force: restore it from a copy, or run `tamis repair`",
+            advice: "it names the current manifest: restore it from a copy, or run `tamis repair`",
         }),
         (false, Some(name)) => {
-            Err(Error::NotADatabase { path: folder.to_path_buf(), found: format!("it holds {name:?}") })
+            Err(Error::NotADatabase { path: folder.to_path_buf(), found: format!("it contains {name:?}") })
         }
         (false, None) => Ok(FolderKind::Vacant),
     }
@@ -67,14 +68,14 @@ pub(crate) fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
     vfs.list(folder).map_err(|error| Error::io("list", folder, error))
 }
 
-/// A number above those of all files in the folder.
+/// A number that is greater than those of all files in the folder.
 pub(crate) fn number_above(entries: &[DirEntry]) -> u64 {
     let numbers = entries.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
     numbers.max().map_or(1, |number| number.saturating_add(1))
 }
 
-/// Checks that every table of the catalog is in the folder once, with its length. A missing filter or view is no error:
-/// they are derived data.
+/// Checks that the catalog names every table once, and that each is in the folder with its length. A missing filter or view
+/// is no error: it is derived data.
 ///
 /// # Errors
 /// [`Error::MissingFile`], or [`Error::Corruption`] of the manifest or of a table.
@@ -109,18 +110,19 @@ pub(super) fn check_tables(
     Ok(())
 }
 
-/// What is in a folder besides the files of a catalog.
+/// Files of a folder that are not in a catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
-    /// Our files that nothing names.
+    /// Files of the database that the catalog does not name.
     pub(crate) orphans: Vec<FileName>,
-    /// Files on their way out, by their full names.
+    /// Full names of files that were renamed to be deleted.
     pub(crate) obsolete: Vec<String>,
-    /// Files and folders of others.
+    /// Files and folders of other programs.
     pub(crate) foreign: Vec<String>,
 }
 
-/// Sorts out what the catalog and its manifest do not need. Log segments below the oldest that is needed are orphans.
+/// Finds the files that neither the catalog nor its manifest needs. Log segments below the oldest one that is needed are
+/// orphans.
 pub(crate) fn leftovers(entries: &[DirEntry], catalog: &Catalog, manifest: u64) -> Leftovers {
     let live: BTreeSet<FileName> =
         catalog.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()).collect();

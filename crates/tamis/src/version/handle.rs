@@ -1,9 +1,9 @@
-//! Handles of files that versions name: a file lives as long as something may read it.
+//! Handles of files that versions name. A file lives as long as a version or a reader has its handle.
 //!
-//! 1. A [`FileHandle`] is shared by all versions (and readers) that name the file. When an edit takes the file out of
-//!    the version in force, the handle is marked obsolete; when the last holder then drops it, the file's name goes to
-//!    the [`ObsoleteFiles`] queue, from which `VersionSet::delete_obsolete_files` deletes it. Dropping never touches a file.
-//! 2. A [`Table`] is one table with one filter file in force. Replacing the filter makes another `Table` over the same
+//! 1. A [`FileHandle`] is shared by all versions and readers of the file. When an edit removes the file from the current
+//!    version, the handle is marked obsolete. When the last owner drops it, the name goes to the [`ObsoleteFiles`] queue,
+//!    from which `VersionSet::delete_obsolete_files` deletes it. Dropping a handle never touches the file.
+//! 2. A [`Table`] is one table with one filter file. Replacing the filter makes another `Table` with the same
 //!    [`FileHandle`], so that readers of an older version keep the older filter.
 
 use std::{
@@ -25,19 +25,19 @@ use crate::{
     },
 };
 
-/// Files that nothing holds any more, waiting to be deleted.
+/// Queue of unused files that are to be deleted.
 #[derive(Debug, Default)]
 pub(crate) struct ObsoleteFiles {
     names: Mutex<Vec<FileName>>,
 }
 
 impl ObsoleteFiles {
-    /// Takes all names out of the queue.
+    /// Removes and returns all names in the queue.
     pub(crate) fn take(&self) -> Vec<FileName> {
         mem::take(&mut *self.names.lock())
     }
 
-    /// Puts names (back) into the queue.
+    /// Adds names to the queue.
     pub(crate) fn extend(&self, names: impl IntoIterator<Item = FileName>) {
         self.names.lock().extend(names);
     }
@@ -67,7 +67,7 @@ impl FileHandle {
         self.name
     }
 
-    /// The version in force no longer names the file: it goes when the last holder does.
+    /// The current version no longer names the file: it is deleted after the last owner drops the handle.
     pub(crate) fn mark_obsolete(&self) {
         self.is_obsolete.store(true, Ordering::Release);
     }
@@ -122,7 +122,7 @@ impl Table {
         Arc::new(Self { summary: Arc::new(summary), filter, file, is_ingested, slot: Arc::default() })
     }
 
-    /// The same table with another filter file in force.
+    /// The same table with another filter file.
     pub(crate) fn with_filter(&self, filter_file: Option<u64>) -> Arc<Self> {
         let obsolete_files = &self.file.obsolete_files;
         Arc::new(Self {
@@ -156,7 +156,7 @@ impl Table {
         &self.summary.largest_key
     }
 
-    /// The filter file in force, where there is one beside the table.
+    /// The table's filter file, if it has one.
     pub(crate) fn filter_file(&self) -> Option<u64> {
         self.filter.as_ref().and_then(|handle| handle.name().number())
     }

@@ -167,7 +167,7 @@ pub(crate) struct ChangedPlaces {
 }
 
 impl ChangedPlaces {
-    /// Takes note of an added table; `false` if the edit has added it before.
+    /// Records an added table; `false` if the edit has added it before.
     pub(super) fn add_table(&mut self, place: RunPlace, table: &Arc<Table>) -> bool {
         match self.tables.entry(table.number()) {
             Entry::Occupied(_) => false,
@@ -224,7 +224,7 @@ impl ChangedPlaces {
                 found = version_of(keyspace)
                     .and_then(|version| Some((keyspace, id, version, index_of(version, id)?)));
             }
-            // The edit dropped the keyspace or removed the partition after all.
+            // The edit also dropped the keyspace or removed the partition.
             let Some((_, _, version, index)) = found else { continue };
             let Some(partition) = version.partitions.get(index) else { continue };
             if let Some(violation) = check_added(partition, version.upper_of(index), *place, table) {
@@ -267,7 +267,7 @@ fn is_disjoint_from_neighbors(run: &Run, table: &Table) -> bool {
     let tables = run.tables();
     let position = run.position(table.smallest_key());
     steps::count(3 + tables.len().checked_ilog2().unwrap_or(0) as usize);
-    // In a run that is not in order, the table may not be where its keys lead.
+    // In a run that is not in order, a search for its key may not find the table.
     let is_found = tables.get(position).is_some_and(|found| found.number() == table.number());
     let before = position.checked_sub(1).and_then(|before| tables.get(before));
     is_found

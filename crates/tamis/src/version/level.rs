@@ -24,7 +24,7 @@ use crate::key::Sequence;
 /// The age of the one run of each level below L0 in the leveled layout.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
 
-/// A lower and an upper bound of keys, as given.
+/// A lower and an upper bound of keys, as the caller gave them.
 pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// Disjoint tables in key order.
@@ -32,9 +32,9 @@ pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 pub(crate) struct Run {
     age: u64,
     tables: Vec<Arc<Table>>,
-    /// The heads of the tables' largest keys.
+    /// The first eight bytes of the tables' largest keys, as numbers (`key_head`).
     heads: Vec<u64>,
-    /// The heads of their smallest keys.
+    /// The same of their smallest keys.
     first_heads: Vec<u64>,
     numbers: Vec<u64>,
     /// The smallest and the largest sequence number in the tables.
@@ -56,7 +56,7 @@ impl Run {
         }
     }
 
-    /// Greater is newer; unique within a level.
+    /// A greater age is newer. Unique within a level.
     pub(crate) const fn age(&self) -> u64 {
         self.age
     }
@@ -69,7 +69,7 @@ impl Run {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
-    /// Position of the first table that ends at or after `key`; the number of tables where there is none.
+    /// Position of the first table whose largest key is `key` or greater; the number of tables if there is none.
     #[inline]
     pub(crate) fn position(&self, key: &[u8]) -> usize {
         let head = key_head(key);
@@ -83,7 +83,7 @@ impl Run {
         from + tables.partition_point(|table| table.largest_key() < key)
     }
 
-    /// The only table that may hold `key`.
+    /// The only table whose key range has `key`.
     #[inline]
     pub(crate) fn table_of(&self, key: &[u8]) -> Option<&Arc<Table>> {
         let position = self.position(key);
@@ -105,12 +105,12 @@ impl Run {
         Self { age, tables: tables.to_vec(), heads, first_heads, numbers, sequences }
     }
 
-    /// The tables that may hold keys within the bounds, in key order.
+    /// The tables that may have keys within the bounds, in key order.
     pub(crate) fn tables_within(&self, bounds: KeyBounds<'_>) -> &[Arc<Table>] {
         self.tables.get(self.range_within(bounds)).unwrap_or_default()
     }
 
-    /// Positions of the tables that may hold keys within the bounds.
+    /// Positions of the tables that may have keys within the bounds.
     pub(crate) fn range_within(&self, (lower, upper): KeyBounds<'_>) -> Range<usize> {
         let from = match lower {
             Bound::Unbounded => 0,

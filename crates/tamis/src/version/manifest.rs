@@ -1,14 +1,15 @@
-//! The manifest: a log of version edits (`docs/format/manifest.md`), one writer, and one reader of the whole file.
+//! The manifest: a log of version edits (`docs/format/manifest.md`), its writer and its reader.
 //!
-//! 1. A manifest begins with edits that make the whole catalog at its birth; it comes into force when `CURRENT` names it.
-//! 2. An edit counts once its record is appended and synced. After each sync an empty record follows, not synced,
-//!    whose mark covers the edit: a bad bit in the last edit is then damage and not a torn tail.
-//! 3. After a failed append what may have been written of the edit is cut off again and the cut is synced, before
-//!    anything else is acknowledged: the edit did not happen, and must not be found later. Nothing more is written to
-//!    the file (another manifest is begun). After a failed cut or sync nothing is written at all.
-//! 4. `CURRENT` is written anew for each edit that says what no other file tells ([`VersionEdit::must_be_covered`]), before the edit
-//!    is acknowledged: a manifest that was cut before it is told by its length. One that was cut before any other edit gives a
-//!    catalog that holds the same entries, or one whose tables or log segments are gone, for they go only after such an edit.
+//! 1. A manifest begins with edits that create the whole catalog. It becomes current when `CURRENT` names it.
+//! 2. An edit counts once its record is appended and synced. After each sync follows an empty record, which is not synced
+//!    and whose mark covers the edit: a bad bit in the last edit is then damage and not a torn tail.
+//! 3. After a failed append, the partial edit is truncated and the truncation is synced before anything else is
+//!    acknowledged: the edit did not happen, and must not be found later. Nothing more is written to the file; another
+//!    manifest is begun. After a failed truncation or sync nothing is written at all.
+//! 4. `CURRENT` is rewritten for each edit with information that is in no other file ([`VersionEdit::must_be_covered`]),
+//!    before the edit is acknowledged: if the manifest was truncated before such an edit, its length shows it. If it was
+//!    truncated before any other edit, it has the same entries, or its tables or log segments are gone, because they are
+//!    deleted only after the edit.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
@@ -41,12 +42,12 @@ pub(crate) struct ManifestWriter {
     number: u64,
     length: u64,
     synced: u64,
-    /// Length when it came into force.
+    /// Length when it became current.
     first_bytes: u64,
 }
 
 impl ManifestWriter {
-    /// Writes a manifest that begins with `edits` and brings it into force.
+    /// Writes a manifest that begins with `edits` and makes it current.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         folder: &Path,
@@ -59,7 +60,7 @@ impl ManifestWriter {
             Current { manifest: number, manifest_bytes: writer.length }.switch(vfs, folder)?;
             Ok(writer)
         });
-        if written.as_ref().is_err_and(|failure| !failure.is_final) {
+        if written.as_ref().is_err_and(|failure| !failure.is_fatal) {
             let _ = vfs.remove(&path);
         }
         written
@@ -74,11 +75,12 @@ impl ManifestWriter {
         let mut bytes = encode_header(number);
         for edit in edits {
             let offset = bytes.len() as u64;
-            put_frame(&mut bytes, offset, 0, &edit.encode()).map_err(Failure::again)?;
+            put_frame(&mut bytes, offset, 0, &edit.encode()).map_err(Failure::retryable)?;
         }
-        let file = vfs.create(&path).map_err(|error| Failure::again(Error::io("create", &path, error)))?;
-        file.append(&bytes).map_err(|error| Failure::again(Error::io("append to", &path, error)))?;
-        file.sync().map_err(|error| Failure::last(Error::io("sync", &path, error)))?;
+        let file =
+            vfs.create(&path).map_err(|error| Failure::retryable(Error::io("create", &path, error)))?;
+        file.append(&bytes).map_err(|error| Failure::retryable(Error::io("append to", &path, error)))?;
+        file.sync().map_err(|error| Failure::fatal(Error::io("sync", &path, error)))?;
         let length = bytes.len() as u64;
         Ok(Self { file, path, number, length, synced: length, first_bytes: length })
     }
@@ -87,18 +89,18 @@ impl ManifestWriter {
         self.number
     }
 
-    /// Bytes of the edits since it came into force.
+    /// Bytes of the edits since it became current.
     pub(crate) const fn appended_bytes(&self) -> u64 {
         self.length - self.first_bytes
     }
 
-    /// Bytes that it had when it came into force.
+    /// Length when it became current.
     pub(crate) const fn first_bytes(&self) -> u64 {
         self.first_bytes
     }
 
-    /// Appends an edit, syncs it, and writes `CURRENT` anew where rule 4 asks for it; says whether more edits can follow in this
-    /// file.
+    /// Appends an edit, syncs it, and rewrites `CURRENT` if rule 4 requires it. Returns whether this file can take more
+    /// edits.
     pub(crate) fn append(
         &mut self,
         vfs: &dyn Vfs,
@@ -109,11 +111,11 @@ impl ManifestWriter {
         if let Err(error) = self.append_record(&edit.encode()) {
             return Err(self.cut_off(before, error));
         }
-        self.file.sync().map_err(|error| Failure::last(Error::io("sync", &self.path, error)))?;
+        self.file.sync().map_err(|error| Failure::fatal(Error::io("sync", &self.path, error)))?;
         if edit.must_be_covered() {
             let current = Current { manifest: self.number, manifest_bytes: self.length };
             match current.switch(vfs, folder) {
-                Err(failure) if failure.is_final => return Err(failure),
+                Err(failure) if failure.is_fatal => return Err(failure),
                 Err(failure) => return Err(self.cut_off(before, failure.error)),
                 Ok(()) => {}
             }
@@ -122,14 +124,14 @@ impl ManifestWriter {
         Ok(self.append_record(&[]).is_ok())
     }
 
-    /// Rule 3: takes a failed edit away for certain; the file is as long as before it then.
+    /// Rule 3: truncates the file to its length before a failed edit.
     fn cut_off(&mut self, before: u64, error: Error) -> Failure {
         self.length = before;
-        // Even where the cut fails: what the next process sees is what survives the machine.
+        // Synced even if the truncation fails: the next process then sees what survives a power loss.
         let cut = self.file.truncate(self.length);
         match self.file.sync().and(cut) {
-            Ok(()) => Failure::again(error),
-            Err(source) => Failure::last(Error::io("cut a failed edit off", &self.path, source)),
+            Ok(()) => Failure::retryable(error),
+            Err(source) => Failure::fatal(Error::io("truncate a failed edit of", &self.path, source)),
         }
     }
 
@@ -181,14 +183,14 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<u32> {
     }
 }
 
-/// The edits of the manifest in force, each with its offset.
+/// The edits of the current manifest with their offsets.
 #[derive(Debug)]
 pub(crate) struct ManifestContents {
     pub(crate) path: PathBuf,
     pub(crate) edits: Vec<(u64, VersionEdit)>,
     /// The file's length.
     pub(crate) bytes: u64,
-    /// The torn end that was left out: an edit that was never acknowledged.
+    /// The torn tail that was left out: an edit that was never acknowledged.
     pub(crate) torn: Option<TornTail>,
 }
 
@@ -203,7 +205,7 @@ pub(crate) fn read(vfs: &dyn Vfs, folder: &Path, current: Current) -> Result<Man
     }
 }
 
-/// Reads the manifest that `current` names up to its first fault, which is given too.
+/// Reads the manifest that `current` names up to its first fault, which is returned too.
 pub(crate) fn read_prefix(
     vfs: &dyn Vfs,
     folder: &Path,

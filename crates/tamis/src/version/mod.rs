@@ -1,8 +1,9 @@
-//! Versions: which tables make up each keyspace, how that changes, and how the changes are kept (`docs/format/manifest.md`).
+//! Versions: the tables of each keyspace, how they change, and the manifest that records the changes
+//! (`docs/format/manifest.md`).
 //!
-//! A version is immutable and shared by `Arc`; readers hold one, writers install another. Every change is a
-//! [`edit::VersionEdit`]: checked against the catalog in force, appended to the manifest and synced, and only then
-//! visible. Files that no version names any more are deleted when the last version that named them is dropped.
+//! A version is immutable and shared by `Arc`: readers hold one, writers install another. Each change is a
+//! [`edit::VersionEdit`], which is checked against the current catalog, appended to the manifest, synced, and only then
+//! visible. A file is deleted after the last version that names it is dropped.
 
 pub(crate) mod catalog;
 pub(crate) mod counters;

@@ -1,7 +1,7 @@
-//! The bytes of keyspace options in the manifest (`docs/format/manifest.md`, "Options").
+//! The encoding of keyspace options in the manifest (`docs/format/manifest.md`, "Options").
 //!
-//! Each option is framed with its tag, length and a bit that says whether a program that does not know it may pass
-//! over it; one that is not there has its default. Values outside their bounds are refused like damage.
+//! Each option has a tag, flags and a length. A flag allows a program that does not know the option to ignore it. A missing
+//! option has its default. A value outside its bounds is refused like damage.
 
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
@@ -19,7 +19,7 @@ const SIZE_RATIO: u64 = 7;
 const LEVEL0_RUNS: u64 = 8;
 const FILTERS: u64 = 9;
 
-/// A varint length and the framed options.
+/// A varint length and the tagged options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     let numbers = [
         (MEMTABLE_BYTES, options.memtable_bytes),
@@ -99,7 +99,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
     options.check().is_ok().then_some(options)
 }
 
-/// The tag of an option that this program does not know and may not pass over.
+/// The tag of an option that this program does not know and must not ignore.
 pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {

@@ -1,9 +1,10 @@
 //! The longest readable part of the manifest, for repair and for checks of stores that can't be opened.
 //!
-//! 1. The manifest that `CURRENT` names is read up to its first fault. Where `CURRENT` can't be read, the manifest of the
-//!    greatest number that is whole is taken; where none is, the greatest one of which something can be read.
-//! 2. Its edits are applied as long as they fit. Behind the last one that leaves all rules of versions in force, nothing
-//!    counts: a catalog that is written over several records may be cut within. Its last record has the counters.
+//! 1. The manifest that `CURRENT` names is read up to its first fault. If `CURRENT` is unreadable, the whole manifest with
+//!    the greatest number is read. If none is whole, the one with the greatest number of which something can be read.
+//! 2. Its edits are applied as long as they fit. The result is the catalog after the last edit that leaves all invariants
+//!    intact: a catalog that was written as several records may be truncated between them. Its last record has the
+//!    counters.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,22 +28,22 @@ use crate::{
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
-    /// Empty, without a database id, where nothing could be read.
+    /// Empty and without a database id if nothing could be read.
     pub(crate) catalog: Catalog,
-    /// What is wrong with `CURRENT` and the manifest.
+    /// The faults of `CURRENT` and of the manifest.
     pub(crate) faults: Vec<Error>,
-    /// Whether the manifest itself is whole, and so the catalog the one in force.
+    /// Whether the manifest has no fault, so that this is the current catalog.
     pub(crate) is_whole: bool,
     /// Bytes of the files that were read.
     pub(crate) bytes: u64,
-    /// The manifest; none where there is none.
+    /// The path of the manifest; empty if there is none.
     pub(crate) path: PathBuf,
 }
 
-/// Reads as much of the manifest as can be read.
+/// Reads as much of the manifest as possible.
 ///
 /// # Errors
-/// The system's, where the folder can't be listed.
+/// The system's, if the folder can't be listed.
 pub(crate) fn read_longest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
     match Current::read(vfs, folder) {
         Ok(current) => {

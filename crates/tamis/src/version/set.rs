@@ -1,17 +1,17 @@
-//! The set of versions in force, and the only place where they change.
+//! The version set: the current catalog, its manifest, and all changes of both.
 //!
-//! 1. [`VersionSet::apply`] checks an edit, appends it to the manifest, syncs it, and only then installs the new
-//!    catalog; edits are applied one at a time, and installed in the order of the manifest.
-//! 2. After a failed append the edit is not in force and was cut off again; the next edit begins another manifest. After
-//!    a failed sync, or a failure while `CURRENT` is switched, it is not known what is on disk: every later edit is
-//!    [`Error::WritesRefused`], and the files that the edit would have added may yet turn out to be in force: they are
-//!    not to be removed, but may be given to the queue of obsolete files, which waits until it is certain.
-//! 3. File numbers and ids are given out here and never twice; what was given out is recorded with every edit.
-//! 4. Files go in three steps: out of the manifest (synced), out of the last reader's hands (`handle.rs`), renamed to
-//!    `.obsolete` and the folder synced; then they are removed.
+//! 1. [`VersionSet::apply`] checks an edit, appends it to the manifest, syncs it, and only then installs the new catalog.
+//!    Edits are applied one at a time and installed in the order of the manifest.
+//! 2. After a failed append the edit did not happen and was truncated; the next edit begins another manifest. After a
+//!    failed sync, or a failure while `CURRENT` is replaced, it is unknown what is on disk: every later edit is
+//!    [`Error::WritesRefused`]. The files that the edit would have added may be named by the manifest after all, so they
+//!    must not be removed. They may be given to the queue of obsolete files, from which nothing is deleted in this state.
+//! 3. File numbers and ids are allocated here and never reused. Each edit records how far they were allocated.
+//! 4. A file is deleted in three steps: an edit that does not name it is synced; its last reader drops it (`handle.rs`); it
+//!    is renamed to `.obsolete`, the folder is synced, and it is removed.
 //!
-//! Cost of an edit: one append and one sync; a copy of the runs that it changes and of the list of keyspaces; a check of the
-//! invariants that it can break (`invariants.rs`).
+//! Cost of an edit: one append and one sync; a copy of the runs that it changes and of the list of keyspaces; a check of
+//! the invariants that it can break (`invariants.rs`).
 
 use std::{
     io::ErrorKind,
@@ -46,7 +46,7 @@ use crate::{
 
 /// Changes per record of a new manifest.
 const SNAPSHOT_CHANGES_MAX: usize = 1000;
-/// A manifest is replaced when its edits exceed this and four times what it began with.
+/// A manifest is replaced when its appended edits exceed this size and four times its size at the beginning.
 const APPENDED_BYTES_MAX: u64 = 4 << 20;
 
 /// No file number or id comes near this.
@@ -58,7 +58,7 @@ pub(crate) struct VersionSet {
     vfs: Arc<dyn Vfs>,
     folder: PathBuf,
     obsolete_files: Arc<ObsoleteFiles>,
-    /// Files on their way out that could not be removed yet.
+    /// Files to be deleted that could not be removed yet.
     pending_unlinks: Mutex<Vec<PathBuf>>,
     next_file_number: AtomicU64,
     next_keyspace_id: AtomicU64,
@@ -67,21 +67,21 @@ pub(crate) struct VersionSet {
     log: Mutex<Log>,
 }
 
-/// The manifest in force, as far as it can be written.
+/// The current manifest and whether it can be written.
 #[derive(Debug)]
 enum Log {
-    Ready(ManifestWriter),
-    /// Nothing may follow in the manifest with this number: another is begun first.
+    Writable(ManifestWriter),
+    /// No edit may follow in the manifest with this number: another one is begun first.
     Ended(u64),
     ReadOnly,
-    /// What is on disk is not known since this failure.
-    Refused(Arc<str>),
+    /// The failure since which it is unknown what is on disk.
+    Failed(Arc<str>),
 }
 
-/// What an edit did, given to the installer of [`VersionSet::apply`].
+/// The effect of an edit, for the callback of [`VersionSet::apply`].
 #[derive(Debug)]
 pub(crate) struct Installed {
-    /// Keyspaces that were made or changed, in their new versions.
+    /// New versions of the keyspaces that were created or changed.
     pub(crate) changed: Vec<Arc<KeyspaceVersion>>,
     /// Ids of keyspaces that were dropped.
     #[cfg_attr(not(test), expect(dead_code, reason = "installers of other layouts need it"))]
@@ -91,17 +91,17 @@ pub(crate) struct Installed {
 /// How a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Another manifest is begun.
+    /// Begins another manifest.
     ReadWrite,
-    /// No file is written.
+    /// Writes no file.
     ReadOnly,
 }
 
 impl VersionSet {
-    /// Makes a database without keyspaces in an existing, vacant folder.
+    /// Creates a database without keyspaces in an existing, empty folder.
     ///
     /// # Errors
-    /// The system's; nothing is in force then.
+    /// The system's. There is no database then.
     pub(crate) fn create(vfs: Arc<dyn Vfs>, folder: &Path, id: u64, seed: u64) -> Result<Self> {
         let entries = folder::list(&*vfs, folder)?;
         let number = folder::number_above(&entries);
@@ -116,11 +116,11 @@ impl VersionSet {
         let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
         let writer =
             ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
-        Ok(Self::new(vfs, folder, catalog, Log::Ready(writer), Arc::default()))
+        Ok(Self::new(vfs, folder, catalog, Log::Writable(writer), Arc::default()))
     }
 
-    /// Opens the database of a folder: reads its manifest, checks that its tables are there, and begins another
-    /// manifest unless it is opened read-only. Also gives the torn end of the manifest that was left out.
+    /// Opens the database of a folder: reads its manifest, checks that its tables are there, and begins another manifest
+    /// unless it is opened read-only. Also returns the torn tail of the manifest that was left out.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
@@ -131,7 +131,7 @@ impl VersionSet {
         let mut catalog = replay(&contents, &obsolete_files)?;
         let entries = folder::list(&*vfs, folder)?;
         folder::check_tables(&entries, folder, &catalog, &contents.path)?;
-        catalog.counters = catalog.counters.raised_to(floor_of(&catalog, folder::number_above(&entries)));
+        catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(&entries)));
         check_numbers(&catalog.counters, &contents.path)?;
         let set = Self::new(vfs, folder, catalog, Log::ReadOnly, obsolete_files);
         if mode == Mode::ReadWrite {
@@ -140,7 +140,7 @@ impl VersionSet {
         Ok((set, contents.torn))
     }
 
-    /// Begins another manifest, where the database was opened without: edits can be applied from then on.
+    /// Begins another manifest for a database that was opened read-only: from then on edits can be applied.
     ///
     /// # Errors
     /// The system's.
@@ -148,27 +148,27 @@ impl VersionSet {
         let mut log = self.log.lock();
         if matches!(*log, Log::ReadOnly) {
             let writer = self.begin_manifest().map_err(|failure| failure.error)?;
-            *log = Log::Ready(writer);
+            *log = Log::Writable(writer);
         }
         Ok(())
     }
 
-    /// A manifest that begins with the catalog in force, and is in force itself.
+    /// Creates a manifest that begins with the current catalog, and makes it current.
     fn begin_manifest(&self) -> Result<ManifestWriter, Failure> {
         let number = self.new_file_number();
         let mut catalog = Catalog::clone(&self.catalog.load());
-        catalog.counters = catalog.counters.raised_to(self.numbers_given_out());
+        catalog.counters = catalog.counters.max(self.allocated_numbers());
         let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
         ManifestWriter::create(&*self.vfs, &self.folder, number, &edits)
     }
 
-    /// Reads `CURRENT` and the manifest that it names, and replays all edits, without changing anything. Gives the
+    /// Reads `CURRENT` and the manifest that it names, and replays all edits, without changing anything. Returns the
     /// manifest's length.
     ///
     /// # Errors
     /// As [`VersionSet::open`].
     pub(crate) fn check(&self) -> Result<u64> {
-        // Another manifest may not begin meanwhile.
+        // No other manifest may begin meanwhile.
         let _log = self.log.lock();
         let (vfs, folder) = (&*self.vfs, self.folder.as_path());
         let current = Current::read(vfs, folder)?;
@@ -179,13 +179,13 @@ impl VersionSet {
         file.length().map_err(|error| Error::io("measure", &path, error))
     }
 
-    /// Writes a catalog into another folder, as manifest `number` and `CURRENT`; gives their bytes.
+    /// Writes a catalog into another folder, as manifest `number` and `CURRENT`. Returns the bytes written.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn write_copy(&self, catalog: &Catalog, folder: &Path, number: u64) -> Result<u64> {
         let mut catalog = catalog.clone();
-        catalog.counters = catalog.counters.raised_to(self.numbers_given_out());
+        catalog.counters = catalog.counters.max(self.allocated_numbers());
         write_catalog(&*self.vfs, &catalog, folder, number)
     }
 
@@ -238,20 +238,20 @@ impl VersionSet {
         self.next_partition_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Why edits are refused, once a sync failed.
+    /// The first fatal failure. Edits are refused since then.
     pub(crate) fn background_error(&self) -> Option<Error> {
         match &*self.log.lock() {
-            Log::Refused(cause) => Some(Error::WritesRefused { cause: Arc::clone(cause) }),
+            Log::Failed(cause) => Some(Error::WritesRefused { cause: Arc::clone(cause) }),
             _ => None,
         }
     }
 
-    /// Makes an edit durable and installs what it gives. `install` is called with the new versions while no other edit
-    /// can pass; it must not call `apply`. Readers that it hands an older version to keep that version's files.
+    /// Makes an edit durable and installs the new catalog. `install` is called with the new versions while no other edit
+    /// can be applied; it must not call `apply`. A reader that has an older version keeps that version's files.
     ///
     /// # Errors
-    /// [`Error::KeyspaceDropped`] for an edit of a keyspace that is gone; an I/O error after which the edit is not in
-    /// force for this handle (rule 2 at the head of this file); [`Error::WritesRefused`] after an earlier final failure;
+    /// [`Error::KeyspaceDropped`] for an edit of a dropped keyspace; an I/O error after which the edit does not count for
+    /// this handle (rule 2 at the head of this file); [`Error::WritesRefused`] after an earlier fatal failure;
     /// [`Error::ReadOnly`].
     pub(crate) fn apply(
         &self,
@@ -260,8 +260,8 @@ impl VersionSet {
     ) -> Result<Arc<Catalog>> {
         let mut log = self.log.lock();
         self.check_writable(&log)?;
-        edit.push(Change::AdvanceCounters(self.numbers_given_out()));
-        let applied = self.checked(&edit)?;
+        edit.push(Change::AdvanceCounters(self.allocated_numbers()));
+        let applied = self.apply_checked(&edit)?;
         self.make_durable(&mut log, &edit)?;
         let Applied { catalog, changed, obsolete, .. } = applied;
         let catalog = Arc::new(catalog);
@@ -277,13 +277,13 @@ impl VersionSet {
 
     fn check_writable(&self, log: &Log) -> Result<()> {
         match log {
-            Log::Ready(_) | Log::Ended(_) => Ok(()),
+            Log::Writable(_) | Log::Ended(_) => Ok(()),
             Log::ReadOnly => Err(Error::ReadOnly { path: self.folder.clone() }),
-            Log::Refused(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
+            Log::Failed(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
         }
     }
 
-    fn numbers_given_out(&self) -> Counters {
+    fn allocated_numbers(&self) -> Counters {
         Counters {
             next_file_number: self.next_file_number.load(Ordering::Relaxed),
             next_keyspace_id: self.next_keyspace_id.load(Ordering::Relaxed),
@@ -292,8 +292,8 @@ impl VersionSet {
         }
     }
 
-    /// The catalog after `edit`, with its rules checked.
-    fn checked(&self, edit: &VersionEdit) -> Result<Applied> {
+    /// The catalog after `edit`, with its invariants checked.
+    fn apply_checked(&self, edit: &VersionEdit) -> Result<Applied> {
         let catalog = self.catalog.load();
         if edit.keyspaces().any(|id| !catalog.keyspaces.contains_key(&id)) {
             return Err(Error::KeyspaceDropped);
@@ -301,7 +301,7 @@ impl VersionSet {
         let refuse = |reason: String| Error::InvalidArgument {
             what: "version edit",
             got: reason,
-            expected: "an edit that fits the version in force (this is a defect of the program)".to_owned(),
+            expected: "an edit that fits the current version (this is a bug of the program)".to_owned(),
         };
         let applied = catalog.apply(edit, &self.obsolete_files).map_err(refuse)?;
         match applied.check_invariants() {
@@ -312,7 +312,7 @@ impl VersionSet {
 
     fn make_durable(&self, log: &mut Log, edit: &VersionEdit) -> Result<()> {
         self.rotate_manifest_if_needed(log)?;
-        let Log::Ready(writer) = log else {
+        let Log::Writable(writer) = log else {
             unreachable!("the log was writable, and an ended manifest was just replaced");
         };
         let number = writer.number();
@@ -326,42 +326,42 @@ impl VersionSet {
         }
     }
 
-    /// Begins another manifest where this one ended or has grown long.
+    /// Begins another manifest if this one has ended or grown long.
     fn rotate_manifest_if_needed(&self, log: &mut Log) -> Result<()> {
         let (old, is_ended) = match log {
             Log::Ended(number) => (*number, true),
-            Log::Ready(writer) if is_long(writer) => (writer.number(), false),
+            Log::Writable(writer) if is_long(writer) => (writer.number(), false),
             _ => return Ok(()),
         };
         match self.begin_manifest() {
             Ok(writer) => {
-                *log = Log::Ready(writer);
+                *log = Log::Writable(writer);
                 self.obsolete_files.extend([FileName::Manifest(old)]);
                 Ok(())
             }
-            // The old one is whole and in force: it can grow a little more.
-            Err(failure) if !failure.is_final && !is_ended => Ok(()),
+            // The old one is valid and current: it can grow a little more.
+            Err(failure) if !failure.is_fatal && !is_ended => Ok(()),
             Err(failure) => Err(mark_failed(log, old, failure)),
         }
     }
 
-    /// Whether some file waits to be deleted.
+    /// Whether there are files to delete.
     pub(crate) fn has_obsolete_files(&self) -> bool {
         !self.obsolete_files.is_empty() || !self.pending_unlinks.lock().is_empty()
     }
 
-    /// Deletes files that nothing names or reads any more; gives the names of those that went. While it is not certain
-    /// what stands at the end of the manifest (rule 2) it deletes nothing: an edit that failed may name them after all.
+    /// Deletes files that no version names and no reader uses. Returns the names of those that were deleted. Deletes nothing
+    /// while it is unknown what the manifest ends with (rule 2): a failed edit may be in it after all and name them.
     ///
     /// # Errors
-    /// The system's; what is left is deleted by a later call or at the next open.
+    /// The system's. Files that are left are deleted by a later call or at the next open.
     pub(crate) fn delete_obsolete_files(&self) -> Result<Vec<FileName>> {
         if !self.has_obsolete_files() {
             return Ok(Vec::new());
         }
         let mut log = self.log.lock();
         self.rotate_manifest_if_needed(&mut log)?;
-        if !matches!(*log, Log::Ready(_)) {
+        if !matches!(*log, Log::Writable(_)) {
             return Ok(Vec::new());
         }
         let names = self.obsolete_files.take();
@@ -370,16 +370,16 @@ impl VersionSet {
         Ok(names)
     }
 
-    /// Deletes what interrupted work left in the folder; gives what it found. To be called once at open, after the log
-    /// was replayed and before new files are made.
+    /// Deletes what interrupted work left in the folder. Returns what it found. To be called once at open, after the log
+    /// was replayed and before new files are created.
     ///
     /// # Errors
-    /// The system's; what is left is deleted at the next open.
+    /// The system's. Files that are left are deleted at the next open.
     pub(crate) fn sweep_orphans(&self) -> Result<Leftovers> {
         let manifest = match &*self.log.lock() {
-            Log::Ready(writer) => writer.number(),
+            Log::Writable(writer) => writer.number(),
             Log::Ended(number) => *number,
-            Log::ReadOnly | Log::Refused(_) => return Ok(Leftovers::default()),
+            Log::ReadOnly | Log::Failed(_) => return Ok(Leftovers::default()),
         };
         let entries = folder::list(&*self.vfs, &self.folder)?;
         let found = folder::leftovers(&entries, &self.catalog.load(), manifest);
@@ -387,7 +387,8 @@ impl VersionSet {
         Ok(found)
     }
 
-    /// Tables, filters and views are renamed first, so that a crash leaves no half of them under a live name.
+    /// Tables, filters and views are renamed first, so that a crash does not leave only some of them under a name that is
+    /// in use.
     fn delete(&self, names: &[FileName], obsolete: &[String]) -> Result<()> {
         let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.join(name)).collect();
         doomed.append(&mut self.pending_unlinks.lock());
@@ -429,7 +430,7 @@ impl VersionSet {
     }
 }
 
-/// Writes a catalog as manifest `number` of a folder and puts it in force; gives the bytes written.
+/// Writes a catalog as manifest `number` of a folder and makes it current. Returns the bytes written.
 ///
 /// # Errors
 /// The system's.
@@ -444,18 +445,18 @@ fn is_long(writer: &ManifestWriter) -> bool {
 }
 
 fn mark_failed(log: &mut Log, number: u64, failure: Failure) -> Error {
-    *log = if failure.is_final { Log::Refused(failure.error.to_string().into()) } else { Log::Ended(number) };
+    *log = if failure.is_fatal { Log::Failed(failure.error.to_string().into()) } else { Log::Ended(number) };
     failure.error
 }
 
-/// The catalog that the edits of a manifest make.
+/// The catalog after all edits of a manifest.
 fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFiles>) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     let damage = |offset, reason: String| {
         Error::corruption(&contents.path, offset, "version edit", "an edit that fits those before it", reason)
     };
     for (offset, edit) in &contents.edits {
-        // By value: what only this catalog holds is changed in place.
+        // By value, so that what no other catalog shares is changed in place.
         catalog =
             catalog.apply_owned(edit, obsolete_files).map_err(|reason| damage(*offset, reason))?.catalog;
     }
@@ -469,7 +470,7 @@ fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFi
     }
 }
 
-/// Refuses counters so near their ends that counting on could overflow.
+/// Refuses counters so large that they could overflow.
 fn check_numbers(counters: &Counters, path: &Path) -> Result<()> {
     let greatest = counters.next_file_number.max(counters.next_keyspace_id).max(counters.next_partition_id);
     if greatest > NUMBER_MAX || counters.last_sequence > SEQUENCE_MAX {
@@ -479,14 +480,14 @@ fn check_numbers(counters: &Counters, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the counters must at least be, by what is there.
-fn floor_of(catalog: &Catalog, next_file_number: u64) -> Counters {
+/// The least values of the counters that fit the files and ids of the catalog.
+fn minimum_counters(catalog: &Catalog, next_file_number: u64) -> Counters {
     let versions = || catalog.keyspaces.values();
     let tables = versions().flat_map(|version| version.tables());
     let files = versions().flat_map(|version| version.files()).filter_map(|file| file.name().number());
     let partitions = || versions().flat_map(|version| version.partitions.iter());
-    // A keyspace may have been made when the log had come further than what a crash left of it: a number at or below
-    // the flushed one would be passed over by replay.
+    // A keyspace may have been created when the log was longer than what a crash left of it. Replay would skip a sequence
+    // number that is not above the flushed one.
     let flushed = partitions().map(|partition| partition.flushed_sequence);
     let in_tables = tables.map(|table| table.summary().largest_sequence);
     Counters {

@@ -1,4 +1,5 @@
-//! How changes and options are framed: readers can pass over what they do not know, where its flags allow that.
+//! Tagged records, the encoding of changes and options: a reader can ignore a tag that it does not know if the flags allow
+//! it.
 
 use crate::coding::{Decoder, put_bytes, put_varint};
 

@@ -1,4 +1,4 @@
-//! What tests of versions and compactions share: tables without files, and states made from a few words.
+//! Shared by tests of versions and compactions: tables without files, and short ways to build catalogs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{options::KeyspaceOptions, table::properties::TableSummary};
 
-/// A summary of a table over `smallest..=largest` of `file_bytes` bytes whose entries have these sequence numbers.
+/// A summary of a table with the keys `smallest..=largest`, `file_bytes` bytes and these sequence numbers.
 pub(crate) fn summary(
     number: u64,
     keys: (&str, &str),
@@ -36,7 +36,7 @@ pub(crate) fn table(number: u64, keys: (&str, &str), file_bytes: u64, sequences:
     Table::new(summary(number, keys, file_bytes, sequences), None, &Arc::default())
 }
 
-/// Place of a run in keyspace 1, partition 1.
+/// The place of a run in keyspace 1, partition 1.
 pub(crate) fn place(level: u8, run_age: u64) -> RunPlace {
     RunPlace { keyspace: 1, partition: 1, level, run_age }
 }
@@ -45,7 +45,7 @@ pub(crate) fn add(place: RunPlace, summary: TableSummary) -> Change {
     Change::AddTable { place, summary, filter_file: None, is_ingested: false }
 }
 
-/// The edit that makes a database with keyspace 1 ("default"), partition 1.
+/// The edit that creates a database with keyspace 1 ("default") and partition 1.
 pub(crate) fn first_edit(options: KeyspaceOptions) -> VersionEdit {
     VersionEdit {
         changes: vec![
@@ -61,7 +61,7 @@ pub(crate) fn first_edit(options: KeyspaceOptions) -> VersionEdit {
     }
 }
 
-/// The catalog after the first edit and then `changes`; panics where they do not fit.
+/// The catalog after the first edit and then `changes`; panics if they do not fit.
 pub(crate) fn catalog_of(changes: Vec<Change>, obsolete_files: &Arc<ObsoleteFiles>) -> Catalog {
     let edit = first_edit(KeyspaceOptions::default());
     let catalog = Catalog::default().apply(&edit, obsolete_files).expect("the first edit fits").catalog;

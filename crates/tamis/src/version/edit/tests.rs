@@ -84,7 +84,7 @@ fn a_truncated_edit_is_refused_or_a_shorter_list() {
             whole += 1;
         }
     }
-    assert_eq!(whole, edit.changes.len(), "only cuts between changes are accepted");
+    assert_eq!(whole, edit.changes.len(), "only truncations between changes are accepted");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
     put_tagged(&mut bytes, 99, 0, b"later");
     let unknown = decode(&bytes).unwrap_err();
     assert_eq!(unknown, BadEdit::Unknown { what: "change", kind: 99 });
-    // An option likewise.
+    // The same for options.
     let options = KeyspaceOptions::default();
     let made = Change::CreateKeyspace { keyspace: 4, name: "new".to_owned(), options: options.clone() };
     for change in [made, Change::SetOptions { keyspace: 4, options }] {
@@ -148,7 +148,7 @@ fn options_outside_their_bounds_are_refused() {
     }
 }
 
-/// Version 2 does not say whether a table was ingested: one sequence number stood for it.
+/// Version 2 does not say whether a table was ingested: its readers guess it from equal sequence numbers.
 #[test]
 fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
     for (sequences, expected) in [((7, 7), true), ((7, 8), false)] {
@@ -160,7 +160,7 @@ fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
         };
         let edit = VersionEdit { changes: vec![table] };
         let bytes = edit.encode();
-        // The body is shorter by the last byte, and its length by one.
+        // The body is one byte shorter.
         let mut source = Decoder::new(&bytes);
         let (tag, flags, body) = take_tagged(&mut source).unwrap();
         let mut old = Vec::new();

@@ -2,13 +2,13 @@ use super::*;
 use crate::version::test_support::summary;
 
 #[test]
-fn a_file_is_garbage_when_its_last_holder_goes_and_only_if_obsolete() {
+fn an_obsolete_file_is_queued_when_its_last_owner_drops_it() {
     let obsolete_files = Arc::new(ObsoleteFiles::default());
     let table = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &obsolete_files);
     let reader = Arc::clone(&table);
     table.file().mark_obsolete();
     drop(table);
-    assert!(obsolete_files.is_empty(), "a reader still holds the table");
+    assert!(obsolete_files.is_empty(), "a reader still has the table");
     drop(reader);
     assert_eq!(
         obsolete_files.take(),
@@ -16,11 +16,11 @@ fn a_file_is_garbage_when_its_last_holder_goes_and_only_if_obsolete() {
         "the filter file was not taken out of the version"
     );
     drop(Table::new(summary(7, ("a", "b"), 100, (1, 2)), None, &obsolete_files));
-    assert!(obsolete_files.is_empty(), "the version in force names the table");
+    assert!(obsolete_files.is_empty(), "the current version names the table");
 }
 
 #[test]
-fn replacing_a_filter_keeps_the_older_one_for_readers_of_the_older_version() {
+fn readers_of_an_older_version_keep_its_filter() {
     let obsolete_files = Arc::new(ObsoleteFiles::default());
     let old = Table::new(summary(5, ("a", "b"), 100, (1, 2)), Some(6), &obsolete_files);
     let new = old.with_filter(Some(9));

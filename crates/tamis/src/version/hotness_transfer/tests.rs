@@ -9,7 +9,7 @@ fn hotness(table: &Table) -> f64 {
 
 #[test]
 fn outputs_start_with_the_hotness_of_their_inputs() {
-    // 1,000 keys that were asked 500 times, 3,000 that were asked 300 times.
+    // 1,000 keys with 500 lookups, and 3,000 keys with 300 lookups.
     let (hot, cold) = (table(1, ("a", "f"), 100_000, (1, 2)), table(2, ("a", "z"), 300_000, (3, 4)));
     hot.slot().hotness().set(500.0, 7);
     cold.slot().hotness().set(300.0, 7);

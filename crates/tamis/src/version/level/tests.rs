@@ -36,7 +36,7 @@ fn a_key_is_in_one_table_at_most() {
 }
 
 #[test]
-fn bounds_reach_every_table_that_may_hold_a_key_within_them() {
+fn bounds_select_every_table_that_may_have_a_key_within_them() {
     use Bound::{Excluded, Included, Unbounded};
     let run = run();
     let within = |lower: Bound<&str>, upper: Bound<&str>| {

@@ -17,7 +17,7 @@ fn drop_of(keyspace: u64) -> VersionEdit {
     VersionEdit { changes: vec![Change::DropKeyspace { keyspace }] }
 }
 
-/// A manifest of one first edit and three more, and its bytes.
+/// A manifest of one first edit and three more.
 fn written() -> (MemVfs, Vec<u8>) {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
@@ -76,10 +76,10 @@ fn a_truncated_manifest_loses_only_unacknowledged_edits() {
         let result = read_all(&with_file(FileName::Manifest(3), bytes.get(..length).unwrap()));
         match result {
             Ok((edits, _)) => {
-                assert!(length >= first, "CURRENT knows {first} bytes to be synced");
+                assert!(length >= first, "CURRENT says that {first} bytes are synced");
                 assert_eq!(edits.as_slice(), all_edits().get(..edits.len()).unwrap());
             }
-            Err(error) => assert!(length < first, "cut at {length}: {error}"),
+            Err(error) => assert!(length < first, "truncated to {length}: {error}"),
         }
     }
 }
@@ -135,8 +135,8 @@ fn a_manifest_truncated_before_a_covered_edit_is_damaged() {
     for length in 0..bytes.len() {
         vfs.remove(&path).unwrap();
         vfs.create(&path).unwrap().append(bytes.get(..length).unwrap()).unwrap();
-        let is_noticed = read_all(&vfs).is_err();
-        assert_eq!(is_noticed, (length as u64) < covered, "{length} of {}", bytes.len());
+        let is_detected = read_all(&vfs).is_err();
+        assert_eq!(is_detected, (length as u64) < covered, "{length} of {}", bytes.len());
     }
 }
 

@@ -51,7 +51,7 @@ fn keyspace_edit() -> VersionEdit {
     ])
 }
 
-/// Makes a table file of 10 bytes and the edit that puts it at L0.
+/// Creates a table file of 10 bytes and returns the edit that adds it to L0.
 fn flush_edit(set: &VersionSet, vfs: &dyn Vfs, round: u64) -> Result<VersionEdit> {
     let number = set.new_file_number();
     let path = FileName::Table(number).path(folder_path());
@@ -76,7 +76,7 @@ fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
 }
 
 #[test]
-fn what_was_applied_is_there_after_reopening() {
+fn applied_edits_are_there_after_reopen() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
     let set = created(&vfs).unwrap();
@@ -94,7 +94,7 @@ fn what_was_applied_is_there_after_reopening() {
         assert_eq!(torn, None);
         assert_eq!((set.database(), flushed(&set)), ((77, 88), 3));
         assert_eq!(set.catalog().counters.last_sequence, 3);
-        assert!(set.new_file_number() > next, "a number given out before is never given out again");
+        assert!(set.new_file_number() > next, "an allocated number is never allocated again");
         assert_eq!(set.new_keyspace_id(), 2);
         assert_eq!(set.catalog().keyspace_named("default").unwrap().tables().count(), 3);
     }
@@ -116,7 +116,7 @@ fn a_read_only_open_writes_nothing() {
 }
 
 #[test]
-fn files_go_only_after_their_last_reader_and_through_a_rename() {
+fn files_are_deleted_after_their_last_reader_and_after_a_rename() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
@@ -133,7 +133,7 @@ fn files_go_only_after_their_last_reader_and_through_a_rename() {
 }
 
 #[test]
-fn orphans_go_at_open_and_foreign_files_stay() {
+fn orphans_are_deleted_at_open_and_foreign_files_stay() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
@@ -148,7 +148,7 @@ fn orphans_go_at_open_and_foreign_files_stay() {
         write_file(&*vfs, name, 3);
     }
     let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
-    assert!(set.new_file_number() > 62, "numbers of orphans are not used again");
+    assert!(set.new_file_number() > 62, "numbers of orphans are not reused");
     let found = set.sweep_orphans().unwrap();
     assert_eq!(found.foreign, ["000060.tables", "60.table", "notes.txt"]);
     assert_eq!(found.obsolete, ["000010.table.obsolete"]);
@@ -159,7 +159,7 @@ fn orphans_go_at_open_and_foreign_files_stay() {
 }
 
 #[test]
-fn a_missing_or_cut_table_is_named_at_open() {
+fn a_missing_or_truncated_table_is_reported_at_open() {
     for length in [None, Some(9)] {
         let vfs: Arc<dyn Vfs> = Arc::new(memory());
         let set = created(&vfs).unwrap();
@@ -178,7 +178,7 @@ fn a_missing_or_cut_table_is_named_at_open() {
 }
 
 #[test]
-fn folders_of_others_and_databases_without_current_are_refused() {
+fn foreign_folders_and_databases_without_current_are_refused() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     drop(created(&vfs).unwrap());
     vfs.remove(&FileName::Current.path(folder_path())).unwrap();
@@ -196,7 +196,7 @@ fn folders_of_others_and_databases_without_current_are_refused() {
 }
 
 #[test]
-fn an_edit_of_a_dropped_keyspace_is_told_so_and_changes_nothing() {
+fn an_edit_of_a_dropped_keyspace_is_refused() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&vfs).unwrap();
     let mut dropped = Vec::new();
@@ -211,7 +211,7 @@ fn an_edit_of_a_dropped_keyspace_is_told_so_and_changes_nothing() {
 }
 
 #[test]
-fn a_failed_sync_is_final_and_a_failed_append_is_not() {
+fn a_failed_sync_is_fatal_and_a_failed_append_is_not() {
     let memory = memory();
     let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
     let vfs: Arc<dyn Vfs> = fault.clone();
@@ -232,13 +232,14 @@ fn a_failed_sync_is_final_and_a_failed_append_is_not() {
     assert!(matches!(set.apply(flush.clone(), |_| {}), Err(Error::DiskFull { .. })));
     assert!(matches!(set.apply(flush, |_| {}), Err(Error::WritesRefused { .. })));
     assert!(set.background_error().is_some());
-    assert_eq!(flushed(&set), 1, "reads go on with the last version");
+    assert_eq!(flushed(&set), 1, "reads continue with the last version");
 }
 
-/// A failed sync leaves it open whether the edit is on disk, so the tables that it names must not go. An append that fails may
-/// have written all of its record, but that is cut off again: nobody finds it, and its tables go with the next manifest.
+/// After a failed sync it is unknown whether the edit is on disk, so the tables that it names must not be deleted. A failed
+/// append may have written its whole record, but that is truncated: no reader finds it, and its tables are deleted with the
+/// next manifest.
 #[test]
-fn tables_of_a_failed_edit_stay_until_it_is_certain_that_nothing_names_them() {
+fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
     for kind in [OperationKind::Append, OperationKind::Sync] {
         let memory = memory();
         let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
@@ -253,11 +254,11 @@ fn tables_of_a_failed_edit_stay_until_it_is_certain_that_nothing_names_them() {
         assert!(set.apply(flush, |_| {}).is_err());
         set.obsolete_files().extend([FileName::Table(summary.number)]);
         let is_certain = kind == OperationKind::Append;
-        // Another manifest can't be begun yet.
+        // Another manifest can't be created yet.
         assert_eq!(set.delete_obsolete_files().ok(), (!is_certain).then(Vec::new));
         assert!(vfs.exists(&FileName::Table(summary.number).path(folder_path())).unwrap());
         let (other, _) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
-        assert_eq!(flushed(&other), u64::from(!is_certain), "what another program finds");
+        assert_eq!(flushed(&other), u64::from(!is_certain), "as another process finds it");
         fault.clear_rules();
         let swept = set.delete_obsolete_files().unwrap();
         assert_eq!(swept.contains(&FileName::Table(summary.number)), is_certain);
@@ -289,7 +290,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
 }
 
-/// Rounds of flush edits and reopening; gives the last acknowledged round, 0 where not even the creation was.
+/// Rounds of flush edits and reopening. Sets the last acknowledged round, 0 if not even the creation was acknowledged.
 fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
     let mut set = created(vfs)?;
     for round in 1..=4 {
