@@ -13,7 +13,7 @@
 use std::path::Path;
 
 use crate::{
-    coding::{Decoder, put_bytes, put_varint, put_varint_behind},
+    coding::{Decoder, put_bytes, put_varint, put_varint_at_end},
     error::{Error, Result},
     frame::FRAME_PAYLOAD_MAX,
     key::{KEY_LENGTH_MAX, Kind, SEQUENCE_MAX, Sequence, VALUE_LENGTH_MAX, check_key, check_value},
@@ -191,10 +191,10 @@ impl WriteBatch {
         let Some(room) = self.bytes.get_mut(..HEADER_BYTES_MAX) else { return &[] };
         let count = u64::from(self.count) << 1;
         self.start = if self.has_own_sequences {
-            put_varint_behind(room, count | FLAG_OWN_SEQUENCES)
+            put_varint_at_end(room, count | FLAG_OWN_SEQUENCES)
         } else {
-            let start = put_varint_behind(room, first);
-            put_varint_behind(room.get_mut(..start).unwrap_or_default(), count)
+            let start = put_varint_at_end(room, first);
+            put_varint_at_end(room.get_mut(..start).unwrap_or_default(), count)
         };
         self.bytes()
     }

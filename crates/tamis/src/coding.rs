@@ -1,12 +1,12 @@
 //! Fixed and variable-length integers (little-endian, LEB128) and the checksum of all files.
 //!
-//! Readers take a [`Decoder`] over a byte slice: every `take_*` gives `None` past the end, so that no decoder indexes
+//! Readers use a [`Decoder`] over a byte slice: every `take_*` returns `None` past the end, so that no decoder indexes
 //! bytes from disk.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The checksum of all files: XXH3, 64 bits, seeded with the offset of what it covers (or 0 where that is not fixed),
-/// so that a part read from the wrong place is noticed.
+/// The checksum of all files: XXH3, 64 bits. The seed is the offset of the covered bytes (or 0 if it is not fixed), so that
+/// bytes that were read from the wrong place are detected.
 pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, seed)
 }
@@ -23,7 +23,7 @@ pub(crate) fn put_u64(target: &mut Vec<u8>, value: u64) {
     target.extend_from_slice(&value.to_le_bytes());
 }
 
-/// LEB128: seven bits a byte, least first, the top bit says that more follow.
+/// LEB128: seven bits a byte, least significant first; the top bit is set if more bytes follow.
 pub(crate) fn put_varint(target: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         target.push((value as u8) | 0x80);
@@ -38,8 +38,8 @@ pub(crate) const fn varint_length(value: u64) -> usize {
     bits.div_ceil(7) as usize
 }
 
-/// Puts a varint at the end of `room`; gives where it begins. It is cut off at its front where the room is too small.
-pub(crate) fn put_varint_behind(room: &mut [u8], value: u64) -> usize {
+/// Writes a varint at the end of `room`; returns its position. Its front is lost if the room is too small.
+pub(crate) fn put_varint_at_end(room: &mut [u8], value: u64) -> usize {
     let length = varint_length(value);
     let start = room.len().saturating_sub(length);
     for (index, byte) in room.iter_mut().skip(start).enumerate() {
@@ -55,7 +55,7 @@ pub(crate) fn put_bytes(target: &mut Vec<u8>, bytes: &[u8]) {
     target.extend_from_slice(bytes);
 }
 
-/// Takes values off the front of a byte slice.
+/// Decodes values from the front of a byte slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
@@ -66,7 +66,7 @@ impl<'a> Decoder<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been taken yet.
+    /// The bytes that are left.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -103,7 +103,7 @@ impl<'a> Decoder<'a> {
         self.take_array().map(u64::from_le_bytes)
     }
 
-    /// `None` past the end, above 64 bits, and for an encoding that is longer than needed.
+    /// `None` past the end, for a value above 64 bits, and for an encoding that is longer than necessary.
     pub(crate) fn take_varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {

@@ -1,12 +1,12 @@
 //! Names and numbers of all files of a database folder (`docs/format/directory.md`).
 //!
-//! Numbers are given out by the manifest, shared by all kinds, and never used twice.
+//! Numbers are allocated by the version set, shared by all kinds, and never reused.
 
 use std::path::{Path, PathBuf};
 
-/// The file that names the manifest in force.
+/// The file that names the current manifest.
 pub(crate) const CURRENT: &str = "CURRENT";
-/// The file that stands for the lock of the folder.
+/// The file whose lock is the lock of the folder.
 pub(crate) const LOCK: &str = "LOCK";
 
 /// A file of a database folder.
@@ -17,18 +17,18 @@ pub(crate) enum FileName {
     Manifest(u64),
     Log(u64),
     Table(u64),
-    /// Filters of one table or partition in a file of their own.
+    /// Filters of one table or partition in their own file.
     Filter(u64),
     /// A sorted view (reserved).
     View(u64),
-    /// A file being written; made visible by a rename, otherwise swept at open.
+    /// A file being written; renamed when it is complete, otherwise deleted at open.
     Temporary(u64),
-    /// A file that is no longer needed, on its way to be deleted: swept at open.
+    /// A file that is to be deleted; deleted at open if it is still there.
     Obsolete(u64),
 }
 
 impl FileName {
-    /// The kind of a name in the folder; `None` for a foreign file.
+    /// Parses a name in the folder; `None` for a foreign file.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             CURRENT => return Some(Self::Current),

@@ -1,24 +1,25 @@
-//! Framing of records in logs: length, synced mark, checksum; shared by the write-ahead log and the manifest.
+//! Framing of records in logs: length, synced mark, checksum. Shared by the write-ahead log and the manifest.
 //!
-//! `docs/format/directory.md` ("Records") defines the bytes. A frame lies anywhere in its file, at the end of the frame before it:
+//! `docs/format/directory.md` ("Records") defines the bytes. A frame can be anywhere in its file, at the end of the frame
+//! before it:
 //!
 //! ```text
 //! plain:   0x50 u8   | checksum u64 | length varint | payload (length bytes)
 //! marked:  magic u32 | checksum u64 | length varint | distance varint | payload (length bytes)
 //! ```
 //!
-//! 1. The checksum is seeded with the frame's offset (plus a seed of the file), and covers all that follows it: a frame that is
-//!    read at another place or in another file is bad.
-//! 2. A marked frame says up to which offset this file was known to survive the machine when the frame was written:
-//!    `distance` bytes before the frame. It is a statement about the past and stays true whatever happens to the file later. A plain
-//!    frame was written while nothing was known to.
-//! 3. A bad frame is *damage* when any later frame's mark lies above its offset (it had been synced, so it was whole
-//!    once), and a *torn tail* otherwise: nobody was told that it is durable. Only marked frames prove that, so only they begin
-//!    with four bytes by which they are found anywhere.
+//! 1. The checksum is seeded with the frame's offset (plus a seed of the file), and covers all bytes after it: a frame that
+//!    is read at another place or in another file is bad.
+//! 2. The mark of a marked frame is the offset up to which this file was known to be synced when the frame was written:
+//!    `distance` bytes before the frame. It is a statement about the past and stays true whatever happens to the file
+//!    later. A plain frame was written while no offset was known to be synced.
+//! 3. A bad frame is *damage* if the mark of any later frame is above its offset (it was synced, so it was valid once), and
+//!    a *torn tail* otherwise: its durability was never acknowledged. Only marked frames prove damage, so only they begin
+//!    with four bytes by which a search finds them.
 //!
-//! Cost: reading checks each byte once and copies none. Only after a bad frame is the rest searched for later frames;
-//! a candidate's checksum is computed only where its mark would prove something, and at most
-//! [`SEARCH_FACTOR`] times the file is checked, so that hostile bytes can't make the search quadratic.
+//! Cost: a reader checks each byte once and copies none. Only after a bad frame is the rest searched for later frames. The
+//! checksum of a candidate is computed only if its mark would prove something, and at most [`SEARCH_FACTOR`] times the file
+//! is checked, so that hostile bytes can't make the search quadratic.
 
 use std::path::Path;
 
@@ -29,7 +30,7 @@ use crate::{
 
 /// The first bytes of a marked frame: "TMrc".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMrc");
-/// The first byte of a plain frame: "P". Not zero, which is what unwritten room of a log is made of.
+/// The first byte of a plain frame: "P". Not zero, the byte of preallocated room in a log.
 const PLAIN: u8 = b'P';
 /// Bytes of a checksum.
 const CHECKSUM_BYTES: usize = 8;
@@ -38,7 +39,7 @@ pub(crate) const FRAME_PAYLOAD_MAX: u64 = u32::MAX as u64;
 /// How many times the rest of a file may be checked while it is searched for later frames.
 const SEARCH_FACTOR: u64 = 8;
 
-/// Appends the frame of `payload` to `target`, for a file without a seed. `offset` is where the frame will stand.
+/// Appends the frame of `payload` to `target`, for a file without a seed. `offset` is the offset of the frame in the file.
 ///
 /// # Errors
 /// [`Error::BatchTooLarge`] for a payload that does not fit the frame's length.
@@ -54,7 +55,7 @@ pub(crate) fn put_frame_parts(
     synced: u64,
     parts: &[&[u8]],
 ) -> Result<()> {
-    debug_assert!(synced <= offset, "a mark never lies above its own frame");
+    debug_assert!(synced <= offset, "a mark is not above its own frame");
     let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
     if length > FRAME_PAYLOAD_MAX {
         return Err(Error::BatchTooLarge { length, limit: FRAME_PAYLOAD_MAX });
@@ -82,7 +83,7 @@ pub(crate) fn put_frame_parts(
     Ok(())
 }
 
-/// Bytes of the frame at `offset` with a mark and so long a payload.
+/// Bytes of the frame at `offset` with this mark and a payload of this length.
 pub(crate) const fn frame_bytes(offset: u64, synced: u64, length: u64) -> u64 {
     let own = if synced == 0 {
         size_of::<u8>() + varint_length(length)
@@ -92,33 +93,33 @@ pub(crate) const fn frame_bytes(offset: u64, synced: u64, length: u64) -> u64 {
     (own + CHECKSUM_BYTES) as u64 + length
 }
 
-/// The frames that stand one behind the other in `bytes`, written anew for another place: the first at `offset` of a file
-/// with this seed of which nothing is synced. Their payloads stay as they are.
+/// The consecutive frames in `bytes`, encoded again for another place: the first at `offset` of a file with this seed of
+/// which nothing is synced. Their payloads are unchanged.
 pub(crate) fn moved_frames(bytes: &[u8], seed: u64, offset: u64) -> Vec<u8> {
     let mut target = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some(payload) = fields_of(rest).and_then(|fields| fields.payload) {
         let place = offset + target.len() as u64;
-        // What was a payload once is not too long for one.
+        // It was a payload before, so it is not too long.
         let _ = put_frame_parts(&mut target, seed, place, 0, &[payload.bytes]);
-        rest = payload.behind;
+        rest = payload.rest;
     }
     target
 }
 
-/// A frame as it was read.
+/// A frame that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// Where the frame stands.
+    /// The offset of the frame.
     pub(crate) offset: u64,
-    /// The offset behind it.
+    /// The offset after it.
     pub(crate) end: u64,
-    /// Up to where the file was synced when the frame was written.
+    /// The offset up to which the file was synced when the frame was written.
     pub(crate) synced: u64,
     pub(crate) payload: &'a [u8],
 }
 
-/// Why the bytes at an offset are no frame.
+/// Why there is no valid frame at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadFrame {
     pub(crate) offset: u64,
@@ -131,76 +132,76 @@ impl BadFrame {
         Self { offset, expected: expected.into(), got: got.into() }
     }
 
-    /// The error that says that this frame is damage.
+    /// The error for a bad frame that is damage.
     pub(crate) fn damage(self, file: &Path) -> Error {
         Error::corruption(file, self.offset, "record", self.expected, self.got)
     }
 }
 
-/// What stands at a reader's offset.
+/// What is at a reader's offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Record(Record<'a>),
-    /// The file ends behind a whole frame.
+    /// The file ends after a valid frame.
     End,
     Bad(BadFrame),
 }
 
-/// A torn end that was left out.
+/// A torn tail that was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TornTail {
-    /// Where the torn frame begins; the file is valid up to here.
+    /// Offset of the torn frame; the file is valid up to here.
     pub(crate) offset: u64,
     /// Bytes from there to the end of the file.
     pub(crate) bytes: u64,
 }
 
-/// Reads the frames of a whole file one after the other.
+/// Reads the frames of a file in order.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameReader<'a> {
     file: &'a Path,
     bytes: &'a [u8],
     seed: u64,
     offset: u64,
-    /// The greatest mark seen or told.
+    /// The greatest known mark.
     synced: u64,
     torn: Option<TornTail>,
 }
 
 impl<'a> FrameReader<'a> {
-    /// A reader over the whole file's `bytes` whose first frame stands at `start`.
+    /// A reader over the `bytes` of a whole file whose first frame is at `start`.
     pub(crate) const fn new(file: &'a Path, bytes: &'a [u8], start: u64) -> Self {
         Self { file, bytes, seed: 0, offset: start, synced: 0, torn: None }
     }
 
-    /// Names the seed with which the file's frames were written.
+    /// Sets the seed with which the file's frames were written.
     pub(crate) const fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Tells that the file is known, from elsewhere, to have been synced up to `offset`.
+    /// Sets an offset up to which the file is known, from elsewhere, to be synced.
     pub(crate) fn with_synced(mut self, offset: u64) -> Self {
         self.synced = self.synced.max(offset);
         self
     }
 
-    /// Where the next frame is expected: behind the last whole one.
+    /// Offset of the next frame: after the last valid one.
     pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The greatest synced mark seen or told.
+    /// The greatest known synced mark.
     pub(crate) const fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// The torn end, once [`FrameReader::next_record`] gave `None` because of one.
+    /// The torn tail, after [`FrameReader::next_record`] returned `None` because of one.
     pub(crate) const fn torn_tail(&self) -> Option<TornTail> {
         self.torn
     }
 
-    /// What stands at the offset, without judging a bad frame. Moves behind a whole frame.
+    /// Reads what is at the offset and moves after a valid frame. Does not decide whether a bad frame is damage.
     pub(crate) fn next_frame(&mut self) -> Frame<'a> {
         let frame = frame_at(self.bytes, self.seed, self.offset);
         if let Frame::Record(record) = &frame {
@@ -213,12 +214,12 @@ impl<'a> FrameReader<'a> {
     /// The next record; `None` at the end, torn or not.
     ///
     /// # Errors
-    /// [`Error::Corruption`] for a bad frame that had been synced (rule 3 above).
+    /// [`Error::Corruption`] for a bad frame that was synced (rule 3 above).
     pub(crate) fn next_record(&mut self) -> Result<Option<Record<'a>>> {
         match self.next_frame() {
             Frame::Record(record) => Ok(Some(record)),
             Frame::End if self.offset >= self.synced => Ok(None),
-            Frame::End => Err(self.bad_end().damage(self.file)),
+            Frame::End => Err(self.missing_frames().damage(self.file)),
             Frame::Bad(bad) if self.is_damage(bad.offset) => Err(bad.damage(self.file)),
             Frame::Bad(_) => {
                 let bytes = (self.bytes.len() as u64).saturating_sub(self.offset);
@@ -228,13 +229,13 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Whether a bad frame at `offset` had been synced, as this file's own marks prove.
+    /// Whether a bad frame at `offset` was synced, as the marks in this file prove.
     pub(crate) fn is_damage(&self, offset: u64) -> bool {
         self.synced > offset || proves_synced(self.bytes, self.seed, offset.saturating_add(1), offset)
     }
 
-    /// The file ends here, but frames were synced behind its end.
-    pub(crate) fn bad_end(&self) -> BadFrame {
+    /// The file ends here, but frames after its end were synced.
+    pub(crate) fn missing_frames(&self) -> BadFrame {
         BadFrame::new(
             self.offset,
             format!("records up to offset {}", self.synced),
@@ -255,24 +256,24 @@ fn frame_at(bytes: &[u8], seed: u64, offset: u64) -> Frame<'_> {
     }
 }
 
-/// What stands at the front of some bytes that begin as a frame does.
+/// The fields at the front of bytes that begin as a frame does.
 struct Fields<'a> {
     sum: u64,
     length: u64,
     /// Bytes from the mark to the frame; `None` for a plain frame.
     distance: Option<u64>,
-    /// Bytes behind the fields.
+    /// Bytes after the fields.
     left: usize,
-    /// `None` where fewer bytes are left than the length says.
+    /// `None` if there are fewer bytes than the length says.
     payload: Option<Payload<'a>>,
 }
 
 struct Payload<'a> {
     bytes: &'a [u8],
-    /// What the checksum is of.
+    /// The bytes that the checksum covers.
     covered: &'a [u8],
-    /// What follows the frame.
-    behind: &'a [u8],
+    /// The bytes after the frame.
+    rest: &'a [u8],
 }
 
 fn fields_of(rest: &[u8]) -> Option<Fields<'_>> {
@@ -286,8 +287,8 @@ fn fields_of(rest: &[u8]) -> Option<Fields<'_>> {
     let left = decoder.rest().len();
     let payload = usize::try_from(length).ok().and_then(|length| decoder.take(length));
     let payload = payload.and_then(|bytes| {
-        let behind = decoder.rest();
-        Some(Payload { bytes, covered: covered.get(..covered.len() - behind.len())?, behind })
+        let rest = decoder.rest();
+        Some(Payload { bytes, covered: covered.get(..covered.len() - rest.len())?, rest })
     });
     Some(Fields { sum, length, distance, left, payload })
 }
@@ -319,13 +320,13 @@ fn parse(rest: &[u8], seed: u64, offset: u64) -> Result<Record<'_>, BadFrame> {
     if sum != expected {
         return Err(BadFrame::new(offset, format!("checksum {sum:#018x}"), format!("{expected:#018x}")));
     }
-    let end = offset + (rest.len() - payload.behind.len()) as u64;
+    let end = offset + (rest.len() - payload.rest.len()) as u64;
     Ok(Record { offset, end, synced, payload: payload.bytes })
 }
 
-/// Whether any whole frame at or after `start` says that the file was synced to an offset greater than `above`.
+/// Whether any valid frame at or after `start` says that the file was synced to an offset greater than `above`.
 ///
-/// Bytes that look like more frames than a log can hold count as proof: what can't be told is never thrown away.
+/// Bytes that look like more frames than a log can have count as proof: what can't be decided is not discarded.
 pub(crate) fn proves_synced(bytes: &[u8], seed: u64, start: u64, above: u64) -> bool {
     let Some(mut rest) = usize::try_from(start).ok().and_then(|start| bytes.get(start..)) else {
         return false;
@@ -351,7 +352,7 @@ pub(crate) fn proves_synced(bytes: &[u8], seed: u64, start: u64, above: u64) -> 
     false
 }
 
-/// The payload's length where the front of `rest` may be a frame whose mark lies above `above`.
+/// The payload's length if `rest` may begin with a frame whose mark is above `above`.
 fn candidate_length(rest: &[u8], offset: u64, above: u64) -> Option<u64> {
     let fields = fields_of(rest)?;
     let synced = offset.checked_sub(fields.distance?)?;

@@ -1,16 +1,16 @@
-//! What an entry is: user key, sequence number, kind; and the order of entries.
+//! The parts of an entry (user key, sequence number, kind) and the order of entries.
 //!
 //! Entries are ordered by user key (bytewise, ascending), then by sequence number (descending: newest first). No two
-//! entries of a keyspace have the same key and sequence number. Kind takes no part in the order.
+//! entries of a keyspace have the same key and sequence number. The kind has no influence on the order.
 
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 
-/// The order of writes: 1 is the first write of a database, 0 stands for "older than all".
+/// The order of writes: 1 is the first write of a database, 0 means "older than all".
 pub(crate) type Sequence = u64;
 
-/// A sequence number above all: reads the newest version.
+/// Greater than all sequence numbers: reads the newest version.
 pub(crate) const SEQUENCE_MAX: Sequence = (1 << 56) - 1;
 
 /// The longest key in bytes.
@@ -19,7 +19,7 @@ pub const KEY_LENGTH_MAX: usize = 65_535;
 /// The longest value in bytes (256 MiB).
 pub const VALUE_LENGTH_MAX: usize = 1 << 28;
 
-/// What an entry says of its key. Its byte is part of the formats; 3 to 6 are reserved and refused by this version.
+/// The kind of an entry. Its byte is part of the formats; 3 to 6 are reserved and refused by this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -41,12 +41,12 @@ impl Kind {
     }
 }
 
-/// The order of two entries, see the head of this file.
+/// Compares two entries, see the head of this file.
 pub(crate) fn compare_entries(left: (&[u8], Sequence), right: (&[u8], Sequence)) -> Ordering {
     left.0.cmp(right.0).then(right.1.cmp(&left.1))
 }
 
-/// Refuses keys of no bytes and of more than [`KEY_LENGTH_MAX`].
+/// Refuses empty keys and keys of more than [`KEY_LENGTH_MAX`] bytes.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     match key.len() {
         0 => Err(Error::KeyEmpty),
@@ -63,7 +63,7 @@ pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     }
 }
 
-/// The least key that is greater than every key with this prefix; `None` when there is none (all bytes 0xFF).
+/// The least key that is greater than every key with this prefix; `None` if there is none (all bytes 0xFF).
 pub(crate) fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|&byte| byte != 0xFF)?;
     let mut successor = prefix.get(..=kept)?.to_vec();

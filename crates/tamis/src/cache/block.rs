@@ -1,9 +1,9 @@
 //! The block cache: verified, decompressed blocks by file number and offset, over `quick_cache`.
 //!
-//! File numbers are never used twice, so the blocks of a deleted table need no removal: nobody asks for them, and they age
-//! out. The weight budget is split over shards, and a value heavier than its shard's share would be refused silently;
-//! shards are therefore few ([`SHARD_BYTES_MIN`] each), and what still does not fit (a value of many MiB) is simply not
-//! kept: its reader holds it as long as it needs it.
+//! File numbers are never reused, so the blocks of a deleted table need not be removed: they are no longer read, and are
+//! evicted. The weight budget is split over shards, and the cache refuses a value that is heavier than its shard's share.
+//! Shards are therefore few ([`SHARD_BYTES_MIN`] each). A value of many MiB that still does not fit is not cached; its
+//! reader owns it.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::error::Result;
 /// A shard has at least this many bytes, unless the whole cache is smaller.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 const SHARD_COUNT_MAX: u64 = 64;
-/// What an entry costs besides its bytes: allocation header, hash slot, queue links.
+/// Memory per entry in addition to the block: allocation header, hash slot, queue links.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// The content of a block in memory: a part of shared bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// Where the content begins and how long it is.
+    /// Offset and length of the content.
     pub(crate) start: u32,
     pub(crate) length: u32,
 }
@@ -61,7 +61,7 @@ impl BlockCache {
             .build();
         let cache = match options {
             Ok(options) => Cache::with_options(options, ByteWeight, Default::default(), Default::default()),
-            // Only missing fields are refused, and both are given.
+            // Only missing fields are an error, and both are given.
             Err(_) => Cache::with_weighter(16, capacity_bytes, ByteWeight),
         };
         Self { cache }
@@ -71,7 +71,7 @@ impl BlockCache {
         self.cache.get(&(file_number, offset))
     }
 
-    /// The block, loaded by one caller while others that want the same one wait for it.
+    /// Returns the block. If it is not cached, one caller loads it while others that need it wait.
     pub(crate) fn get_or_load(
         &self,
         file_number: u64,
@@ -81,12 +81,12 @@ impl BlockCache {
         self.cache.get_or_insert_with(&(file_number, offset), load)
     }
 
-    /// Keeps a block that its reader has loaded by itself.
+    /// Caches a block that its reader has loaded.
     pub(crate) fn put(&self, file_number: u64, offset: u64, block: CachedBlock) {
         self.cache.insert((file_number, offset), block);
     }
 
-    /// Bytes that are kept now.
+    /// Bytes of the cached blocks.
     pub(crate) fn bytes(&self) -> u64 {
         self.cache.weight()
     }

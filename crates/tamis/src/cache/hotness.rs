@@ -1,24 +1,24 @@
-//! How much something is needed: its needs, the recent ones counting most.
+//! Hotness: how often something was accessed, recent accesses counting most.
 //!
-//! One measure for all that is kept under the pinned cache, so that they can be held against one another. A need of an index or of a whole
-//! filter is a question to it. A need of an elastic filter is a lookup whose key the table did not have, whether the filter said so or
-//! the table was read to find out; lookups that find their key do not count: no filter saves them anything.
+//! All values of the pinned cache have the same measure, so that they can be compared. An access of an index or of a whole
+//! filter is a lookup in it. An access of an elastic filter is a lookup of a key that the table does not have, whether the
+//! filter denied it or the table was read. Lookups of present keys do not count: no filter saves them anything.
 //!
-//! What was counted is halved with every epoch, and an epoch is so many needs of all together ([`EPOCH_COUNT`]): no clock is
-//! needed, and a store at rest forgets nothing.
+//! Counts are halved with every epoch, and an epoch is [`EPOCH_COUNT`] accesses of all values together: it needs no clock,
+//! and an idle store forgets nothing.
 //!
-//! Counts are relaxed loads and stores: one that is lost is no harm. The epoch's counter is shared by all threads, so that
-//! needs are added to it in lots ([`LOT`]): what is needed less often than that does not make time pass.
+//! Counts are relaxed loads and stores: a lost count is no harm. The epoch's counter is shared by all threads, so accesses
+//! are added to it in batches of [`LOT`]: a value with fewer accesses does not advance the epoch.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Needs of all together until what was counted before is worth half.
+/// Accesses of all values after which earlier ones count half.
 const EPOCH_COUNT: u64 = 1 << 20;
 
-/// Needs that are told to the epoch at once.
+/// Accesses that are added to the epoch at once.
 const LOT: u64 = 64;
 
-/// The epoch that a database is in.
+/// The current epoch of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Epoch {
     count: AtomicU64,
@@ -46,9 +46,9 @@ pub(crate) struct Hotness {
 }
 
 impl Hotness {
-    /// Counts a need; tells how many there were in all.
+    /// Records an access; returns the number of all accesses.
     #[inline]
-    pub(crate) fn note(&self, epoch: &Epoch) -> u64 {
+    pub(crate) fn record_access(&self, epoch: &Epoch) -> u64 {
         let count = self.count.load(Relaxed) + 1;
         self.count.store(count, Relaxed);
         if count.is_multiple_of(LOT) {
@@ -67,7 +67,7 @@ impl Hotness {
         self.thousandths.load(Relaxed).checked_shr(age.min(64) as u32).unwrap_or(0)
     }
 
-    /// Needs as of an epoch.
+    /// The hotness as of an epoch.
     pub(crate) fn at(&self, epoch: u64) -> f64 {
         self.thousandths_at(epoch) as f64 / 1000.0
     }
@@ -77,7 +77,7 @@ impl Hotness {
         self.epoch.load(Relaxed)
     }
 
-    /// Begins with what ancestors had.
+    /// Sets the hotness, for a table that starts with that of its inputs.
     pub(crate) fn set(&self, needs: f64, epoch: u64) {
         self.thousandths.store((needs * 1000.0) as u64, Relaxed);
         self.epoch.store(epoch, Relaxed);

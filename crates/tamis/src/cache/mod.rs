@@ -1,4 +1,4 @@
-//! What is kept in memory of tables, within one byte budget.
+//! Caches of blocks, indexes, filters and open tables, within one byte budget.
 
 pub(crate) mod block;
 pub(crate) mod hotness;

@@ -1,20 +1,18 @@
-//! Memory for indexes and filters: a share of the byte budget, apart from the blocks.
+//! The pinned cache: memory for indexes and filters, a share of the byte budget that blocks can't use.
 //!
 //! A [`Pinned`] value can be loaded again from its file. The [`PinnedCache`] decides which values stay in memory:
 //!
-//! 1. The values held never exceed the capacity together. None is refused for its size: one that does not fit is still given to
-//!    the read that needs it, and reported once.
-//! 2. What stays is decided by benefit per byte: how often a value was needed lately, in memory or not ([`Hotness`], one measure
-//!    with one epoch for all), divided by its bytes. A value takes the place of others only if each of them has less; a large
-//!    scan over rarely used tables therefore pushes nothing out, a value that becomes popular counts its needs until it comes
-//!    in, and one that was popular once gives way as its needs fade.
-//! 3. A part of a value that several parts share ([`Pinned::shared`]: a unit of an elastic filter) is worth its share of the
-//!    lookups in vain of the whole; it takes the place of others only where it is worth clearly more, since loading costs a
-//!    read.
-//! 4. Values of mapped files cost no memory of ours and take no part ([`Pinned::fixed`]).
+//! 1. The cached values together never exceed the capacity. No size is an error: a value that does not fit is loaded for
+//!    the read that needs it, and an event reports it once.
+//! 2. Values are pinned by benefit per byte: their [`Hotness`], cached or not, divided by their bytes. A value evicts others
+//!    only if each of them has less. So a large scan over rarely used tables evicts nothing, a value that becomes popular
+//!    counts its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
+//! 3. A part of a whole ([`Pinned::shared`]: a unit of an elastic filter) has a share of the benefit of the whole: of the
+//!    false positives that it saves. It evicts others only if it has clearly more benefit, because loading costs a read.
+//! 4. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
-//! Cost: a value in memory is one atomic load and a count without a bus lock (a lost count is no harm). To bring a value in is a pass
-//! over all members, so that it is tried at every [`RETRY_INTERVAL`]th need only.
+//! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is no harm).
+//! Admission is a pass over all members, so it is tried at every [`RETRY_INTERVAL`]th access only.
 
 use std::{
     ops::Deref,
@@ -35,10 +33,10 @@ use crate::{
     metrics::Metrics,
 };
 
-/// At every how many needs of a value that is not held it is asked whether there is room now.
+/// Accesses of a value that is not cached between two tries to admit it.
 const RETRY_INTERVAL: u64 = 32;
 
-/// A share takes the place of others only where it is worth so many times as much for its bytes.
+/// A part evicts others only if its benefit per byte is this many times theirs.
 const HYSTERESIS: f64 = 1.5;
 
 /// See the head of this file.
@@ -52,12 +50,12 @@ pub(crate) struct PinnedCache {
     listener: Option<Arc<dyn EventListener>>,
 }
 
-/// A value that can be dropped.
+/// A value that can be evicted.
 trait Member: std::fmt::Debug + Send + Sync {
-    /// In needs.
-    fn worth(&self) -> f64;
+    /// In accesses.
+    fn benefit(&self) -> f64;
     fn bytes(&self) -> u64;
-    fn is_held(&self) -> bool;
+    fn is_cached(&self) -> bool;
     fn release(&self);
 }
 
@@ -72,18 +70,23 @@ impl PinnedCache {
         Arc::new(Self { capacity_bytes, epoch, used_bytes, members, metrics, listener })
     }
 
-    /// Bytes of the values that are held now.
+    /// Bytes of the cached values.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// What hotness is counted by.
+    /// The epoch of all hotness counts.
     pub(crate) const fn epoch(&self) -> &Epoch {
         &self.epoch
     }
 
-    /// The members to be dropped so that `needed` bytes fit; `None` where that would cost more benefit than it gives.
-    fn victims(&self, members: &[Weak<dyn Member>], worth: f64, needed: u64) -> Option<Vec<Arc<dyn Member>>> {
+    /// The members to evict so that `needed` bytes fit; `None` if that would cost more benefit than it gives.
+    fn victims(
+        &self,
+        members: &[Weak<dyn Member>],
+        benefit: f64,
+        needed: u64,
+    ) -> Option<Vec<Arc<dyn Member>>> {
         let available = self.capacity_bytes.saturating_sub(self.used_bytes());
         let Some(mut missing) = needed.checked_sub(available).filter(|&missing| missing > 0) else {
             return Some(Vec::new());
@@ -91,13 +94,13 @@ impl PinnedCache {
         if needed > self.capacity_bytes {
             return None;
         }
-        let of_byte = |worth: f64, bytes: u64| worth / (bytes as f64).max(1.0);
-        let offered = of_byte(worth, needed);
+        let of_byte = |benefit: f64, bytes: u64| benefit / (bytes as f64).max(1.0);
+        let offered = of_byte(benefit, needed);
         let mut lesser: Vec<_> = members
             .iter()
             .filter_map(Weak::upgrade)
-            .filter(|member| member.is_held())
-            .map(|member| (of_byte(member.worth(), member.bytes()), member))
+            .filter(|member| member.is_cached())
+            .map(|member| (of_byte(member.benefit(), member.bytes()), member))
             .filter(|(of_byte, _)| *of_byte < offered)
             .collect();
         lesser.sort_by(|(left, _), (right, _)| left.total_cmp(right));
@@ -112,19 +115,19 @@ impl PinnedCache {
         (missing == 0).then_some(victims)
     }
 
-    fn would_admit(&self, worth: f64, needed: u64) -> bool {
-        self.victims(&self.members.lock(), worth, needed).is_some()
+    fn would_admit(&self, benefit: f64, needed: u64) -> bool {
+        self.victims(&self.members.lock(), benefit, needed).is_some()
     }
 }
 
-/// A value that is held while the pinned cache has room for it, and loaded again otherwise.
+/// A value that is cached while the pinned cache has room for it, and loaded again otherwise.
 #[derive(Debug)]
 pub(crate) enum Pinned<T> {
     Fixed(T),
     Counted(Arc<Counted<T>>),
 }
 
-/// A value with what the pinned cache needs to know of it.
+/// A value with its bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Counted<T> {
     pinned_cache: Arc<PinnedCache>,
@@ -132,29 +135,29 @@ pub(crate) struct Counted<T> {
     value: ArcSwapOption<T>,
     loading: Mutex<()>,
     bytes: AtomicU64,
-    need: Need,
+    demand: Demand,
     is_reported: AtomicBool,
 }
 
-/// How much a value is needed.
+/// The source of a value's benefit.
 #[derive(Debug)]
-enum Need {
-    /// As often as it is asked for.
+enum Demand {
+    /// Its own accesses.
     Own(Hotness),
-    /// As much as it saves the whole; counted is how often the part was asked for.
+    /// A share of the benefit of a whole; and the number of accesses.
     Share(Share, AtomicU64),
 }
 
-/// What a part of a whole is worth.
+/// The benefit of a part of a whole.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// Of the whole: lookups in vain.
+    /// The hotness of the whole: lookups of absent keys.
     pub(crate) hotness: Arc<Hotness>,
-    /// How much of each lookup in vain the part saves.
+    /// The part of these lookups for which it saves a read.
     pub(crate) saved: f64,
 }
 
-/// A value, held for the time of one read.
+/// A value for the time of one read.
 #[derive(Debug)]
 pub(crate) enum PinnedRef<'a, T> {
     Fixed(&'a T),
@@ -169,7 +172,7 @@ impl<T> Deref for PinnedRef<'_, T> {
     fn deref(&self) -> &T {
         match self {
             Self::Fixed(value) => value,
-            Self::Guarded(guard) => guard.as_ref().expect("only full slots are guarded"),
+            Self::Guarded(guard) => guard.as_ref().expect("a guard is made for a value that is there"),
             Self::Loaded(value) => value,
         }
     }
@@ -183,31 +186,31 @@ impl<T: AsRef<[u8]>> AsRef<[u8]> for PinnedRef<'_, T> {
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
-    /// A value that always stays.
+    /// A value that always stays in memory.
     pub(crate) const fn fixed(value: T) -> Self {
         Self::Fixed(value)
     }
 
-    /// A value just loaded from `file`, of so many bytes.
+    /// A value of this size that was just loaded from `file`.
     pub(crate) fn counted(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, value: T, bytes: u64) -> Self {
-        let need = Hotness::default();
-        need.set(1.0, pinned_cache.epoch.now());
-        let counted = Counted::new(pinned_cache, file, bytes, Need::Own(need));
+        let demand = Hotness::default();
+        demand.set(1.0, pinned_cache.epoch.now());
+        let counted = Counted::new(pinned_cache, file, bytes, Demand::Own(demand));
         counted.admit(&Arc::new(value));
         Self::Counted(counted)
     }
 
-    /// A part of a value, of so many bytes, not loaded yet.
+    /// A part of this size that is not loaded yet.
     pub(crate) fn shared(
         pinned_cache: &Arc<PinnedCache>,
         file: &Arc<Path>,
         share: Share,
         bytes: u64,
     ) -> Self {
-        Self::Counted(Counted::new(pinned_cache, file, bytes, Need::Share(share, AtomicU64::new(1))))
+        Self::Counted(Counted::new(pinned_cache, file, bytes, Demand::Share(share, AtomicU64::new(1))))
     }
 
-    /// The value where it always stays.
+    /// The value if it always stays in memory.
     #[inline]
     pub(crate) const fn as_fixed(&self) -> Option<&T> {
         match self {
@@ -217,31 +220,31 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
     }
 
     /// Whether the value is in memory.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_cached(&self) -> bool {
         match self {
             Self::Fixed(_) => true,
-            Self::Counted(counted) => counted.is_held(),
+            Self::Counted(counted) => counted.is_cached(),
         }
     }
 
-    /// The value where it is in memory. This is no need: for what is asked for in addition, or ahead of a need.
+    /// The value if it is in memory. Not counted as an access: for optional uses and prefetches.
     #[inline]
-    pub(crate) fn peek(&self) -> Option<PinnedRef<'_, T>> {
+    pub(crate) fn get_if_cached(&self) -> Option<PinnedRef<'_, T>> {
         match self {
             Self::Fixed(value) => Some(PinnedRef::Fixed(value)),
-            Self::Counted(counted) => counted.held().map(PinnedRef::Guarded),
+            Self::Counted(counted) => counted.cached().map(PinnedRef::Guarded),
         }
     }
 
-    /// The value, loaded now where there is room for it.
-    pub(crate) fn get_if_room_now(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
+    /// The value, if it is admitted; loaded now.
+    pub(crate) fn load_if_admitted(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
         match self {
             Self::Fixed(value) => Some(PinnedRef::Fixed(value)),
-            Self::Counted(counted) => counted.load_if_room(load).map(PinnedRef::Loaded),
+            Self::Counted(counted) => counted.load_if_admitted(load).map(PinnedRef::Loaded),
         }
     }
 
-    /// The value, loaded where it is not held.
+    /// The value; loaded if it is not cached.
     #[inline]
     pub(crate) fn get(&self, load: impl FnOnce() -> Result<T>) -> Result<PinnedRef<'_, T>> {
         let counted = match self {
@@ -249,38 +252,38 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
             Self::Counted(counted) => counted,
         };
         counted.count();
-        match counted.held() {
+        match counted.cached() {
             Some(guard) => Ok(PinnedRef::Guarded(guard)),
             None => counted.load(load).map(PinnedRef::Loaded),
         }
     }
 
-    /// The value where it is held, or where there is room for it and it can be loaded. Asked for what a read can do without.
+    /// The value if it is cached, or if it is admitted and can be loaded. For values that a read can do without.
     #[inline]
-    pub(crate) fn get_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
+    pub(crate) fn get_if_admitted(&self, load: impl FnOnce() -> Result<T>) -> Option<PinnedRef<'_, T>> {
         let counted = match self {
             Self::Fixed(value) => return Some(PinnedRef::Fixed(value)),
             Self::Counted(counted) => counted,
         };
         let count = counted.count();
-        if let Some(guard) = counted.held() {
+        if let Some(guard) = counted.cached() {
             return Some(PinnedRef::Guarded(guard));
         }
         let is_due = count.is_multiple_of(RETRY_INTERVAL);
-        if is_due { counted.load_if_room(load).map(PinnedRef::Loaded) } else { None }
+        if is_due { counted.load_if_admitted(load).map(PinnedRef::Loaded) } else { None }
     }
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
-    /// A value that is not in memory yet, known to the pinned cache.
-    fn new(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, bytes: u64, need: Need) -> Arc<Self> {
+    /// Registers a value that is not loaded.
+    fn new(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, bytes: u64, demand: Demand) -> Arc<Self> {
         let counted = Arc::new(Self {
             pinned_cache: Arc::clone(pinned_cache),
             file: Arc::clone(file),
             value: ArcSwapOption::empty(),
             loading: Mutex::default(),
             bytes: AtomicU64::new(bytes),
-            need,
+            demand,
             is_reported: AtomicBool::new(false),
         });
         let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
@@ -288,27 +291,27 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         counted
     }
 
-    /// What it offers for its place.
-    fn bid(&self) -> f64 {
-        match &self.need {
-            Need::Own(_) => self.worth(),
-            Need::Share(..) => self.worth() / HYSTERESIS,
+    /// The benefit for which others may be evicted.
+    fn offered_benefit(&self) -> f64 {
+        match &self.demand {
+            Demand::Own(_) => self.benefit(),
+            Demand::Share(..) => self.benefit() / HYSTERESIS,
         }
     }
 
-    fn load_if_room(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
-        if !self.pinned_cache.would_admit(self.bid(), self.bytes()) {
+    fn load_if_admitted(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
+        if !self.pinned_cache.would_admit(self.offered_benefit(), self.bytes()) {
             return None;
         }
         self.load(load).ok()
     }
 
-    /// Counts a need; tells how many there were.
+    /// Counts an access; returns how many there were.
     #[inline]
     fn count(&self) -> u64 {
-        match &self.need {
-            Need::Own(hotness) => hotness.note(&self.pinned_cache.epoch),
-            Need::Share(_, count) => {
+        match &self.demand {
+            Demand::Own(hotness) => hotness.record_access(&self.pinned_cache.epoch),
+            Demand::Share(_, count) => {
                 let next = count.load(Ordering::Relaxed) + 1;
                 count.store(next, Ordering::Relaxed);
                 next
@@ -317,7 +320,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     }
 
     #[inline]
-    fn held(&self) -> Option<Guard<Option<Arc<T>>>> {
+    fn cached(&self) -> Option<Guard<Option<Arc<T>>>> {
         let guard = self.value.load();
         guard.is_some().then_some(guard)
     }
@@ -332,20 +335,20 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         Ok(value)
     }
 
-    /// Keeps the value if the pinned cache has room; called by one thread at a time for each value.
+    /// Caches the value if there is room. Called by one thread at a time for each value.
     fn admit(&self, value: &Arc<T>) {
         let bytes = self.bytes();
         let mut members = self.pinned_cache.members.lock();
         members.retain(|member| member.strong_count() > 0);
-        if let Some(victims) = self.pinned_cache.victims(&members, self.bid(), bytes) {
+        if let Some(victims) = self.pinned_cache.victims(&members, self.offered_benefit(), bytes) {
             victims.iter().for_each(|victim| victim.release());
             self.pinned_cache.used_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.value.store(Some(Arc::clone(value)));
             return;
         }
         drop(members);
-        // Of parts some are meant to stay on disk.
-        if matches!(self.need, Need::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
+        // Some parts are meant to stay on disk.
+        if matches!(self.demand, Demand::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.pinned_cache.metrics.cache_too_small.add(1);
             if let Some(listener) = &self.pinned_cache.listener {
                 listener.on_event(&Event::CacheTooSmall { file: self.file.to_path_buf(), bytes });
@@ -355,11 +358,11 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
 }
 
 impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
-    fn worth(&self) -> f64 {
+    fn benefit(&self) -> f64 {
         let now = self.pinned_cache.epoch.now();
-        match &self.need {
-            Need::Own(hotness) => hotness.at(now),
-            Need::Share(share, _) => share.hotness.at(now) * share.saved,
+        match &self.demand {
+            Demand::Own(hotness) => hotness.at(now),
+            Demand::Share(share, _) => share.hotness.at(now) * share.saved,
         }
     }
 
@@ -367,7 +370,7 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn is_held(&self) -> bool {
+    fn is_cached(&self) -> bool {
         self.value.load().is_some()
     }
 

@@ -1,9 +1,9 @@
-//! Opens tables when they are first read, and keeps them open.
+//! The table cache: opens tables at their first read and keeps them open.
 //!
-//! Each table that a version names has a [`LazyReader`] of its own, so that finding an open table is one atomic load and no
-//! look-up. The cache remembers which slots are filled and empties some where more than [`OPEN_COUNT_MAX`] files would be
-//! open: those that were not used since the last time round go first (a clock). Whoever reads a closed table holds it
-//! until the read ends; the next read opens it again.
+//! Each table of a version has its own [`LazyReader`], so that access to an open table is one atomic load without a lookup.
+//! The cache records which tables are open and closes some when more than [`OPEN_COUNT_MAX`] files would be open: those
+//! that were not used since the last turn of a clock. A read that is at work keeps its table open; the next read opens it
+//! again.
 
 use std::{
     collections::VecDeque,
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Tables that are kept open at most.
+/// The greatest number of open tables.
 const OPEN_COUNT_MAX: usize = 800;
 
 /// See the head of this file.
@@ -33,12 +33,12 @@ const OPEN_COUNT_MAX: usize = 800;
 pub(crate) struct TableCache {
     environment: Arc<TableEnvironment>,
     open_count_max: usize,
-    /// Slots that were filled, in the order of the clock.
+    /// Open tables in the order of the clock.
     open: Mutex<VecDeque<Weak<LazyReader>>>,
 }
 
 impl TableCache {
-    /// The tables of `folder`, read as the options say.
+    /// The tables of `folder`, with the access mode of the options.
     pub(crate) fn new(
         vfs: &Arc<dyn Vfs>,
         folder: &Path,
@@ -62,12 +62,12 @@ impl TableCache {
         Self { environment: Arc::new(environment), open_count_max, open: Mutex::default() }
     }
 
-    /// The surroundings of the tables.
+    /// The environment of the tables.
     pub(crate) const fn environment(&self) -> &Arc<TableEnvironment> {
         &self.environment
     }
 
-    /// The open table; opened now where it is not.
+    /// The open table; opened now if it is closed.
     #[inline]
     pub(crate) fn reader(&self, table: &impl NamedTable) -> Result<OpenTable> {
         if let Some(open) = table.slot().get() {
@@ -84,11 +84,11 @@ impl TableCache {
         Ok(opened)
     }
 
-    /// Remembers a filled slot; empties others beyond the limit.
+    /// Records an open table; closes others beyond the limit.
     fn admit(&self, slot: &Arc<LazyReader>) {
         let mut open = self.open.lock();
         open.push_back(Arc::downgrade(slot));
-        // Every slot is looked at twice at most: once it loses its mark, then it is emptied.
+        // The clock visits each table at most twice: first it clears the mark, then it closes the table.
         let mut turns = 2 * open.len();
         while open.len() > self.open_count_max && turns > 0 {
             turns -= 1;
@@ -112,7 +112,7 @@ impl TableCache {
         self.environment.pinned_cache.used_bytes()
     }
 
-    /// Bytes of blocks that are kept.
+    /// Bytes of the cached blocks.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.environment.cache.bytes()
     }

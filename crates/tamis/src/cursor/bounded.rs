@@ -21,7 +21,7 @@ impl KeyRange {
     #[cfg(test)]
     pub(crate) const ALL: Self = Self { lower: Bound::Unbounded, upper: Bound::Unbounded };
 
-    /// Whether no key can lie inside, by the bounds alone.
+    /// Whether the bounds allow no key.
     pub(crate) fn is_empty(&self) -> bool {
         match (&self.lower, &self.upper) {
             (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
@@ -34,7 +34,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether a key lies before the range.
+    /// Whether the key is below the range.
     #[inline]
     pub(crate) fn is_below(&self, key: &[u8]) -> bool {
         match &self.lower {
@@ -44,7 +44,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether a key lies behind the range.
+    /// Whether the key is above the range.
     #[inline]
     pub(crate) fn is_above(&self, key: &[u8]) -> bool {
         match &self.upper {
@@ -54,7 +54,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether a key of the range is the last that the bounds allow.
+    /// Whether a key of the range is the last one that the bounds allow.
     #[inline]
     pub(crate) fn is_at_upper(&self, key: &[u8]) -> bool {
         matches!(&self.upper, Bound::Included(upper) if key == upper.as_slice())

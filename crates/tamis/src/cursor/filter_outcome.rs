@@ -1,8 +1,7 @@
-//! Whether a filter was right that admitted a range: known when the table was sought for it.
+//! Records whether a filter that admitted a range was right: a true positive or a false positive.
 //!
-//! The first seek tells: a cursor that stands at a key of the range shows that there is one; a seek from an end of the
-//! range that leads out of it shows that there is none. Seeks to places within the range that find nothing leave the
-//! question open.
+//! The first seek of the scan shows it. If the cursor is at a key of the range, the filter was right. If a seek from an end
+//! of the range leaves it, there is no such key. A seek to a key within the range that finds nothing decides nothing.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -19,26 +18,26 @@ pub(crate) struct FilterOutcome {
 }
 
 impl FilterOutcome {
-    /// Judges a seek forward to `sought` that led to `found`; whether the question is settled.
-    pub(super) fn is_settled_forward(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
+    /// Records a forward seek to `sought` that found `found`; returns whether the outcome is decided.
+    pub(super) fn record_seek(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
         let is_whole = match &self.range.lower {
             Bound::Unbounded => false,
             Bound::Included(lower) | Bound::Excluded(lower) => sought <= lower.as_slice(),
         };
-        self.is_settled(is_whole, found)
+        self.record(is_whole, found)
     }
 
-    /// Judges a seek backward to `sought` that led to `found`; whether the question is settled.
-    pub(super) fn is_settled_backward(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
+    /// Records a backward seek to `sought` that found `found`; returns whether the outcome is decided.
+    pub(super) fn record_seek_for_prev(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
         let is_whole = match &self.range.upper {
             Bound::Unbounded => false,
             Bound::Included(upper) | Bound::Excluded(upper) => sought >= upper.as_slice(),
         };
-        self.is_settled(is_whole, found)
+        self.record(is_whole, found)
     }
 
     /// `is_whole`: the seek would have found any key of the range.
-    pub(super) fn is_settled(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
+    pub(super) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
         let is_true_positive =
             found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
         if let Some(counters) = self.metrics.filters.get(self.level)

@@ -1,26 +1,27 @@
-//! One cursor over several: their entries in order, merged by a tree of losers.
+//! Merges several cursors into one with a loser tree.
 //!
 //! ```text
 //!              least: 2
 //!               |
-//!              [0]            each inner node holds the lane that lost there; the winner of all is the least
+//!              [0]            each inner node has the lane that lost there; the winner of all is the least
 //!             /   \
 //!          [3]     [1]
 //!          / \     / \
-//!         2   3   0   1       lanes: the cursors, newest first, with the head of their key at hand
+//!         2   3   0   1       lanes: the cursors, newest first, with the first eight bytes of their keys
 //! ```
 //!
-//! A step moves the least lane and plays its path again: log2 N comparisons, mostly of key heads. A lane that wins
-//! twice in a row gets the best of its path as runner-up: as long as it stays before that one, a step is a single
-//! comparison, so long stretches out of one lane cost no more than the lane itself. One lane needs no comparison.
+//! A step moves the least lane and replays the matches on its path: log2 N comparisons, mostly of the first eight bytes. A
+//! lane that wins twice in a row remembers the best lane of its path as runner-up: while it stays before that one, a step
+//! is a single comparison. So a long stretch from one lane costs little more than the lane itself. One lane needs no
+//! comparison.
 //!
-//! A change of direction moves every lane to the other side of where the cursor stands, one step each or one seek to
-//! an end, and builds the tree anew.
+//! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
+//! rebuilds the tree.
 //!
-//! Invariants, while valid: (1) forward, each lane stands at its first entry not before the cursor's; backward, at its
-//! last entry not behind it; a lane without such an entry is not valid and loses against all; (2) `runner_up`, where
-//! known, is the least of the other lanes. Entries equal in key and sequence number do not occur; if they did, lanes
-//! would be ordered by their number, in both directions.
+//! Invariants, while valid: (1) forward, each lane is at its first entry that is not before the current one; backward, at
+//! its last entry that is not after it; a lane without such an entry is not valid and loses against all; (2) `runner_up`,
+//! if known, is the least of the other lanes. There are no two entries with equal key and sequence number; if there were,
+//! lanes would be ordered by their number, in both directions.
 
 use tamis_bits::key_head;
 
@@ -33,7 +34,7 @@ use crate::{
 
 struct Lane<C> {
     cursor: C,
-    /// Of the cursor's key, while it is valid.
+    /// The first eight bytes of the cursor's key, while it is valid.
     head: u64,
     is_valid: bool,
 }
@@ -73,7 +74,7 @@ pub(crate) struct MergeCursor<C> {
     lanes: Vec<Lane<C>>,
     /// The loser of each inner node; the children of node n are 2n and 2n + 1, lane i is node N + i.
     losers: Vec<usize>,
-    /// The winner of each node while the tree is built.
+    /// The winner of each node, used while the tree is built.
     winners: Vec<usize>,
     least: usize,
     runner_up: Option<usize>,
@@ -82,7 +83,7 @@ pub(crate) struct MergeCursor<C> {
 }
 
 impl<C: Cursor> MergeCursor<C> {
-    /// Merges cursors, newest source first. Without any the cursor is never valid.
+    /// Merges cursors, newest source first. Without cursors it is never valid.
     pub(crate) fn new(cursors: Vec<C>) -> Self {
         let lanes: Vec<_> =
             cursors.into_iter().map(|cursor| Lane { cursor, head: 0, is_valid: false }).collect();
@@ -109,7 +110,7 @@ impl<C: Cursor> MergeCursor<C> {
         &mut self.lanes[lane]
     }
 
-    /// Whether a lane comes before another in the present direction.
+    /// Whether a lane is before another in the current direction.
     #[inline]
     fn is_before(&self, left: usize, right: usize) -> bool {
         let (left_lane, right_lane) = (self.lane(left), self.lane(right));
@@ -160,9 +161,9 @@ impl<C: Cursor> MergeCursor<C> {
         self.is_valid = self.lanes.get(self.least).is_some_and(|lane| lane.is_valid);
     }
 
-    /// Finds the least lane after the one that was it has moved.
+    /// Finds the least lane after the least lane has moved.
     #[inline]
-    fn settle(&mut self) {
+    fn update_least(&mut self) {
         let is_least_still = match self.runner_up {
             Some(runner_up) => !self.is_before(runner_up, self.least),
             None => self.losers.is_empty(),
@@ -173,7 +174,7 @@ impl<C: Cursor> MergeCursor<C> {
         self.is_valid = self.lane(self.least).is_valid;
     }
 
-    /// Plays the matches on the path of the least lane again.
+    /// Replays the matches on the path of the least lane.
     #[expect(clippy::indexing_slicing, reason = "a path leads from a lane's node up to node 1")]
     fn replay(&mut self) {
         let path = |lane_count: usize, lane: usize| {
@@ -203,18 +204,18 @@ impl<C: Cursor> MergeCursor<C> {
         debug_assert!(self.is_valid);
         self.is_valid = false;
         if is_forward != self.is_forward {
-            self.turn()?;
+            self.change_direction()?;
             self.lane_mut(self.least).step(is_forward)?;
             self.build();
             return Ok(());
         }
         self.lane_mut(self.least).step(is_forward)?;
-        self.settle();
+        self.update_least();
         Ok(())
     }
 
-    /// Moves all lanes but the least to the other side of where the least stands.
-    fn turn(&mut self) -> Result<()> {
+    /// Moves all lanes but the least to the other side of the current entry.
+    fn change_direction(&mut self) -> Result<()> {
         let (is_forward, least) = (!self.is_forward, self.least);
         self.is_forward = is_forward;
         for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
@@ -223,7 +224,7 @@ impl<C: Cursor> MergeCursor<C> {
             } else {
                 self.lane_mut(lane).seek_end(is_forward)?;
             }
-            // More than one step only where a memtable has got entries in between since.
+            // More than one step only if a memtable got entries in between.
             while self.is_before(lane, least) {
                 self.lane_mut(lane).step(is_forward)?;
             }
@@ -243,7 +244,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         if self.lanes.len() > 1 {
-            // What the lanes wait for in memory then comes for all of them at once.
+            // The cache misses of all lanes overlap.
             self.is_valid = false;
             for lane in &mut self.lanes {
                 lane.cursor.prefetch_seek(key, sequence)?;

@@ -1,17 +1,17 @@
-//! A positioned reader over entries in order: the one interface of memtables, tables, runs and merges.
+//! Cursors: the one interface of memtables, tables, runs and merges for reading entries in order.
 //!
 //! # Contract
 //!
-//! 1. Order: that of [`crate::key::compare_entries`] (key ascending, then newest first). All versions are seen;
-//!    choosing the visible one is the work of `visible.rs`.
-//! 2. A new cursor is not valid. Each `seek*` makes it valid at an entry, or not valid when there is none. `next` and
-//!    `prev` may be called only while valid; at either end they make the cursor not valid, and a `seek*` is needed.
-//! 3. `key`, `sequence`, `kind` and `value` may be called only while valid; the bytes live until the next call that
+//! 1. Order: that of [`crate::key::compare_entries`] (key ascending, then newest first). A cursor returns all versions;
+//!    `visible.rs` selects the visible one.
+//! 2. A new cursor is not valid. Each `seek*` makes it valid at an entry, or not valid if there is none. `next` and `prev`
+//!    may be called only while it is valid; past an end they make it not valid, and a `seek*` is needed.
+//! 3. `key`, `sequence`, `kind` and `value` may be called only while it is valid. The bytes live until the next call that
 //!    moves the cursor.
-//! 4. After an error the cursor is not valid; a later `seek*` may be tried.
-//! 5. A cursor holds all it needs (blocks, memtable, table): it has no lifetime and may move to another thread.
-//! 6. Cost: a seek in a table reads at most one data block, or two where the target lies between blocks; `next` and
-//!    `prev` read one block when they leave one. Memtables read none.
+//! 4. After an error the cursor is not valid; another `seek*` is allowed.
+//! 5. A cursor owns all it needs (blocks, memtable, table): it has no lifetime and may move to another thread.
+//! 6. Cost: a seek in a table reads at most one data block, or two if the target is between blocks; `next` and `prev` read
+//!    a block when they leave one. Memtables read none.
 
 pub(crate) mod bounded;
 pub(crate) mod filter_outcome;
@@ -30,14 +30,14 @@ use crate::{
 pub(crate) trait Cursor: Send {
     fn seek_first(&mut self) -> Result<()>;
     fn seek_last(&mut self) -> Result<()>;
-    /// To the first entry at or after (`key`, `sequence`): with [`crate::key::SEQUENCE_MAX`] the newest version of the
-    /// first key at or after `key`.
+    /// Moves to the first entry at or after (`key`, `sequence`): with [`crate::key::SEQUENCE_MAX`], the newest version of
+    /// the first key at or after `key`.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
-    /// Tells that `seek` comes next, with the same place: brings near what it will look at. The cursor is not valid then.
+    /// Announces a `seek` with the same arguments: prefetches what it will read. The cursor is not valid then.
     fn prefetch_seek(&mut self, _key: &[u8], _sequence: Sequence) -> Result<()> {
         Ok(())
     }
-    /// To the last entry (oldest version) of the last key below `key`, or at `key` too where `is_inclusive`.
+    /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if `is_inclusive`.
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
@@ -46,7 +46,7 @@ pub(crate) trait Cursor: Send {
     fn sequence(&self) -> Sequence;
     fn kind(&self) -> Kind;
     fn value(&self) -> &[u8];
-    /// The value with its own hold on the bytes, copied only where the source can't share them (memtables).
+    /// The value as an owned slice, copied only if the source can't share its bytes (memtables).
     fn value_slice(&self) -> crate::slice::Slice;
 }
 

@@ -1,11 +1,10 @@
-//! One cursor over the tables of a run, which follow each other in key order: only the table it stands in is open.
+//! One cursor over the tables of a run, which are in key order. Only the current table is open.
 //!
-//! A seek finds its table by the keys that bound the tables, which are known without reading: a table whose largest
-//! key lies before the target (backward: whose smallest lies behind it) is never opened. A step past the end of a
-//! table opens the next one.
+//! A seek finds its table by the smallest and largest keys of the tables, which are in memory: a table that ends before the
+//! target (backward: that begins after it) is never opened. A step past the end of a table opens the next one.
 //!
-//! The versions of a key may be spread over neighbouring tables: where a table has nothing at or after the place
-//! sought, the walk goes on in the next one.
+//! The versions of a key may be in neighboring tables: if a table has no entry at or after the target, the seek continues
+//! in the next one.
 
 use super::Cursor;
 use crate::{
@@ -14,14 +13,14 @@ use crate::{
     slice::Slice,
 };
 
-/// The tables of a run, in key order and disjoint but for versions of one key.
+/// The tables of a run: in key order, and disjoint except for versions of one key.
 pub(crate) trait RunSource: Send {
     type Cursor: Cursor;
 
     fn table_count(&self) -> usize;
-    /// The smallest user key of a table (`table_index` below the count), without reading.
+    /// The smallest user key of a table (`table_index` below the count), without a read.
     fn smallest_key(&self, table_index: usize) -> &[u8];
-    /// The largest user key of a table (`table_index` below the count), without reading.
+    /// The largest user key of a table (`table_index` below the count), without a read.
     fn largest_key(&self, table_index: usize) -> &[u8];
     fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
 
@@ -30,14 +29,14 @@ pub(crate) trait RunSource: Send {
         partition_point(self.table_count(), |table_index| self.largest_key(table_index) < key)
     }
 
-    /// Makes a cursor one over another table; on an error it is over any and not valid.
+    /// Makes a cursor one of another table. After an error it is not valid.
     fn change_cursor(&self, cursor: &mut Self::Cursor, table_index: usize) -> Result<()> {
         *cursor = self.open_cursor(table_index)?;
         Ok(())
     }
 }
 
-/// How many numbers below `count` satisfy a predicate that holds up to some number.
+/// How many numbers below `count` satisfy a predicate that is true up to some number.
 fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut lower, mut upper) = (0, count);
     while lower < upper {
@@ -54,8 +53,8 @@ fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct RunCursor<S: RunSource> {
     source: S,
-    /// The open table and where it stands in the run. In memory of its own: a list of cursors that hold theirs in place takes more
-    /// than what allocators keep for each thread, and threads that scan at once would wait for each other.
+    /// The open table and its position in the run. Boxed: a list of cursors with this part inline would be larger than what
+    /// allocators cache per thread, and threads that scan at once would contend.
     open: Option<(usize, Box<S::Cursor>)>,
 }
 
@@ -89,13 +88,13 @@ impl<S: RunSource> RunCursor<S> {
         self.open = None;
     }
 
-    fn is_out(&self) -> Option<usize> {
+    fn exhausted_table(&self) -> Option<usize> {
         self.open.as_ref().filter(|(_, cursor)| !cursor.is_valid()).map(|(table_index, _)| *table_index)
     }
 
-    /// Where the open table has ended, goes on with the next.
-    fn go_on_forward(&mut self, seek: impl Fn(&mut S::Cursor) -> Result<()>) -> Result<()> {
-        while let Some(table_index) = self.is_out() {
+    /// While the open table is exhausted, opens the next one.
+    fn skip_exhausted_tables(&mut self, seek: impl Fn(&mut S::Cursor) -> Result<()>) -> Result<()> {
+        while let Some(table_index) = self.exhausted_table() {
             if table_index + 1 >= self.source.table_count() {
                 return Ok(());
             }
@@ -104,9 +103,9 @@ impl<S: RunSource> RunCursor<S> {
         Ok(())
     }
 
-    /// Where the open table has ended backward, goes on with the one before.
-    fn go_on_backward(&mut self) -> Result<()> {
-        while let Some(table_index) = self.is_out() {
+    /// While the open table is exhausted backward, opens the one before.
+    fn skip_exhausted_tables_backward(&mut self) -> Result<()> {
+        while let Some(table_index) = self.exhausted_table() {
             let Some(previous) = table_index.checked_sub(1) else { return Ok(()) };
             self.enter(previous, S::Cursor::seek_last)?;
         }
@@ -120,13 +119,13 @@ impl<S: RunSource> Cursor for RunCursor<S> {
             return Ok(());
         }
         self.enter(0, S::Cursor::seek_first)?;
-        self.go_on_forward(S::Cursor::seek_first)
+        self.skip_exhausted_tables(S::Cursor::seek_first)
     }
 
     fn seek_last(&mut self) -> Result<()> {
         let Some(last) = self.source.table_count().checked_sub(1) else { return Ok(()) };
         self.enter(last, S::Cursor::seek_last)?;
-        self.go_on_backward()
+        self.skip_exhausted_tables_backward()
     }
 
     fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -144,8 +143,8 @@ impl<S: RunSource> Cursor for RunCursor<S> {
             return Ok(());
         }
         self.enter(table_index, |cursor| cursor.seek(key, sequence))?;
-        // The next table may begin with newer versions of the key than the one sought, so it is sought there too.
-        self.go_on_forward(|cursor| cursor.seek(key, sequence))
+        // The next table may begin with newer versions of the key than the requested one, so it needs a seek, too.
+        self.skip_exhausted_tables(|cursor| cursor.seek(key, sequence))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
@@ -158,7 +157,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
             return Ok(());
         };
         self.enter(table_index, |cursor| cursor.seek_for_prev(key, is_inclusive))?;
-        self.go_on_backward()
+        self.skip_exhausted_tables_backward()
     }
 
     #[inline]
@@ -166,7 +165,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         debug_assert!(self.is_valid());
         let Some((_, cursor)) = &mut self.open else { return Ok(()) };
         cursor.next()?;
-        if cursor.is_valid() { Ok(()) } else { self.go_on_forward(S::Cursor::seek_first) }
+        if cursor.is_valid() { Ok(()) } else { self.skip_exhausted_tables(S::Cursor::seek_first) }
     }
 
     #[inline]
@@ -174,7 +173,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         debug_assert!(self.is_valid());
         let Some((_, cursor)) = &mut self.open else { return Ok(()) };
         cursor.prev()?;
-        if cursor.is_valid() { Ok(()) } else { self.go_on_backward() }
+        if cursor.is_valid() { Ok(()) } else { self.skip_exhausted_tables_backward() }
     }
 
     #[inline]

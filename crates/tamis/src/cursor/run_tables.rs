@@ -1,4 +1,4 @@
-//! The tables of a run as a cursor walks them: each is opened when it is first needed.
+//! The tables of a run for a cursor: each is opened when it is first needed.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,12 +15,12 @@ use crate::{
     },
 };
 
-/// What the cursors of one scan have in common. They count their hold on it alone, and not on what it holds: counts of what many
-/// threads use at once go from processor to processor.
+/// State that the cursors of one scan share. Cursors count references to it and not to what it owns: reference counts that
+/// many threads change at once move from core to core.
 pub(crate) trait ScanContext: Limits {
-    /// A run that takes part.
+    /// A run of the scan.
     fn run(&self, run_index: usize) -> &Run;
-    /// Where its tables are opened.
+    /// The cache in which its tables are opened.
     fn tables(&self) -> &TableCache;
 }
 
@@ -28,39 +28,39 @@ pub(crate) trait ScanContext: Limits {
 #[derive(Debug)]
 pub(crate) struct RunTables {
     needed: Range<usize>,
-    holder: Holder,
+    owner: Owner,
 }
 
-/// Who holds the run.
+/// The owner of the run.
 #[derive(Debug)]
-enum Holder {
-    Scan { base: Arc<dyn ScanContext>, run_index: usize },
+enum Owner {
+    Scan { scan: Arc<dyn ScanContext>, run_index: usize },
     Job { run: Run, tables: Arc<TableCache> },
 }
 
 impl RunTables {
-    /// For scans: the tables at these positions of a run. Blocks are kept in the cache.
-    pub(crate) fn of_scan(base: Arc<dyn ScanContext>, run_index: usize, needed: Range<usize>) -> Self {
-        Self { needed, holder: Holder::Scan { base, run_index } }
+    /// For scans: the tables at these positions of a run. Their blocks are cached.
+    pub(crate) fn of_scan(scan: Arc<dyn ScanContext>, run_index: usize, needed: Range<usize>) -> Self {
+        Self { needed, owner: Owner::Scan { scan, run_index } }
     }
 
-    /// For compactions: blocks are not kept.
+    /// For compactions: blocks are not cached.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
         let run = Run::of(LEVELED_RUN_AGE, tables);
-        Self { needed: 0..tables.len(), holder: Holder::Job { run, tables: Arc::clone(cache) } }
+        Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache) } }
     }
 
     fn run(&self) -> &Run {
-        match &self.holder {
-            Holder::Scan { base, run_index } => base.run(*run_index),
-            Holder::Job { run, .. } => run,
+        match &self.owner {
+            Owner::Scan { scan, run_index } => scan.run(*run_index),
+            Owner::Job { run, .. } => run,
         }
     }
 
     fn cache(&self) -> &TableCache {
-        match &self.holder {
-            Holder::Scan { base, .. } => base.tables(),
-            Holder::Job { tables, .. } => tables,
+        match &self.owner {
+            Owner::Scan { scan, .. } => scan.tables(),
+            Owner::Job { tables, .. } => tables,
         }
     }
 
@@ -89,18 +89,18 @@ impl RunSource for RunTables {
     }
 
     fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {
-        let table = self.table(table_index).expect("the run cursor asks for tables below the count");
+        let table = self.table(table_index).expect("the run cursor uses positions below the table count");
         let reader = self.cache().reader(table)?;
-        Ok(match &self.holder {
-            // Where tables are mapped there are no long reads that would need limits.
-            Holder::Scan { .. } if self.cache().environment().access == Access::Mapped => reader.cursor(),
-            Holder::Scan { base, .. } => reader.cursor_within(Arc::<dyn ScanContext>::clone(base)),
-            Holder::Job { .. } => reader.cursor_once(),
+        Ok(match &self.owner {
+            // Mapped tables have no long reads that need limits.
+            Owner::Scan { .. } if self.cache().environment().access == Access::Mapped => reader.cursor(),
+            Owner::Scan { scan, .. } => reader.cursor_within(Arc::<dyn ScanContext>::clone(scan)),
+            Owner::Job { .. } => reader.cursor_once(),
         })
     }
 
     fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {
-        let table = self.table(table_index).expect("the run cursor asks for tables below the count");
+        let table = self.table(table_index).expect("the run cursor uses positions below the table count");
         cursor.change_table(&*self.cache().reader(table)?);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The sources of a scan behind one type, so that the merge calls them without indirection.
+//! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
 use super::{Cursor, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables};
 use crate::{
@@ -12,23 +12,23 @@ use crate::{
 pub(crate) enum Source {
     Memtable(MemtableCursor),
     Run(RunCursor<RunTables>),
-    /// A run whose table a filter admitted for the scan's range, until it is known whether rightly.
+    /// A run whose table a filter admitted, until it is known whether the filter was right.
     FilterChecked(RunCursor<RunTables>, Option<Box<FilterOutcome>>),
 }
 
 impl Source {
-    /// Lets a outcome that is still open judge a seek.
-    fn judge(&mut self, is_settled: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
+    /// Records the outcome of a filter, if a seek decides it.
+    fn record_outcome(&mut self, is_decided: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
         if let Self::FilterChecked(cursor, open) = self
             && let Some(outcome) = open
-            && is_settled(outcome, cursor.is_valid().then(|| cursor.key()))
+            && is_decided(outcome, cursor.is_valid().then(|| cursor.key()))
         {
             *open = None;
         }
     }
 }
 
-/// Hands a call to the cursor that is there.
+/// Forwards a call to the cursor of the variant.
 macro_rules! either {
     ($self:expr, $cursor:ident => $call:expr) => {
         match $self {
@@ -41,19 +41,19 @@ macro_rules! either {
 impl Cursor for Source {
     fn seek_first(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_first())?;
-        self.judge(|outcome, found| outcome.is_settled(true, found));
+        self.record_outcome(|outcome, found| outcome.record(true, found));
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_last())?;
-        self.judge(|outcome, found| outcome.is_settled(true, found));
+        self.record_outcome(|outcome, found| outcome.record(true, found));
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         either!(self, cursor => cursor.seek(key, sequence))?;
-        self.judge(|outcome, found| outcome.is_settled_forward(key, found));
+        self.record_outcome(|outcome, found| outcome.record_seek(key, found));
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Cursor for Source {
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         either!(self, cursor => cursor.seek_for_prev(key, is_inclusive))?;
-        self.judge(|outcome, found| outcome.is_settled_backward(key, found));
+        self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The cursors over cursors: scripts with their costs, and random walks against sorted maps.
+//! Tests of cursors over cursors: scripts with their costs, and random operations against sorted maps.
 
 mod property;
 mod script;

@@ -1,19 +1,20 @@
-//! What a reader sees: of each key in a range the newest version that is not newer than the snapshot, and no deleted keys.
+//! The entries that a reader sees: of each key in a range the newest version that is not newer than the snapshot, without
+//! deleted keys.
 //!
 //! ```text
 //! entries           a@9  a@5  a@2 | b@7- b@3 | c@8 c@1          snapshot 7
 //!                        ^^^                       ^^^          visible: a@5, c@1 (b is deleted, c@8 is newer)
 //! ```
 //!
-//! Forward, the source stands at the visible entry. Backward, versions come oldest first, so the newest one is known
-//! only when the source has left the key: the cursor holds key and value, and the source stands before all entries of the key.
+//! Forward, the source is at the visible entry. Backward, versions come oldest first, so the newest one is known only after
+//! the source has left the key: the cursor owns key and value, and the source is before all entries of the key.
 //!
-//! Steps over versions are counted: after [`STEP_COUNT_MAX`] of one key the source seeks past them, so that a key with
-//! thousands of versions costs a seek. Where a bound can be met without moving the source, it is not moved: no block
-//! is read to learn that the range has ended at its included bound, or that it is empty.
+//! Steps over versions are counted: after [`STEP_COUNT_MAX`] versions of one key the source seeks past them, so that a key
+//! with thousands of versions costs a seek. If the keys show that a bound is reached, the source is not moved: no block is
+//! read to find out that the range ends at its included bound, or that it is empty.
 //!
-//! Memtables may get entries while the cursor walks: they are newer than the snapshot and never shown, and every skip
-//! compares by order and not by equality, so that they do not lead it astray.
+//! Memtables may get entries while the cursor is used. They are newer than the snapshot and not visible. Every skip
+//! compares by order and not by equality, so that they do not disturb it.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -30,33 +31,33 @@ const STEP_COUNT_MAX: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Invalid,
-    /// The source stands at the visible entry.
+    /// The source is at the visible entry.
     Forward,
-    /// `key` and `value` are the visible entry's; the source stands before all entries of the key.
+    /// `key` and `value` are those of the visible entry; the source is before all entries of the key.
     Backward,
 }
 
-/// See the head of this file. Moving, validity and errors are as the contract of [`super`] says, for visible entries.
+/// See the head of this file. The contract of [`super`] applies to visible entries.
 pub(crate) struct VisibleCursor<C> {
     source: C,
     snapshot: Sequence,
     range: Arc<KeyRange>,
     state: State,
-    /// Backward: the entry's key. While the cursor moves: the key whose entries are being left.
+    /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
     /// Backward: the entry's value.
     value: Value,
 }
 
-/// Values up to this length are copied: that costs less than a hold on their block.
+/// Values up to this length are copied: a copy costs less than a reference to their block.
 const COPIED_LENGTH_MAX: usize = 512;
 
-/// A value that outlives the source's stay at its entry.
+/// A value that is valid after the source has left its entry.
 struct Value {
-    /// Where it was short.
+    /// A short value.
     copy: Vec<u8>,
-    /// Where it was not.
-    held: Option<Slice>,
+    /// A long value.
+    shared: Option<Slice>,
 }
 
 impl Value {
@@ -65,30 +66,30 @@ impl Value {
         self.copy.clear();
         if value.len() <= COPIED_LENGTH_MAX {
             self.copy.extend_from_slice(value);
-            self.held = None;
+            self.shared = None;
         } else {
-            self.held = Some(source.value_slice());
+            self.shared = Some(source.value_slice());
         }
     }
 
     fn bytes(&self) -> &[u8] {
-        self.held.as_deref().unwrap_or(&self.copy)
+        self.shared.as_deref().unwrap_or(&self.copy)
     }
 
     fn slice(&self) -> Slice {
-        self.held.clone().unwrap_or_else(|| Slice::from(self.copy.as_slice()))
+        self.shared.clone().unwrap_or_else(|| Slice::from(self.copy.as_slice()))
     }
 }
 
 impl<C: Cursor> VisibleCursor<C> {
-    /// Shows the entries of `source` in `range` as of `snapshot`.
+    /// Returns the entries of `source` in `range` as of `snapshot`.
     pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
-        let value = Value { copy: Vec::new(), held: None };
+        let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
         Self { source, snapshot, range, state: State::Invalid, key: Vec::new(), value }
     }
 
-    /// To the first visible entry of the range.
+    /// Moves to the first visible entry of the range.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
         self.state = State::Invalid;
         if self.range.is_empty() {
@@ -99,13 +100,13 @@ impl<C: Cursor> VisibleCursor<C> {
             Bound::Included(lower) => self.source.seek(lower, self.snapshot)?,
             Bound::Excluded(lower) => {
                 self.key.clone_from(lower);
-                self.seek_behind_key()?;
+                self.seek_after_key()?;
             }
         }
-        self.show_forward()
+        self.find_visible_forward()
     }
 
-    /// To the last visible entry of the range.
+    /// Moves to the last visible entry of the range.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
         self.state = State::Invalid;
         if self.range.is_empty() {
@@ -116,10 +117,10 @@ impl<C: Cursor> VisibleCursor<C> {
             Bound::Included(upper) => self.source.seek_for_prev(upper, true)?,
             Bound::Excluded(upper) => self.source.seek_for_prev(upper, false)?,
         }
-        self.show_backward()
+        self.find_visible_backward()
     }
 
-    /// To the first visible entry of the range at or after `key`.
+    /// Moves to the first visible entry of the range at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         if self.range.is_below(key) {
             return self.seek_first();
@@ -129,10 +130,10 @@ impl<C: Cursor> VisibleCursor<C> {
             return Ok(());
         }
         self.source.seek(key, self.snapshot)?;
-        self.show_forward()
+        self.find_visible_forward()
     }
 
-    /// To the last visible entry of the range before `key`, or at it where `is_inclusive`.
+    /// Moves to the last visible entry of the range before `key`, or at it if `is_inclusive`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         if self.range.is_above(key) {
             return self.seek_last();
@@ -143,7 +144,7 @@ impl<C: Cursor> VisibleCursor<C> {
             return Ok(());
         }
         self.source.seek_for_prev(key, is_inclusive)?;
-        self.show_backward()
+        self.find_visible_backward()
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {
@@ -155,14 +156,14 @@ impl<C: Cursor> VisibleCursor<C> {
         if state == State::Invalid || self.range.is_at_upper(&self.key) {
             return Ok(());
         }
-        // After a walk backward the source may have run out at the beginning.
+        // After a backward step the source may be before its first entry.
         if self.source.is_valid() {
             self.source.next()?;
-            self.pass_key()?;
+            self.skip_key()?;
         } else {
-            self.seek_behind_key()?;
+            self.seek_after_key()?;
         }
-        self.show_forward()
+        self.find_visible_forward()
     }
 
     pub(crate) fn prev(&mut self) -> Result<()> {
@@ -176,9 +177,9 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         if state == State::Forward {
             self.source.prev()?;
-            self.pass_key_back()?;
+            self.skip_key_backward()?;
         }
-        self.show_backward()
+        self.find_visible_backward()
     }
 
     #[inline]
@@ -198,31 +199,32 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.state == State::Backward { self.value.bytes() } else { self.source.value() }
     }
 
-    /// The value with its own hold on the bytes.
+    /// The value as an owned slice.
     pub(crate) fn value_slice(&self) -> Slice {
         debug_assert!(self.is_valid());
         if self.state == State::Backward { self.value.slice() } else { self.source.value_slice() }
     }
 
-    /// Shows the first visible entry at or after the source's place, which is no older version of a key passed.
-    fn show_forward(&mut self) -> Result<()> {
+    /// Finds the first visible entry at or after the position of the source, which is not at an older version of a key that
+    /// was left.
+    fn find_visible_forward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_above(self.source.key()) {
             if self.source.sequence() > self.snapshot {
-                self.pass_newer()?;
+                self.skip_newer()?;
             } else if self.source.kind() == Kind::Put {
                 self.state = State::Forward;
                 return Ok(());
             } else {
                 copy_key(&mut self.key, &self.source);
                 self.source.next()?;
-                self.pass_key()?;
+                self.skip_key()?;
             }
         }
         Ok(())
     }
 
-    /// Moves the source, at a version newer than the snapshot, to the next that is not, or to another key.
-    fn pass_newer(&mut self) -> Result<()> {
+    /// Moves the source from a version newer than the snapshot to the next one that is not, or to another key.
+    fn skip_newer(&mut self) -> Result<()> {
         copy_key(&mut self.key, &self.source);
         for _ in 0..STEP_COUNT_MAX {
             self.source.next()?;
@@ -234,20 +236,20 @@ impl<C: Cursor> VisibleCursor<C> {
         self.source.seek(&self.key, self.snapshot)
     }
 
-    /// Moves the source forward until it has left `key`.
+    /// Moves the source forward until it leaves `key`.
     #[inline]
-    fn pass_key(&mut self) -> Result<()> {
+    fn skip_key(&mut self) -> Result<()> {
         for _ in 0..STEP_COUNT_MAX {
             if !self.source.is_valid() || self.source.key() > self.key.as_slice() {
                 return Ok(());
             }
             self.source.next()?;
         }
-        self.seek_behind_key()
+        self.seek_after_key()
     }
 
-    /// To the first entry of the keys behind `key`.
-    fn seek_behind_key(&mut self) -> Result<()> {
+    /// Moves the source to the first entry of the next key after `key`.
+    fn seek_after_key(&mut self) -> Result<()> {
         self.source.seek(&self.key, 0)?;
         while self.source.is_valid() && self.source.key() <= self.key.as_slice() {
             self.source.next()?;
@@ -255,8 +257,8 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(())
     }
 
-    /// Moves the source backward until it has left `key`.
-    fn pass_key_back(&mut self) -> Result<()> {
+    /// Moves the source backward until it leaves `key`.
+    fn skip_key_backward(&mut self) -> Result<()> {
         for _ in 0..STEP_COUNT_MAX {
             if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
                 return Ok(());
@@ -266,8 +268,8 @@ impl<C: Cursor> VisibleCursor<C> {
         self.source.seek_for_prev(&self.key, false)
     }
 
-    /// Shows the last visible entry at or before the source's place, which is the oldest version of its key.
-    fn show_backward(&mut self) -> Result<()> {
+    /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
+    fn find_visible_backward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
             copy_key(&mut self.key, &self.source);
             if self.take_newest_visible()? {
@@ -278,13 +280,13 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(())
     }
 
-    /// Takes the value of the visible version of `key`, at whose oldest version the source stands and which it leaves;
-    /// `false` where there is none.
+    /// Stores the value of the visible version of `key` and moves the source before the key. The source must be at the
+    /// oldest version. `false` if there is no visible version.
     fn take_newest_visible(&mut self) -> Result<bool> {
         let mut is_visible = false;
         for _ in 0..STEP_COUNT_MAX {
             if self.source.sequence() > self.snapshot {
-                self.pass_key_back()?;
+                self.skip_key_backward()?;
                 return Ok(is_visible);
             }
             is_visible = self.take_value_of_put();

@@ -1,4 +1,4 @@
-//! Frames read back; every flipped bit and every cut is either damage or a torn tail, as the marks prove.
+//! Frames can be read back; every flipped bit and every truncation is either damage or a torn tail, as the marks prove.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::path::Path;
@@ -48,7 +48,7 @@ fn parts_and_whole_payload_give_the_same_bytes() {
 }
 
 #[test]
-fn a_flipped_bit_below_a_mark_is_damage_and_only_the_last_frame_counts_as_torn() {
+fn a_flipped_bit_below_a_mark_is_damage_and_in_the_last_frame_a_torn_tail() {
     let (bytes, offsets) = file(3, true);
     for bit in START as usize * 8..bytes.len() * 8 {
         let mut flipped = bytes.clone();
@@ -56,12 +56,12 @@ fn a_flipped_bit_below_a_mark_is_damage_and_only_the_last_frame_counts_as_torn()
         let at = (bit / 8) as u64;
         match read(&flipped, 3) {
             Err(Error::Corruption(found)) => {
-                assert!(at < offsets[2], "bit {bit}: the last frame can't be proven");
+                assert!(at < offsets[2], "bit {bit}: no mark covers the last frame");
                 let expected = offsets.iter().rev().find(|offset| **offset <= at).unwrap();
                 assert_eq!(found.offset, *expected, "bit {bit}");
             }
             Ok((payloads, torn)) => {
-                assert!(at >= offsets[2], "bit {bit} went unnoticed");
+                assert!(at >= offsets[2], "bit {bit} was not detected");
                 assert_eq!(payloads.len(), 2);
                 assert_eq!(torn.unwrap().offset, offsets[2]);
             }
@@ -80,7 +80,7 @@ fn an_unsynced_bad_frame_is_a_torn_tail() {
 }
 
 #[test]
-fn every_cut_gives_the_whole_frames_before_it() {
+fn every_truncation_keeps_the_frames_before_it() {
     let (bytes, offsets) = file(0, true);
     for length in START as usize..bytes.len() {
         let (payloads, torn) = read(&bytes[..length], 0).unwrap();
@@ -91,7 +91,7 @@ fn every_cut_gives_the_whole_frames_before_it() {
 }
 
 #[test]
-fn a_file_that_ends_below_what_is_known_synced_is_damage() {
+fn a_file_that_ends_before_its_synced_offset_is_damaged() {
     let (bytes, offsets) = file(0, false);
     let whole = &bytes[..offsets[2] as usize];
     let mut reader = FrameReader::new(Path::new("f"), whole, START).with_synced(offsets[2] + 1);
@@ -134,7 +134,7 @@ fn a_payload_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn moved_frames_are_those_written_at_the_new_place() {
+fn moved_frames_equal_frames_written_at_the_new_place() {
     let (bytes, offsets) = file(1, true);
     let moved = moved_frames(&bytes[START as usize..], 9, 1000);
     let mut expected = Vec::new();
@@ -167,7 +167,7 @@ fn a_frame_costs_ten_bytes_while_nothing_is_synced_and_a_few_more_afterwards() {
 }
 
 #[test]
-fn a_mark_of_nothing_or_before_the_file_is_refused() {
+fn a_mark_of_zero_or_before_the_file_is_refused() {
     for distance in [100, 101] {
         let mut bytes = Vec::new();
         put_u32(&mut bytes, MAGIC);

@@ -74,7 +74,7 @@ impl ElasticUnits {
         let offset = record.body_offset();
         let new = Self { header, offset, units, hotness: Arc::clone(hotness) };
         for (number, unit) in (0..).zip(&new.units) {
-            drop(unit.kept.get_if_room_now(|| new.load(environment, source, number, unit)));
+            drop(unit.kept.load_if_admitted(|| new.load(environment, source, number, unit)));
         }
         new
     }
@@ -111,7 +111,7 @@ impl ElasticUnits {
             if unit.fault.is_known() {
                 return None;
             }
-            let bytes = unit.kept.get_if_room(|| self.load(environment, source, number, unit));
+            let bytes = unit.kept.get_if_admitted(|| self.load(environment, source, number, unit));
             bytes.map(|bytes| (u64::from(number), bytes))
         };
         let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(if_cached));
@@ -123,19 +123,19 @@ impl ElasticUnits {
 
     /// Brings what [`ElasticUnits::may_contain`] needs first into the processor's cache.
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
-        let held = self.units.iter().map(|unit| unit.kept.peek());
+        let held = self.units.iter().map(|unit| unit.kept.get_if_cached());
         let held = (0..).zip(held).filter_map(|(number, bytes)| bytes.map(|bytes| (number, bytes)));
         self.header.prefetch(probe, held);
     }
 
     /// Counts a lookup whose key the table did not have.
     pub(super) fn record_false_positive(&self, environment: &TableEnvironment) {
-        self.hotness.note(environment.pinned_cache.epoch());
+        self.hotness.record_access(environment.pinned_cache.epoch());
     }
 
     /// What is in memory, for people.
     pub(super) fn design(&self) -> String {
-        let loaded_count = self.units.iter().filter(|unit| unit.kept.is_held()).count() as u32;
+        let loaded_count = self.units.iter().filter(|unit| unit.kept.is_cached()).count() as u32;
         let mut text = "elastic: ".to_owned();
         // Writing to a string does not fail.
         let _ = self.header.design(&mut text, loaded_count);

@@ -103,7 +103,7 @@ impl KeptFilter {
     ) -> Option<PinnedRef<'a, FilterBlock>> {
         match &self.held {
             Held::Whole(_, fault) if fault.is_known() => None,
-            Held::Whole(kept, fault) => kept.get_if_room(|| {
+            Held::Whole(kept, fault) => kept.get_if_admitted(|| {
                 let read = self.read(environment, table);
                 fault.note(environment, &self.path(environment, table), read)
             }),
@@ -144,7 +144,7 @@ impl KeptFilter {
     #[inline(never)]
     fn counted_prefetch(&self, probe: &Probe<'_>) {
         match &self.held {
-            Held::Whole(kept, _) => kept.peek().iter().for_each(|filter| filter.prefetch(probe)),
+            Held::Whole(kept, _) => kept.get_if_cached().iter().for_each(|filter| filter.prefetch(probe)),
             Held::Units(units, _) => units.prefetch(probe),
         }
     }
@@ -237,7 +237,7 @@ impl FilterSet {
     /// What is in force, for people; filters that are not in memory at all are left out.
     pub(super) fn designs(&self) -> Vec<String> {
         let design = |filter: &KeptFilter| match &filter.held {
-            Held::Whole(kept, _) => kept.peek().map(|filter| filter.design()),
+            Held::Whole(kept, _) => kept.get_if_cached().map(|filter| filter.design()),
             Held::Units(units, _) => Some(units.design()),
         };
         self.filters.iter().filter_map(design).collect()

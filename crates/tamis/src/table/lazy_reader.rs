@@ -79,7 +79,7 @@ impl Deref for OpenTable {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Counted(reader) => reader,
-            Self::Guarded(guard) => guard.as_ref().expect("only full slots are guarded"),
+            Self::Guarded(guard) => guard.as_ref().expect("a guard is made for a value that is there"),
         }
     }
 }

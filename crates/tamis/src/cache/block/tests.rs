@@ -1,4 +1,4 @@
-//! The block cache keeps within its budget and keeps what fits.
+//! The block cache stays within its budget and caches what fits.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;
@@ -9,7 +9,7 @@ fn block(length: usize) -> CachedBlock {
 }
 
 #[test]
-fn a_block_is_loaded_once_and_an_error_is_not_kept() {
+fn a_block_is_loaded_once_and_an_error_is_not_cached() {
     let cache = BlockCache::new(1 << 20);
     assert!(cache.get_or_load(1, 0, || Err(Error::Closed)).is_err());
     assert_eq!(cache.get_or_load(1, 0, || Ok(block(4096))).unwrap().content().len(), 4080);
@@ -19,7 +19,7 @@ fn a_block_is_loaded_once_and_an_error_is_not_kept() {
 }
 
 #[test]
-fn the_budget_holds_and_a_block_too_large_for_it_is_still_returned() {
+fn the_cache_stays_within_its_budget_and_returns_blocks_that_do_not_fit() {
     let cache = BlockCache::new(1 << 20);
     for offset in 0..1000 {
         cache.get_or_load(1, offset * 4096, || Ok(block(4096))).unwrap();

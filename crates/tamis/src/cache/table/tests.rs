@@ -40,7 +40,7 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
 }
 
 #[test]
-fn a_table_is_opened_once_and_the_unused_are_closed_first() {
+fn a_table_is_opened_once_and_unused_tables_are_closed_first() {
     let recorder = Arc::new(RecordVfs::new(Arc::new(MemVfs::new())));
     let vfs: Arc<dyn Vfs> = recorder.clone();
     let tables = tables(&vfs, 10);
@@ -50,7 +50,7 @@ fn a_table_is_opened_once_and_the_unused_are_closed_first() {
     recorder.reset();
     let first = tables.first().unwrap();
     for table in &tables {
-        // The first table is used all the time.
+        // The first table is always in use.
         cache.reader(first).unwrap();
         let reader = cache.reader(table).unwrap();
         let key = table.smallest_key();
@@ -62,7 +62,7 @@ fn a_table_is_opened_once_and_the_unused_are_closed_first() {
 }
 
 #[test]
-fn a_held_table_can_be_read_after_it_was_closed() {
+fn a_reader_can_use_a_table_that_was_closed() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let tables = tables(&vfs, 1);
     let cache = TableCache::new(&vfs, Path::new("/db"), &Options::default(), &Arc::default());
@@ -76,7 +76,7 @@ fn a_held_table_can_be_read_after_it_was_closed() {
 }
 
 #[test]
-fn cache_bytes_and_cache_pinned_percent_bound_what_is_kept() {
+fn cache_bytes_and_cache_pinned_percent_limit_the_caches() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let tables = tables(&vfs, 40);
     let kept = |cache_bytes, cache_pinned_percent| {
@@ -98,7 +98,7 @@ fn cache_bytes_and_cache_pinned_percent_bound_what_is_kept() {
             .collect();
         let (blocks, pinned) = (cache.block_bytes(), cache.pinned_bytes());
         drop(readers);
-        assert_eq!(cache.pinned_bytes(), 0, "a closed table holds nothing");
+        assert_eq!(cache.pinned_bytes(), 0, "a closed table uses no memory");
         (blocks, pinned)
     };
     let (blocks, pinned) = kept(1 << 20, 20);

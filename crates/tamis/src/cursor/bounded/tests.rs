@@ -23,7 +23,7 @@ fn contains(range: &KeyRange, key: &[u8]) -> bool {
 }
 
 #[test]
-fn a_key_is_below_above_or_inside_and_reversed_bounds_are_empty() {
+fn a_key_is_below_above_or_in_a_range_and_reversed_bounds_are_empty() {
     for range in ranges() {
         for key in KEYS {
             let is_inside = !range.is_below(key) && !range.is_above(key);
@@ -42,7 +42,7 @@ fn a_key_is_below_above_or_inside_and_reversed_bounds_are_empty() {
 }
 
 #[test]
-fn only_an_included_bound_can_be_stood_on() {
+fn only_an_included_bound_can_be_the_current_key() {
     for range in ranges() {
         for key in KEYS.into_iter().filter(|key| contains(&range, key)) {
             let has_next = KEYS.iter().any(|other| *other > key && !range.is_above(other));

@@ -1,4 +1,4 @@
-//! Random walks over random sources against sorted maps, failures on the way, and the cost of comparisons.
+//! Random operations on random sources against sorted maps, injected failures, and the number of comparisons.
 
 use std::{
     cmp::Reverse,
@@ -64,7 +64,7 @@ fn at(cursor: &impl Cursor) -> Option<Entry> {
     })
 }
 
-/// Walks at random and compares each place with the sorted entries.
+/// Moves at random and compares each position with the sorted entries.
 fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, key_count: usize, seed: u64) {
     let mut position: Option<usize> = None;
     for step in 0..300 {
@@ -108,7 +108,7 @@ fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, 
 }
 
 #[test]
-fn a_merge_is_the_sorted_sum_of_its_sources() {
+fn a_merge_returns_the_entries_of_all_sources_in_order() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
         let mut random = Random(seed);
         let (source_count, key_count) = (random.below(9), 1 + random.below(60));
@@ -127,12 +127,12 @@ fn a_merge_is_the_sorted_sum_of_its_sources() {
 }
 
 #[test]
-fn a_run_is_the_concatenation_of_its_tables() {
+fn a_run_returns_the_entries_of_its_tables_in_order() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
         let mut random = Random(seed);
         let (key_count, entry_count) = (1 + random.below(60), random.below(120));
         let entries = sorted(random.entries(entry_count, key_count));
-        // Tables are cut anywhere, between the versions of a key too.
+        // Tables are split anywhere, also between the versions of a key.
         let mut tables: Vec<Vec<Entry>> = Vec::new();
         for entry in &entries {
             match tables.last_mut() {
@@ -145,7 +145,7 @@ fn a_run_is_the_concatenation_of_its_tables() {
     }
 }
 
-/// What a reader has to see: the newest versions at the snapshot, without deleted keys, in the range.
+/// The entries that a reader must see: the newest versions at the snapshot, without deleted keys, in the range.
 fn visible_model(entries: &[Entry], snapshot: Sequence, range: &KeyRange) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut newest: BTreeMap<&[u8], &Entry> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.sequence <= snapshot) {
@@ -168,7 +168,7 @@ fn visible_at<C: Cursor>(cursor: &VisibleCursor<C>) -> Option<(Vec<u8>, Vec<u8>)
     })
 }
 
-/// Walks at random; `disturb` is called between the steps.
+/// Moves at random; `disturb` is called between the steps.
 fn check_visible_walk<C: Cursor>(
     cursor: &mut VisibleCursor<C>,
     model: &[(Vec<u8>, Vec<u8>)],
@@ -218,11 +218,11 @@ fn check_visible_walk<C: Cursor>(
 }
 
 #[test]
-fn what_is_visible_is_the_newest_version_at_the_snapshot_without_deleted_keys() {
+fn the_newest_version_at_the_snapshot_is_visible_and_deleted_keys_are_not() {
     for seed in 0..if cfg!(miri) { 3 } else { 600 } {
         let mut random = Random(seed);
         let (source_count, entry_count) = (1 + random.below(5), random.below(200));
-        // Few keys have more versions than are stepped over.
+        // Few keys, so that they have more versions than are stepped over.
         let key_count = if seed % 2 == 0 { 1 + random.below(6) } else { 1 + random.below(60) };
         let entries = random.entries(entry_count, key_count);
         let mut sources = vec![Vec::new(); source_count];
@@ -242,7 +242,7 @@ fn what_is_visible_is_the_newest_version_at_the_snapshot_without_deleted_keys() 
 }
 
 #[test]
-fn entries_that_come_into_a_memtable_meanwhile_change_nothing_for_a_snapshot() {
+fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
     for seed in 0..if cfg!(miri) { 2 } else { 200 } {
         let mut random = Random(seed);
         let (key_count, entry_count) = (1 + random.below(40), 1 + random.below(100));
@@ -271,7 +271,7 @@ fn entries_that_come_into_a_memtable_meanwhile_change_nothing_for_a_snapshot() {
 }
 
 #[test]
-fn after_an_error_a_cursor_is_not_valid_and_a_seek_heals_it() {
+fn after_an_error_a_cursor_is_not_valid_until_the_next_seek() {
     let counts = Arc::new(Counts::default());
     let mut random = Random(5);
     let entries = random.entries(60, 20);
@@ -302,8 +302,8 @@ fn after_an_error_a_cursor_is_not_valid_and_a_seek_heals_it() {
 }
 
 #[test]
-fn a_step_compares_once_while_the_same_source_stays_least() {
-    // All keys share their head, so that each comparison asks two cursors for their keys.
+fn a_step_compares_once_while_the_same_source_is_least() {
+    // All keys share their first eight bytes, so that each comparison reads two keys.
     let entry = |number: u64| Entry {
         key: format!("sharedhead{number:05}").into_bytes(),
         sequence: 1,
@@ -318,7 +318,7 @@ fn a_step_compares_once_while_the_same_source_stays_least() {
         }
         (counts.keys.load(Relaxed) - before) as f64 / step_count as f64
     };
-    // Eight sources with long stretches of their own: two keys for the comparison, one for the head.
+    // Eight sources with long stretches: two keys for the comparison, one for the first eight bytes.
     let parts =
         (0..8).map(|part| VecCursor::new((part * 1000..part * 1000 + 1000).map(entry).collect(), &counts));
     let mut cursor = MergeCursor::new(parts.collect());
@@ -326,7 +326,8 @@ fn a_step_compares_once_while_the_same_source_stays_least() {
     let keys = keys_per_step(&mut cursor, 900);
     assert!(keys < 3.1, "{keys}");
 
-    // In turn: three matches, two keys each, one for the head, and one match more to learn that the lead has changed.
+    // Alternating sources: three matches with two keys each, one for the first eight bytes, and one match more to find that
+    // another one leads.
     let parts = (0..8)
         .map(|part| VecCursor::new((0..1000).map(|number| entry(number * 8 + part)).collect(), &counts));
     let mut cursor = MergeCursor::new(parts.collect());
@@ -334,7 +335,7 @@ fn a_step_compares_once_while_the_same_source_stays_least() {
     let keys = keys_per_step(&mut cursor, 7000);
     assert!(keys < 7.1, "{keys}");
 
-    // Alone: the head only.
+    // One source: the first eight bytes only.
     let mut cursor = MergeCursor::new(vec![VecCursor::new((0..1000).map(entry).collect(), &counts)]);
     cursor.seek_first().expect("memory");
     let keys = keys_per_step(&mut cursor, 900);
@@ -342,7 +343,7 @@ fn a_step_compares_once_while_the_same_source_stays_least() {
 }
 
 #[test]
-fn equal_entries_of_several_sources_do_no_harm() {
+fn equal_entries_in_several_sources_are_all_returned() {
     let entry = |key: &str| Entry { key: key.into(), sequence: 1, kind: Kind::Put, value: b"v".to_vec() };
     let counts = Arc::new(Counts::default());
     let source = || VecCursor::new(vec![entry("a"), entry("b")], &counts);
@@ -363,7 +364,7 @@ fn equal_entries_of_several_sources_do_no_harm() {
 }
 
 #[test]
-fn a_turn_passes_over_entries_that_came_between_meanwhile() {
+fn a_change_of_direction_skips_entries_inserted_in_between() {
     let pool = ChunkPool::new();
     let memtables = [Memtable::new(&pool), Memtable::new(&pool)];
     let [left, right] = &memtables;
@@ -373,7 +374,7 @@ fn a_turn_passes_over_entries_that_came_between_meanwhile() {
     let mut cursor = MergeCursor::new(memtables.iter().map(Memtable::cursor).collect());
     cursor.seek(b"k", 2).expect("memory");
     right.insert(b"m", 4, Kind::Put, b"");
-    // The right source goes back from z to m, which is still behind k.
+    // The right source moves back from z to m, which is still after k.
     cursor.prev().expect("memory");
     assert_eq!(cursor.key(), b"a");
     cursor.next().expect("memory");

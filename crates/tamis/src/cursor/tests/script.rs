@@ -1,10 +1,10 @@
-//! Scripts in `src/cursor/testdata`: blocks of a command, `----`, and what it prints, with a blank line after each.
-//! `TAMIS_REWRITE=1` writes the files anew; review the difference.
+//! Scripts in `src/cursor/testdata`: blocks of a command, `----`, and the output, with a blank line after each.
+//! `TAMIS_REWRITE=1` rewrites the files; review the difference.
 //!
 //! - `sources`: each line after it is a cursor: `key@sequence=value`, or `key@sequence-` for a tombstone.
-//! - `merge`, `run` (lines are tables), `visible [snapshot=N] [lower=[KEY|(KEY] [upper=KEY]|KEY)]` (over a merge):
-//!   each word of the next line is a call: `first`, `last`, `next`, `prev`, `seek:KEY`, `seek:KEY@SEQUENCE`,
-//!   `back:KEY` (before the key), `back=:KEY` (at or before it).
+//! - `merge`, `run` (lines are tables), `visible [snapshot=N] [lower=[KEY|(KEY] [upper=KEY]|KEY)]` (over a merge): each
+//!   word of the next line is a call: `first`, `last`, `next`, `prev`, `seek:KEY`, `seek:KEY@SEQUENCE`, `back:KEY` (before
+//!   the key), `back=:KEY` (at or before it).
 
 use std::{
     fmt::Write,
@@ -122,7 +122,7 @@ fn view<'a>(words: impl Iterator<Item = &'a str>) -> (u64, KeyRange) {
     (snapshot, range)
 }
 
-/// What scripts call; sequence numbers are for cursors that show all versions.
+/// The calls of scripts; sequence numbers are for cursors that return all versions.
 trait Walk {
     fn call(&mut self, name: &str, key: &str) -> Result<()>;
     fn show(&self) -> String;

@@ -1,4 +1,4 @@
-//! A cursor over a sorted vector that counts what is asked of it, and a run of such vectors.
+//! A cursor over a sorted vector that counts its calls, and a run of such vectors.
 
 use std::sync::{
     Arc,
@@ -147,7 +147,7 @@ impl RunSource for VecRun {
 
     fn open_cursor(&self, table_index: usize) -> Result<VecCursor> {
         self.counts.opens.fetch_add(1, Relaxed);
-        let table = self.tables.get(table_index).expect("asked for tables of the run only");
+        let table = self.tables.get(table_index).expect("the position is below the table count");
         Ok(VecCursor::new(table.clone(), &self.counts))
     }
 }
