@@ -16,6 +16,7 @@ pub mod shape;
 pub mod text;
 pub mod tree;
 pub mod unsafe_code;
+pub mod vocabulary;
 pub mod words;
 
 pub use tree::{SourceFile, Tree};

@@ -1,72 +1,66 @@
-//! One word, one meaning: names that the code declares use the field's own words.
+//! The words of the tree: names and prose use the field's terms, and qualifiers are the last part of a name.
 //!
-//! Only names in declarations are read (after `let`, `fn`, `struct`, `enum`, `trait`, `mod`, `const`, `static`,
-//! `type`, and before a `:`), so that names of the standard library and of other crates never alarm.
+//! The table of words is `words.txt` ([`crate::vocabulary`]). Names are checked in declarations only (after `let`, `fn`,
+//! `struct`, `enum`, `trait`, `mod`, `const`, `static`, `type`, and before a `:`), so that names of the standard library
+//! and of other crates never alarm.
 
-use crate::{Finding, SourceFile, Tree, mask::words};
+use crate::{
+    Finding, SourceFile, Tree,
+    mask::words,
+    vocabulary::{Vocabulary, parts},
+};
 
-/// Where a word is refused.
-enum Scope {
-    /// In all code of the workspace.
-    Everywhere,
-    /// In the files of the engine below these folders (all of them when empty).
-    Engine(&'static [&'static str]),
-}
+/// Files and folders whose prose is not rewritten yet, one path prefix a line.
+const PENDING: &str = include_str!("../pending_words.txt");
 
-/// Refused words (parts of a name) with what to write instead.
-const REFUSED: &[(&str, Scope, &str)] = &[
-    ("memstore", Scope::Everywhere, "`memtable`"),
-    ("journal", Scope::Everywhere, "`wal`, or `log`"),
-    ("sst", Scope::Everywhere, "`table`"),
-    ("ssts", Scope::Everywhere, "`tables`"),
-    ("sstable", Scope::Everywhere, "`table`"),
-    ("sstables", Scope::Everywhere, "`tables`"),
-    ("superversion", Scope::Everywhere, "`version`, or `view` of a read"),
-    ("seqno", Scope::Everywhere, "`sequence`"),
-    ("seq", Scope::Everywhere, "`sequence`"),
-    ("lsn", Scope::Everywhere, "`sequence`"),
-    ("idx", Scope::Everywhere, "`index`"),
-    ("cnt", Scope::Everywhere, "`count`"),
-    ("ctx", Scope::Everywhere, "the noun it is"),
-    ("mgr", Scope::Everywhere, "the noun it is"),
-    ("buf", Scope::Everywhere, "`buffer`, or the noun of what is in it"),
-    ("blk", Scope::Everywhere, "`block`"),
-    ("tbl", Scope::Everywhere, "`table`"),
-    ("hdr", Scope::Everywhere, "`header`"),
-    ("memt", Scope::Everywhere, "`memtable`"),
-    ("imm", Scope::Everywhere, "`immutable`"),
-    ("cksum", Scope::Everywhere, "`checksum`"),
-    ("overlay", Scope::Everywhere, "`view`"),
-    ("remix", Scope::Engine(&[]), "`view`"),
-    ("timestamp", Scope::Engine(&[]), "`sequence` (users' times are parts of their keys)"),
-    ("backup", Scope::Engine(&[]), "`checkpoint`"),
-    ("tier", Scope::Engine(&[]), "`level`, or `run`"),
-    ("layer", Scope::Engine(&[]), "`level`"),
-    (
-        "segment",
-        Scope::Engine(&["table/", "version/", "memtable/", "cursor/", "cache/"]),
-        "`block`, `section` or `run`",
-    ),
-];
+/// Files that hold such words on purpose.
+const EXEMPT: &[(&str, &str)] = &[("tidy/words.txt", "the table itself")];
 
 /// Qualifiers that stand last in the names of values: `block_count`, not `num_blocks`.
 const LAST: &[(&str, &str)] = &[("max", "_max"), ("min", "_min"), ("num", "_count"), ("nr", "_count")];
 
-/// Declared names hold no refused word.
-pub fn refused_words(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for file in tree.rust_files() {
-        for name in declared_names(file) {
-            for part in parts(name.text) {
-                let refused =
-                    REFUSED.iter().find(|(word, scope, _)| *word == part && scope.holds(&file.path));
-                if let Some((word, _, instead)) = refused {
-                    let message = format!("`{}`: write {instead} for `{word}`", name.text);
-                    findings.push(Finding::new(&file.path, file.line_of(name.offset), message));
-                }
+/// Names and prose contain no word of the table, except in files that are pending.
+pub fn unused_words(tree: &Tree) -> Vec<Finding> {
+    let is_pending = |path: &str| pending().any(|prefix| path.starts_with(prefix));
+    findings_where(tree, |path| !is_pending(path))
+}
+
+/// The findings of files and folders, pending or not: of all files without `paths`.
+pub fn findings_below(tree: &Tree, paths: &[String]) -> Vec<Finding> {
+    let is_below = |path: &str, folder: &str| {
+        path.strip_prefix(folder.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    findings_where(tree, |path| paths.is_empty() || paths.iter().any(|folder| is_below(path, folder)))
+}
+
+/// The path prefixes that are still pending.
+pub fn pending() -> impl Iterator<Item = &'static str> {
+    PENDING.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn findings_where(tree: &Tree, is_selected: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let vocabulary = match Vocabulary::standard() {
+        Ok(vocabulary) => vocabulary,
+        Err(message) => return vec![Finding::new("tidy/words.txt", 0, message)],
+    };
+    let is_exempt = |path: &str| EXEMPT.iter().any(|(exempt, _)| *exempt == path);
+    let files = tree.files().filter(|file| is_selected(&file.path) && !is_exempt(&file.path));
+    files.flat_map(|file| findings_in(&vocabulary, file)).collect()
+}
+
+/// The findings of one file: phrases and names of the table, and declared names with a part that is not used.
+fn findings_in(vocabulary: &Vocabulary, file: &SourceFile) -> Vec<Finding> {
+    let mut findings = vocabulary.findings(file);
+    for name in declared_names(file) {
+        for part in parts(name.text) {
+            if let Some(replacement) = vocabulary.replacement_of_part(&part, &file.path) {
+                let message = format!("`{}`: write {replacement} for `{part}`", name.text);
+                findings.push(Finding::new(&file.path, file.line_of(name.offset), message));
             }
         }
     }
+    findings.sort();
     findings
 }
 
@@ -84,17 +78,6 @@ pub fn qualifiers_last(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
-}
-
-impl Scope {
-    fn holds(&self, path: &str) -> bool {
-        match self {
-            Self::Everywhere => true,
-            Self::Engine(folders) => path.strip_prefix("crates/tamis/src/").is_some_and(|inner| {
-                folders.is_empty() || folders.iter().any(|folder| inner.starts_with(folder))
-            }),
-        }
-    }
 }
 
 struct Name<'a> {
@@ -123,27 +106,6 @@ fn declared_names(file: &SourceFile) -> Vec<Name<'_>> {
         previous = text;
     }
     names
-}
-
-/// The words of a name, in lower case: of `read_seqNo` they are `read`, `seq`, `no`.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut was_lower = false;
-    for piece in name.split('_') {
-        parts.push(String::new());
-        for character in piece.chars() {
-            if character.is_uppercase() && was_lower {
-                parts.push(String::new());
-            }
-            was_lower = character.is_lowercase() || character.is_ascii_digit();
-            if let Some(part) = parts.last_mut() {
-                part.extend(character.to_lowercase());
-            }
-        }
-        was_lower = false;
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 #[cfg(test)]

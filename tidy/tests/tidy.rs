@@ -1,15 +1,19 @@
 //! Checks of the tree itself: every rule of the `tidy` crate over every file of the workspace.
 
-use std::path::Path;
+use std::{path::Path, sync::LazyLock};
 
 use tidy::{Finding, Tree, dead_files, formats, ranks, shape, text, unsafe_code, words};
 
-fn check(rule: fn(&Tree) -> Vec<Finding>) {
+static TREE: LazyLock<Tree> = LazyLock::new(|| {
     let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in a folder of the workspace");
-    let tree = Tree::load(root).expect("the workspace can be read");
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in a folder of the workspace");
+    Tree::load(root).expect("the workspace can be read")
+});
+
+fn check(rule: fn(&Tree) -> Vec<Finding>) {
+    let tree = &*TREE;
     assert!(tree.rust_files().count() > 20, "the walk over the tree found next to nothing");
-    let findings = rule(&tree);
+    let findings = rule(tree);
     let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert!(list.is_empty(), "\n{}\n", list.join("\n"));
 }
@@ -35,7 +39,7 @@ rules! {
     modules_import_lower_ranks: ranks::module_ranks;
     imports_have_no_circles: ranks::no_circles;
     the_root_of_the_engine_is_a_list: ranks::root_is_a_list;
-    names_use_the_words_of_the_field: words::refused_words;
+    names_and_prose_use_the_terms_of_the_field: words::unused_words;
     qualifiers_stand_last: words::qualifiers_last;
     nothing_is_unfinished: text::nothing_unfinished;
     no_text_tells_where_it_was_written: text::no_traces;
