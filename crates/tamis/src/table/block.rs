@@ -1,21 +1,21 @@
 //! Reads the content of a data block in place (`docs/format/table.md`, "Content of a data block").
 //!
-//! [`Layout`] is what a reader keeps of a block; [`Layout::over`] lays it over the content. A search looks at the
-//! contiguous key heads first (a branch-free count that the compiler turns into vector code) and compares whole keys only
-//! where heads are equal: header, heads and offsets lie in the block's first cache lines, the entry in another.
+//! A reader keeps the [`Layout`] of a block; [`Layout::over`] applies it to the content. A search first compares the
+//! contiguous key heads (a branch-free count that the compiler vectorizes) and compares whole keys only if heads are equal:
+//! header, heads and offsets are in the block's first cache lines, the entry is in another one.
 //!
-//! Every access is checked: `None` means that the bytes are not what a writer can have written, though their checksum
-//! is right; callers make a [`crate::Corruption`] of it.
+//! Every access is checked: `None` means that no writer can have written these bytes although their checksum is correct.
+//! Callers return a [`crate::Corruption`] then.
 
 use std::cmp::Ordering;
 
 use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
 use crate::{coding::Decoder, key::Sequence};
 
-/// Below this many heads counting is faster than halving.
+/// For fewer heads, counting is faster than a binary search.
 const COUNTED_HEADS_MAX: usize = 64;
 
-/// Where the parts of a content lie. Small, copied, valid for the content that it was parsed from.
+/// Positions of the parts of a content. Small and copied; valid for the content from which it was parsed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     entry_count: u32,
@@ -26,7 +26,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Parses and checks the header, and that heads, offsets and prefix lie within the content.
+    /// Parses and checks the header, and that heads, offsets and prefix are within the content.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let mut source = Decoder::new(content);
         let (entry_count, prefix_length) = (source.take_u16()?, source.take_u16()?);
@@ -75,18 +75,18 @@ impl Layout {
     }
 }
 
-/// One entry as it lies in the block: the key is prefix + head + rest.
+/// One entry as stored in the block: the key is prefix + head + rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawEntry<'a> {
     pub(super) kind: u8,
     pub(super) sequence: Sequence,
     pub(super) suffix_length: usize,
     pub(super) rest: &'a [u8],
-    /// Where the value begins and ends in the content.
+    /// Start and end of the value in the content.
     pub(super) value: (usize, usize),
 }
 
-/// How a key stands to the prefix of a block.
+/// The position of a key relative to the prefix of a block.
 enum Place<'k> {
     BelowAll,
     AboveAll,
@@ -125,7 +125,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The entry of this number; `None` past the last one too.
+    /// The entry with this number; `None` also past the last one.
     #[inline]
     pub(super) fn entry(&self, entry_index: usize) -> Option<RawEntry<'a>> {
         if entry_index >= self.layout.entry_count() {
@@ -158,7 +158,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// How many entries lie before (`key`, `sequence`); with `None` for the sequence, how many lie before or at `key`.
+    /// The number of entries before (`key`, `sequence`); without a sequence, the number of entries before or at `key`.
     pub(super) fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Option<usize> {
         let suffix = match self.place(key) {
             Place::BelowAll => return Some(0),
@@ -189,7 +189,7 @@ impl<'a> Block<'a> {
         Some(low)
     }
 
-    /// The entry of this number, if its key is `key`.
+    /// The entry with this number, if its key is `key`.
     pub(super) fn entry_with_key(&self, entry_index: usize, key: &[u8]) -> Option<RawEntry<'a>> {
         let Place::Within(suffix) = self.place(key) else { return None };
         if self.head(entry_index)? != head_of(suffix) {
@@ -198,7 +198,8 @@ impl<'a> Block<'a> {
         self.entry(entry_index).filter(|entry| compare_suffixes(entry, suffix) == Ordering::Equal)
     }
 
-    /// Replaces what follows the prefix in `target`, which begins with this block's prefix, by the entry's key.
+    /// Replaces the bytes after the prefix in `target`, which begins with this block's prefix, by the rest of the entry's
+    /// key.
     #[inline]
     pub(super) fn assemble_key(
         &self,
@@ -218,7 +219,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The first 4 bytes as a number, filled with zeros.
+/// The first 4 bytes as a number, padded with zeros.
 pub(super) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk() {
         Some(bytes) => u32::from_be_bytes(*bytes),
@@ -229,7 +230,7 @@ pub(super) fn head_of(suffix: &[u8]) -> u32 {
     }
 }
 
-/// How many heads are below `head`.
+/// The number of heads below `head`.
 fn count_below(heads: &[[u8; HEAD_LENGTH]], head: u32) -> usize {
     if heads.len() > COUNTED_HEADS_MAX {
         return heads.partition_point(|bytes| u32::from_le_bytes(*bytes) < head);

@@ -1,8 +1,8 @@
-//! Collects the entries of one data block and lays them out (`docs/format/table.md`).
+//! Collects the entries of one data block and encodes them (`docs/format/table.md`).
 //!
-//! The block's prefix, sequence base and sequence width are known only when the block is full, so entries are kept as
-//! they came and encoded by [`BlockBuilder::finish`]. `BlockBuilder::add` computes the exact size with one more entry
-//! in constant time; only a shrinking prefix makes it look at all lengths again.
+//! The block's prefix, sequence base and sequence width are known only when the block is full. So entries are stored
+//! unencoded and encoded by [`BlockBuilder::finish`]. `BlockBuilder::add` computes the exact size with one more entry in
+//! constant time; only if the prefix gets shorter it reads all lengths again.
 
 use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
 use crate::{
@@ -18,13 +18,13 @@ struct Pending {
     kind: Kind,
 }
 
-/// What the encoded size of the entries depends on.
+/// The inputs of the encoded size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     prefix_length: usize,
     sequence_smallest: Sequence,
     sequence_largest: Sequence,
-    /// Bytes of suffix lengths and rests of all entries under this prefix.
+    /// Bytes of suffix lengths and rests of all entries with this prefix.
     suffix_bytes: usize,
     value_bytes: usize,
 }
@@ -50,7 +50,7 @@ impl Shape {
 #[derive(Debug, Default)]
 pub(super) struct BlockBuilder {
     pending: Vec<Pending>,
-    /// Key and value of each pending entry, one after the other.
+    /// Keys and values of the pending entries, concatenated.
     bytes: Vec<u8>,
     first_key: Vec<u8>,
     shape: Shape,
@@ -91,7 +91,7 @@ impl BlockBuilder {
         shape
     }
 
-    /// Adds the entry if the content stays within `limit` bytes. An empty builder takes any entry.
+    /// Adds the entry if the content stays within `limit` bytes. An empty builder accepts any entry.
     pub(super) fn add(
         &mut self,
         key: &[u8],
@@ -154,7 +154,7 @@ impl BlockBuilder {
             target.extend_from_slice(key.get(prefix_length + HEAD_LENGTH..).unwrap_or_default());
             target.extend_from_slice(value);
         }
-        debug_assert_eq!(target.len() - start, length, "the size computed is the size written");
+        debug_assert_eq!(target.len() - start, length, "the computed size equals the written size");
         self.pending.clear();
         self.bytes.clear();
     }
@@ -174,7 +174,7 @@ fn entries<'a>(
     })
 }
 
-/// Bytes that a suffix needs in its entry: its length as a varint, and what is not in the head.
+/// Bytes of a suffix in its entry: its length as a varint, and the bytes that are not in the head.
 const fn suffix_bytes(suffix_length: usize) -> usize {
     let varint = if suffix_length < 1 << 7 {
         1

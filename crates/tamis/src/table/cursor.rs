@@ -1,8 +1,8 @@
 //! A cursor over a table.
 //!
-//! The cursor holds its block (an `Arc` of the mapped file, or of the block in memory) and its layout; a step within a
-//! block decodes one entry: two offsets, one head, the rest of the key copied behind the block's prefix, which stays in
-//! the key buffer. The value is not copied. A step looks at the index only when it leaves the block.
+//! The cursor owns its block (an `Arc` of the mapped file, or of the block in memory) and its layout. A step within a block
+//! decodes one entry: two offsets, one head, and the rest of the key, which is copied after the block's prefix in the key
+//! buffer. The value is not copied. A step uses the index only when it leaves the block.
 
 use std::sync::Arc;
 
@@ -21,20 +21,20 @@ use crate::{
     slice::Slice,
 };
 
-/// Room for a key of usual length, so that it is put together without allocating again.
+/// Room for a key of usual length, so that it is assembled without a reallocation.
 const KEY_CAPACITY: usize = 48;
-/// Blocks after which a cursor that goes from table to table adds its counts to the database's.
+/// Blocks after which a cursor that moves from table to table adds its counts to the database's.
 const COUNTED_BLOCKS: u64 = 64;
 
-/// The block that a cursor stands in: in the mapping of its table, or with a hold of its own on the bytes.
+/// The current block: in the mapping of its table, or in owned bytes.
 #[derive(Debug)]
-enum HeldBlock {
+enum CurrentBlock {
     None,
     Mapped { start: usize, length: usize },
     Memory(CachedBlock),
 }
 
-impl HeldBlock {
+impl CurrentBlock {
     fn content<'a>(&'a self, table: &'a TableReader) -> &'a [u8] {
         match self {
             Self::None => &[],
@@ -63,14 +63,14 @@ pub(crate) struct TableCursor {
     table: Arc<TableReader>,
     ahead: ReadAhead,
     cost: ReadCost,
-    held: HeldBlock,
-    /// Number of the block held; meaningless while none is held.
+    current: CurrentBlock,
+    /// Number of the current block; meaningless without one.
     block: usize,
-    /// Where the block held begins and ends in the file.
+    /// Start and end of the current block in the file.
     offset: u64,
     end: u64,
-    /// The block that follows was asked for.
-    is_next_near: bool,
+    /// The next block was prefetched.
+    is_next_prefetched: bool,
     layout: Layout,
     entry: usize,
     is_valid: bool,
@@ -81,17 +81,17 @@ pub(crate) struct TableCursor {
 }
 
 impl TableReader {
-    /// A cursor whose blocks are kept in the cache.
+    /// A cursor whose blocks are cached.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
         TableCursor::new(Arc::clone(self), ReadAhead::of_scan(None))
     }
 
-    /// As [`TableReader::cursor`], for one who goes no further than the limits.
+    /// As [`TableReader::cursor`], for a scan that stays within the limits.
     pub(crate) fn cursor_within(self: &Arc<Self>, limits: Arc<dyn Limits>) -> TableCursor {
         TableCursor::new(Arc::clone(self), ReadAhead::of_scan(Some(limits)))
     }
 
-    /// A cursor for a job that reads all of the table once: with long reads, and blocks are not kept in the cache.
+    /// A cursor for a job that reads the whole table once: with long reads, and without caching the blocks.
     pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
         TableCursor::new(Arc::clone(self), ReadAhead::of_job())
     }
@@ -111,11 +111,11 @@ impl TableCursor {
             table,
             ahead,
             cost: ReadCost::default(),
-            held: HeldBlock::None,
+            current: CurrentBlock::None,
             block: 0,
             offset: 0,
             end: 0,
-            is_next_near: false,
+            is_next_prefetched: false,
             layout: Layout::default(),
             entry: 0,
             is_valid: false,
@@ -126,14 +126,14 @@ impl TableCursor {
         }
     }
 
-    /// Makes it a cursor over another table, not valid. Its memory is kept.
+    /// Makes it a cursor over another table, not valid. Its memory is reused.
     pub(crate) fn change_table(&mut self, table: &Arc<TableReader>) {
         self.is_valid = false;
         if Arc::ptr_eq(&self.table, table) {
             return;
         }
-        self.held = HeldBlock::None;
-        self.ahead.forget();
+        self.current = CurrentBlock::None;
+        self.ahead.reset();
         if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
             std::mem::take(&mut self.cost).add_to(&self.table.environment().metrics);
         }
@@ -141,15 +141,15 @@ impl TableCursor {
     }
 
     fn entries(&self) -> Block<'_> {
-        self.layout.over(self.held.content(&self.table))
+        self.layout.over(self.current.content(&self.table))
     }
 
-    /// Holds a block; one that is held already is kept.
-    fn hold(&mut self, block: usize) -> Result<()> {
-        if self.block == block && !matches!(self.held, HeldBlock::None) {
+    /// Makes a block the current one, unless it is already.
+    fn load_block(&mut self, block: usize) -> Result<()> {
+        if self.block == block && !matches!(self.current, CurrentBlock::None) {
             return Ok(());
         }
-        self.held = HeldBlock::None;
+        self.current = CurrentBlock::None;
         let index = self.table.index()?;
         let extent = self.table.extent(&index, block)?;
         let data = self.table.data();
@@ -158,19 +158,19 @@ impl TableCursor {
         let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
         self.key.clear();
         self.key.extend_from_slice(layout.over(loaded.content()).prefix());
-        self.held = match loaded {
-            BlockRef::Mapped { content, start } => HeldBlock::Mapped { start, length: content.len() },
-            BlockRef::Memory(block) => HeldBlock::Memory(block),
+        self.current = match loaded {
+            BlockRef::Mapped { content, start } => CurrentBlock::Mapped { start, length: content.len() },
+            BlockRef::Memory(block) => CurrentBlock::Memory(block),
         };
         (self.block, self.offset, self.end, self.layout) = (block, extent.0, extent.1, layout);
-        self.is_next_near = false;
+        self.is_next_prefetched = false;
         Ok(())
     }
 
-    /// Stands at an entry of the block held.
+    /// Moves to an entry of the current block.
     #[inline]
-    fn stand(&mut self, entry_index: usize) -> Result<()> {
-        let block = self.layout.over(self.held.content(&self.table));
+    fn move_within(&mut self, entry_index: usize) -> Result<()> {
+        let block = self.layout.over(self.current.content(&self.table));
         let Some(entry) = block.entry(entry_index) else { return Err(self.table.malformed(self.offset)) };
         if block.assemble_key(entry_index, &entry, &mut self.key).is_none() {
             return Err(self.table.malformed(self.offset));
@@ -186,38 +186,38 @@ impl TableCursor {
         Ok(())
     }
 
-    /// To an entry of `block`; past its end to the first one of the next block, if there is one.
-    fn stand_at_or_after(&mut self, block: usize, entry_index: usize) -> Result<()> {
+    /// Moves to an entry of `block`; past its end to the first entry of the next block, if there is one.
+    fn move_to(&mut self, block: usize, entry_index: usize) -> Result<()> {
         if entry_index < self.layout.entry_count() {
-            return self.stand(entry_index);
+            return self.move_within(entry_index);
         }
         if block + 1 < self.table.block_count() {
-            self.hold(block + 1)?;
-            return self.stand(0);
+            self.load_block(block + 1)?;
+            return self.move_within(0);
         }
         Ok(())
     }
 
-    /// To the entry before `entry_index` of `block`; before its begin to the last one of the block before.
-    fn stand_before(&mut self, block: usize, entry_index: usize) -> Result<()> {
+    /// Moves to the entry before `entry_index` of `block`; before its start to the last entry of the block before.
+    fn move_before(&mut self, block: usize, entry_index: usize) -> Result<()> {
         if let Some(before) = entry_index.checked_sub(1) {
-            return self.stand(before);
+            return self.move_within(before);
         }
         match block.checked_sub(1) {
             Some(previous) => {
-                self.hold(previous)?;
-                self.stand(self.layout.entry_count() - 1)
+                self.load_block(previous)?;
+                self.move_within(self.layout.entry_count() - 1)
             }
             None => Ok(()),
         }
     }
 
-    /// To the n-th entry of the table, counted from 0; not valid past the last one.
+    /// Moves to the n-th entry of the table, counted from 0; not valid past the last one.
     pub(crate) fn seek_number(&mut self, number: u64) -> Result<()> {
         self.is_valid = false;
         let Some((block, entry_index)) = self.table.index()?.block_of_entry(number) else { return Ok(()) };
-        self.hold(block)?;
-        self.stand(entry_index)
+        self.load_block(block)?;
+        self.move_within(entry_index)
     }
 
     fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Result<usize> {
@@ -228,24 +228,24 @@ impl TableCursor {
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {
         self.is_valid = false;
-        self.hold(0)?;
-        self.stand(0)
+        self.load_block(0)?;
+        self.move_within(0)
     }
 
     fn seek_last(&mut self) -> Result<()> {
         self.is_valid = false;
-        self.hold(self.table.block_count().saturating_sub(1))?;
-        self.stand(self.layout.entry_count().saturating_sub(1))
+        self.load_block(self.table.block_count().saturating_sub(1))?;
+        self.move_within(self.layout.entry_count().saturating_sub(1))
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.is_valid = false;
-        // All versions of the key are newer where nothing is left: the table was taken in later.
+        // If the subtraction fails, all versions of the key are newer: the table was ingested later.
         let stored = sequence.checked_sub(self.table.sequence_shift);
         let block = self.table.index()?.block_of(key, stored.unwrap_or(0));
-        self.hold(block)?;
+        self.load_block(block)?;
         let rank = self.rank(key, stored)?;
-        self.stand_at_or_after(block, rank)
+        self.move_to(block, rank)
     }
 
     fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -263,30 +263,30 @@ impl Cursor for TableCursor {
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.is_valid = false;
-        let block = self.table.index()?.block_back_of(key, is_inclusive);
-        self.hold(block)?;
+        let block = self.table.index()?.block_for_prev(key, is_inclusive);
+        self.load_block(block)?;
         let rank = self.rank(key, if is_inclusive { None } else { Some(Sequence::MAX) })?;
-        self.stand_before(block, rank)
+        self.move_before(block, rank)
     }
 
     fn next(&mut self) -> Result<()> {
         self.is_valid = false;
-        if !self.is_next_near {
-            // Whoever takes a second entry mostly goes on; the processor itself looks ahead within a page only.
-            self.is_next_near = true;
+        if !self.is_next_prefetched {
+            // A cursor that takes a second entry mostly continues; the hardware prefetcher stays within a page.
+            self.is_next_prefetched = true;
             self.table.data().prefetch(self.end);
         }
-        self.stand_at_or_after(self.block, self.entry + 1)
+        self.move_to(self.block, self.entry + 1)
     }
 
     fn prev(&mut self) -> Result<()> {
         self.is_valid = false;
-        if !self.is_next_near {
-            self.is_next_near = true;
-            // Mostly the block before has the same length.
+        if !self.is_next_prefetched {
+            self.is_next_prefetched = true;
+            // The block before mostly has the same length.
             self.table.data().prefetch(self.offset.saturating_sub(self.end - self.offset));
         }
-        self.stand_before(self.block, self.entry)
+        self.move_before(self.block, self.entry)
     }
 
     fn is_valid(&self) -> bool {
@@ -306,11 +306,11 @@ impl Cursor for TableCursor {
     }
 
     fn value(&self) -> &[u8] {
-        self.held.content(&self.table).get(self.value.0..self.value.1).unwrap_or_default()
+        self.current.content(&self.table).get(self.value.0..self.value.1).unwrap_or_default()
     }
 
     fn value_slice(&self) -> Slice {
-        self.held.slice(&self.table, self.value)
+        self.current.slice(&self.table, self.value)
     }
 }
 

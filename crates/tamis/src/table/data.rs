@@ -1,9 +1,9 @@
-//! Loads data blocks: from the mapping or through the block cache, verified once, decompressed where needed.
+//! Loads data blocks: from the mapping or through the block cache, verified once, decompressed if necessary.
 //!
-//! A mapped block of an uncompressed table is used where it lies; a bit per block remembers that its checksum was right,
-//! so it is computed once per opened table and not once per read. Two threads may both find the bit unset and both
-//! verify: that costs time once and nothing else. Everything else is read or decompressed into memory, verified then, and
-//! kept in the cache. Point reads read one block; who goes through a table reads several at once (`read_ahead.rs`).
+//! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
+//! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
+//! block: that costs time once and does no harm. All other blocks are read or decompressed into memory, verified then, and
+//! cached. A point read reads one block; sequential readers read several at once (`read_ahead.rs`).
 
 use std::sync::{
     Arc,
@@ -29,10 +29,10 @@ use crate::{
     slice::Slice,
 };
 
-/// Cache lines before the entries of a block of about 30.
+/// Cache lines before the entries in a block of about 30 entries.
 const SEARCH_LINES: usize = 4;
 
-/// Content of a verified block, borrowed from a mapping or held in memory.
+/// Content of a verified block, borrowed from a mapping or owned.
 #[derive(Debug)]
 pub(super) enum BlockRef<'a> {
     Mapped { content: &'a [u8], start: usize },
@@ -47,7 +47,7 @@ impl BlockRef<'_> {
         }
     }
 
-    /// A part of the content with its own hold on the bytes.
+    /// A part of the content as an owned slice.
     pub(super) fn slice(&self, file: &Arc<dyn File>, (start, end): (usize, usize)) -> Slice {
         match self {
             Self::Mapped { start: base, .. } => Slice::mapped(file, base + start, end - start),
@@ -61,7 +61,7 @@ impl BlockRef<'_> {
 pub(super) struct DataBlocks {
     pub(super) source: Source,
     pub(super) file_number: u64,
-    /// One bit per block of a mapped table: its checksum was found right.
+    /// One bit per block of a mapped table: its checksum was verified.
     verified: Box<[AtomicU64]>,
     shared_reads: SharedReads,
 }
@@ -73,13 +73,13 @@ impl DataBlocks {
         Self { source, file_number, verified, shared_reads: SharedReads::default() }
     }
 
-    /// Whether blocks are used where they lie in the file.
+    /// Whether blocks are used in place in the mapping.
     #[inline]
     pub(super) fn is_mapped(&self) -> bool {
         self.source.file.mapping().is_some()
     }
 
-    /// Asks for what a search of the block at `start` reads first, where the table is mapped.
+    /// Prefetches the bytes that a search of the block at `start` reads first, if the table is mapped.
     #[inline]
     pub(super) fn prefetch(&self, start: u64) {
         let rest = self.source.file.mapping().zip(usize::try_from(start).ok());
@@ -88,7 +88,7 @@ impl DataBlocks {
         }
     }
 
-    /// The content of a block that lies at `extent`; read alone.
+    /// The content of the block at `extent`; read alone.
     pub(super) fn load(
         &self,
         environment: &TableEnvironment,
@@ -106,8 +106,8 @@ impl DataBlocks {
         environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
     }
 
-    /// As [`DataBlocks::load`], for one who goes through the table: the block may be read with its neighbours. Those of a job
-    /// are not kept in the cache.
+    /// As [`DataBlocks::load`], for a sequential reader: the block may be read with its neighbors. Blocks of a job are not
+    /// cached.
     pub(super) fn load_ahead(
         &self,
         environment: &TableEnvironment,
@@ -117,14 +117,14 @@ impl DataBlocks {
         (ahead, cost): (&mut ReadAhead, &mut ReadCost),
     ) -> Result<BlockRef<'_>> {
         if let Some(found) = self.find(environment, block, extent, cost)? {
-            ahead.pass(block, extent);
+            ahead.record_cached(block, extent);
             return Ok(found);
         }
         if ahead.is_job() {
             return self.read_ahead(index, block, extent, (ahead, cost)).map(BlockRef::Memory);
         }
         if ahead.is_long_scan() {
-            // Others that want the block must not wait for all of a long read: they can make the next one meanwhile.
+            // Others that need the block must not wait for a whole long read: they can make the next one meanwhile.
             let loaded = self.read_ahead(index, block, extent, (ahead, cost))?;
             environment.cache.put(self.file_number, extent.0, loaded.clone());
             return Ok(BlockRef::Memory(loaded));
@@ -187,7 +187,7 @@ impl DataBlocks {
                 word.fetch_or(bit, Ordering::Relaxed);
             }
         }
-        // The length was found right when the block was verified.
+        // The length was correct when the block was verified.
         let length = bytes
             .get(8..12)
             .and_then(|field| field.first_chunk())
@@ -195,7 +195,7 @@ impl DataBlocks {
         Ok(bytes.get(BLOCK_HEADER_LENGTH..).and_then(|rest| rest.get(..length as usize)))
     }
 
-    /// Reads and verifies a block anew, past mapping bits and cache.
+    /// Reads and verifies a block again, without verified bits and cache.
     pub(super) fn load_and_verify(
         &self,
         index: &Index,
@@ -207,7 +207,7 @@ impl DataBlocks {
         self.read_ahead(index, block, extent, (ahead, &mut ReadCost::default()))
     }
 
-    /// Reads a block with its neighbours, where that is due.
+    /// Reads a block with its neighbors, if that is due.
     fn read_ahead(
         &self,
         index: &Index,
@@ -230,7 +230,7 @@ impl DataBlocks {
         }
     }
 
-    /// Reads one block and no more.
+    /// Reads one block only.
     fn read_alone(&self, (start, end): (u64, u64), cost: &mut ReadCost) -> Result<CachedBlock> {
         let length = usize::try_from(end - start).unwrap_or(usize::MAX);
         cost.bytes_read += length as u64;
@@ -245,7 +245,7 @@ impl DataBlocks {
         self.decode_shared(start, RawBlock { bytes: &raw, start: 0, length })
     }
 
-    /// Verifies the bytes of a block at `offset` of the file; uncompressed content is used where it lies.
+    /// Verifies the bytes of a block at `offset` of the file; uncompressed content is used in place.
     fn decode_shared(&self, offset: u64, raw: RawBlock<'_>) -> Result<CachedBlock> {
         let RawBlock { bytes, start, length } = raw;
         let raw = bytes.get(start..start + length).unwrap_or_default();
@@ -257,7 +257,7 @@ impl DataBlocks {
         Ok(CachedBlock { bytes: Arc::clone(bytes), start, length: header.length })
     }
 
-    /// Verifies the bytes of a block at `offset` of the file; the content gets memory of its own.
+    /// Verifies the bytes of a block at `offset` of the file; the content is copied.
     pub(super) fn decode(&self, offset: u64, raw: &[u8]) -> Result<CachedBlock> {
         let header = verify_block(&self.source, offset, raw)?;
         if header.compression != COMPRESSION_NONE {
@@ -286,7 +286,7 @@ impl DataBlocks {
     }
 }
 
-/// Asks for the cache lines that a search reads first (header, heads, offsets) at once instead of one after the other.
+/// Prefetches the cache lines that a search reads first (header, heads, offsets), so that their misses overlap.
 #[inline]
 fn prefetch_search(block: &[u8]) {
     for line in 0..SEARCH_LINES {

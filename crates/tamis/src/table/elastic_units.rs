@@ -1,12 +1,12 @@
-//! An elastic filter of a table that is read into memory: its units are kept one by one, under the pinned cache.
+//! An elastic filter of a table that is read into memory. Its units are loaded and evicted one by one by the pinned cache.
 //!
-//! A unit is worth the lookups in vain that it saves: with `h` of them and a rate of `q` for one unit, unit `u` saves
-//! `h * q^u * (1 - q)`. That is what it stands for in the pinned cache, beside indexes and other filters: a unit comes in where
-//! there is room or where others are worth clearly less for their bytes, and goes when others are worth more. Later units
-//! of a table are worth less than earlier ones, so they go first. The filter answers from the units it has.
+//! The benefit of a unit is the number of false positives that it saves: with `h` lookups of absent keys and a rate of `q`
+//! per unit, unit `u` saves `h * q^u * (1 - q)`. It competes with indexes and other filters for the pinned cache: a unit is
+//! admitted if there is room or if others have clearly less benefit per byte, and evicted if others have more. Later units
+//! of a table have less benefit than earlier ones, so they are evicted first. The filter answers from the units in memory.
 //!
-//! Opening reads the filter's header and no more; each unit is held against its own checksum when it is loaded. One that is damaged
-//! is reported and done without, and the others go on.
+//! Opening reads only the filter's header. Each unit is verified by its own checksum when it is loaded. A damaged unit is
+//! reported and not used, and the other units still are.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ElasticUnits {
     header: ElasticHeader,
-    /// Where the encoded filter begins in its file.
+    /// Offset of the encoded filter in its file.
     offset: u64,
     units: Vec<Unit>,
     hotness: Arc<Hotness>,
@@ -38,22 +38,22 @@ pub(super) struct ElasticUnits {
 
 #[derive(Debug)]
 struct Unit {
-    kept: Pinned<AlignedBytes>,
+    pinned: Pinned<AlignedBytes>,
     fault: FilterFault,
 }
 
-/// Bytes at the front of a section that tell whether it holds an elastic filter, and all of it but its units.
+/// Bytes at the front of a section that show whether it is an elastic filter, and contain all of it but its units.
 pub(super) const FRONT_BYTES: usize = SECTION_HEADER_LENGTH + ElasticHeader::BYTES;
 
-/// The header of the filter of a section, by [`FRONT_BYTES`] of it, where it is an elastic one with units that can be kept one by
-/// one: those of a mapped file cost no memory of ours. Of any other filter, and of one that is damaged here, `None`.
+/// The header of an elastic filter, from the first [`FRONT_BYTES`] of its section, if its units can be loaded one by one.
+/// `None` for any other filter, for one that is damaged here, and in a mapped file, which takes none of our memory.
 pub(super) fn elastic_header(front: &[u8], record: &SectionRecord) -> Option<ElasticHeader> {
     let header = ElasticHeader::parse(front.get(SECTION_HEADER_LENGTH..)?, record.body_length());
     header.ok().filter(|header| header.unit_count() > 0)
 }
 
 impl ElasticUnits {
-    /// The units of a filter, those in memory for which the pinned cache has room now.
+    /// The units of a filter. Those that the pinned cache admits are loaded.
     pub(super) fn new(
         environment: &Arc<TableEnvironment>,
         source: &Source,
@@ -66,7 +66,7 @@ impl ElasticUnits {
             let saved = header.fpr(number) - header.fpr(number + 1);
             let share = Share { hotness: Arc::clone(hotness), saved };
             Unit {
-                kept: Pinned::shared(pinned_cache, &source.path, share, bytes),
+                pinned: Pinned::shared(pinned_cache, &source.path, share, bytes),
                 fault: FilterFault::default(),
             }
         };
@@ -74,7 +74,7 @@ impl ElasticUnits {
         let offset = record.body_offset();
         let new = Self { header, offset, units, hotness: Arc::clone(hotness) };
         for (number, unit) in (0..).zip(&new.units) {
-            drop(unit.kept.load_if_admitted(|| new.load(environment, source, number, unit)));
+            drop(unit.pinned.load_if_admitted(|| new.load(environment, source, number, unit)));
         }
         new
     }
@@ -86,7 +86,7 @@ impl ElasticUnits {
         number: u32,
         unit: &Unit,
     ) -> Result<AlignedBytes> {
-        unit.fault.note(environment, &source.path, self.read(source, number))
+        unit.fault.record(environment, &source.path, self.read(source, number))
     }
 
     fn read(&self, source: &Source, number: u32) -> Result<AlignedBytes> {
@@ -99,7 +99,7 @@ impl ElasticUnits {
         Ok(bytes)
     }
 
-    /// Whether all units at hand admit the key.
+    /// Whether all units in memory admit the key.
     pub(super) fn may_contain(
         &self,
         environment: &TableEnvironment,
@@ -111,7 +111,7 @@ impl ElasticUnits {
             if unit.fault.is_known() {
                 return None;
             }
-            let bytes = unit.kept.get_if_admitted(|| self.load(environment, source, number, unit));
+            let bytes = unit.pinned.get_if_admitted(|| self.load(environment, source, number, unit));
             bytes.map(|bytes| (u64::from(number), bytes))
         };
         let is_admitted = self.header.ask(probe, (0..).zip(&self.units).filter_map(if_cached));
@@ -121,23 +121,23 @@ impl ElasticUnits {
         is_admitted
     }
 
-    /// Brings what [`ElasticUnits::may_contain`] needs first into the processor's cache.
+    /// Prefetches the first cache lines that [`ElasticUnits::may_contain`] reads.
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
-        let held = self.units.iter().map(|unit| unit.kept.get_if_cached());
-        let held = (0..).zip(held).filter_map(|(number, bytes)| bytes.map(|bytes| (number, bytes)));
-        self.header.prefetch(probe, held);
+        let in_memory = self.units.iter().map(|unit| unit.pinned.get_if_cached());
+        let in_memory = (0..).zip(in_memory).filter_map(|(number, bytes)| bytes.map(|bytes| (number, bytes)));
+        self.header.prefetch(probe, in_memory);
     }
 
-    /// Counts a lookup whose key the table did not have.
+    /// Counts a lookup of a key that the table does not have.
     pub(super) fn record_false_positive(&self, environment: &TableEnvironment) {
         self.hotness.record_access(environment.pinned_cache.epoch());
     }
 
-    /// What is in memory, for people.
+    /// A description of the units in memory.
     pub(super) fn design(&self) -> String {
-        let loaded_count = self.units.iter().filter(|unit| unit.kept.is_cached()).count() as u32;
+        let loaded_count = self.units.iter().filter(|unit| unit.pinned.is_cached()).count() as u32;
         let mut text = "elastic: ".to_owned();
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = self.header.design(&mut text, loaded_count);
         let bytes = u64::from(loaded_count) * self.header.unit_bytes();
         text.push_str(&format!("; {bytes} bytes in memory"));

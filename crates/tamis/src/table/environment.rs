@@ -1,4 +1,4 @@
-//! What all tables of a database share, and what one read cost.
+//! The environment that all tables of a database share, and the cost of one read.
 
 use std::{
     fmt, io,
@@ -23,7 +23,7 @@ use crate::{
     metrics::Metrics,
 };
 
-/// The surroundings of tables: where files are, how they are read, where blocks are kept, whom to tell.
+/// The environment of tables: folder, access mode, caches, metrics, listener.
 #[derive(Debug)]
 pub(crate) struct TableEnvironment {
     pub(crate) vfs: Arc<dyn Vfs>,
@@ -49,9 +49,8 @@ impl TableEnvironment {
         })
     }
 
-    /// A value read from `source` that is held while the pinned cache has room. One of a mapped file always stays: it costs no
-    /// memory of ours.
-    pub(super) fn keep<T: fmt::Debug + Send + Sync + 'static>(
+    /// A value read from `source` for the pinned cache. A value in a mapped file always stays: it takes none of our memory.
+    pub(super) fn pin<T: fmt::Debug + Send + Sync + 'static>(
         &self,
         source: &Source,
         value: T,
@@ -63,7 +62,7 @@ impl TableEnvironment {
         Pinned::counted(&self.pinned_cache, &source.path, value, bytes)
     }
 
-    /// Counts and reports a filter that can't be used. Reads go on without it.
+    /// Counts and reports a filter that can't be used. Reads continue without it.
     pub(crate) fn report_filter(&self, file: &Path, reason: String) {
         self.metrics.corrupt_filters.add(1);
         if let Some(listener) = &self.listener {
@@ -72,8 +71,8 @@ impl TableEnvironment {
     }
 }
 
-/// Whether a filter, or a part of one, could not be used when it was read after its table had been opened. It is told once and
-/// not read again while the table is open.
+/// Whether a filter, or a part of one, was found to be unusable after its table was opened. It is reported once and not
+/// read again while the table is open.
 #[derive(Debug, Default)]
 pub(super) struct FilterFault(AtomicBool);
 
@@ -83,8 +82,13 @@ impl FilterFault {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes note of what came of reading it.
-    pub(super) fn note<T>(&self, environment: &TableEnvironment, file: &Path, read: Result<T>) -> Result<T> {
+    /// Records the result of reading it.
+    pub(super) fn record<T>(
+        &self,
+        environment: &TableEnvironment,
+        file: &Path,
+        read: Result<T>,
+    ) -> Result<T> {
         read.inspect_err(|error| {
             if !self.0.swap(true, Ordering::Relaxed) {
                 environment.report_filter(file, error.to_string());
@@ -101,10 +105,10 @@ pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<S
     Ok(Source { file, path: path.into(), access: environment.access, length })
 }
 
-/// What reads cost, counted without atomics; added to the database's counters at the end of each read.
+/// The cost of reads, counted without atomics; added to the database's counters at the end of each read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReadCost {
-    /// Blocks loaded from the file, and first touches of mapped blocks.
+    /// Blocks loaded from the file, and mapped blocks used for the first time.
     pub(crate) blocks_read: u64,
     /// Bytes of those blocks in the file, and of others that were read with them.
     pub(crate) bytes_read: u64,

@@ -1,12 +1,12 @@
-//! The filters of a table: the only file that names what filters are asked.
+//! The filters of a table. This is the only file that calls filter families by name.
 //!
-//! Which tables a read passes over is decided here: `false` from [`FilterBlock::may_contain`] and
-//! [`FilterBlock::may_contain_range`] is final, whichever of a table's filters says it. A filter therefore holds the key of
-//! every entry of its table, tombstones as well as puts: a table that is passed over must not revive what its tombstones
-//! delete (the trap of cockroachdb/pebble #1786). Range tombstones, once they exist, count in a table that is passed over, too.
+//! It decides which tables a read skips: `false` from [`FilterBlock::may_contain`] or [`FilterBlock::may_contain_range`] of
+//! any filter of the table is final. Therefore a filter has the key of every entry of its table, tombstones as well as
+//! puts: skipping a table must not revive what its tombstones delete (the trap of cockroachdb/pebble #1786). Range
+//! tombstones, once they exist, must be applied even if their table is skipped.
 //!
-//! A filter is derived data: one that can't be built is left out and told, one that is damaged or of an unknown family is
-//! reported and passed over, and answers stay the same.
+//! A filter is derived data. One that can't be built is left out and reported; one that is damaged or of an unknown family
+//! is reported and not used. Results stay the same.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ use tamis_filter::{
 use super::section::SectionBytes;
 use crate::options::TableFilter;
 
-/// Takes the key of every entry of a table and makes its filters.
+/// Builds the filters of a table from the key of every entry.
 #[derive(Default)]
 pub(super) struct FiltersBuilder {
     builders: Vec<PendingFilter>,
     refusals: Vec<String>,
 }
 
-/// A filter that takes keys.
+/// A filter that is being built.
 struct PendingFilter {
     wanted: TableFilter,
     builder: Box<dyn FilterBuilder>,
@@ -41,7 +41,7 @@ impl fmt::Debug for FiltersBuilder {
 }
 
 impl FiltersBuilder {
-    /// Builders of these filters, whose digests have the seed of the database.
+    /// Builders of these filters; their digests use the seed of the database.
     pub(super) fn new(filters: &[TableFilter], seed: u64) -> Result<Self, BuildError> {
         let begin = |wanted: &TableFilter| {
             let (builder, budget) = wanted.builder(seed)?;
@@ -51,7 +51,7 @@ impl FiltersBuilder {
         Ok(Self { builders, refusals: Vec::new() })
     }
 
-    /// Adds a key, in order; one equal to the key before is passed over.
+    /// Adds a key, in order; a key equal to the one before is skipped.
     pub(super) fn add(&mut self, key: &[u8]) {
         let refusals = &mut self.refusals;
         self.builders.retain_mut(|pending| match pending.builder.add(key) {
@@ -63,7 +63,7 @@ impl FiltersBuilder {
         });
     }
 
-    /// Bytes that the filters will have, roughly.
+    /// Approximate bytes of the filters.
     pub(super) fn estimated_bytes(&self) -> usize {
         let bits = |pending: &PendingFilter| {
             let per_key = pending.wanted.bits_per_key().map_or(0.0, f64::from);
@@ -72,7 +72,7 @@ impl FiltersBuilder {
         (self.builders.iter().map(bits).sum::<f64>() / 8.0) as usize
     }
 
-    /// The encoded filters, and why others could not be built.
+    /// The encoded filters, and the reasons why others could not be built.
     pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<String>) {
         let Self { builders, mut refusals } = self;
         let mut filters = Vec::new();
@@ -97,12 +97,12 @@ pub(crate) struct FilterBlock {
 }
 
 impl FilterBlock {
-    /// Opens an encoded filter; the reason as text where that is not possible.
+    /// Opens an encoded filter; the reason as text if that fails.
     pub(super) fn open(bytes: SectionBytes) -> Result<Self, String> {
         AnyFilter::open(bytes).map(|filter| Self { filter }).map_err(|error| error.to_string())
     }
 
-    /// Bytes of memory that are held.
+    /// Bytes of memory that it uses.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.filter.encoded_bytes()
     }
@@ -123,7 +123,7 @@ impl FilterBlock {
         self.filter.may_contain_range(probe)
     }
 
-    /// Whether it admits a key of its table, as a point and as ranges that hold it.
+    /// Whether it admits a key of its table, as a point and as ranges that contain it.
     pub(super) fn admits(&self, probe: &Probe<'_>, digester: &tamis_filter::Digester) -> bool {
         let key = probe.key();
         let ranges = [KeyRange::point(key), KeyRange::prefix(key)];
@@ -131,16 +131,16 @@ impl FilterBlock {
         self.filter.may_contain(probe) && (!self.answers_ranges() || ranges.into_iter().all(admits_range))
     }
 
-    /// Brings what [`FilterBlock::may_contain`] needs into the processor's cache.
+    /// Prefetches the cache lines that [`FilterBlock::may_contain`] reads.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
         self.filter.prefetch(probe);
     }
 
-    /// What was built, for people: one line.
+    /// A one-line description.
     pub(crate) fn design(&self) -> String {
         let mut text = format!("{}: ", self.filter.family());
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = self.filter.design(&mut text);
         text.push_str(&format!("; {} bytes", self.filter.encoded_bytes()));
         if let Some(rate) = self.filter.predicted_fpr() {

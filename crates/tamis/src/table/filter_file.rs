@@ -1,4 +1,4 @@
-//! Filter files: filters of one table in a file of their own (`docs/format/filter.md`, "Filter file").
+//! Filter files: filters of one table in their own file (`docs/format/filter.md`, "Filter file").
 
 use std::{path::Path, sync::Arc};
 
@@ -51,7 +51,7 @@ impl FilterOwner {
     }
 }
 
-/// Writes encoded filters as file `number`: synced, named, the folder synced. Gives the file's length.
+/// Writes encoded filters as file `number`: synced, renamed, the folder synced. Returns the file's length.
 pub(crate) fn write_filter_file(
     vfs: &dyn Vfs,
     folder: &Path,
@@ -72,7 +72,7 @@ pub(crate) fn write_filter_file(
     let (temporary, target) =
         (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
     let written = write_whole(vfs, folder, &temporary, &target, &bytes).inspect_err(|_| {
-        // What can't be removed is swept at the next open.
+        // A file that can't be removed is deleted at the next open.
         let _ = vfs.remove(&temporary);
         let _ = vfs.remove(&target);
     });

@@ -1,8 +1,8 @@
-//! The filters in force of an open table: those of its filter file, or else those in the table itself.
+//! The filters of an open table: those of its filter file if it has one, or else those in the table.
 //!
-//! Each filter is kept or dropped by the pinned cache for itself, an elastic one unit by unit; what was dropped abstains until it
-//! is read again. A filter that can't be used is reported and passed over, be it when the table is opened or when it is read
-//! again; a file without a usable one gives way to the table's own.
+//! The pinned cache loads and evicts each filter separately, an elastic one unit by unit. An evicted filter admits
+//! everything until it is loaded again. An unusable filter is reported and not used, whether that is found when the table
+//! is opened or when the filter is loaded again. If a filter file has no usable filter, the table's own filters are used.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -28,12 +28,12 @@ use crate::{
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct FilterSet {
-    filters: Vec<KeptFilter>,
-    /// Every filter of the filter file is in force.
+    filters: Vec<OpenFilter>,
+    /// Every filter of the filter file is used.
     is_whole_file: bool,
 }
 
-/// Where a filter lies.
+/// The file of a filter.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     File(u64),
@@ -41,32 +41,32 @@ enum Place {
 }
 
 #[derive(Debug)]
-struct KeptFilter {
+struct OpenFilter {
     place: Place,
     record: SectionRecord,
     answers_ranges: bool,
-    held: Held,
+    loaded: Loaded,
 }
 
-/// What is in memory of a filter.
+/// A filter as it is in memory.
 #[derive(Debug)]
-enum Held {
+enum Loaded {
     Whole(Pinned<FilterBlock>, FilterFault),
-    /// The file it lies in, where that is not the table's.
+    /// The filter's file, if it is not the table.
     Units(ElasticUnits, Option<Source>),
 }
 
 fn open_block(source: &Source, record: &SectionRecord) -> Result<FilterBlock> {
-    open_behind(source, record, &[])
+    open_with_front(source, record, &[])
 }
 
-/// As [`open_block`], of which the front was read before.
-fn open_behind(source: &Source, record: &SectionRecord, front: &[u8]) -> Result<FilterBlock> {
-    FilterBlock::open(source.section_behind(record, front)?)
+/// As [`open_block`], with the front that was read before.
+fn open_with_front(source: &Source, record: &SectionRecord, front: &[u8]) -> Result<FilterBlock> {
+    FilterBlock::open(source.section_with_front(record, front)?)
         .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
 }
 
-impl KeptFilter {
+impl OpenFilter {
     fn read(&self, environment: &TableEnvironment, table: &Source) -> Result<FilterBlock> {
         match self.place {
             Place::File(number) => {
@@ -76,7 +76,7 @@ impl KeptFilter {
         }
     }
 
-    /// The file that it lies in.
+    /// The path of the filter's file.
     fn path(&self, environment: &TableEnvironment, table: &Source) -> PathBuf {
         match self.place {
             Place::File(number) => FileName::Filter(number).path(&environment.folder),
@@ -84,34 +84,34 @@ impl KeptFilter {
         }
     }
 
-    /// The filter of a mapped file, which always stays.
+    /// The filter in a mapped file, which is always in memory.
     #[inline]
     const fn fixed(&self) -> Option<&FilterBlock> {
-        match &self.held {
-            Held::Whole(kept, _) => kept.as_fixed(),
-            Held::Units(..) => None,
+        match &self.loaded {
+            Loaded::Whole(pinned, _) => pinned.as_fixed(),
+            Loaded::Units(..) => None,
         }
     }
 
-    /// The filter, where it is in memory in one piece. One that was dropped is read again only where it can stay: reading
-    /// it for one question costs more than it saves.
+    /// The filter, if all of it is in memory. An evicted filter is loaded again only if it is admitted: a load for a single
+    /// lookup costs more than it saves.
     #[inline]
     fn get_if_cached<'a>(
         &'a self,
         environment: &TableEnvironment,
         table: &Source,
     ) -> Option<PinnedRef<'a, FilterBlock>> {
-        match &self.held {
-            Held::Whole(_, fault) if fault.is_known() => None,
-            Held::Whole(kept, fault) => kept.get_if_admitted(|| {
+        match &self.loaded {
+            Loaded::Whole(_, fault) if fault.is_known() => None,
+            Loaded::Whole(pinned, fault) => pinned.get_if_admitted(|| {
                 let read = self.read(environment, table);
-                fault.note(environment, &self.path(environment, table), read)
+                fault.record(environment, &self.path(environment, table), read)
             }),
-            Held::Units(..) => None,
+            Loaded::Units(..) => None,
         }
     }
 
-    /// A mapped filter is asked where the reader stands: without a guard and without a call on the way.
+    /// A mapped filter is queried inline: without a guard and without a call.
     #[inline]
     fn may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
         match self.fixed() {
@@ -122,11 +122,11 @@ impl KeptFilter {
 
     #[inline(never)]
     fn counted_may_contain(&self, environment: &TableEnvironment, table: &Source, probe: &Probe<'_>) -> bool {
-        match &self.held {
-            Held::Whole(..) => {
+        match &self.loaded {
+            Loaded::Whole(..) => {
                 self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain(probe))
             }
-            Held::Units(units, source) => {
+            Loaded::Units(units, source) => {
                 units.may_contain(environment, source.as_ref().unwrap_or(table), probe)
             }
         }
@@ -140,12 +140,14 @@ impl KeptFilter {
         }
     }
 
-    /// No need is counted: the question that follows counts it.
+    /// Not counted as an access: the lookup that follows counts it.
     #[inline(never)]
     fn counted_prefetch(&self, probe: &Probe<'_>) {
-        match &self.held {
-            Held::Whole(kept, _) => kept.get_if_cached().iter().for_each(|filter| filter.prefetch(probe)),
-            Held::Units(units, _) => units.prefetch(probe),
+        match &self.loaded {
+            Loaded::Whole(pinned, _) => {
+                pinned.get_if_cached().iter().for_each(|filter| filter.prefetch(probe))
+            }
+            Loaded::Units(units, _) => units.prefetch(probe),
         }
     }
 
@@ -155,17 +157,19 @@ impl KeptFilter {
         table: &Source,
         probe: &RangeProbe<'_>,
     ) -> bool {
-        match &self.held {
-            Held::Whole(..) => {
+        match &self.loaded {
+            Loaded::Whole(..) => {
                 self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
             }
-            Held::Units(..) => probe.point().is_none_or(|point| self.may_contain(environment, table, point)),
+            Loaded::Units(..) => {
+                probe.point().is_none_or(|point| self.may_contain(environment, table, point))
+            }
         }
     }
 }
 
 impl FilterSet {
-    /// The filters that can be used: of the filter file where there is one, or else of the table's `records`.
+    /// The usable filters: of the filter file if there is one, or else of the table's `records`.
     pub(super) fn open(
         environment: &Arc<TableEnvironment>,
         table: &Source,
@@ -219,31 +223,31 @@ impl FilterSet {
         self.filters.iter().all(|filter| filter.may_contain_range(environment, table, probe))
     }
 
-    /// Brings what [`FilterSet::may_contain`] needs into the processor's cache.
+    /// Prefetches the cache lines that [`FilterSet::may_contain`] reads.
     #[inline]
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
         self.filters.iter().for_each(|filter| filter.prefetch(probe));
     }
 
-    /// Takes note of a key that the filters admitted and the table did not have.
+    /// Records a key that the filters admitted and the table does not have.
     pub(super) fn record_false_positive(&self, environment: &TableEnvironment) {
         for filter in &self.filters {
-            if let Held::Units(units, _) = &filter.held {
+            if let Loaded::Units(units, _) = &filter.loaded {
                 units.record_false_positive(environment);
             }
         }
     }
 
-    /// What is in force, for people; filters that are not in memory at all are left out.
+    /// Descriptions of the filters; those that are not in memory at all are left out.
     pub(super) fn designs(&self) -> Vec<String> {
-        let design = |filter: &KeptFilter| match &filter.held {
-            Held::Whole(kept, _) => kept.get_if_cached().map(|filter| filter.design()),
-            Held::Units(units, _) => Some(units.design()),
+        let design = |filter: &OpenFilter| match &filter.loaded {
+            Loaded::Whole(pinned, _) => pinned.get_if_cached().map(|filter| filter.design()),
+            Loaded::Units(units, _) => Some(units.design()),
         };
         self.filters.iter().filter_map(design).collect()
     }
 
-    /// All filters in force, read anew.
+    /// All filters in use, read again.
     pub(super) fn read_all(
         &self,
         environment: &TableEnvironment,
@@ -252,8 +256,7 @@ impl FilterSet {
         self.filters.iter().map(|filter| filter.read(environment, table))
     }
 
-    /// The first fault of the filter file; none is looked for where all its filters are in force, which are verified with
-    /// the table.
+    /// The first fault of the filter file. If all its filters are in use, they are verified with the table and not here.
     pub(super) fn check_file(
         &self,
         environment: &Arc<TableEnvironment>,
@@ -268,25 +271,25 @@ impl FilterSet {
     }
 }
 
-/// The filters that can be used; the others are reported.
+/// The usable filters; the others are reported.
 fn usable(
     environment: &Arc<TableEnvironment>,
     source: &Source,
     records: &[SectionRecord],
     place: Place,
     hotness: &Arc<Hotness>,
-) -> Vec<KeptFilter> {
-    let open = |record: &SectionRecord| -> Result<KeptFilter> {
+) -> Vec<OpenFilter> {
+    let open = |record: &SectionRecord| -> Result<OpenFilter> {
         let front = source.front(record, FRONT_BYTES)?;
         if let Some(header) = elastic_header(&front, record) {
             let units = ElasticUnits::new(environment, source, record, header, hotness);
-            let held = Held::Units(units, matches!(place, Place::File(_)).then(|| source.clone()));
-            return Ok(KeptFilter { place, record: *record, answers_ranges: false, held });
+            let loaded = Loaded::Units(units, matches!(place, Place::File(_)).then(|| source.clone()));
+            return Ok(OpenFilter { place, record: *record, answers_ranges: false, loaded });
         }
-        let filter = open_behind(source, record, &front)?;
+        let filter = open_with_front(source, record, &front)?;
         let (answers_ranges, bytes) = (filter.answers_ranges(), filter.memory_bytes());
-        let held = Held::Whole(environment.keep(source, filter, bytes), FilterFault::default());
-        Ok(KeptFilter { place, record: *record, answers_ranges, held })
+        let loaded = Loaded::Whole(environment.pin(source, filter, bytes), FilterFault::default());
+        Ok(OpenFilter { place, record: *record, answers_ranges, loaded })
     };
     let usable = |record| {
         open(record).inspect_err(|error| environment.report_filter(&source.path, error.to_string())).ok()

@@ -1,15 +1,15 @@
-//! Constants of tables and filter files; `docs/format/table.md` says what they mean.
+//! Constants of tables and filter files; `docs/format/table.md` defines them.
 
 use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
-/// Of tables of a store, and of filter files.
+/// Tables of a store, and filter files.
 pub(super) const VERSION: u32 = 1;
-/// Of tables built outside of a store.
+/// Tables built outside of a store.
 pub(super) const VERSION_OUTSIDE: u32 = 2;
 pub(super) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
 pub(super) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 
-/// Files end at a multiple of this, so that direct I/O reads their last bytes too.
+/// Files end at a multiple of this, so that direct I/O can read their last bytes.
 pub(super) const FILE_ALIGNMENT: usize = 4096;
 pub(super) const FOOTER_LENGTH: usize = 64;
 
@@ -32,7 +32,7 @@ pub(super) const COMPRESSION_LZ4: u8 = 1;
 pub(super) const COMPRESSION_ZSTD: u8 = 2;
 
 pub(super) const CONTENT_HEADER_LENGTH: usize = 16;
-/// Content that one entry of the greatest key and value can need, rounded up.
+/// The largest content of one entry with the longest key and value, rounded up.
 pub(super) const CONTENT_LENGTH_MAX: usize = VALUE_LENGTH_MAX + 2 * (KEY_LENGTH_MAX + 1);
 pub(super) const CONTENT_WIDE_OFFSETS: u8 = 1;
 pub(super) const HEAD_LENGTH: usize = 4;
@@ -42,6 +42,6 @@ pub(super) const INDEX_PACKED: u32 = 1;
 pub(super) const INDEX_HEAD_LENGTH: usize = 8;
 pub(super) const INDEX_CONTINUED_LENGTH: usize = 12;
 
-/// Every how many keys the key column begins anew.
+/// Keys between two restarts of the key column.
 pub(super) const KEY_COLUMN_RESTART: usize = 16;
 pub(super) const KEY_COLUMN_HEADER_LENGTH: usize = 16;

@@ -1,11 +1,11 @@
-//! The block index of a table: built while blocks are written, read whole at open and used in place.
+//! The block index of a table: built while blocks are written, read at open and used in place.
 //!
-//! A search compares 8-byte heads of the separators as integers: first among every 16th head, copied into memory of its own
-//! at open so that it stays in the nearest caches, then within 16 neighbours. Those lie in two or three cache lines, which
-//! are asked for together with those of the positions beside them: a search waits for memory once. Whole separators are
-//! compared only among equal heads.
+//! A search compares 8-byte heads of the separators as integers: first every 16th head, which is copied at open so that it
+//! stays in the L1 and L2 caches, then 16 neighbors. These are in two or three cache lines, which are prefetched together
+//! with those of the positions next to them: a search waits for memory once. Whole separators are compared only if heads
+//! are equal.
 //!
-//! Invariant: separators ascend; equal ones are the blocks over which one key's versions go on ("continued").
+//! Invariant: separators ascend. Equal separators are those of blocks that continue the versions of one key ("continued").
 
 use super::{
     format::{INDEX_CONTINUED_LENGTH, INDEX_HEAD_LENGTH, INDEX_HEADER_LENGTH, INDEX_PACKED},
@@ -16,9 +16,9 @@ use crate::{
     key::Sequence,
 };
 
-/// Every how many heads one is copied into the sample.
+/// One head of this many is copied into the sample.
 const SAMPLE_INTERVAL: usize = 16;
-/// Bytes of a line of the processor's caches.
+/// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
 /// Collects one record per block.
@@ -36,12 +36,12 @@ impl IndexBuilder {
         self.positions.len()
     }
 
-    /// Bytes of the section so far, roughly.
+    /// Approximate bytes of the section so far.
     pub(super) fn estimated_bytes(&self) -> usize {
         INDEX_HEADER_LENGTH + self.positions.len() * 24 + self.separators.len()
     }
 
-    /// A block begins at `position` with this entry; `last_key` is the last key of the block before.
+    /// Adds a block that begins at `position` with this entry; `last_key` is the last key of the block before.
     pub(super) fn add_block(
         &mut self,
         last_key: Option<&[u8]>,
@@ -62,7 +62,7 @@ impl IndexBuilder {
         self.entries_before.push(entries_before);
     }
 
-    /// The section's body. `prefix_length` bytes of `smallest_key` begin all keys of the table.
+    /// The section's body. All keys of the table begin with the first `prefix_length` bytes of `smallest_key`.
     pub(super) fn finish(
         &self,
         smallest_key: &[u8],
@@ -129,7 +129,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Checks that all parts lie within the bytes; `None` otherwise.
+    /// Checks that all parts are within the bytes; `None` otherwise.
     pub(super) fn open(bytes: SectionBytes) -> Option<Self> {
         let body = bytes.as_ref();
         let mut source = Decoder::new(body);
@@ -171,7 +171,7 @@ impl Index {
         self.block_count
     }
 
-    /// Bytes of memory that are held.
+    /// Bytes of memory that it uses.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.bytes.memory_bytes() + (self.sample.len() * 8 + self.prefix.len()) as u64
     }
@@ -199,7 +199,7 @@ impl Index {
         range.and_then(|(start, end)| self.bytes.as_ref().get(start..end)).unwrap_or_default()
     }
 
-    /// Where a block begins and ends in the file; `None` past the last block, and for an extent that goes backward.
+    /// Start and end of a block in the file; `None` past the last block, and if they do not ascend.
     pub(super) fn extent(&self, block: usize) -> Option<(u64, u64)> {
         if block >= self.block_count {
             return None;
@@ -215,12 +215,12 @@ impl Index {
         (start < end).then_some((start, end))
     }
 
-    /// Entries in all blocks before this one; at the block count: all entries.
+    /// Entries in all blocks before this one. For the block count: all entries.
     pub(crate) fn entries_before(&self, block: usize) -> u64 {
         self.u32_at(self.counts_start + 4 * block).unwrap_or_default().into()
     }
 
-    /// The block of the n-th entry of the table and its number in the block.
+    /// The block of the n-th entry of the table, and the entry's number in the block.
     pub(super) fn block_of_entry(&self, number: u64) -> Option<(usize, usize)> {
         if number >= self.entries_before(self.block_count) {
             return None;
@@ -234,7 +234,7 @@ impl Index {
         Some((low, usize::try_from(within).ok()?))
     }
 
-    /// Asks for the heads and positions of the sample interval that begins with block `start`.
+    /// Prefetches the heads and positions of the sample interval that begins with block `start`.
     #[inline]
     fn prefetch_window(&self, start: usize) {
         let bytes = self.bytes.as_ref();
@@ -250,7 +250,7 @@ impl Index {
         }
     }
 
-    /// How many separators are below `key`, or at most `key` where `is_inclusive`.
+    /// The number of separators below `key`, or at most `key` if `is_inclusive`.
     fn rank(&self, key: &[u8], is_inclusive: bool) -> usize {
         let Some(suffix) = key.strip_prefix(&*self.prefix) else {
             return if *key < *self.prefix { 0 } else { self.block_count };
@@ -287,8 +287,8 @@ impl Index {
         low
     }
 
-    /// The block in which (`key`, `sequence`) lies or would lie. When it lies after all entries of that block, the first
-    /// entry of the next block is the first one after it.
+    /// The block that contains (`key`, `sequence`), or would contain it. If all entries of that block are before it, the
+    /// first entry of the next block is the first one after it.
     pub(super) fn block_of(&self, key: &[u8], sequence: Sequence) -> usize {
         let block = self.rank(key, true).saturating_sub(1);
         if self.continued_count == 0 || key.strip_prefix(&*self.prefix) != Some(self.suffix(block)) {
@@ -297,11 +297,11 @@ impl Index {
         self.first_continued(block, sequence)
     }
 
-    /// Of the blocks over which the key goes on that is the separator of `block`, the last one of them: the last one that
+    /// `block` is the last one of the blocks that continue the key of its separator. Of these blocks, the last one that
     /// does not begin below `sequence`.
     fn first_continued(&self, block: usize, sequence: Sequence) -> usize {
         let mut block = block;
-        // A key's continued blocks are neighbours, so the records of the last one lead back to the others.
+        // The continued blocks of a key are adjacent, so the records of the last one lead to the others.
         let Some(mut record) = self.continued_record(block) else { return block };
         while let Some((number, first)) = self.continued_at(record) {
             if number != block || first >= sequence {
@@ -321,7 +321,7 @@ impl Index {
         Some((self.u32_at(offset)? as usize, self.u64_at(offset + 4)?))
     }
 
-    /// The record of a block that goes on with the key of the block before it.
+    /// The record of a block that continues the key of the block before it.
     fn continued_record(&self, block: usize) -> Option<usize> {
         let (mut low, mut high) = (0, self.continued_count);
         while low < high {
@@ -336,13 +336,13 @@ impl Index {
         self.continued_count > 0 && self.continued_record(block).is_some()
     }
 
-    /// The last block that may hold a key below `key` (or at it, where `is_inclusive`). When it holds none, the last
-    /// entry of the block before is the one.
-    pub(super) fn block_back_of(&self, key: &[u8], is_inclusive: bool) -> usize {
+    /// The last block that may have a key below `key` (or at it, if `is_inclusive`). If it has none, the last entry of the
+    /// block before is the result.
+    pub(super) fn block_for_prev(&self, key: &[u8], is_inclusive: bool) -> usize {
         self.rank(key, is_inclusive).saturating_sub(1)
     }
 
-    /// Whether the first separator is not above the key and the last not below it, as `verify` asks for each block.
+    /// Whether the separator of the block is above the last key before it and not above its first key. For `verify`.
     pub(super) fn separates(&self, block: usize, last_key_before: Option<&[u8]>, first_key: &[u8]) -> bool {
         let Some(first) = first_key.strip_prefix(&*self.prefix) else { return false };
         let separator = self.suffix(block);
@@ -356,7 +356,7 @@ impl Index {
     }
 }
 
-/// The first 8 bytes as a number, filled with zeros.
+/// The first 8 bytes as a number, padded with zeros.
 fn head_of(suffix: &[u8]) -> u64 {
     match suffix.first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),

@@ -1,4 +1,4 @@
-//! What a table or filter file says of itself, for people: sections, blocks, entries, filters.
+//! The contents of a table or filter file for inspection: sections, blocks, entries, filters.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,17 +20,17 @@ use crate::{
     link::folder_of,
 };
 
-/// Where a block lies, and how it begins.
+/// The place of a block and its first key.
 #[derive(Debug)]
 pub(crate) struct BlockPlace {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) entry_count: u64,
-    /// The first key, or what is wrong with the block.
+    /// The first key, or the fault of the block.
     pub(crate) first_key: Result<Vec<u8>>,
 }
 
-/// A section of a file: its kind in words, its place, and of a filter what was built.
+/// A section of a file: its kind, its place, and the description of a filter.
 #[derive(Debug)]
 pub(crate) struct SectionPlace {
     pub(crate) kind: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct SectionPlace {
     pub(crate) design: Option<Result<String>>,
 }
 
-/// Surroundings for one file.
+/// The environment of one file.
 fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
     Arc::new(TableEnvironment {
         vfs: Arc::clone(vfs),
@@ -56,7 +56,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
 pub(crate) type InspectedEntry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 
 impl TableReader {
-    /// Opens a table wherever it is and whatever its name.
+    /// Opens a table in any folder and with any name.
     pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Arc<Self>> {
         let environment = environment_of(vfs, path);
         let source = open_path(&environment, path)?;
@@ -101,7 +101,7 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
     let source = open_path(&environment, path)?;
     let directory = match source.directory(TABLE_MAGIC, KIND_OWNER) {
         Ok(directory) => directory,
-        // A damaged table stays one; a filter file has another magic.
+        // A filter file has another magic; of a damaged table the first error is returned.
         Err(error) => source.directory(FILTER_MAGIC, KIND_OWNER).map_err(|_| error)?,
     };
     let place = |record: &super::section::SectionRecord| {

@@ -1,6 +1,6 @@
 //! The key column: all keys of a table with their kinds, without values (`docs/format/table.md`, "Key column").
 //!
-//! Filters and views are rebuilt from it without reading data blocks. A key shares its beginning with the key before it,
+//! Filters and views can be rebuilt from it without reading data blocks. A key shares a prefix with the key before it,
 //! except at restarts, so that a reader can begin at every 16th entry.
 
 use super::{
@@ -12,7 +12,7 @@ use crate::{
     key::KEY_LENGTH_MAX,
 };
 
-/// Takes the key of each entry, in order.
+/// Collects the key of each entry, in order.
 #[derive(Debug, Default)]
 pub(super) struct KeyColumnBuilder {
     entries: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct KeyColumnBuilder {
 impl KeyColumnBuilder {
     pub(super) fn add(&mut self, key: &[u8], kind: u8) {
         let shared = if self.count.is_multiple_of(KEY_COLUMN_RESTART) {
-            // An offset that is cut here makes `finish` refuse.
+            // If the offset is truncated here, `finish` returns `None`.
             self.restarts.push(self.entries.len() as u32);
             0
         } else {
@@ -44,7 +44,7 @@ impl KeyColumnBuilder {
         KEY_COLUMN_HEADER_LENGTH + 4 * self.restarts.len() + self.entries.len()
     }
 
-    /// The section's body; `None` where its offsets do not fit 32 bits.
+    /// The section's body; `None` if its offsets do not fit 32 bits.
     pub(super) fn finish(&self) -> Option<Vec<u8>> {
         u32::try_from(self.entries.len()).ok()?;
         let mut body = Vec::with_capacity(self.estimated_bytes());
@@ -80,12 +80,12 @@ impl KeyColumn {
         Some(Self { count, interval, entries_start, bytes })
     }
 
-    /// Entries of the column: those of the table.
+    /// Number of entries, that of the table.
     pub(crate) const fn entry_count(&self) -> usize {
         self.count
     }
 
-    /// Reads keys from entry `number` on; reads and drops at most 15 keys before it.
+    /// Reads keys from entry `number` on; skips at most 15 keys before it.
     pub(crate) fn keys_from(&self, number: usize) -> KeyColumnKeys<'_> {
         let restart = number / self.interval;
         let offset =
@@ -106,7 +106,7 @@ impl KeyColumn {
     }
 }
 
-/// Keys of a column in order. Not an iterator: each key is lent until the next call.
+/// Keys of a column in order. Not an iterator: each key is borrowed until the next call.
 #[derive(Debug)]
 pub(crate) struct KeyColumnKeys<'a> {
     rest: &'a [u8],
@@ -115,7 +115,7 @@ pub(crate) struct KeyColumnKeys<'a> {
 }
 
 impl KeyColumnKeys<'_> {
-    /// The next key and its kind's byte; `None` at the end, and `Some(None)` for bytes that no writer wrote.
+    /// The next key and its kind's byte; `None` at the end, and `Some(None)` for bytes that no writer can have written.
     pub(crate) fn advance(&mut self) -> Option<Option<(&[u8], u8)>> {
         self.left = self.left.checked_sub(1)?;
         Some(self.decode())

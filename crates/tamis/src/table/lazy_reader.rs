@@ -1,4 +1,4 @@
-//! Where the open reader of one table stands: empty until the table is first read, emptied to save open files.
+//! The reader of one table, opened at the first read and closed to limit the number of open files.
 
 use std::{
     fmt,
@@ -19,11 +19,11 @@ use crate::{cache::hotness::Hotness, error::Result, key::Sequence};
 #[derive(Default)]
 pub(crate) struct LazyReader {
     reader: ArcSwapOption<TableReader>,
-    /// Held while the table is opened, so that it is opened once.
+    /// Locked while the table is opened, so that it is opened once.
     opening: Mutex<()>,
-    /// Set by every use, taken back by the table cache's clock.
+    /// Set by every use, cleared by the clock of the table cache.
     is_used: AtomicBool,
-    /// What the table's filters go by; it outlives the reader.
+    /// The hotness of the table's filters. It outlives the reader.
     hotness: Arc<Hotness>,
 }
 
@@ -33,13 +33,13 @@ impl fmt::Debug for LazyReader {
     }
 }
 
-/// What names a table and has a slot for its reader.
+/// A table with its number and its reader.
 pub(crate) trait NamedTable {
-    /// Where the open reader stands.
+    /// The table's reader, open or not.
     fn slot(&self) -> &Arc<LazyReader>;
     /// The file's number.
     fn number(&self) -> u64;
-    /// The filter file in force, where there is one beside the table.
+    /// The table's filter file, if it has one.
     fn filter_file(&self) -> Option<u64>;
     /// The sequence number of all entries of an ingested table; `None` for a table that the store wrote.
     fn ingest_sequence(&self) -> Option<Sequence>;
@@ -64,10 +64,10 @@ impl<T: NamedTable> NamedTable for Arc<T> {
     }
 }
 
-/// An open table, held for the time of one read.
+/// An open table for the time of one read.
 #[derive(Debug)]
 pub(crate) enum OpenTable {
-    /// Protected without counting, for as long as this lives.
+    /// Protected without a reference count, as long as this lives.
     Guarded(Guard<Option<Arc<TableReader>>>),
     Counted(Arc<TableReader>),
 }
@@ -85,17 +85,17 @@ impl Deref for OpenTable {
 }
 
 impl LazyReader {
-    /// An empty slot of a table that is as much needed as another.
+    /// A closed reader with the hotness of another one.
     pub(crate) fn with_hotness(hotness: &Arc<Hotness>) -> Self {
         Self { hotness: Arc::clone(hotness), ..Self::default() }
     }
 
-    /// How much the table's filters are needed.
+    /// The hotness of the table's filters.
     pub(crate) const fn hotness(&self) -> &Arc<Hotness> {
         &self.hotness
     }
 
-    /// The reader, where the table is open.
+    /// The reader, if the table is open.
     #[inline]
     pub(crate) fn get(&self) -> Option<OpenTable> {
         let guard = self.reader.load();
@@ -106,7 +106,7 @@ impl LazyReader {
         Some(OpenTable::Guarded(guard))
     }
 
-    /// Opens the table where no other thread did meanwhile; tells whether it was opened now.
+    /// Opens the table unless another thread did meanwhile. Returns whether this call opened it.
     pub(crate) fn open(
         &self,
         environment: &Arc<TableEnvironment>,
@@ -129,7 +129,7 @@ impl LazyReader {
         self.is_used.swap(false, Ordering::Relaxed)
     }
 
-    /// Lets go of the reader; who uses it now goes on.
+    /// Drops the reader. Reads that use it continue.
     pub(crate) fn close(&self) {
         self.reader.store(None);
     }

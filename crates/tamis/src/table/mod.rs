@@ -1,7 +1,7 @@
 //! Tables: immutable sorted files of entries (`docs/format/table.md`).
 //!
-//! A table knows nothing of levels, versions or memtables: entries in order go in ([`writer`]), and come out by key, by
-//! number or in order ([`reader`], [`cursor`]). Every byte is checksummed; nothing is believed before it was verified.
+//! A table knows nothing of levels, versions or memtables: entries are written in order ([`writer`]), and read by key, by
+//! number or in order ([`reader`], [`cursor`]). Every byte has a checksum; no byte is used before it is verified.
 
 mod block;
 mod block_builder;

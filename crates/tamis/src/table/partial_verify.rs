@@ -1,11 +1,12 @@
-//! Checks what is left of a table that can't be opened, or whose index can't be read.
+//! Verifies the readable parts of a table that can't be opened, or whose index can't be read.
 //!
-//! 1. Sections, as the directory names them; where it, or the footer, is damaged, by their own headers (`scavenge.rs`).
-//! 2. Blocks, as the index tells, or by their own headers: checksums hold, entries decode, and ascend from block to block.
+//! 1. Sections, as the directory names them. If it, or the footer, is damaged: by their own headers (`scavenge.rs`).
+//! 2. Blocks, as the index names them, or by their own headers: checksums are correct, entries decode, and ascend from
+//!    block to block.
 //!
-//! Counts, filters and the key column are not held against the entries here: what says how many blocks there are is lost.
+//! Counts, filters and the key column are not compared with the entries: the number of blocks is lost.
 //!
-//! Cost: the file is read once; where it is not mapped, into memory as a whole.
+//! Cost: the file is read once; if it is not mapped, it is read into memory as a whole.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -31,17 +32,17 @@ use crate::{
     key::{Sequence, compare_entries},
 };
 
-/// What was read and found.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct PartialVerify {
     pub(crate) bytes: u64,
-    /// Entries of blocks that can be read.
+    /// Entries of readable blocks.
     pub(crate) entry_count: u64,
     /// In the order of the file.
     pub(crate) faults: Vec<Error>,
 }
 
-/// Checks table `number`, which can't be opened for this reason.
+/// Checks table `number`, which can't be opened because of `why`.
 pub(crate) fn verify_readable_parts(
     environment: &Arc<TableEnvironment>,
     number: u64,
@@ -53,16 +54,16 @@ pub(crate) fn verify_readable_parts(
     }
 }
 
-/// The same of an open file with what was found before; the last of that is why the table can't be read.
+/// The same for an open file and the faults found before; because of the last of them the table can't be read.
 pub(super) fn verify_readable_parts_of(source: &Source, number: u64, faults: Vec<Error>) -> PartialVerify {
-    // What a newer program wrote, or the system does not give, says nothing about what lies beside it.
+    // A newer format, or an error of the system, does not mean that other parts are damaged.
     let is_damage = matches!(faults.last(), Some(Error::Corruption(_)));
     let data = DataBlocks::new(source.clone(), number, 0);
     let mut check =
         Check { source, data, found: PartialVerify::default(), places: BTreeSet::new(), last: None };
-    faults.into_iter().for_each(|error| check.keep(error));
-    if is_damage && let Err(error) = check.all() {
-        check.keep(error);
+    faults.into_iter().for_each(|error| check.add_fault(error));
+    if is_damage && let Err(error) = check.check_all() {
+        check.add_fault(error);
     }
     let mut found = check.found;
     found.faults.sort_by_key(offset_of);
@@ -86,11 +87,11 @@ fn offset_of(error: &Error) -> u64 {
     }
 }
 
-/// Reads a section and opens what is in it.
+/// Reads a section and opens its contents.
 fn check_section(source: &Source, record: &SectionRecord) -> Result<()> {
     let bytes = source.section(record)?;
-    let damaged = |what, reason: String| source.damaged(record.offset, what, "what a writer makes", reason);
-    let other = || "others, under a right checksum".to_owned();
+    let damaged = |what, reason: String| source.damaged(record.offset, what, "a valid one", reason);
+    let other = || "invalid ones with a correct checksum".to_owned();
     match record.kind {
         KIND_INDEX => open_index(source, record).map(drop),
         KIND_KEY_COLUMN => KeyColumn::open(bytes).map(drop).ok_or_else(|| damaged("key column", other())),
@@ -105,21 +106,21 @@ fn check_section(source: &Source, record: &SectionRecord) -> Result<()> {
 
 pub(super) fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {
     Index::open(source.section(record)?)
-        .ok_or_else(|| source.damaged(record.offset, "block index", "a possible index", "another"))
+        .ok_or_else(|| source.damaged(record.offset, "block index", "a valid index", "an invalid one"))
 }
 
 struct Check<'a> {
     source: &'a Source,
     data: DataBlocks,
     found: PartialVerify,
-    /// Where something is wrong: what one check has found, another need not tell again.
+    /// Offsets of faults: a fault that several checks find is reported once.
     places: BTreeSet<u64>,
-    /// The entry before; `None` at the beginning and behind a fault.
+    /// The entry before; `None` at the beginning and after a fault.
     last: Option<(Vec<u8>, Sequence)>,
 }
 
 impl Check<'_> {
-    fn keep(&mut self, error: Error) {
+    fn add_fault(&mut self, error: Error) {
         let is_new = match &error {
             Error::Corruption(found) => self.places.insert(found.offset),
             _ => true,
@@ -128,13 +129,13 @@ impl Check<'_> {
     }
 
     /// # Errors
-    /// What keeps it from going on.
-    fn all(&mut self) -> Result<()> {
+    /// The error because of which it can't continue.
+    fn check_all(&mut self) -> Result<()> {
         let source = self.source;
         let records = match source.directory(TABLE_MAGIC, KIND_OWNER) {
             Ok(directory) => Some(directory.records),
             Err(error) => {
-                self.keep(error);
+                self.add_fault(error);
                 None
             }
         };
@@ -143,7 +144,7 @@ impl Check<'_> {
             match check_section(source, record) {
                 Ok(()) if record.kind == KIND_INDEX => index = open_index(source, record).ok(),
                 Ok(()) => {}
-                Err(error) => self.keep(error),
+                Err(error) => self.add_fault(error),
             }
         }
         let whole = read_whole(source)?;
@@ -157,7 +158,7 @@ impl Check<'_> {
         let end = first_section.unwrap_or(footer).min(footer) as usize;
         match index {
             Some(index) => self.indexed_blocks(&index, bytes),
-            None => self.parts(bytes, end),
+            None => self.scavenged_parts(bytes, end),
         }
         Ok(())
     }
@@ -168,8 +169,8 @@ impl Check<'_> {
         for block in 0..index.block_count() {
             let Some((start, end)) = index.extent(block).filter(|(start, _)| *start == position) else {
                 let expected = format!("block {block} at {position}");
-                self.keep(self.source.damaged(position, "block index", expected, "another place"));
-                // Places that are not in order could name the same bytes again and again.
+                self.add_fault(self.source.damaged(position, "block index", expected, "another place"));
+                // Positions that are not in order could name the same bytes many times.
                 return;
             };
             position = end;
@@ -178,7 +179,7 @@ impl Check<'_> {
                 Some(raw) => self.block(start, raw),
                 None => {
                     let got = format!("a block up to {end}");
-                    return self.keep(self.source.damaged(
+                    return self.add_fault(self.source.damaged(
                         start,
                         "block index",
                         "positions within the file",
@@ -189,8 +190,8 @@ impl Check<'_> {
         }
     }
 
-    /// All parts that are found by their own headers.
-    fn parts(&mut self, bytes: &[u8], end: usize) {
+    /// All parts that their own headers show.
+    fn scavenged_parts(&mut self, bytes: &[u8], end: usize) {
         let source = self.source;
         for part in BlockScavenger::new(bytes.get(..end).unwrap_or_default()) {
             match part {
@@ -198,18 +199,18 @@ impl Check<'_> {
                     self.block(start as u64, bytes.get(start..end).unwrap_or_default());
                 }
                 Part::Section(record) => {
-                    check_section(source, &record).unwrap_or_else(|error| self.keep(error))
+                    check_section(source, &record).unwrap_or_else(|error| self.add_fault(error))
                 }
                 Part::Damaged(start, end) => {
                     self.last = None;
                     let got = format!("neither in the bytes up to {end}");
-                    let expected = "a block or section with a right checksum";
-                    self.keep(source.damaged(start as u64, "part of the table", expected, got));
+                    let expected = "a block or section with a correct checksum";
+                    self.add_fault(source.damaged(start as u64, "part of the table", expected, got));
                 }
                 Part::Unsearched(start) => {
-                    let expected = "a block or section with a right checksum";
-                    let got = "too much that looks like one; the bytes behind were not searched";
-                    self.keep(source.damaged(start as u64, "part of the table", expected, got));
+                    let expected = "a block or section with a correct checksum";
+                    let got = "too many bytes that look like one; the rest was not searched";
+                    self.add_fault(source.damaged(start as u64, "part of the table", expected, got));
                 }
             }
         }
@@ -219,7 +220,7 @@ impl Check<'_> {
         let checked = self.data.decode(offset, raw).and_then(|data| self.entries(offset, data.content()));
         if let Err(error) = checked {
             self.last = None;
-            self.keep(error);
+            self.add_fault(error);
         }
     }
 

@@ -1,20 +1,19 @@
-//! What a table says of itself: where it comes from ([`TableOrigin`]) and what is in it ([`TableSummary`]).
+//! The properties of a table: its origin ([`TableOrigin`]) and a summary of its entries ([`TableSummary`]).
 //!
-//! The summary is also what the manifest keeps of each table, so that a version can be planned with (picks, ranges,
-//! sizes) without opening a table. The bytes are defined in `docs/format/table.md`, section "Properties"; readers
-//! ignore bytes behind the fields that they know.
+//! The manifest has the summary of each table, too, so that compactions can be planned without opening tables.
+//! `docs/format/table.md`, section "Properties", defines the bytes. Readers ignore bytes after the fields that they know.
 
 use crate::{
     coding::{Decoder, put_bytes, put_u64, put_varint},
     key::Sequence,
 };
 
-/// Where a table belongs and what it came from. Given to the writer, kept for repair and inspection.
+/// The place of a table and its inputs, for repair and inspection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TableOrigin {
-    /// The database's id; a table of another database is refused by repair.
+    /// The database's id. Repair refuses a table of another database.
     pub(crate) database_id: u64,
-    /// The keyspace's id, never used twice.
+    /// The keyspace's id, never reused.
     pub(crate) keyspace_id: u64,
     /// The keyspace's name when the table was written.
     pub(crate) keyspace_name: String,
@@ -30,12 +29,12 @@ pub(crate) struct TableOrigin {
     pub(crate) replaced: Vec<u64>,
 }
 
-/// What is in a table. Pinned in the table and in the manifest.
+/// A summary of a table's entries, in the table and in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TableSummary {
     /// The file's number.
     pub(crate) number: u64,
-    /// The file's length in bytes (not kept in the table itself: there it is the length of the file).
+    /// The file's length in bytes. Not stored in the table itself.
     pub(crate) file_bytes: u64,
     /// Entries of all kinds.
     pub(crate) entry_count: u64,
@@ -43,13 +42,13 @@ pub(crate) struct TableSummary {
     pub(crate) tombstone_count: u64,
     /// Data blocks.
     pub(crate) block_count: u64,
-    /// Bytes of all keys, before prefixes are shared.
+    /// Bytes of all keys, without prefix compression.
     pub(crate) key_bytes: u64,
     /// Bytes of all values.
     pub(crate) value_bytes: u64,
-    /// The least sequence number.
+    /// The smallest sequence number.
     pub(crate) smallest_sequence: Sequence,
-    /// The greatest sequence number.
+    /// The largest sequence number.
     pub(crate) largest_sequence: Sequence,
     /// The first entry's key.
     pub(crate) smallest_key: Vec<u8>,
@@ -91,7 +90,7 @@ impl TableOrigin {
             run_age: source.take_varint()?,
             replaced: Vec::new(),
         };
-        // The count is not believed: numbers are taken while there are bytes for them.
+        // The count is not trusted: numbers are decoded while there are bytes.
         for _ in 0..source.take_varint()? {
             origin.replaced.push(source.take_varint()?);
         }
@@ -118,7 +117,7 @@ impl TableSummary {
         put_bytes(target, &self.largest_key);
     }
 
-    /// `None` for bytes that [`TableSummary::encode`] can't have written, and for a summary that can't be true.
+    /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
         let summary = Self {
             number: source.take_varint()?,
@@ -140,7 +139,7 @@ impl TableSummary {
         is_possible.then_some(summary)
     }
 
-    /// Whether the table may hold `key`, by its smallest and largest key alone.
+    /// Whether the key range of the table has `key`.
     #[cfg(test)]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.smallest_key.as_slice() <= key && key <= self.largest_key.as_slice()

@@ -1,26 +1,27 @@
-//! Reads several blocks of a table with one read, for those who go through it in order.
+//! Read-ahead: reads several blocks of a table with one read, for sequential readers.
 //!
-//! Only where tables are not mapped: the system reads ahead in mappings by itself. Two ways:
+//! Only for tables that are not mapped: the system reads ahead in mappings. There are two modes:
 //!
-//! 1. A **job** (compaction, refilter, verify, salvage) reads the whole table and knows it: it reads [`JOB_BYTES`] at once from
-//!    the first block on, into memory that it keeps from table to table. Uncompressed blocks are used where they lie in it.
-//! 2. A **scan** may end after any step. Its first two blocks are read alone, as a point read does it; from the third
-//!    neighbour on a read is as long as what the scan used of all reads before, at most [`SCAN_BYTES`]: 1, 1, 2, 4, ... blocks.
-//!    So a scan that stops early has read at most as much in vain as it used. Blocks between that are in the cache anyway make the
-//!    reads shorter again. The same backward.
+//! 1. A **job** (compaction, refilter, verify, salvage) reads the whole table: [`JOB_BYTES`] at once from the first block
+//!    on, into a buffer that it reuses from table to table. Uncompressed blocks are used in place in that buffer.
+//! 2. A **scan** may end after any step. Its first two blocks are read alone, as for a point read. From the third adjacent
+//!    block on, a read is as long as the bytes that the scan used of all earlier reads, at most [`SCAN_BYTES`]: 1, 1, 2, 4,
+//!    ... blocks. So a scan that stops early has read at most as many unused bytes as used ones. Cached blocks in between
+//!    make the reads shorter again. Backward scans do the same.
 //!
-//! A scan that has bounds reads nothing ahead that lies behind them.
+//! A scan with bounds does not read ahead beyond them.
 //!
-//! Scans of a table that are at about the same place share what they read ([`SharedReads`]): one that wants a block of another's long read
-//! takes it from there. Where that read is still under way, it makes the next one meanwhile, so that scans side by side
-//! take turns in reading, and each byte is read once.
+//! Scans that are at about the same place of a table share their long reads ([`SharedReads`]): a scan that needs a block of
+//! another scan's read takes it from there. If that read is still in progress, the scan makes the next one meanwhile. So
+//! parallel scans take turns in reading, and each byte is read once.
 //!
-//! Invariants: only whole data blocks are read ahead; each block is verified by itself when it is used, so damage is found where it
-//! is and never earlier; a long read that fails is passed over, and each of its blocks is then read alone, so that the error names the
-//! right one and all others stay readable.
+//! Invariants: only whole data blocks are read ahead. Each block is verified separately when it is used, so damage is found
+//! in the damaged block and not earlier. A failed long read is ignored, and each of its blocks is then read alone, so that
+//! the error names the right block and all others stay readable.
 //!
-//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, up to three times that for scans side by side, and none
-//! before a scan's third neighbour; larger blocks are read alone. A compaction has as many cursors as it has runs for input.
+//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, up to three times that for
+//! parallel scans, and none before a scan's third adjacent block. Larger blocks are read alone. A compaction has one cursor
+//! for each input run.
 
 use std::{
     fmt::Debug,
@@ -36,10 +37,10 @@ pub(super) const JOB_BYTES: u64 = 512 << 10;
 /// The most bytes that a scan reads at once.
 pub(super) const SCAN_BYTES: u64 = 256 << 10;
 
-/// Long reads of a table that scans find again.
+/// Long reads of a table that other scans can find.
 const SHARED_READS: usize = 4;
 
-/// The keys between which a scan goes.
+/// The key bounds of a scan.
 pub(crate) trait Limits: Debug + Send + Sync {
     /// The least key, if there is a bound.
     fn lower(&self) -> Option<&[u8]>;
@@ -47,13 +48,13 @@ pub(crate) trait Limits: Debug + Send + Sync {
     fn upper(&self) -> Option<&[u8]>;
 }
 
-/// A read of neighbouring blocks: planned, under way, or done.
+/// A read of adjacent blocks: planned, in progress, or done.
 #[derive(Debug)]
 struct LongRead {
     blocks: Range<usize>,
-    /// Their bytes in the file.
+    /// The range of the blocks in the file.
     bytes: Range<u64>,
-    /// What was read and where in it the blocks begin; `None` where the read failed. Whoever comes while it is under way waits.
+    /// The bytes and the offset of the blocks in them; `None` if the read failed. Others wait while it is in progress.
     content: OnceLock<Option<(Arc<[u8]>, usize)>>,
 }
 
@@ -63,7 +64,7 @@ impl LongRead {
     }
 }
 
-/// The last long reads of scans over a table, as long as a scan has them.
+/// The last long reads of scans over a table, as long as a scan owns them.
 #[derive(Debug, Default)]
 pub(super) struct SharedReads(Mutex<[Weak<LongRead>; SHARED_READS]>);
 
@@ -73,7 +74,7 @@ impl SharedReads {
         reads.iter().filter_map(Weak::upgrade).find(|read| read.covers(extent))
     }
 
-    /// The known read of these blocks, or this one, which is known from now on.
+    /// Returns the registered read of these blocks, or registers this one.
     fn find_or_add(&self, read: LongRead) -> Arc<LongRead> {
         let mut reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &Arc<LongRead>| known.bytes == read.bytes;
@@ -90,28 +91,28 @@ impl SharedReads {
     }
 }
 
-/// See the head of this file. It belongs to one table at a time.
+/// See the head of this file. It is for one table at a time.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     is_job: bool,
     limits: Option<Arc<dyn Limits>>,
-    /// The blocks of the table within the limits, once they were looked for.
+    /// The blocks of the table within the limits, once they are known.
     within: Option<Range<usize>>,
-    /// The last long read, and the one behind it that was made while another scan made the last.
+    /// The last long read, and the one after it if it was made while another scan made the last.
     long: Option<Arc<LongRead>>,
     next: Option<Arc<LongRead>>,
-    /// Memory for the next long read.
-    spare: Option<Arc<[u8]>>,
+    /// A buffer for the next long read.
+    reusable: Option<Arc<[u8]>>,
     /// The blocks that were read last, alone or together.
     blocks: Range<usize>,
-    /// How those lay to the ones before, and how many bytes were used of all reads in that order.
+    /// Their order relative to the blocks before, and the bytes that were used of all reads in that order.
     order: Order,
     used_bytes: u64,
-    /// Blocks of a read that failed: they are read alone.
+    /// Blocks of a failed read: they are read alone.
     failed: Range<usize>,
 }
 
-/// How a read lies to the one before it.
+/// The order of a read relative to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     None,
@@ -119,7 +120,7 @@ enum Order {
     Backward,
 }
 
-/// The raw bytes of a block within shared memory.
+/// The raw bytes of a block in a shared buffer.
 #[derive(Debug)]
 pub(super) struct RawBlock<'a> {
     pub(super) bytes: &'a Arc<[u8]>,
@@ -128,12 +129,12 @@ pub(super) struct RawBlock<'a> {
 }
 
 impl ReadAhead {
-    /// For one who reads all of a table.
+    /// For a job, which reads the whole table.
     pub(super) fn of_job() -> Self {
         Self::new(true, None)
     }
 
-    /// For one who may stop at any block, and does so at the limits.
+    /// For a scan, which may stop at any block, and stops at the limits.
     pub(super) fn of_scan(limits: Option<Arc<dyn Limits>>) -> Self {
         Self::new(false, limits)
     }
@@ -145,7 +146,7 @@ impl ReadAhead {
             within: None,
             long: None,
             next: None,
-            spare: None,
+            reusable: None,
             blocks: 0..0,
             order: Order::None,
             used_bytes: 0,
@@ -157,15 +158,15 @@ impl ReadAhead {
         self.is_job
     }
 
-    /// Another table follows. The memory is kept.
-    pub(super) fn forget(&mut self) {
-        self.leave_read();
+    /// Prepares for another table. The buffer is reused.
+    pub(super) fn reset(&mut self) {
+        self.drop_read();
         (self.blocks, self.failed, self.next) = (0..0, 0..0, None);
         (self.used_bytes, self.order, self.within) = (0, Order::None, None);
     }
 
-    /// The bytes of a block at `extent`, read with its neighbours now or before; `None` where it is to be read alone. `cost` is
-    /// that of the reads made here.
+    /// The bytes of the block at `extent`, read with its neighbors now or before; `None` if it must be read alone. `cost`
+    /// counts the reads made here.
     pub(super) fn block(
         &mut self,
         table: (&Source, &Index, &SharedReads),
@@ -175,10 +176,10 @@ impl ReadAhead {
     ) -> Option<RawBlock<'_>> {
         let length = extent.1 - extent.0;
         if !self.long.as_ref().is_some_and(|read| read.covers(extent)) {
-            self.leave_read();
+            self.drop_read();
             let next = self.next.take().filter(|read| read.covers(extent));
             if let Some(read) = next.or_else(|| table.2.find(extent).filter(|_| !self.is_job)) {
-                self.take_over(read, table, block, cost);
+                self.join_read(read, table, block, cost);
             } else {
                 self.blocks = self.plan(table.1, block, extent);
                 if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
@@ -193,13 +194,13 @@ impl ReadAhead {
         Some(RawBlock { bytes, start, length: length as usize })
     }
 
-    /// Whether what was used so far makes the longest reads.
+    /// Whether the used bytes allow reads of the greatest length.
     pub(super) const fn is_long_scan(&self) -> bool {
         !self.is_job && self.used_bytes >= SCAN_BYTES
     }
 
-    /// A block was found in the cache.
-    pub(super) fn pass(&mut self, block: usize, extent: (u64, u64)) {
+    /// Records a block that was found in the cache.
+    pub(super) fn record_cached(&mut self, block: usize, extent: (u64, u64)) {
         let length = extent.1 - extent.0;
         if self.long.as_ref().is_some_and(|read| read.covers(extent)) {
             self.use_bytes(length);
@@ -212,21 +213,21 @@ impl ReadAhead {
         }
     }
 
-    /// More than makes the longest read for a while is not remembered.
+    /// Capped, so that the length of reads adapts soon.
     fn use_bytes(&mut self, length: u64) {
         self.used_bytes = (self.used_bytes + length).min(2 * SCAN_BYTES);
     }
 
-    /// The last read is done with; where nobody else has it, its memory serves the next.
-    fn leave_read(&mut self) {
+    /// Drops the last read. Its buffer is reused if nobody shares it.
+    fn drop_read(&mut self) {
         let content = self.long.take().and_then(Arc::into_inner).and_then(|read| read.content.into_inner());
         if let Some((bytes, _)) = content.flatten() {
-            self.spare = Some(bytes);
+            self.reusable = Some(bytes);
         }
     }
 
-    /// Goes on in a read of another scan. While that is under way, the one behind it is made.
-    fn take_over(
+    /// Continues in a read of another scan. While that is in progress, the next one is made.
+    fn join_read(
         &mut self,
         read: Arc<LongRead>,
         table: (&Source, &Index, &SharedReads),
@@ -241,14 +242,14 @@ impl ReadAhead {
         let is_long = self.order == Order::Forward && self.is_long_scan();
         if is_long && read.content.get().is_none() && self.next.is_none() {
             let end = self.within(table.1).end;
-            let behind = blocks_from(table.1, read.blocks.end, end, SCAN_BYTES);
-            self.next = if behind.is_empty() { None } else { self.read(behind, table, cost) };
+            let after = blocks_from(table.1, read.blocks.end, end, SCAN_BYTES);
+            self.next = if after.is_empty() { None } else { self.read(after, table, cost) };
         }
         self.finish(&read, table.0, cost);
         self.long = Some(read);
     }
 
-    /// How a block lies to those that were read last.
+    /// The order of a block relative to the blocks that were read last.
     fn order_of(&self, block: usize) -> Order {
         match &self.blocks {
             blocks if blocks.is_empty() || self.failed.contains(&block) => Order::None,
@@ -258,11 +259,11 @@ impl ReadAhead {
         }
     }
 
-    /// Which blocks to read with `block`.
+    /// The blocks to read with `block`.
     fn plan(&mut self, index: &Index, block: usize, extent: (u64, u64)) -> Range<usize> {
         let order = self.order_of(block);
         let before = std::mem::replace(&mut self.order, order);
-        // A first step in some order follows on a single block.
+        // The first step in a direction follows a single block.
         if order != before && (before != Order::None || order == Order::None) {
             self.used_bytes = 0;
         }
@@ -286,7 +287,7 @@ impl ReadAhead {
         block..fitting.end.max(block + 1)
     }
 
-    /// The blocks that can hold keys within the limits.
+    /// The blocks that may have keys within the limits.
     fn within(&mut self, index: &Index) -> Range<usize> {
         if let Some(within) = &self.within {
             return within.clone();
@@ -298,7 +299,7 @@ impl ReadAhead {
         self.within.insert(first..end).clone()
     }
 
-    /// A long read of these blocks, done.
+    /// Makes a long read of these blocks.
     fn read(
         &mut self,
         blocks: Range<usize>,
@@ -316,17 +317,17 @@ impl ReadAhead {
         Some(read)
     }
 
-    /// Makes a read, or waits for the one who is at it.
+    /// Completes a read, or waits for the scan that makes it.
     fn finish(&mut self, read: &LongRead, source: &Source, cost: &mut ReadCost) {
         let is_job = self.is_job;
-        let spare = &mut self.spare;
+        let reusable = &mut self.reusable;
         let content = read.content.get_or_init(|| {
             let length = usize::try_from(read.bytes.end - read.bytes.start).ok()?;
             let needed = length + 3 * FILE_ALIGNMENT;
-            // Too short, or somebody holds a part of it.
-            let may_keep = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
-            let kept = spare.take().and_then(|mut buffer| may_keep(&mut buffer).then_some(buffer));
-            let mut buffer = kept.unwrap_or_else(|| {
+            // Not if the buffer is too short, or if a part of it is shared.
+            let can_reuse = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
+            let reused = reusable.take().and_then(|mut buffer| can_reuse(&mut buffer).then_some(buffer));
+            let mut buffer = reused.unwrap_or_else(|| {
                 let whole = if is_job { JOB_BYTES as usize + 3 * FILE_ALIGNMENT } else { needed };
                 std::iter::repeat_n(0, whole).collect()
             });
@@ -343,14 +344,14 @@ impl ReadAhead {
     }
 }
 
-/// As many blocks from one on, before `end`, as lie in so many bytes; perhaps none.
+/// The blocks from `block` on, before `end`, that are within this many bytes; perhaps none.
 fn blocks_from(index: &Index, block: usize, end: usize, bytes: u64) -> Range<usize> {
     let Some((start, _)) = index.extent(block).filter(|_| block < end) else { return block..block };
     let fits = |other| index.extent(other).is_some_and(|(_, end)| end <= start.saturating_add(bytes));
     block..partition_point(block..end, fits)
 }
 
-/// The first number of the range that the predicate does not hold for; its end where it holds for all.
+/// The first number of the range for which the predicate is false; its end if there is none.
 fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {

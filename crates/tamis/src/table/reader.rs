@@ -1,8 +1,8 @@
 //! An open table: point reads, the n-th entry, cursors.
 //!
-//! Opening reads footer, directory, index and properties and verifies them; data blocks are verified when they are first
-//! used. A point read looks at the index, one block (two where a key's versions go on in the next block) and copies
-//! nothing but short values.
+//! Opening reads and verifies footer, directory, index and properties; data blocks are verified when they are first used. A
+//! point read uses the index and one block (two if the versions of a key continue in the next block) and copies only short
+//! values.
 
 use std::sync::Arc;
 
@@ -54,15 +54,15 @@ pub(crate) struct TableReader {
     index_record: SectionRecord,
     block_count: usize,
     pub(super) properties: TableProperties,
-    /// What is added to the sequence numbers of the file: 0, but for a table that was built outside of the store.
+    /// Added to the sequence numbers in the file: 0 except for a table that was built outside of the store.
     pub(super) sequence_shift: Sequence,
     filters: FilterSet,
     pub(super) records: Vec<SectionRecord>,
 }
 
 impl TableReader {
-    /// Opens table `number` of the environment's folder, which this store wrote. A filter file, where one is in force,
-    /// takes the place of the table's own filter.
+    /// Opens table `number` of the environment's folder, which this store wrote. The filters of a filter file replace the
+    /// table's own.
     #[cfg(any(test, feature = "fuzz-internals"))]
     pub(crate) fn open(
         environment: &Arc<TableEnvironment>,
@@ -73,8 +73,8 @@ impl TableReader {
         Self::open_source(environment, source, Some(number), filter_file, None, &Arc::default())
     }
 
-    /// As `TableReader::open`, with the hotness that the table's filters go by; the entries of a table that was built
-    /// outside of the store get this sequence number.
+    /// As `TableReader::open`, with the hotness of the table's filters. The entries of an ingested table get this sequence
+    /// number.
     pub(crate) fn open_at(
         environment: &Arc<TableEnvironment>,
         number: u64,
@@ -86,18 +86,18 @@ impl TableReader {
         Self::open_source(environment, source, Some(number), filter_file, sequence, hotness)
     }
 
-    /// Opens a table that was built outside, and no other, before it has a place in the store.
+    /// Opens a table that was built outside of the store, and no other, before it is ingested.
     pub(crate) fn open_outside(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
         if source.directory(TABLE_MAGIC, KIND_OWNER)?.version != VERSION_OUTSIDE {
             let offset = source.length.saturating_sub(FOOTER_LENGTH as u64);
-            let expected = "one that a table writer built outside of a store";
+            let expected = "a table that was built outside of a store";
             return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
         }
         Self::open_source(environment, source, Some(number), None, Some(0), &Arc::default())
     }
 
-    /// As [`TableReader::open_at`]; without a number the table keeps its own.
+    /// As [`TableReader::open_at`]; without a number, the table's own number is used.
     pub(super) fn open_source(
         environment: &Arc<TableEnvironment>,
         source: Source,
@@ -112,7 +112,7 @@ impl TableReader {
         let body = source.section(&properties_record)?;
         let properties = TableProperties::decode(&mut Decoder::new(body.as_ref()));
         let mut properties = properties.ok_or_else(|| {
-            source.damaged(properties_record.offset, "properties", "possible properties", "others")
+            source.damaged(properties_record.offset, "properties", "valid properties", "invalid ones")
         })?;
         properties.summary.file_bytes = source.length;
         let is_from_outside = version == VERSION_OUTSIDE;
@@ -140,7 +140,7 @@ impl TableReader {
         let file = filter_file.map(|number| (number, FilterOwner::of(&properties)));
         let filters = FilterSet::open(environment, &source, &records, file, hotness);
         let (block_count, index_bytes) = (index.block_count(), index.memory_bytes());
-        let index = environment.keep(&source, index, index_bytes);
+        let index = environment.pin(&source, index, index_bytes);
         let data = DataBlocks::new(source, number, block_count);
         let environment = Arc::clone(environment);
         Ok(Arc::new(Self {
@@ -172,7 +172,7 @@ impl TableReader {
         self.block_count
     }
 
-    /// The index, read again where it was dropped.
+    /// The index, loaded again if it was evicted.
     #[inline]
     pub(super) fn index(&self) -> Result<PinnedRef<'_, Index>> {
         self.index.get(|| {
@@ -186,50 +186,50 @@ impl TableReader {
         })
     }
 
-    /// Whether the filter file in force can be used; opening the table passed over one that could not. One that
-    /// is in use is read by [`TableReader::verify`].
+    /// Checks the filter file if its filters are not all in use: unusable ones were skipped when the table was opened.
+    /// Filters in use are read by [`TableReader::verify`].
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first fault.
     pub(crate) fn check_filter_file(&self, number: u64) -> Result<()> {
         self.filters.check_file(&self.environment, number, FilterOwner::of(&self.properties))
     }
 
-    /// Whether a filter is in force.
+    /// Whether a filter is in use.
     #[inline]
     pub(crate) fn has_filter(&self) -> bool {
         !self.filters.is_empty()
     }
 
-    /// Whether a filter is in force that can deny ranges of more than one key.
+    /// Whether a filter is in use that can deny ranges of more than one key.
     pub(crate) fn has_range_filter(&self) -> bool {
         self.filters.answers_ranges()
     }
 
-    /// What filters are in force, for people; those that are not in memory are left out.
+    /// Descriptions of the filters in use; those that are not in memory are left out.
     pub(crate) fn filter_designs(&self) -> Vec<String> {
         self.filters.designs()
     }
 
-    /// Brings what [`TableReader::may_contain`] needs into the processor's cache.
+    /// Prefetches the cache lines that [`TableReader::may_contain`] reads.
     #[inline]
     pub(crate) fn prefetch(&self, probe: &Probe<'_>) {
         self.filters.prefetch(probe);
     }
 
-    /// Whether the table may hold the key; `false` is certain. `true` where there is no filter.
+    /// Whether the table may have the key; `false` is certain. `true` without a filter.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
         self.filters.may_contain(&self.environment, &self.data.source, probe)
     }
 
-    /// Takes note of a key that [`TableReader::may_contain`] admitted and the table did not have.
+    /// Records a key that [`TableReader::may_contain`] admitted and the table does not have.
     #[inline]
     pub(crate) fn record_false_positive(&self) {
         self.filters.record_false_positive(&self.environment);
     }
 
-    /// Whether the table may hold a key of the range; `false` is certain. `true` where there is no filter.
+    /// Whether the table may have a key of the range; `false` is certain. `true` without a filter.
     pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         self.filters.may_contain_range(&self.environment, &self.data.source, probe)
     }
@@ -248,7 +248,7 @@ impl TableReader {
         self.data.source.kind(byte, offset)
     }
 
-    /// Entries before the key, to within half a block: no block is read.
+    /// Number of entries before the key, accurate to half a block: no block is read.
     pub(crate) fn entries_about_before(&self, key: &[u8]) -> Result<f64> {
         let index = self.index()?;
         let block = index.block_of(key, Sequence::MAX);
@@ -256,9 +256,9 @@ impl TableReader {
         Ok((first + end) as f64 / 2.0)
     }
 
-    /// The newest version of `key` at or below `sequence`. Filters are not asked: see [`TableReader::may_contain`].
+    /// The newest version of `key` at or below `sequence`. Does not use filters: see [`TableReader::may_contain`].
     pub(crate) fn get(&self, key: &[u8], sequence: Sequence, cost: &mut ReadCost) -> Result<Option<Found>> {
-        // All of a table that was taken in later is newer.
+        // All entries of a table that was ingested later are newer.
         let Some(sequence) = sequence.checked_sub(self.sequence_shift) else { return Ok(None) };
         let index = self.index()?;
         let mut block = index.block_of(key, sequence);
@@ -275,7 +275,7 @@ impl TableReader {
                     None => Ok(None),
                 };
             }
-            // All entries lie before: only a key whose versions go on in the next block can be there.
+            // All entries are before: only a key whose versions continue in the next block can be there.
             block += 1;
             if !index.is_continued(block) {
                 return Ok(None);
@@ -291,7 +291,7 @@ impl TableReader {
         })
     }
 
-    /// All keys without their values, where the table was written so.
+    /// All keys without their values, if the table was written with a key column.
     pub(crate) fn key_column(&self) -> Result<Option<KeyColumn>> {
         let Some(record) = self.records.iter().find(|record| record.kind == KIND_KEY_COLUMN) else {
             return Ok(None);
@@ -300,17 +300,22 @@ impl TableReader {
         let column = KeyColumn::open(source.section(record)?)
             .filter(|column| column.entry_count() as u64 == self.properties.summary.entry_count);
         column
-            .ok_or_else(|| source.damaged(record.offset, "key column", "the keys of the table", "others"))
+            .ok_or_else(|| source.damaged(record.offset, "key column", "the keys of the table", "other keys"))
             .map(Some)
     }
 
-    /// The filters in force, read anew.
+    /// The filters in use, read again.
     pub(super) fn read_filters(&self) -> impl Iterator<Item = Result<FilterBlock>> {
         self.filters.read_all(&self.environment, &self.data.source)
     }
 
-    pub(super) fn damaged_key_column(&self) -> Error {
-        self.data.source.damaged(0, "key column", "the keys of the table", "others, under a right checksum")
+    pub(super) fn key_column_error(&self) -> Error {
+        self.data.source.damaged(
+            0,
+            "key column",
+            "the keys of the table",
+            "invalid ones with a correct checksum",
+        )
     }
 }
 

@@ -1,7 +1,7 @@
-//! Other filters for a table that is written already: its keys are read, values are left alone where they can be.
+//! Builds other filters for an existing table: its keys are read, and values only if necessary.
 //!
-//! Cost: with a key column the column is read, otherwise every data block. The table's file is not touched: the new
-//! filters go into a filter file of their own, which a version edit puts in force.
+//! Cost: reads the key column if there is one, otherwise every data block. The table's file is not changed: the new filters
+//! are written to their own filter file, which a version edit installs.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     options::TableFilter,
 };
 
-/// A build error as the program sees it: only what was asked for can be at fault.
+/// A build error as an error of the program: only the requested filters can be wrong.
 pub(super) fn refused(error: impl ToString) -> Error {
     Error::InvalidArgument {
         what: "filters",
@@ -25,7 +25,7 @@ pub(super) fn refused(error: impl ToString) -> Error {
     }
 }
 
-/// Writes filters over all keys of `table`, tombstones included, as filter file `number`; none where there are none.
+/// Writes filters over all keys of `table`, tombstones included, as filter file `number`; no file if there are no filters.
 pub(crate) fn write_filters_of(
     table: &Arc<TableReader>,
     number: u64,
@@ -51,7 +51,7 @@ fn add_keys(table: &Arc<TableReader>, builder: &mut FiltersBuilder) -> Result<()
     if let Some(column) = table.key_column()? {
         let mut keys = column.keys_from(0);
         while let Some(key) = keys.advance() {
-            let (key, _) = key.ok_or_else(|| table.damaged_key_column())?;
+            let (key, _) = key.ok_or_else(|| table.key_column_error())?;
             builder.add(key);
         }
         return Ok(());

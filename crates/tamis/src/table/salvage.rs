@@ -1,7 +1,7 @@
-//! What can be read of a damaged table, entry by entry; and which ranges of keys can't.
+//! Reads what is readable of a damaged table, entry by entry, and reports the ranges of keys that are lost.
 //!
-//! Blocks are taken one by one as the index tells. Of a block that can't be read nothing is taken; its keys lie between the
-//! last key before it and the first key behind it. An index that can't be read leaves nothing to be taken.
+//! Blocks are read one by one as the index names them. An unreadable block is skipped as a whole; its keys are between the
+//! last key before it and the first key after it. Without a readable index nothing is read.
 
 use super::{block::Layout, index::Index, read_ahead::ReadAhead, reader::TableReader};
 use crate::{
@@ -9,14 +9,15 @@ use crate::{
     key::{Kind, Sequence, compare_entries},
 };
 
-/// An entry as it is given on: key, sequence number, kind, value.
+/// Receives an entry: key, sequence number, kind, value.
 type OnEntry<'a> = &'a mut dyn FnMut(&[u8], Sequence, Kind, &[u8]) -> Result<()>;
 
 impl TableReader {
-    /// Gives every entry that can be read, in order; the ranges of keys (both bounds included) that could not.
+    /// Calls `on_entry` with every readable entry, in order. Returns the ranges of keys (both bounds included) that could
+    /// not be read.
     ///
     /// # Errors
-    /// Those of `on_entry`, and of an index that can't be read.
+    /// Those of `on_entry`, and an index that can't be read.
     pub(crate) fn salvage(&self, on_entry: OnEntry<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let index = self.index()?;
         let summary = &self.properties.summary;

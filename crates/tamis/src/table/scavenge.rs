@@ -1,12 +1,12 @@
-//! Finds the parts of a table by their own headers, where no index and no directory tell where they lie.
+//! Finds the blocks and sections of a table by their own headers, without an index or directory.
 //!
-//! From the first byte on: what begins with the header of a block or of a section and has the right checksum is a part, and the
-//! next one begins where it ends. A block's header tells how long its content is, compressed content where it ends itself; to how many
-//! bytes blocks are padded is tried. Behind what is damaged, the next place is looked for at which a part with a right checksum
-//! begins; where headers in between are still readable, they tell how many parts are damaged.
+//! From the first byte on: bytes that begin with the header of a block or section and have a correct checksum are a part,
+//! and the next part begins at their end. A block's header has the length of its content; compressed content ends by
+//! itself; all possible paddings of blocks are tried. After damaged bytes, the next position is searched at which a part
+//! with a correct checksum begins. Headers in between that are still readable show how many parts are damaged.
 //!
-//! Cost: every byte is looked at once. What checksums and compressed contents are tried for in vain is counted, and the search ends at
-//! [`EFFORT`] times the length: bytes that look like headers everywhere can't make it long.
+//! Cost: every byte is read once. Bytes of failed checksums and decompressions are counted, and the search ends at
+//! [`EFFORT`] times the length, so that bytes that look like headers everywhere can't make it long.
 
 use super::{
     format::{
@@ -18,27 +18,27 @@ use super::{
 };
 use crate::coding::{Decoder, checksum};
 
-/// How many times the length of the bytes may be tried in vain.
+/// Limit of the bytes in failed tries, in multiples of the length.
 const EFFORT: u64 = 64;
-/// What the lengths of blocks are multiples of: any number of bytes in a packed table, else the block size.
+/// Possible alignments of block lengths: 1 in a packed table, else the block size.
 const PADDINGS: [usize; 6] = [1, 4096, 8192, 16_384, 32_768, 65_536];
-/// The shortest match of LZ4, to which the lengths of matches are added.
+/// The shortest match of LZ4; encoded lengths are added to it.
 const LZ4_MATCH_MIN: usize = 4;
 
-/// What lies at a place.
+/// A part of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A block with a right checksum: where it begins and ends.
+    /// Start and end of a block with a correct checksum.
     Block(usize, usize),
-    /// A section with a right checksum.
+    /// A section with a correct checksum.
     Section(SectionRecord),
-    /// Neither, from here to there.
+    /// Start and end of bytes that are neither.
     Damaged(usize, usize),
-    /// From here on it was not searched any more.
+    /// The position at which the search ended.
     Unsearched(usize),
 }
 
-/// Where a part begins by its header, and what its checksum would cover.
+/// The header of a possible part.
 #[derive(Debug, Clone, Copy)]
 enum Header {
     Block { compression: u8, length: usize },
@@ -50,16 +50,16 @@ enum Header {
 pub(super) struct BlockScavenger<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// Where what is damaged ends.
+    /// End of the damaged bytes.
     damaged_end: usize,
-    /// What the block before was padded to.
+    /// The padding of the block before.
     padding: usize,
     effort_left: u64,
     is_spent: bool,
 }
 
 impl<'a> BlockScavenger<'a> {
-    /// Over the bytes of a table up to its first section, or up to its footer.
+    /// For the bytes of a table up to its first section, or up to its footer.
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
         let effort_left = (bytes.len() as u64).saturating_mul(EFFORT);
         Self { bytes, position: 0, damaged_end: 0, padding: 1, effort_left, is_spent: false }
@@ -88,14 +88,14 @@ impl<'a> BlockScavenger<'a> {
         is_possible.then_some(Header::Section(record))
     }
 
-    /// Where a block ends, without what it is padded with.
+    /// The end of a block, without its padding.
     fn stored_end(&mut self, start: usize, compression: u8, length: usize) -> Option<usize> {
         let content = start + BLOCK_HEADER_LENGTH;
         let rest = self.bytes.get(content..)?;
         if compression == COMPRESSION_NONE {
             return (length <= rest.len()).then_some(content + length);
         }
-        // Content that does not get shorter is not compressed.
+        // Compressed content is shorter than the content.
         let rest = rest.get(..length).unwrap_or(rest);
         self.take_effort(rest.len())?;
         let stored = match compression {
@@ -118,8 +118,8 @@ impl<'a> BlockScavenger<'a> {
         (checksum(start as u64, covered) == u64::from_le_bytes(*stored)).then_some(())
     }
 
-    /// The part with a right checksum that begins here.
-    fn sound_part(&mut self, start: usize) -> Option<Part> {
+    /// The part with a correct checksum that begins here.
+    fn valid_part(&mut self, start: usize) -> Option<Part> {
         match self.header(start)? {
             Header::Section(record) => {
                 self.has_right_checksum(start, start + record.length as usize)?;
@@ -146,7 +146,7 @@ impl<'a> BlockScavenger<'a> {
         }
     }
 
-    /// Passes over zero bytes up to where a section may begin, or to the end.
+    /// Skips zero bytes up to the next possible start of a section, or to the end.
     fn skip_padding(&mut self) {
         let next = self.position.next_multiple_of(SECTION_ALIGNMENT).min(self.bytes.len());
         let are_zero = |bytes: Option<&[u8]>| bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0));
@@ -158,7 +158,7 @@ impl<'a> BlockScavenger<'a> {
         self.position = if are_zero(self.bytes.get(next..)) { self.bytes.len() } else { next };
     }
 
-    /// One part, or several that can't be told apart, of what is damaged.
+    /// One damaged part, or several that can't be separated.
     fn damaged_part(&mut self) -> Part {
         let start = self.position;
         let claimed = match self.header(start) {
@@ -192,7 +192,7 @@ impl Iterator for BlockScavenger<'_> {
         if start < self.damaged_end {
             return Some(self.damaged_part());
         }
-        if let Some(part) = self.sound_part(start) {
+        if let Some(part) = self.valid_part(start) {
             self.position = match part {
                 Part::Section(record) => start + record.length as usize,
                 Part::Block(_, end) | Part::Damaged(_, end) | Part::Unsearched(end) => end,
@@ -200,7 +200,7 @@ impl Iterator for BlockScavenger<'_> {
             return Some(part);
         }
         let next =
-            (start + 1..self.bytes.len()).find(|&next| self.is_spent || self.sound_part(next).is_some());
+            (start + 1..self.bytes.len()).find(|&next| self.is_spent || self.valid_part(next).is_some());
         if self.is_spent {
             self.position = self.bytes.len();
             return Some(Part::Unsearched(start));
@@ -210,7 +210,7 @@ impl Iterator for BlockScavenger<'_> {
     }
 }
 
-/// Bytes of the LZ4 block at the beginning of `bytes` that makes `length` bytes.
+/// Length of the LZ4 block at the beginning of `bytes` that decompresses to `length` bytes.
 fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
     let mut source = Decoder::new(bytes);
     let mut made = 0_usize;
@@ -219,7 +219,7 @@ fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
         let literal_count = lz4_count(&mut source, token >> 4)?;
         source.take(literal_count)?;
         made = made.checked_add(literal_count)?;
-        // The last sequence has literals only.
+        // The last sequence has only literals.
         if made >= length {
             return (made == length).then(|| bytes.len() - source.rest().len());
         }
@@ -228,7 +228,7 @@ fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
     }
 }
 
-/// A count of four bits, which goes on in bytes where all are set.
+/// A count of four bits, which continues in more bytes if all bits are set.
 fn lz4_count(source: &mut Decoder<'_>, bits: u8) -> Option<usize> {
     let mut count = usize::from(bits);
     let mut goes_on = bits == 15;

@@ -1,8 +1,8 @@
-//! Sections, their directory and the footer: the frame of tables and filter files (`docs/format/table.md`).
+//! Sections, their directory and the footer: the common structure of tables and filter files (`docs/format/table.md`).
 //!
-//! A section is read whole and verified before it is used, and is then used in place: in the mapping, or in memory of its
-//! own aligned to cache lines ([`SectionBytes`]). Elastic filters, whose parts have checksums of their own, are also read part by
-//! part (`elastic_units.rs`).
+//! A section is read and verified as a whole before it is used. It is then used in place: in the mapping, or in a buffer
+//! that is aligned to cache lines ([`SectionBytes`]). Elastic filters, whose parts have their own checksums, can also be
+//! read part by part (`elastic_units.rs`).
 
 use std::{path::Path, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     key::Kind,
 };
 
-/// Memory for direct reads: begins at a multiple of the alignment that they need, found inside a larger buffer.
+/// A buffer for direct reads: aligned as they require, inside a larger allocation.
 #[derive(Debug)]
 pub(super) struct DirectBuffer {
     bytes: Vec<u8>,
@@ -46,8 +46,8 @@ impl AsRef<[u8]> for DirectBuffer {
     }
 }
 
-/// Verified bytes of a section's body, in the mapping or in memory. Where they lie is found once, at the load: filters and
-/// indexes look at them several times in each read.
+/// Verified bytes of a section's body, in the mapping or in memory. Their address is computed once, at the load: filters
+/// and indexes use them several times in each read.
 #[derive(Debug, Clone)]
 pub(crate) struct SectionBytes {
     body: OwnedSlice,
@@ -62,13 +62,13 @@ impl AsRef<[u8]> for SectionBytes {
 }
 
 impl SectionBytes {
-    /// Bytes of memory of our own that are held.
+    /// Bytes of memory that are allocated for it.
     pub(crate) const fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 }
 
-/// An open file with what is needed to read and to report.
+/// An open file with its path and access mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) file: Arc<dyn File>,
@@ -78,7 +78,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The bytes of the mapping at this place; `None` without a mapping.
+    /// These bytes in the mapping; `None` without a mapping.
     pub(crate) fn mapped(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;
         self.file.mapping()?.get(start..start.checked_add(length)?)
@@ -98,7 +98,7 @@ impl Source {
         Ok(())
     }
 
-    /// The bytes at this place in memory of their own that suits direct reads.
+    /// These bytes in a new buffer that suits direct reads.
     pub(super) fn read_direct(&self, offset: u64, length: usize) -> Result<DirectBuffer> {
         let mut buffer = DirectBuffer::zeroed(length + 2 * FILE_ALIGNMENT);
         let (skipped, _) = self.read_aligned(offset, length, buffer.bytes_mut())?;
@@ -107,8 +107,8 @@ impl Source {
         Ok(buffer)
     }
 
-    /// Reads bytes of an unmapped file into `target`, which begins at an aligned address and has room for two pages more: as direct reads
-    /// take whole pages. Gives where in `target` the bytes begin, and how many were read.
+    /// Reads bytes of an unmapped file into `target`, which begins at an aligned address and has room for two more pages,
+    /// because direct reads read whole pages. Returns the position of the bytes in `target` and how many were read.
     pub(super) fn read_aligned(
         &self,
         offset: u64,
@@ -137,9 +137,9 @@ impl Source {
         Error::corruption(&self.path, offset, what, expected, got)
     }
 
-    /// A block whose entries are not what a writer makes.
+    /// The error for a block whose entries no writer can have written.
     pub(super) fn malformed(&self, offset: u64) -> Error {
-        self.damaged(offset, "block", "entries within the block", "others, under a right checksum")
+        self.damaged(offset, "block", "valid entries", "invalid ones with a correct checksum")
     }
 
     /// The kind of an entry of the block at `offset`.
@@ -148,7 +148,8 @@ impl Source {
         Kind::from_byte(byte).ok_or_else(|| Error::UnknownEntryKind { file: file(), offset, kind: byte })
     }
 
-    /// The first bytes of a section, header included and not verified; none of a mapped one, where reading ahead saves nothing.
+    /// The first bytes of a section, header included, not verified. Empty for a mapped section, where a separate read saves
+    /// nothing.
     pub(super) fn front(&self, record: &SectionRecord, length_max: usize) -> Result<Vec<u8>> {
         if self.file.mapping().is_some() {
             return Ok(Vec::new());
@@ -160,11 +161,11 @@ impl Source {
 
     /// Reads and verifies a section.
     pub(super) fn section(&self, record: &SectionRecord) -> Result<SectionBytes> {
-        self.section_behind(record, &[])
+        self.section_with_front(record, &[])
     }
 
-    /// As [`Source::section`], of which [`Source::front`] is there already.
-    pub(super) fn section_behind(&self, record: &SectionRecord, front: &[u8]) -> Result<SectionBytes> {
+    /// As [`Source::section`], if [`Source::front`] was read before.
+    pub(super) fn section_with_front(&self, record: &SectionRecord, front: &[u8]) -> Result<SectionBytes> {
         let length = usize::try_from(record.length).map_err(|_| {
             self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
         })?;
@@ -209,18 +210,18 @@ impl Source {
     }
 }
 
-/// Where a section lies.
+/// The place of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SectionRecord {
     pub(super) kind: u32,
     pub(super) flags: u32,
     pub(super) offset: u64,
-    /// Header and body.
+    /// Length of header and body.
     pub(super) length: u64,
 }
 
 impl SectionRecord {
-    /// Where the body begins in the file.
+    /// Offset of the body in the file.
     pub(super) const fn body_offset(&self) -> u64 {
         self.offset + SECTION_HEADER_LENGTH as u64
     }
@@ -230,7 +231,7 @@ impl SectionRecord {
     }
 }
 
-/// What a footer says.
+/// The fields of a footer.
 struct Footer {
     version: u32,
     directory: SectionRecord,
@@ -301,8 +302,8 @@ pub(super) fn put_directory_and_footer(
 }
 
 impl Source {
-    /// Reads footer and directory: the records of all sections, each within the file, in file order, none unknown that
-    /// may not be passed over. `kind_max` is the greatest kind that is known.
+    /// Reads footer and directory: the records of all sections, each within the file, in file order. Fails for an unknown
+    /// section that must not be ignored. `kind_max` is the greatest known kind.
     pub(super) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
         let Footer { version, directory: footer } = self.footer(magic)?;
         let body = self.section(&footer)?;
@@ -329,12 +330,7 @@ impl Source {
             });
             let Some(end) = end else {
                 let got = format!("{length} bytes at {offset}");
-                return Err(self.damaged(
-                    footer.offset,
-                    "section directory",
-                    "sections one after the other",
-                    got,
-                ));
+                return Err(self.damaged(footer.offset, "section directory", "sections in order", got));
             };
             end_of_previous = end;
             if kind == 0 || kind > kind_max {

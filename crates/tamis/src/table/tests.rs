@@ -1,5 +1,5 @@
-//! Tables against a sorted list of the same entries: what goes in comes out, by key, by number, in both directions, in all
-//! reading modes; and damage is an error or the right answer.
+//! Tables compared with a sorted list of the same entries: read by key, by number, in both directions, in all access modes.
+//! Damage is an error or has no effect on the result.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{path::Path, sync::Arc};
@@ -121,7 +121,7 @@ pub(super) fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Keys that search trees get wrong: prefixes of each other, runs of 0x00 and 0xFF, shared beginnings, long ones.
+/// Keys that break search trees: prefixes of each other, runs of 0x00 and 0xFF, common prefixes, long keys.
 pub(super) fn hostile_key(random: &mut Random) -> Vec<u8> {
     let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.below(4)];
     let mut key = match random.below(4) {
@@ -154,7 +154,7 @@ pub(super) fn hostile_entries(random: &mut Random, count: usize) -> Vec<Entry> {
     sorted(entries)
 }
 
-/// The entry at which a cursor stands.
+/// The current entry of a cursor.
 pub(super) fn at(cursor: &TableCursor) -> Option<Entry> {
     cursor.is_valid().then(|| {
         assert_eq!(cursor.value(), &*cursor.value_slice());
@@ -209,7 +209,7 @@ fn an_uncompressed_block_is_one_aligned_read_and_is_verified_once() {
 }
 
 #[test]
-fn the_filter_denies_absent_keys_and_never_one_that_is_there() {
+fn the_filter_denies_absent_keys_and_never_a_present_key() {
     let vfs = memory();
     let entries: Vec<Entry> = (0..3000_u64)
         .map(|n| {
@@ -257,7 +257,7 @@ fn the_key_column_has_all_keys_from_every_number_on() {
 }
 
 #[test]
-fn answers_are_the_same_without_room_for_index_and_filter() {
+fn results_are_the_same_without_room_for_index_and_filter() {
     let vfs = memory();
     let entries = hostile_entries(&mut Random::new(12), 200);
     write(&vfs, 1, options(Compression::Lz4, 4096), &entries);
@@ -275,7 +275,7 @@ fn answers_are_the_same_without_room_for_index_and_filter() {
 }
 
 #[test]
-fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_passed_over() {
+fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
     let vfs = memory();
     let entries = vec![(b"key".to_vec(), 1, Kind::Put, b"value".to_vec())];
     write(&vfs, 1, options(Compression::None, 4096), &entries);
@@ -294,30 +294,30 @@ fn a_filter_file_takes_the_place_of_the_filter_and_a_foreign_or_damaged_one_is_p
             [b"key".as_slice(), b"other"].map(|key| table.may_contain(&Probe::new(key, &digester)))
         };
         assert_eq!(may_contain(None), [true, false]);
-        assert_eq!(may_contain(Some(5)), [false, true], "the file's filter is in force");
-        assert_eq!(may_contain(Some(6)), [true, false], "the filter of another table is passed over");
-        assert_eq!(may_contain(Some(7)), [true, false], "a missing filter is passed over");
+        assert_eq!(may_contain(Some(5)), [false, true], "the filter of the file is used");
+        assert_eq!(may_contain(Some(6)), [true, false], "the filter of another table is not used");
+        assert_eq!(may_contain(Some(7)), [true, false], "a missing filter is ignored");
         assert_eq!(environment.metrics.corrupt_filters.get(), 2);
     }
 }
 
 #[test]
-fn to_bring_a_filter_near_is_no_need_of_it() {
+fn a_prefetch_of_a_filter_is_no_access() {
     let vfs = memory();
     let entry = |number: u64| (number.to_be_bytes().to_vec(), 1, Kind::Put, Vec::new());
     let entries: Vec<_> = (0..2_000).map(entry).collect();
     (1..=2).for_each(|number| write(&vfs, number, options(Compression::None, 4096), &entries));
     let roomy = environment(&vfs, Access::Buffered);
     let _one = TableReader::open(&roomy, 1, None).unwrap();
-    // Room for two of everything, but for a part of a filter.
+    // Room for two of everything, except for a part of a filter.
     let environment = environment_with(&vfs, Access::Buffered, 2 * roomy.pinned_cache.used_bytes() - 1_000);
     let [first, second] = [1, 2].map(|number| TableReader::open(&environment, number, None).unwrap());
-    let held = || [&first, &second].map(|table| table.filter_designs().len());
-    assert_eq!(held(), [1, 0]);
+    let in_memory = || [&first, &second].map(|table| table.filter_designs().len());
+    assert_eq!(in_memory(), [1, 0]);
     let (digester, key) = (Digester::new(9), [7; 8]);
     (0..10_000).for_each(|_| first.prefetch(&Probe::new(&key, &digester)));
     (0..64).for_each(|_| {
         second.may_contain(&Probe::new(&key, &digester));
     });
-    assert_eq!(held(), [0, 1], "a filter that is asked takes the place of one that is not");
+    assert_eq!(in_memory(), [0, 1], "a filter that is used evicts one that is not");
 }

@@ -1,12 +1,12 @@
-//! Reads every byte of a table, checks all that can be checked, and goes on after each fault.
+//! Verifies a table: reads every byte, checks all that can be checked, and continues after each fault.
 //!
-//! 1. Blocks follow each other without a gap, their checksums hold, their entries decode and ascend, and the index
-//!    separates them and counts them rightly.
-//! 2. The filters in force say of no key that it is absent, nor of ranges that hold it.
+//! 1. Blocks are adjacent, their checksums are correct, their entries decode and ascend, and the index separates and counts
+//!    them correctly.
+//! 2. No filter in use denies a key of the table, or a range that contains one.
 //! 3. The key column has the keys and kinds of the entries, in their order.
-//! 4. Every section has its checksum, and the properties name the first and last key.
+//! 4. Every section has a correct checksum, and the properties have the first and the last key.
 //!
-//! Where the index can't be read any more, as much as can be found without it (`remains.rs`).
+//! If the index can't be read, the parts that can be found without it are checked (`partial_verify.rs`).
 //!
 //! Cost: the file is read once, and some sections twice.
 
@@ -21,7 +21,7 @@ use crate::{
     key::{Sequence, compare_entries},
 };
 
-/// What the blocks are held against.
+/// What the blocks are compared with.
 struct Check<'a> {
     table: &'a TableReader,
     index: &'a Index,
@@ -29,12 +29,12 @@ struct Check<'a> {
     column: Option<KeyColumn>,
     digester: Digester,
     ahead: ReadAhead,
-    /// The entry before; `None` at the beginning and behind a fault.
+    /// The entry before; `None` at the beginning and after a fault.
     last: Option<(Vec<u8>, Sequence)>,
 }
 
 impl TableReader {
-    /// Every fault of the table, those of its sections first; none for a sound one.
+    /// Every fault of the table, those of its sections first; none for an intact one.
     pub(crate) fn verify(&self) -> Vec<Error> {
         let mut faults = Vec::new();
         for record in &self.records {
@@ -48,7 +48,7 @@ impl TableReader {
             }
         };
         let mut keep = |error: Error| {
-            // A damaged section was found by its checksum already.
+            // A damaged section was already found by its checksum.
             if !faults.iter().any(|other| is_same_place(other, &error)) {
                 faults.push(error);
             }
@@ -83,7 +83,7 @@ impl TableReader {
         if let Some((key, _)) = &check.last
             && *key != self.properties.summary.largest_key
         {
-            keep(self.data.source.damaged(0, "properties", "the largest key", "another"));
+            keep(self.data.source.damaged(0, "properties", "the largest key", "another key"));
         }
         faults
     }
@@ -99,7 +99,7 @@ fn is_same_place(left: &Error, right: &Error) -> bool {
 }
 
 impl Check<'_> {
-    /// Where a block lies: behind the one before.
+    /// The place of a block: after the one before.
     fn extent(&self, block: usize, position: Option<u64>) -> Result<(u64, u64)> {
         let (start, end) = self.table.extent(self.index, block)?;
         match position {
@@ -145,12 +145,17 @@ impl Check<'_> {
             if let Some(column) = &mut column
                 && column.advance() != Some(Some((key.as_slice(), entry.kind)))
             {
-                return Err(table.damaged_key_column());
+                return Err(table.key_column_error());
             }
             let probe = Probe::new(&key, &self.digester);
             if self.filters.iter().any(|filter| !filter.admits(&probe, &self.digester)) {
                 let key = key.escape_ascii().to_string();
-                return Err(table.data.source.damaged(extent.0, "filter", "that it holds every key", key));
+                return Err(table.data.source.damaged(
+                    extent.0,
+                    "filter",
+                    "a filter that admits every key",
+                    key,
+                ));
             }
             self.last = Some((key, entry.sequence));
         }

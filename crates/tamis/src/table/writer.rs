@@ -40,13 +40,13 @@ use crate::{
     options::{Compression, TableFilter},
 };
 
-/// Bytes that are gathered before they are given to the file: a huge page on the machines that have them.
+/// Bytes that are buffered before a write: a huge page on most machines.
 const WRITE_BYTES: usize = 2 << 20;
 
-/// Added to the name of a table outside of a store while it is written: a name that no file of others has.
+/// Suffix of a table outside of a store while it is written. No foreign file has this name.
 const OUTSIDE_SUFFIX: &str = ".tamis-tmp";
 
-/// How a table is written.
+/// The options of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableOptions {
     /// Size of a data block on disk; a power of two from 4 KiB to 64 KiB.
@@ -57,9 +57,9 @@ pub(crate) struct TableOptions {
     pub(crate) filter_seed: u64,
     pub(crate) key_column: bool,
     pub(crate) origin: TableOrigin,
-    /// Past the page cache, for stores that read so.
+    /// Writes without the page cache, for stores that read so.
     pub(crate) is_direct: bool,
-    /// Told of filters that can't be built.
+    /// Receives an event for each filter that can't be built.
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }
 
@@ -76,14 +76,14 @@ pub(crate) struct TableWriter {
     index: IndexBuilder,
     filters: FiltersBuilder,
     key_column: Option<KeyColumnBuilder>,
-    /// Bytes not yet given to the file, which begin at `written` of it.
+    /// Bytes that are not written yet. They begin at offset `written` of the file.
     buffer: Vec<u8>,
     written: u64,
     content: Vec<u8>,
     stored: Vec<u8>,
     /// The entry before: its key and sequence number.
     last: Option<(Vec<u8>, Sequence)>,
-    /// The last key of the block before the one that is being filled, if there is one.
+    /// The last key of the block before the current one, if there is one.
     last_key_of_previous: Option<Vec<u8>>,
     first_of_block: (Vec<u8>, Sequence),
 }
@@ -102,8 +102,8 @@ impl TableWriter {
         Self::begin(vfs, |path| create(&**vfs, path), temporary, target, number, options)
     }
 
-    /// Begins a table outside of a store (`docs/format/table.md`): it has no number. The temporary file of a killed process is
-    /// used again; the one of another writer that is at work is refused.
+    /// Begins a table outside of a store (`docs/format/table.md`): it has no number. The temporary file of a killed process
+    /// is used again; that of another live writer is refused.
     pub(crate) fn create_outside(vfs: &Arc<dyn Vfs>, path: &Path, options: TableOptions) -> Result<Self> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(OUTSIDE_SUFFIX);
@@ -150,7 +150,7 @@ impl TableWriter {
         })
     }
 
-    /// Adds the next entry: after the one before in entry order, otherwise it is refused.
+    /// Adds the next entry. Refuses an entry that is not after the one before in entry order.
     pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
@@ -167,7 +167,7 @@ impl TableWriter {
             return Err(Error::InvalidArgument {
                 what: "table",
                 got: "4,294,967,296 entries".to_owned(),
-                expected: "end the table before".to_owned(),
+                expected: "finish the table earlier".to_owned(),
             });
         }
         let limit = self.options.block_bytes as usize - BLOCK_HEADER_LENGTH;
@@ -209,7 +209,7 @@ impl TableWriter {
         }
     }
 
-    /// Bytes that the file would have if it ended now, roughly.
+    /// Approximate length of the file if it ended now.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);
         let sections = self.index.estimated_bytes() + column + self.filters.estimated_bytes();
@@ -258,7 +258,7 @@ impl TableWriter {
         if whole > 0 { self.write_out(whole) } else { Ok(()) }
     }
 
-    /// Compresses `content` into `stored` where that saves an eighth; gives the compression that is used.
+    /// Compresses `content` into `stored` if that saves an eighth; returns the compression that is used.
     fn compress(&mut self) -> Result<u8> {
         self.stored.clear();
         let kind = match self.options.compression {
@@ -282,7 +282,7 @@ impl TableWriter {
         Ok(if saves { kind } else { COMPRESSION_NONE })
     }
 
-    /// Gives the first `length` bytes of the buffer to the file.
+    /// Writes the first `length` bytes of the buffer to the file.
     fn write_out(&mut self, length: usize) -> Result<()> {
         let bytes = self.buffer.get(..length).unwrap_or_default();
         self.file.append(bytes).map_err(|source| Error::io("write", &self.temporary, source))?;
@@ -298,10 +298,10 @@ impl TableWriter {
         put_section(&mut self.buffer, offset, kind, flags, body)
     }
 
-    /// Ends the table: all sections, sync, rename, sync of the folder. A table without entries is refused.
+    /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
     pub(crate) fn finish(mut self) -> Result<TableSummary> {
         self.try_finish().inspect_err(|_| {
-            // What can't be removed is swept at the next open.
+            // A file that can't be removed is deleted at the next open.
             let _ = self.vfs.remove(&self.temporary);
             let _ = self.vfs.remove(&self.target);
         })
@@ -346,12 +346,12 @@ impl TableWriter {
         put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records);
         self.write_out(self.buffer.len())?;
         self.publish()?;
-        self.tell(refusals);
+        self.report_unbuilt_filters(refusals);
         Ok(TableSummary { file_bytes: self.written, ..properties.summary })
     }
 
-    /// Tells which filters the table goes without.
-    fn tell(&self, refusals: Vec<String>) {
+    /// Reports the filters that were not built.
+    fn report_unbuilt_filters(&self, refusals: Vec<String>) {
         let Some(listener) = &self.options.listener else { return };
         for reason in refusals {
             listener.on_event(&Event::FilterBuildFailed { file: self.target.clone(), reason });

@@ -1,4 +1,4 @@
-//! Properties survive encoding, and cut bytes are refused.
+//! Properties round-trip, and truncated bytes are refused.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::*;
@@ -32,17 +32,17 @@ fn sample() -> TableProperties {
 }
 
 #[test]
-fn properties_survive_encoding_and_any_cut_is_refused() {
+fn properties_round_trip_and_truncated_bytes_are_refused() {
     let mut bytes = Vec::new();
     sample().encode(&mut bytes);
     assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)), Some(sample()));
     for cut in 0..bytes.len() {
-        assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes[..cut])), None, "cut at {cut}");
+        assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes[..cut])), None, "truncated to {cut}");
     }
 }
 
 #[test]
-fn a_summary_that_cannot_be_true_is_refused() {
+fn an_impossible_summary_is_refused() {
     let summary = sample().summary;
     assert!(summary.covers(b"a") && summary.covers(b"b\xFF") && !summary.covers(b"b\xFF\x00"));
     let mut bytes = Vec::new();

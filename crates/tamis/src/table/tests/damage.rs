@@ -1,4 +1,4 @@
-//! Every byte of a small table is flipped: an error that names the file, or the right answers.
+//! Every byte of a small table is flipped: the result is an error that names the file, or the correct entries.
 
 use super::{
     super::{
@@ -39,7 +39,7 @@ fn small_table() -> Vec<Entry> {
 }
 
 #[test]
-fn any_flipped_byte_is_an_error_or_the_right_answer() {
+fn any_flipped_byte_is_an_error_or_has_no_effect() {
     let entries = small_table();
     for compression in [Compression::None, Compression::Lz4] {
         let vfs = memory();
@@ -54,7 +54,7 @@ fn any_flipped_byte_is_an_error_or_the_right_answer() {
                 let opened = TableReader::open(&environment(&vfs, access), 1, None);
                 let answers = opened.and_then(|table| read_all(&table));
                 match answers {
-                    Ok(answers) => assert!(answers == entries, "wrong answer at byte {position}"),
+                    Ok(answers) => assert!(answers == entries, "wrong result at byte {position}"),
                     Err(error) => check_error(&error),
                 }
             }
@@ -63,7 +63,7 @@ fn any_flipped_byte_is_an_error_or_the_right_answer() {
 }
 
 #[test]
-fn any_cut_is_an_error() {
+fn any_truncation_is_an_error() {
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &small_table());
     let bytes = vfs.read(Path::new("/db/000001.table")).unwrap();
@@ -76,7 +76,7 @@ fn any_cut_is_an_error() {
     }
 }
 
-/// The bytes of a table of one block, changed behind the checksum.
+/// The bytes of a table of one block, changed and with a new checksum.
 fn forged(change: impl FnOnce(&mut [u8]), offset: usize, end: usize) -> Arc<dyn Vfs> {
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &small_table()[..5]);
@@ -90,8 +90,8 @@ fn forged(change: impl FnOnce(&mut [u8]), offset: usize, end: usize) -> Arc<dyn 
 }
 
 #[test]
-fn an_entry_of_an_unknown_kind_is_refused_and_never_passed_over() {
-    // Block header 16, content header 16, heads, then offsets: the first one tells where the first entry begins.
+fn an_entry_of_an_unknown_kind_is_refused_and_never_skipped() {
+    // Block header 16, content header 16, heads, then offsets: the first one is the start of the first entry.
     let vfs = forged(
         |block| {
             let count = usize::from(block[16]);
@@ -112,7 +112,7 @@ fn an_entry_of_an_unknown_kind_is_refused_and_never_passed_over() {
 }
 
 #[test]
-fn nonsense_behind_a_right_checksum_is_an_error_and_never_a_panic() {
+fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
     for position in 8..700 {
         for flip in [1, 0x80, 0xFF] {
             let vfs = forged(|block| block[position] ^= flip, 0, 4096);
@@ -125,7 +125,7 @@ fn nonsense_behind_a_right_checksum_is_an_error_and_never_a_panic() {
                 let _ = cursor.seek(&entry.0, entry.1);
                 let _ = cursor.seek_for_prev(&entry.0, true);
             }
-            // The index lies behind the only block.
+            // The index is after the only block.
             let vfs = forged(
                 |section| section[8 + position % (section.len() - 8)] ^= flip,
                 4096,
@@ -144,7 +144,7 @@ fn nonsense_behind_a_right_checksum_is_an_error_and_never_a_panic() {
     }
 }
 
-/// The length of the index of the forged table, as its header tells.
+/// The length of the index of the forged table, from its header.
 fn index_bytes() -> usize {
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &small_table()[..5]);
@@ -152,7 +152,7 @@ fn index_bytes() -> usize {
     usize::from(u16::from_le_bytes([bytes[4096 + 8], bytes[4096 + 9]]))
 }
 
-/// A table of many blocks: its bytes, where its blocks begin, and where its sections begin by their names.
+/// A table of many blocks: its bytes, the offsets of its blocks, and the offsets of its sections by name.
 fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static str, usize)>) {
     let vfs = memory();
     write(&vfs, 1, options(compression, 8192), &hostile_entries(&mut Random::new(8), 1500));
@@ -164,8 +164,8 @@ fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static 
     (vfs.read(path).unwrap(), blocks, sections)
 }
 
-/// What verify finds in a table of these bytes; it can't be opened.
-fn remains_of(bytes: &[u8], access: Access) -> PartialVerify {
+/// The result of verifying a table of these bytes, which can't be opened.
+fn verified_parts_of(bytes: &[u8], access: Access) -> PartialVerify {
     let vfs = memory();
     vfs.create(Path::new("/db/000001.table")).unwrap().append(bytes).unwrap();
     let environment = environment(&vfs, access);
@@ -173,16 +173,16 @@ fn remains_of(bytes: &[u8], access: Access) -> PartialVerify {
     verify_readable_parts(&environment, 1, why)
 }
 
-fn offsets_of(remains: &PartialVerify) -> Vec<usize> {
+fn offsets_of(parts: &PartialVerify) -> Vec<usize> {
     let offset = |error: &Error| match error {
         Error::Corruption(found) => found.offset as usize,
         other => panic!("{other}"),
     };
-    remains.faults.iter().map(offset).collect()
+    parts.faults.iter().map(offset).collect()
 }
 
 #[test]
-fn all_parts_of_a_table_that_can_not_be_opened_are_checked() {
+fn all_parts_of_an_unreadable_table_are_verified() {
     for compression in COMPRESSIONS {
         let (bytes, blocks, sections) = large_table(compression);
         assert!(blocks.len() > 20);
@@ -193,11 +193,11 @@ fn all_parts_of_a_table_that_can_not_be_opened_are_checked() {
             let mut damaged = bytes.clone();
             places.iter().for_each(|(part, within)| damaged[part + within] ^= 0x41);
             for access in ACCESSES {
-                let remains = remains_of(&damaged, access);
+                let parts = verified_parts_of(&damaged, access);
                 let mut expected: Vec<usize> = places.iter().map(|(part, _)| *part).collect();
                 expected.sort_unstable();
-                assert_eq!(offsets_of(&remains), expected, "{compression:?} {access:?} {places:?}");
-                assert_eq!(remains.bytes, bytes.len() as u64);
+                assert_eq!(offsets_of(&parts), expected, "{compression:?} {access:?} {places:?}");
+                assert_eq!(parts.bytes, bytes.len() as u64);
             }
         };
         let (index, filter) = ((section("index"), 99), (section("filter"), 70));
@@ -205,7 +205,7 @@ fn all_parts_of_a_table_that_can_not_be_opened_are_checked() {
             let length = blocks[number + 1] - blocks[number];
             (blocks[number], within % length)
         };
-        // In its content, which the header still tells the length of; and in the header.
+        // In the content, whose length is still in the header; and in the header.
         for within in [700, 13, 9] {
             check(&[index, filter, block(1, within)]);
             check(&[(footer, 20), block(0, within), block(7, within), filter]);
@@ -214,19 +214,22 @@ fn all_parts_of_a_table_that_can_not_be_opened_are_checked() {
         check(&[(section("properties"), 70), block(2, 500), block(9, 14), filter]);
         check(&[index, (*blocks.last().unwrap(), 40)]);
         check(&[(footer, 3), index]);
-        let whole = remains_of(&[&bytes[..footer], &[0; 64]].concat(), Access::Mapped);
+        let whole = verified_parts_of(&[&bytes[..footer], &[0; 64]].concat(), Access::Mapped);
         assert_eq!(whole.entry_count, hostile_entries(&mut Random::new(8), 1500).len() as u64);
     }
-    // Blocks of one size next to each other: each has a header of its own that tells where it ends.
+    // Adjacent blocks of one size: the header of each gives its end.
     let (mut bytes, blocks, sections) = large_table(Compression::None);
     let plain = blocks.windows(3).position(|trio| trio[2] - trio[0] == 2 * 8192 && trio[0] > 0).unwrap();
     let index = sections[0].1;
     [blocks[plain] + 50, blocks[plain + 1] + 60, index + 70].iter().for_each(|&place| bytes[place] ^= 1);
-    assert_eq!(offsets_of(&remains_of(&bytes, Access::Mapped)), [blocks[plain], blocks[plain + 1], index]);
+    assert_eq!(
+        offsets_of(&verified_parts_of(&bytes, Access::Mapped)),
+        [blocks[plain], blocks[plain + 1], index]
+    );
 }
 
 #[test]
-fn what_is_left_of_a_table_is_searched_without_a_panic_and_not_for_ever() {
+fn the_search_for_readable_parts_ends_and_never_panics() {
     let mut random = Random::new(12);
     for compression in COMPRESSIONS {
         let (bytes, ..) = large_table(compression);
@@ -238,10 +241,10 @@ fn what_is_left_of_a_table_is_searched_without_a_panic_and_not_for_ever() {
                 damaged[random.below(length)] = random.next() as u8;
             }
             damaged.drain(..random.below(3) * random.below(5000));
-            assert!(!remains_of(&damaged, ACCESSES[random.below(3)]).faults.is_empty());
+            assert!(!verified_parts_of(&damaged, ACCESSES[random.below(3)]).faults.is_empty());
         }
     }
-    // A header every 16 bytes, each of a block as long as all of the rest.
+    // A header every 16 bytes, each of a block as long as the rest of the bytes.
     for compression in 0..3 {
         let mut bytes = vec![0x28; 1 << 16];
         let length = bytes.len();
@@ -249,12 +252,12 @@ fn what_is_left_of_a_table_is_searched_without_a_panic_and_not_for_ever() {
             header[8..12].copy_from_slice(&((length - 16 * index).saturating_sub(80) as u32).to_le_bytes());
             header[12..16].copy_from_slice(&[1, compression, 0, 0]);
         }
-        let remains = remains_of(&bytes, Access::Mapped);
-        assert!(remains.faults.len() > 1 && remains.entry_count == 0, "{remains:?}");
+        let parts = verified_parts_of(&bytes, Access::Mapped);
+        assert!(parts.faults.len() > 1 && parts.entry_count == 0, "{parts:?}");
         if compression == 0 {
             let last =
-                remains.faults.iter().map(ToString::to_string).find(|text| text.contains("not searched"));
-            assert!(last.is_some(), "{:?}", remains.faults);
+                parts.faults.iter().map(ToString::to_string).find(|text| text.contains("not searched"));
+            assert!(last.is_some(), "{:?}", parts.faults);
         }
     }
 }

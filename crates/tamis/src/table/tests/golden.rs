@@ -1,4 +1,4 @@
-//! The bytes of version 1 stay as they are, and stay readable. `TAMIS_REWRITE=1` writes them anew.
+//! Frozen bytes of versions 1 and 2 of tables. `TAMIS_REWRITE=1` rewrites them.
 
 use tamis_vfs::OsVfs;
 
@@ -22,7 +22,7 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     entries
 }
 
-/// The bytes of version 2, that of tables built outside of a store.
+/// The bytes of version 2, tables built outside of a store.
 #[test]
 fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
     let vfs = memory();
@@ -45,10 +45,13 @@ fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
         OsVfs.create(&path).unwrap().append(&written).unwrap();
     }
     let frozen = OsVfs.read(&path).unwrap();
-    assert!(written == frozen, "it is not written as it was");
+    assert!(written == frozen, "its bytes have changed");
     vfs.create(Path::new("/db/000007.table")).unwrap().append(&frozen).unwrap();
     let environment = environment(&vfs, Access::Mapped);
-    assert!(TableReader::open(&environment, 7, None).is_err(), "without a sequence number it has no place");
+    assert!(
+        TableReader::open(&environment, 7, None).is_err(),
+        "without a sequence number it can't be opened"
+    );
     let table = TableReader::open_at(&environment, 7, None, Some(1_000), &Arc::default()).unwrap();
     assert!(table.verify().is_empty());
     let get = |sequence| table.get(b"golden/001", sequence, &mut ReadCost::default()).unwrap();
@@ -79,8 +82,8 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
             OsVfs.create(&path).unwrap().append(&written).unwrap();
         }
         let expected = OsVfs.read(&path).unwrap();
-        // What LZ4 writes may change with its crate; what it wrote stays readable.
-        assert!(written == expected || file == "table_packed", "{name} is not written as it was");
+        // The output of LZ4 may change with its crate; its earlier output stays readable.
+        assert!(written == expected || file == "table_packed", "the bytes of {name} have changed");
         frozen.create(&Path::new("/db").join(name)).unwrap().append(&expected).unwrap();
     }
     for (number, file) in [(1, Some(3)), (2, None)] {

@@ -1,4 +1,4 @@
-//! Random tables of hostile keys against the sorted list.
+//! Random tables of hostile keys compared with a sorted list.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut Random)
 }
 
 #[test]
-fn a_table_gives_back_what_was_written() {
+fn a_table_returns_what_was_written() {
     for seed in 0..6 {
         let mut random = Random::new(seed);
         let entries = hostile_entries(&mut random, [3, 60, 400][seed as usize % 3]);
@@ -98,7 +98,7 @@ fn one_key_with_versions_over_many_blocks_is_found_at_every_sequence() {
 }
 
 #[test]
-fn a_value_of_many_mib_is_an_entry_like_any_other() {
+fn a_value_of_many_mib_can_be_read() {
     let big: Vec<u8> = (0..9_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let entries = vec![
         (vec![b'a'; 65_535], 3, Kind::Put, vec![1]),

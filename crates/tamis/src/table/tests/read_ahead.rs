@@ -1,4 +1,4 @@
-//! Long reads: the same answers as without, damage where it is, and no more read than is due.
+//! Long reads: the same results as without them, damage reported for the damaged block, and no unnecessary reads.
 
 use std::{ops::Range, sync::Barrier};
 
@@ -10,7 +10,8 @@ use crate::table::read_ahead::{JOB_BYTES, Limits, SCAN_BYTES};
 const BLOCK: u64 = 4096;
 const TABLE: &str = "/db/000001.table";
 
-/// About three entries to a block; values of many sizes make blocks of several pages, and one block is longer than any long read.
+/// About three entries per block. Values of many sizes make blocks of several pages, and one block is longer than any long
+/// read.
 fn mixed(count: u64) -> Vec<Entry> {
     let mut random = Random::new(21);
     let entries = (0..count).map(|number| {
@@ -26,7 +27,7 @@ fn mixed(count: u64) -> Vec<Entry> {
     entries.collect()
 }
 
-/// Just so many blocks with `per_block` entries each.
+/// This many blocks with `per_block` entries each.
 fn even(blocks: u64, per_block: u64) -> Vec<Entry> {
     let length = (3_900 / per_block) as usize;
     let entry = |number: u64| {
@@ -39,7 +40,7 @@ fn open(vfs: &Arc<dyn Vfs>, access: Access) -> Arc<TableReader> {
     TableReader::open(&environment(vfs, access), 1, None).unwrap()
 }
 
-/// Up to `count` entries from where the cursor stands, and the error that ended it.
+/// Up to `count` entries from the current one on, and the error that ended it.
 fn take(cursor: &mut TableCursor, count: usize, is_forward: bool) -> (Vec<Entry>, Option<Error>) {
     let mut taken = Vec::new();
     while taken.len() < count
@@ -54,7 +55,7 @@ fn take(cursor: &mut TableCursor, count: usize, is_forward: bool) -> (Vec<Entry>
 }
 
 #[test]
-fn scans_of_every_length_and_direction_are_the_same_in_all_modes() {
+fn scans_of_every_length_and_direction_are_equal_in_all_access_modes() {
     let entries = mixed(1_000);
     for compression in [Compression::None, Compression::Lz4] {
         let vfs = memory();
@@ -69,7 +70,7 @@ fn scans_of_every_length_and_direction_are_the_same_in_all_modes() {
                 let end = (start + length).min(entries.len());
                 let (taken, error) = take(&mut cursor, length, true);
                 assert!(error.is_none() && taken == entries[start..end], "{access:?} {start} {length}");
-                // Back over what was just read, and on into what was not.
+                // Backward over the blocks that were read, and on into others.
                 let mut back = table.cursor();
                 let from = entries[end - usize::from(end > 0)].0.clone();
                 back.seek_for_prev(&from, true).unwrap();
@@ -89,7 +90,7 @@ fn scans_of_every_length_and_direction_are_the_same_in_all_modes() {
 }
 
 #[test]
-fn a_cursor_that_turns_often_gives_the_same_as_the_list() {
+fn a_cursor_that_changes_direction_often_equals_the_list() {
     let entries = mixed(900);
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &entries);
@@ -121,7 +122,7 @@ fn a_cursor_that_turns_often_gives_the_same_as_the_list() {
 }
 
 #[test]
-fn damage_within_a_long_read_is_an_error_of_its_block_and_of_no_other() {
+fn damage_in_a_long_read_is_an_error_of_the_damaged_block_only() {
     let per_block = 3;
     let entries = even(300, per_block);
     let sound = memory();
@@ -133,7 +134,7 @@ fn damage_within_a_long_read_is_an_error_of_its_block_and_of_no_other() {
     vfs.create(Path::new(TABLE)).unwrap().append(&bytes).unwrap();
     let is_named = |error: &Error| matches!(error, Error::Corruption(damage) if damage.offset == damaged * BLOCK && damage.file.ends_with("000001.table"));
     let before = (damaged * per_block) as usize;
-    let behind = before + per_block as usize;
+    let after = before + per_block as usize;
     for access in ACCESSES {
         let table = open(&vfs, access);
         for make in [TableReader::cursor, TableReader::cursor_once] {
@@ -141,13 +142,13 @@ fn damage_within_a_long_read_is_an_error_of_its_block_and_of_no_other() {
             cursor.seek_first().unwrap();
             let (taken, error) = take(&mut cursor, usize::MAX, true);
             assert!(is_named(&error.unwrap()) && taken == entries[..before], "{access:?}");
-            // The cursor goes on behind it.
-            cursor.seek(&entries[behind].0, SEQUENCE_MAX).unwrap();
-            assert!(take(&mut cursor, usize::MAX, true).0 == entries[behind..], "{access:?}");
+            // The cursor continues after it.
+            cursor.seek(&entries[after].0, SEQUENCE_MAX).unwrap();
+            assert!(take(&mut cursor, usize::MAX, true).0 == entries[after..], "{access:?}");
             cursor.seek_last().unwrap();
             let (mut taken, error) = take(&mut cursor, usize::MAX, false);
             taken.reverse();
-            assert!(is_named(&error.unwrap()) && taken == entries[behind..], "{access:?}");
+            assert!(is_named(&error.unwrap()) && taken == entries[after..], "{access:?}");
         }
         let faults = table.verify();
         assert!(faults.len() == 1 && is_named(&faults[0]), "{access:?} {faults:?}");
@@ -157,12 +158,12 @@ fn damage_within_a_long_read_is_an_error_of_its_block_and_of_no_other() {
             Ok(())
         });
         assert_eq!(lost.unwrap().len(), 1);
-        assert!(salvaged == [&entries[..before], &entries[behind..]].concat(), "{access:?}");
+        assert!(salvaged == [&entries[..before], &entries[after..]].concat(), "{access:?}");
     }
 }
 
 #[test]
-fn of_a_file_that_is_cut_while_it_is_open_all_blocks_before_the_cut_are_read() {
+fn all_blocks_before_a_truncation_of_an_open_file_are_read() {
     let per_block = 3;
     let entries = even(300, per_block);
     let sound = memory();
@@ -186,7 +187,7 @@ fn of_a_file_that_is_cut_while_it_is_open_all_blocks_before_the_cut_are_read() {
 }
 
 #[test]
-fn a_long_read_that_fails_once_is_made_good_by_reads_of_single_blocks() {
+fn a_failed_long_read_is_replaced_by_reads_of_single_blocks() {
     let entries = even(300, 3);
     let inner = memory();
     write(&inner, 1, options(Compression::None, 4096), &entries);
@@ -241,7 +242,7 @@ impl Limits for Keys {
 }
 
 #[test]
-fn reads_grow_with_what_a_scan_used_and_a_job_reads_long_from_the_first_block_on() {
+fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
     let (blocks, per_block) = (1_000, 3);
     let entries = even(blocks, per_block);
     let inner = memory();
@@ -252,13 +253,13 @@ fn reads_grow_with_what_a_scan_used_and_a_job_reads_long_from_the_first_block_on
         let (alone, _) = reads(&vfs, access, |table| {
             table.get(&entries[500].0, SEQUENCE_MAX, &mut ReadCost::default()).unwrap().unwrap();
         });
-        assert_eq!(alone, [(500 / per_block, 1)], "a point read reads its block and nothing else");
+        assert_eq!(alone, [(500 / per_block, 1)], "a point read reads its block only");
         let (short, cost) = reads(&vfs, access, |table| {
             let mut cursor = table.cursor();
             cursor.seek(&entries[30].0, SEQUENCE_MAX).unwrap();
             take(&mut cursor, 6, true);
         });
-        // The step behind the sixth entry goes into a third block: two are read there.
+        // The step after the sixth entry needs a third block: two are read.
         assert_eq!(short, [(10, 1), (11, 1), (12, 2)]);
         assert_eq!((cost.blocks_read, cost.bytes_read), (3, 4 * BLOCK), "bytes read ahead are counted");
         let (forward, cost) = reads(&vfs, access, |table| {
@@ -300,14 +301,14 @@ fn reads_grow_with_what_a_scan_used_and_a_job_reads_long_from_the_first_block_on
                     take(&mut cursor, count - 1, is_forward);
                     assert!(cursor.is_valid());
                 });
-                assert_eq!(cost.bytes_read, (end - first) * BLOCK, "nothing behind a bound is read ahead");
+                assert_eq!(cost.bytes_read, (end - first) * BLOCK, "nothing beyond a bound is read ahead");
             }
         }
     }
 }
 
 #[test]
-fn blocks_that_are_in_the_cache_keep_reads_short() {
+fn cached_blocks_keep_reads_short() {
     let entries = even(600, 1);
     let inner = memory();
     write(&inner, 1, options(Compression::None, 4096), &entries);
@@ -325,7 +326,7 @@ fn blocks_that_are_in_the_cache_keep_reads_short() {
 }
 
 #[test]
-fn scans_at_about_the_same_place_read_each_block_once_together() {
+fn scans_at_about_the_same_place_read_each_block_once() {
     let (blocks, per_block) = (2_000, 3);
     let entries = even(blocks, per_block);
     let inner = memory();
@@ -360,7 +361,7 @@ fn scans_at_about_the_same_place_read_each_block_once_together() {
 }
 
 #[test]
-fn threads_that_scan_side_by_side_share_what_they_read() {
+fn threads_that_scan_in_parallel_share_their_reads() {
     let (blocks, per_block) = (3_000, 3);
     let entries = even(blocks, per_block);
     let inner = memory();
