@@ -17,12 +17,10 @@ const COLUMNS: [&[u64]; 2] = [&[42], &[142, 143, 144, 145]];
 const BATCH_KEYS: usize = 64;
 const BITS: &[f64] = &[6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0];
 /// Each family with its budgets; fingerprints of fuse filters have 8 or 16 bits.
-const SPECS: [(&str, &[f64]); 8] = [
+const SPECS: [(&str, &[f64]); 6] = [
     ("blocked-bloom", BITS),
     ("prefix-bloom:bits=56", BITS),
-    ("bloom:scheme=independent", BITS),
-    ("bloom:scheme=rotated", BITS),
-    ("bloom:scheme=double", BITS),
+    ("bloom", BITS),
     ("elastic", BITS),
     ("binary-fuse", &[10.0, 20.0]),
     ("rosetta", BITS),
@@ -94,7 +92,7 @@ fn count(
 }
 
 fn false_positives_wanted(name: &str) -> u64 {
-    let is_close = ["blocked-bloom", "prefix-bloom:bits=56", "bloom:scheme=rotated"].contains(&name);
+    let is_close = ["blocked-bloom", "prefix-bloom:bits=56"].contains(&name);
     if is_close { MORE_WANTED } else { FALSE_POSITIVES_WANTED }
 }
 
@@ -145,7 +143,7 @@ fn main() {
         "Written by `examples/measure_fpr.rs`. Absent keys, 8 bytes, scattered. Each rate is counted until at least"
     );
     println!(
-        "{FALSE_POSITIVES_WANTED} false positives ({MORE_WANTED} of filters of lines and rotated ones): one standard deviation is"
+        "{FALSE_POSITIVES_WANTED} false positives ({MORE_WANTED} of blocked filters): one standard deviation is"
     );
     println!(
         "1 % (0.7 %). Size: the whole encoded filter. The first rate is that of seed 42, the second that of seeds 142 to 145"

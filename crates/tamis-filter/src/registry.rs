@@ -98,9 +98,7 @@ impl Family {
     pub const fn help(self) -> &'static str {
         match self {
             Self::BlockedBloom => "points: Bloom filter, one cache line a key; probes=1..16",
-            Self::Standard => {
-                "points: Bloom filter over one array; scheme=independent|rotated|double, probes=1..64"
-            }
+            Self::Standard => "points: Bloom filter over one array; probes=1..64",
             Self::Prefix => "ranges: Bloom filter of prefixes; bytes=N or bits=N, probes=1..16",
             Self::Elastic => {
                 "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"

@@ -58,9 +58,6 @@ fn specs() -> Vec<(String, FilterSpec)> {
         families.map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
     let rosetta = FilterSpec::new(Family::Rosetta).with("strategy", "optimised");
     specs.push(("rosetta-optimised".to_owned(), rosetta));
-    for scheme in ["independent", "rotated"] {
-        specs.push((format!("bloom-{scheme}"), FilterSpec::new(Family::Standard).with("scheme", scheme)));
-    }
     specs.push(("prefix-bloom-bits-53".to_owned(), FilterSpec::new(Family::Prefix).with("bits", "53")));
     let proteus = FilterSpec::new(Family::Proteus).with("trie", "51").with("prefix", "63");
     specs.push(("proteus-trie-51-63".to_owned(), proteus.with("layout", "lines")));

@@ -103,7 +103,6 @@ fn families_that_need_no_more_than_the_keys_share_them() {
         FilterSpec::new(Family::Elastic),
         FilterSpec::new(Family::Fuse),
         FilterSpec::new(Family::Standard),
-        FilterSpec::new(Family::Standard).with("scheme", "independent"),
         FilterSpec::new(Family::Rosetta),
         FilterSpec::new(Family::Proteus),
         FilterSpec::new(Family::OnePrefixBloom),

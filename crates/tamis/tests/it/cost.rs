@@ -217,7 +217,7 @@ fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
         row(Access::Buffered, "elastic@12", &["elastic"]),
         row(Access::Direct, "elastic:units=6@12", &["elastic"]),
         row(Access::Mapped, "bloom@10", &["bloom"]),
-        row(Access::Buffered, "bloom:scheme=double@10", &["bloom"]),
+        row(Access::Buffered, "bloom:probes=7@10", &["bloom"]),
         row(Access::Buffered, "binary-fuse:bits=8", &["binary-fuse"]),
         row(Access::Mapped, "blocked-bloom@10 elastic@12", &["blocked-bloom", "elastic"]),
         row(Access::Buffered, "blocked-bloom@10 elastic@12", &["blocked-bloom", "elastic"]),

@@ -7,10 +7,10 @@ mod elastic;
 mod levels;
 mod murmur;
 mod rate_by_bits;
+mod schemes;
 mod sharing;
 mod single;
 mod table_1;
-mod two_digests;
 
 use crate::Definition;
 

@@ -6,20 +6,19 @@
 use tamis_filter::{Budget, FilterSpec, KeySet};
 use tamis_workload::SplitMix64;
 
-use super::two_digests;
+use super::schemes::{self, BITS_PER_KEY, Scheme};
 use crate::{
     Axis, BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size,
     filter::{FilterInput, Plan, Ranges},
 };
 
 const KEY_COUNT: u64 = 10_000;
-pub(super) const BITS_PER_KEY: f64 = 10.0;
 
 /// Names of the paper for what is built here.
 const SCHEMES: [(&str, &str); 4] = [
-    ("all k", "bloom:scheme=independent,probes=7"),
-    ("rotation", "bloom:scheme=rotated,probes=7"),
-    ("double", "bloom:scheme=double,probes=7"),
+    ("all k", Scheme::IndependentDigests.name()),
+    ("rotation", Scheme::RotatedDigest.name()),
+    ("double", "bloom:probes=7"),
     ("blocked-bloom", "blocked-bloom"),
 ];
 
@@ -109,12 +108,9 @@ fn points_3(size: Size) -> Vec<Point> {
 /// Filters in units, and one in one piece.
 const UNIT_SCHEMES: [(&str, &str); 3] = [
     ("units, one digest", "elastic:units=7,probes=1"),
-    ("units, two digests", TWO_DIGESTS),
-    ("double", "bloom:scheme=double,probes=7"),
+    ("units, two digests", Scheme::UnitsOfTwoDigests.name()),
+    ("double", "bloom:probes=7"),
 ];
-
-/// What stands for a family where [`two_digests`] is measured.
-const TWO_DIGESTS: &str = "two digests";
 
 /// Figure 3: units and double hashing by key size.
 pub(super) const FIGURE_3: Definition = Definition {
@@ -165,8 +161,8 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let input = context.input(&format!("single {key_bytes} {query_count}"), |context| {
         input(key_bytes as usize, query_count, context.seed())
     })?;
-    if point.text("family")? == TWO_DIGESTS {
-        return two_digests::measure(&input, context);
+    if let Some(scheme) = Scheme::from_name(point.text("family")?) {
+        return schemes::measure(scheme, &input, context);
     }
     let spec: FilterSpec = point.text("family")?.parse()?;
     let budget = Budget::bits_per_key(BITS_PER_KEY)?;

@@ -24,7 +24,7 @@ Examples:
   tamis gen inputs --queries uniform_r0 non_empty
   tamis filter eval --family blocked-bloom --bits-per-key 10 \\
     --keys inputs/uniform_n1m_s42.keys --queries inputs/uniform_n1m_s42.uniform_r0_s43.q
-  tamis filter eval --family bloom:scheme=rotated --bits-per-key 12 --keys words --queries ranges
+  tamis filter eval --family bloom:probes=6 --bits-per-key 12 --keys words --queries ranges
   tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json";
 
 const FILES: &str = "\

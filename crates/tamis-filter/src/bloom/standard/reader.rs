@@ -1,22 +1,21 @@
-//! Reads standard Bloom filters in place; ends at the first bit that is not set.
+//! Reads standard Bloom filters in place; stops at the first bit that is not set.
 
 use std::fmt;
 
-use super::{PROBE_MAX, Scheme, independent_digesters, place};
+use tamis_bits::kernel::Step;
+
+use super::{PROBE_MAX, SCHEME_DOUBLE, place};
 use crate::bloom::formula::standard_fpr;
 use crate::envelope::{self, Envelope};
-use crate::{DecodeError, Digester, Filter, Probe};
+use crate::{DecodeError, Filter, Probe};
 
 /// A filter of [`crate::Family::Standard`].
 #[derive(Debug, Clone)]
 pub struct StandardFilter<D> {
     bytes: D,
     envelope: Envelope,
-    scheme: Scheme,
     probe_count: u32,
     bit_count: u64,
-    /// Filled for independent digests only: at most 64, 64 bytes each.
-    digesters: Vec<Digester>,
 }
 
 impl<D: AsRef<[u8]>> StandardFilter<D> {
@@ -26,19 +25,16 @@ impl<D: AsRef<[u8]>> StandardFilter<D> {
         if !(1..=PROBE_MAX).contains(&u32::from(probe_count)) {
             return Err(DecodeError::Field { field: "probe_count", got: u64::from(probe_count) });
         }
-        let unknown = DecodeError::Field { field: "scheme", got: u64::from(scheme) };
-        let scheme = Scheme::from_number(scheme).ok_or(unknown)?;
+        if scheme != SCHEME_DOUBLE {
+            return Err(DecodeError::Field { field: "scheme", got: u64::from(scheme) });
+        }
         if !envelope.payload_bytes.is_multiple_of(8)
             || (envelope.payload_bytes == 0) != (envelope.key_count == 0)
         {
             return Err(DecodeError::Field { field: "payload_bytes", got: envelope.payload_bytes });
         }
-        let digesters = match scheme {
-            Scheme::Independent => independent_digesters(envelope.seed, u32::from(probe_count)),
-            Scheme::Rotated | Scheme::Double => Vec::new(),
-        };
         let bit_count = envelope.payload_bytes.saturating_mul(8);
-        Ok(Self { bytes, envelope, scheme, probe_count: u32::from(probe_count), bit_count, digesters })
+        Ok(Self { bytes, envelope, probe_count: u32::from(probe_count), bit_count })
     }
 
     #[inline]
@@ -55,13 +51,8 @@ impl<D: AsRef<[u8]>> Filter for StandardFilter<D> {
         }
         probe.add_probes(1);
         let payload = envelope::payload(self.bytes.as_ref());
-        if self.scheme == Scheme::Independent {
-            return self.digesters.iter().all(|digester| {
-                probe.add_digests(1);
-                self.has_bit(payload, digester.digest(probe.key()))
-            });
-        }
-        let (mut value, step) = self.scheme.start_and_step(probe.digest(self.envelope.seed));
+        let mut value = probe.digest(self.envelope.seed);
+        let step = Step::Mixed.of(value);
         for _ in 0..self.probe_count {
             if !self.has_bit(payload, value) {
                 return false;
@@ -72,10 +63,8 @@ impl<D: AsRef<[u8]>> Filter for StandardFilter<D> {
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        if self.scheme != Scheme::Independent {
-            let first = place(probe.digest_ahead(self.envelope.seed), self.bit_count);
-            tamis_bits::prefetch(envelope::payload(self.bytes.as_ref()), (first / 8) as usize);
-        }
+        let first = place(probe.digest_ahead(self.envelope.seed), self.bit_count);
+        tamis_bits::prefetch(envelope::payload(self.bytes.as_ref()), (first / 8) as usize);
     }
 
     fn key_count(&self) -> u64 {
@@ -97,12 +86,7 @@ impl<D: AsRef<[u8]>> Filter for StandardFilter<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        let scheme = match self.scheme {
-            Scheme::Independent => "a digest for each",
-            Scheme::Rotated => "one digest, rotated",
-            Scheme::Double => "double hashing",
-        };
-        write!(target, "{} bits, {} set by a key, {scheme}", self.bit_count, self.probe_count)
+        write!(target, "{} bits, {} set by a key", self.bit_count, self.probe_count)
     }
 
     fn verify(&self) -> Result<(), DecodeError> {
