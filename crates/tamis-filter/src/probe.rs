@@ -18,29 +18,17 @@ use crate::{Digester, KeyRange};
 pub struct Probe<'a> {
     key: &'a [u8],
     digester: &'a Digester,
-    // From here on all is zero in a new probe: made in two stores, which many probes of one batch notice.
+    // All fields below are zero in a new probe, which two vector stores initialise: batches create many probes.
     digest: Cell<u64>,
     prefixes: [Cell<PrefixMemo>; 2],
-    /// Digests computed beside the one that is shared.
+    /// Digests of prefixes, and digests with other seeds.
     other_digest_count: Cell<u32>,
     probe_count: Cell<u32>,
-    state: Cell<u8>,
+    has_digest: Cell<bool>,
 }
 
-/// A probe whose digest is not computed yet.
-const NEW: u8 = 0;
-/// `digest` is that of the key under the database's seed, for all filters.
-const SHARED: u8 = 1;
-/// Each filter computes its own.
-const UNSHARED: u8 = 2;
-/// The next filter takes over the digest that was computed before it was asked, and no other does.
-const UNSHARED_AHEAD: u8 = 3;
-
-/// Bytes of keys whose digest is a few steps.
-pub(crate) const QUICK_BYTES: usize = 16;
-
-/// Bytes of keys that are digested without a loop.
-pub(crate) const STRAIGHT_BYTES: usize = 48;
+/// Longest key whose digest is computed inline.
+const QUICK_BYTES: usize = 16;
 
 impl<'a> Probe<'a> {
     /// A key, not hashed yet.
@@ -53,15 +41,8 @@ impl<'a> Probe<'a> {
             prefixes: [const { Cell::new(PrefixMemo::NONE) }; 2],
             other_digest_count: Cell::new(0),
             probe_count: Cell::new(0),
-            state: Cell::new(NEW),
+            has_digest: Cell::new(false),
         }
-    }
-
-    /// A key that is hashed anew for every filter that is asked: for measuring what sharing saves, and for nothing else.
-    pub const fn unshared(key: &'a [u8], digester: &'a Digester) -> Self {
-        let mut probe = Self::new(key, digester);
-        probe.state = Cell::new(UNSHARED);
-        probe
     }
 
     /// The key.
@@ -73,70 +54,34 @@ impl<'a> Probe<'a> {
     /// The digest of the key under a filter's seed; computed once for the seed of the database.
     #[inline]
     pub fn digest(&self, seed: u64) -> u64 {
-        match self.unshared_digest::<{ usize::MAX }>(seed) {
-            Some(digest) => digest,
-            None => self.digest_ahead(seed),
+        if seed != self.digester.seed() {
+            return self.foreign_digest(seed);
         }
+        if !self.has_digest.get() {
+            self.set_digest(self.digester.digest(self.key));
+        }
+        self.digest.get()
     }
 
-    /// [`Probe::digest`] where it is known or a few steps away.
+    /// [`Probe::digest`] if it is already computed, or if the key is short enough to compute it inline.
     #[inline(always)]
     pub(crate) fn quick_digest(&self, seed: u64) -> Option<u64> {
         if seed != self.digester.seed() {
             return None;
         }
-        match self.state.get() {
-            SHARED => Some(self.digest.get()),
-            NEW if self.key.len() <= QUICK_BYTES => {
-                let digest = self.digester.digest(self.key);
-                self.digest.set(digest);
-                self.state.set(SHARED);
-                Some(digest)
+        if !self.has_digest.get() {
+            if self.key.len() > QUICK_BYTES {
+                return None;
             }
-            _ => None,
+            self.set_digest(self.digester.digest(self.key));
         }
+        Some(self.digest.get())
     }
 
-    /// [`Probe::quick_digest`] without sharing, of keys of up to so many bytes. Apart: its steps among the others would cost each question a
-    /// nanosecond and a half.
     #[inline(always)]
-    pub(crate) fn unshared_digest<const BYTES_MAX: usize>(&self, seed: u64) -> Option<u64> {
-        if seed != self.digester.seed() || self.key.len() > BYTES_MAX {
-            return None;
-        }
-        match self.state.get() {
-            UNSHARED_AHEAD => {
-                self.state.set(UNSHARED);
-                Some(self.digest.get())
-            }
-            UNSHARED => {
-                self.add_digests(1);
-                Some(self.digester.digest(self.key))
-            }
-            _ => None,
-        }
-    }
-
-    /// [`Probe::digest`] before filters are asked: to bring near what they will read. Without sharing the first of them takes it over, so that
-    /// as many digests are computed as filters are asked.
-    #[inline]
-    pub fn digest_ahead(&self, seed: u64) -> u64 {
-        if seed != self.digester.seed() {
-            return self.foreign_digest(seed);
-        }
-        let state = self.state.get();
-        if state == SHARED || state == UNSHARED_AHEAD {
-            return self.digest.get();
-        }
-        let digest = self.digester.digest(self.key);
+    fn set_digest(&self, digest: u64) {
         self.digest.set(digest);
-        if state == NEW {
-            self.state.set(SHARED);
-        } else {
-            self.add_digests(1);
-            self.state.set(UNSHARED_AHEAD);
-        }
-        digest
+        self.has_digest.set(true);
     }
 
     #[cold]
@@ -145,42 +90,33 @@ impl<'a> Probe<'a> {
         Digester::new(seed).digest(self.key)
     }
 
-    /// The digest of the key's first bits ([`Digester::prefix_digest`]); the last two lengths asked for are remembered, as
-    /// many as a filter has.
+    /// The digest of the key's first bits ([`Digester::prefix_digest`]). The digests of the last two lengths are cached: a filter
+    /// asks for at most two.
     pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
-        let is_unshared = matches!(self.state.get(), UNSHARED | UNSHARED_AHEAD);
-        let memos: &[_] = if is_unshared { &[] } else { &self.prefixes };
-        remembered_prefix(memos, self.digester, seed, self.key, bit_count, || self.add_digests(1))
+        cached_prefix_digest(&self.prefixes, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
-    /// [`Probe::prefix_digest`] before filters are asked. `None` without sharing: then nobody could take it over.
-    pub(crate) fn prefix_digest_ahead(&self, seed: u64, bit_count: u32) -> Option<u64> {
-        let is_remembered = self.state.get() < UNSHARED && seed == self.digester.seed();
-        is_remembered.then(|| self.prefix_digest(seed, bit_count))
-    }
-
-    /// [`Probe::digest`] of a key of eight bytes where it is known or shared; counted as a step of a filter.
+    /// [`Probe::digest`] of a key of eight bytes under the seed of the database; counts a filter step.
     #[inline(always)]
     pub(crate) fn first_digest(&self, seed: u64, key: &[u8; 8]) -> Option<u64> {
-        if seed != self.digester.seed() || self.state.get() >= UNSHARED {
+        if seed != self.digester.seed() {
             return None;
         }
-        if self.state.get() == NEW {
-            self.digest.set(self.digester.digest(key));
-            self.state.set(SHARED);
+        if !self.has_digest.get() {
+            self.set_digest(self.digester.digest(key));
         }
         self.add_probes(1);
         Some(self.digest.get())
     }
 
-    /// Whether no digest of a prefix is remembered, and those of a filter of this seed would be.
+    /// Whether no digest of a prefix is cached yet and the filter has the seed of the database.
     #[inline(always)]
     pub(crate) fn is_first_prefix(&self, seed: u64) -> bool {
         let [first, _] = &self.prefixes;
-        first.get().length == 0 && seed == self.digester.seed() && self.state.get() < UNSHARED
+        first.get().length == 0 && seed == self.digester.seed()
     }
 
-    /// Remembers the first digest of a prefix; counted as a step of a filter.
+    /// Caches the first digest of a prefix; counts a filter step.
     #[inline(always)]
     pub(crate) fn remember_first_prefix(&self, bit_count: u32, digest: u64) {
         let [first, _] = &self.prefixes;
@@ -197,7 +133,7 @@ impl<'a> Probe<'a> {
 
     /// How many digests were computed for this query.
     pub const fn digest_count(&self) -> u32 {
-        self.other_digest_count.get() + (self.state.get() == SHARED) as u32
+        self.other_digest_count.get() + self.has_digest.get() as u32
     }
 
     /// How many steps filters took for this query: a Bloom filter asked for one digest is one step.
@@ -231,7 +167,7 @@ impl PrefixMemo {
 }
 
 /// `memos`: the length asked for last stands first.
-fn remembered_prefix(
+fn cached_prefix_digest(
     memos: &[Cell<PrefixMemo>],
     digester: &Digester,
     seed: u64,
@@ -545,7 +481,7 @@ impl<'a> RangeProbe<'a> {
         if bit_count <= 64 {
             return self.word_prefix_digest(seed, key_head(lower), bit_count);
         }
-        remembered_prefix(std::slice::from_ref(&self.lower), self.digester, seed, lower, bit_count, || {
+        cached_prefix_digest(std::slice::from_ref(&self.lower), self.digester, seed, lower, bit_count, || {
             self.add_digests(1)
         })
     }

@@ -246,8 +246,6 @@ pub(crate) struct Engine {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) snapshots: Snapshots,
     pub(crate) digester: Digester,
-    /// Off for measurements only, see [`crate::Db::share_digests`].
-    pub(crate) shares_digests: AtomicBool,
     pub(crate) tables: Arc<TableCache>,
     /// Memory of memtables that are gone.
     pub(crate) pool: Arc<ChunkPool>,

@@ -98,7 +98,6 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         metrics,
         snapshots,
         digester: Digester::new(seed),
-        shares_digests: AtomicBool::new(true),
         tables,
         pool,
         keyspaces: ArcSwap::from_pointee(keyspaces),

@@ -88,7 +88,7 @@ impl<D: AsRef<[u8]>> Filter for FuseFilter<D> {
 
     fn prefetch(&self, probe: &Probe<'_>) {
         let payload = envelope::payload(self.bytes.as_ref());
-        let mixed = mix(probe.digest_ahead(self.envelope.seed), self.fuse_seed);
+        let mixed = mix(probe.digest(self.envelope.seed), self.fuse_seed);
         for place in self.places(mixed) {
             tamis_bits::prefetch(payload, place as usize * usize::from(self.width / 8));
         }

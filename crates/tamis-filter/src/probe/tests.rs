@@ -1,6 +1,6 @@
 //! A query hashes once, however many filters ask.
 
-use super::{Probe, QUICK_BYTES, RangeProbe, STRAIGHT_BYTES};
+use super::{Probe, RangeProbe};
 use crate::{Digester, KeyRange};
 
 #[test]
@@ -30,28 +30,6 @@ fn a_quick_digest_is_that_of_all_filters_and_counts_once() {
 }
 
 #[test]
-fn without_sharing_a_quick_digest_is_computed_for_each_filter() {
-    let digester = Digester::new(1);
-    for key in [&b"key"[..], b"seventeen bytes.."] {
-        let is_quick = key.len() <= 16;
-        let probe = Probe::unshared(key, &digester);
-        assert_eq!(probe.quick_digest(1), None, "none is shared");
-        for count in 1..4 {
-            assert_eq!(probe.unshared_digest::<QUICK_BYTES>(1), is_quick.then(|| digester.digest(key)));
-            assert_eq!(probe.digest_count(), if is_quick { count } else { 0 });
-        }
-        // The first filter takes over what was computed ahead, whatever the key's length.
-        let probe = Probe::unshared(key, &digester);
-        let ahead = probe.digest_ahead(1);
-        assert_eq!(probe.unshared_digest::<STRAIGHT_BYTES>(1), Some(ahead));
-        assert_eq!(probe.digest_count(), 1);
-        assert_eq!(probe.unshared_digest::<QUICK_BYTES>(1), is_quick.then_some(ahead));
-        assert_eq!(probe.unshared_digest::<STRAIGHT_BYTES>(2), None, "of another seed");
-        assert_eq!(probe.digest_count(), if is_quick { 2 } else { 1 });
-    }
-}
-
-#[test]
 fn another_seed_costs_a_digest_of_its_own() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"key", &digester);
@@ -59,25 +37,6 @@ fn another_seed_costs_a_digest_of_its_own() {
     assert_eq!(probe.digest(1), digester.digest(b"key"));
     assert_eq!(probe.digest(2), Digester::new(2).digest(b"key"));
     assert_eq!(probe.digest_count(), 3);
-}
-
-#[test]
-fn without_sharing_each_filter_hashes() {
-    let digester = Digester::new(1);
-    let probe = Probe::unshared(b"key", &digester);
-    for _ in 0..10 {
-        assert_eq!(probe.digest(1), digester.digest(b"key"));
-    }
-    assert_eq!(probe.digest_count(), 10);
-    // What is brought near ahead costs no digest more, for however many filters.
-    let probe = Probe::unshared(b"key", &digester);
-    for _ in 0..5 {
-        assert_eq!(probe.digest_ahead(1), digester.digest(b"key"));
-    }
-    for _ in 0..5 {
-        assert_eq!(probe.digest(1), digester.digest(b"key"));
-    }
-    assert_eq!(probe.digest_count(), 5);
 }
 
 #[test]

@@ -380,7 +380,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             && (part.prefix == WHOLE_KEYS
                 || view.parts.fixed.is_some_and(|fixed| fixed.bit_count() == part.prefix))
         {
-            part.view(view.payload).prefetch(probe.digest_ahead(self.envelope.seed));
+            part.view(view.payload).prefetch(probe.digest(self.envelope.seed));
         }
     }
 

@@ -193,7 +193,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
         if let Some(level) = self.full() {
-            level.prefetch(level.bits(self.payload()), probe.digest_ahead(self.envelope.seed), 0);
+            level.prefetch(level.bits(self.payload()), probe.digest(self.envelope.seed), 0);
         }
     }
 

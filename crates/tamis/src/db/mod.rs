@@ -7,7 +7,7 @@ use std::{
     fmt,
     ops::RangeBounds,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use parking_lot::Mutex;
@@ -368,12 +368,6 @@ impl Db {
         keyspace.check_of(&self.inner)?;
         keyspace.check()?;
         self.inner.engine.rebuild_filters(&keyspace.state, filters)
-    }
-
-    /// Turns off, or on again, that one digest of a key serves all filters of a lookup: for measuring what that saves, and
-    /// for nothing else. Answers stay the same.
-    pub fn share_digests(&self, is_on: bool) {
-        self.inner.engine.shares_digests.store(is_on, Ordering::Relaxed);
     }
 
     /// Waits until no flush or compaction is due.

@@ -4,8 +4,6 @@
 //! that a memtable answers is not hashed at all. A run is left without touching a block when no table of it covers the
 //! key, or when the table's filter says no.
 
-use std::sync::atomic::Ordering;
-
 use tamis_filter::Probe;
 
 use crate::{
@@ -45,15 +43,7 @@ impl Engine {
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         self.metrics.point_reads.add(1);
-        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible))
-    }
-
-    fn probe<'a>(&'a self, key: &'a [u8]) -> Probe<'a> {
-        if self.shares_digests.load(Ordering::Relaxed) {
-            Probe::new(key, &self.digester)
-        } else {
-            Probe::unshared(key, &self.digester)
-        }
+        self.get_in(&read_state, &Probe::new(key, &self.digester), snapshot.unwrap_or(visible))
     }
 
     /// The values of several keys as of one moment.
@@ -75,7 +65,8 @@ impl Engine {
                 return Ok(values);
             }
             self.metrics.point_reads.add(group.len() as u64);
-            let probes: Vec<Probe<'_>> = group.iter().map(|key| self.probe(key.as_ref())).collect();
+            let probes: Vec<Probe<'_>> =
+                group.iter().map(|key| Probe::new(key.as_ref(), &self.digester)).collect();
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
                 check_key(probe.key())?;

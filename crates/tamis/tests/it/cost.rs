@@ -257,15 +257,6 @@ fn one_digest_serves_a_lookup_whatever_families_are_asked() {
             assert!(designs.iter().any(|filter| filter.design.starts_with(name)), "{name}: {designs:?}");
         }
 
-        // Without sharing each filter costs one, however many units it has; an earlier one of a table may spare a later one.
-        db.share_digests(false);
-        let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
-        let is_one_each = designs.iter().map(|filter| filter.table_number).collect::<BTreeSet<_>>().len();
-        if is_one_each == designs.len() {
-            assert_eq!(cost.digests, cost.asked, "{access:?} {names:?}");
-        }
-        db.share_digests(true);
-
         // What a memtable answers is not hashed, alone or among others.
         for number in 1_000..1_100 {
             keyspace.put(key(number), b"new").unwrap();
@@ -277,23 +268,6 @@ fn one_digest_serves_a_lookup_whatever_families_are_asked() {
         let keys: Vec<_> = (1_050..1_150).map(key).collect();
         let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
         assert_eq!(cost.digests, 50, "{access:?} {names:?}");
-    }
-}
-
-#[test]
-fn without_sharing_every_filter_asked_costs_a_digest_and_answers_stay() {
-    let bench = with_runs(Access::Buffered, 4_000, 4);
-    let (db, keyspace) = bench.open();
-    for is_shared in [true, false, true] {
-        db.share_digests(is_shared);
-        let keys: Vec<_> = (0..400).map(|number| key(19 * number)).collect();
-        let (cost, values) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
-        let (alone, found) =
-            bench.cost(&db, || keys.iter().map(|key| keyspace.get(key).unwrap()).collect::<Vec<_>>());
-        assert_eq!(values, found);
-        let expected = if is_shared { 400 } else { alone.asked };
-        assert_eq!((cost.digests, alone.digests), (expected, expected));
-        assert!(alone.asked > 1_000);
     }
 }
 

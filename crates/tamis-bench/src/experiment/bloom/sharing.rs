@@ -44,7 +44,7 @@ pub(super) const FIGURE_5A: Definition = Definition {
     name: "bloom-figure-5a",
     title: "Lookups with and without sharing, by key size",
     source: "Hash sharing, Figure 5a",
-    about: "Absent keys, five levels, entries of 2 KiB. The longer the key, the more each digest that is not computed again saves; `saved_by_beside` holds the time saved against the time of a lookup that shares and computes as many digests as that saves beside, `saved_by_model` against the filters asked but one times the digest's time in a loop of its own, where nothing else is done.",
+    about: "Absent keys, five levels, entries of 2 KiB. The longer the key, the more time sharing saves. A lookup without sharing is one that computes a digest for each filter before it asks the store. `saved_by_model` is the time saved divided by the time that the same digests take in a loop without lookups.",
     points: points_5a,
     measure,
     plots: &[

@@ -8,7 +8,6 @@ use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::filter::BATCH_KEYS;
-use crate::probe::{QUICK_BYTES, STRAIGHT_BYTES};
 use crate::{DecodeError, Digester, Filter, Probe};
 
 /// Lines before the first of the payload.
@@ -57,33 +56,7 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
             .is_none_or(|line| kernel::line_contains(line, line::pattern(digest), self.probe_count))
     }
 
-    /// [`Filter::may_contain`] where the digest takes more than a few steps.
-    #[inline(never)]
-    fn may_contain_any(&self, probe: &Probe<'_>) -> bool {
-        // Each way needs more room on the stack than the one before.
-        let byte_count = probe.key().len();
-        if byte_count <= QUICK_BYTES {
-            return match probe.unshared_digest::<QUICK_BYTES>(self.envelope.seed) {
-                Some(digest) => self.holds(digest),
-                None => self.may_contain_long(probe),
-            };
-        }
-        if byte_count <= STRAIGHT_BYTES {
-            return self.may_contain_straight(probe);
-        }
-        self.may_contain_long(probe)
-    }
-
-    /// The same for keys that are digested without a loop.
-    #[inline(never)]
-    fn may_contain_straight(&self, probe: &Probe<'_>) -> bool {
-        match probe.unshared_digest::<STRAIGHT_BYTES>(self.envelope.seed) {
-            Some(digest) => self.holds(digest),
-            None => self.may_contain_long(probe),
-        }
-    }
-
-    /// The same for whatever is left.
+    /// [`Filter::may_contain`] for a digest that is not cheap. Separate, so that short keys need no stack frame.
     #[inline(never)]
     fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
@@ -114,7 +87,7 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
         probe.add_probes(1);
         match probe.quick_digest(self.envelope.seed) {
             Some(digest) => self.holds(digest),
-            None => self.may_contain_any(probe),
+            None => self.may_contain_long(probe),
         }
     }
 
@@ -160,7 +133,7 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
 
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
-        line::prefetch_line(self.lines(), self.line_count, probe.digest_ahead(self.envelope.seed));
+        line::prefetch_line(self.lines(), self.line_count, probe.digest(self.envelope.seed));
     }
 
     fn key_count(&self) -> u64 {

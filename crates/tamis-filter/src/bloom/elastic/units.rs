@@ -133,7 +133,7 @@ impl ElasticHeader {
             return;
         }
         for (number, unit) in units.take(PREFETCHED_UNITS) {
-            let digest = mix64(probe.digest_ahead(self.envelope.seed), number);
+            let digest = mix64(probe.digest(self.envelope.seed), number);
             line::prefetch_line(unit.as_ref(), self.line_count, digest);
         }
     }

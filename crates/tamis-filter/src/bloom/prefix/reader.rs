@@ -89,7 +89,9 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        if let Some(digest) = probe.prefix_digest_ahead(self.envelope.seed, self.bit_count) {
+        // The digest of a foreign seed is not cached, so the probe would compute it twice.
+        if self.envelope.seed == probe.digester().seed() {
+            let digest = probe.prefix_digest(self.envelope.seed, self.bit_count);
             line::prefetch_line(envelope::payload(self.bytes.as_ref()), self.line_count, digest);
         }
     }

@@ -63,7 +63,7 @@ impl<D: AsRef<[u8]>> Filter for StandardFilter<D> {
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        let first = place(probe.digest_ahead(self.envelope.seed), self.bit_count);
+        let first = place(probe.digest(self.envelope.seed), self.bit_count);
         tamis_bits::prefetch(envelope::payload(self.bytes.as_ref()), (first / 8) as usize);
     }
 
