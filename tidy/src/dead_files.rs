@@ -1,10 +1,10 @@
-//! Every file of Rust is named by a `mod`, every page by another page, and what pages and comments name exists.
+//! Every Rust file is declared by a `mod`, every page is linked, and pages that texts name exist.
 
 use std::collections::BTreeSet;
 
 use crate::{Finding, SourceFile, Tree, mask::words};
 
-/// Every `.rs` file is a root that cargo finds by itself, or is named by a `mod` of such a file.
+/// Every `.rs` file is a root that cargo finds, or is declared by a `mod` of such a file.
 pub fn dead_sources(tree: &Tree) -> Vec<Finding> {
     let mut alive: BTreeSet<&str> = BTreeSet::new();
     let mut queue: Vec<&SourceFile> = tree.rust_files().filter(|file| is_root(&file.path)).collect();
@@ -28,7 +28,7 @@ pub fn dead_sources(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Files that cargo compiles without being told: crate roots, tests, benches, examples, fuzz targets.
+/// Files that cargo compiles without a declaration: crate roots, tests, benches, examples, fuzz targets.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let is_source = parts.contains(&"src");
@@ -55,8 +55,8 @@ fn declared_modules(file: &SourceFile) -> Vec<(usize, String)> {
     pairs.collect()
 }
 
-/// Where `mod name;` of a file may be. A root or `mod.rs` keeps its modules beside itself, others in a folder of
-/// their own name.
+/// The paths that `mod name;` of a file may mean. The modules of a root or a `mod.rs` are in the same folder, those of
+/// other files in a folder with the name of the file.
 fn module_paths(file: &SourceFile, name: &str) -> [String; 2] {
     let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let base = if is_root(&file.path) || file.stem() == "mod" {
@@ -74,7 +74,7 @@ pub fn dead_pages(tree: &Tree) -> Vec<Finding> {
     for file in tree.files().filter(|file| !file.path.starts_with("tidy/")) {
         for (line, target) in named_pages(file) {
             if !tree.contains(&target) {
-                let message = format!("`{target}` is not there: write the page or name the right one");
+                let message = format!("`{target}` does not exist: write the page, or name the right one");
                 findings.push(Finding::new(&file.path, line, message));
             } else if target != file.path {
                 named.insert(target);
@@ -87,7 +87,7 @@ pub fn dead_pages(tree: &Tree) -> Vec<Finding> {
         Finding::new(
             &page.path,
             0,
-            "nothing leads here: link it from ARCHITECTURE.md, another page, or the code",
+            "no text links this page: link it from ARCHITECTURE.md, another page, or the code",
         )
     }));
     findings

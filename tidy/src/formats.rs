@@ -1,9 +1,9 @@
-//! Promises that need a witness: format pages have golden files, options have docs and tests, dependencies have
-//! reasons and users.
+//! Rules about completeness: format pages have golden files, options have docs and tests, dependencies have reasons and
+//! users.
 
 use crate::{Finding, SourceFile, Tree};
 
-/// What every page of a format says, as words that stand in it.
+/// Topics of every format page, each with a word that the page must contain.
 const FORMAT_TOPICS: &[(&str, &str)] = &[
     ("```", "a picture of the bytes in a code block"),
     ("checksum", "what each checksum covers"),
@@ -12,27 +12,27 @@ const FORMAT_TOPICS: &[(&str, &str)] = &[
     ("history", "the history by version"),
 ];
 
-/// Pages of what is no bytes of its own, so that no golden file can be frozen.
-const WITHOUT_GOLDEN: &[(&str, &str)] = &[("directory", "names of files, held by the tests of file_name.rs")];
+/// Pages that do not describe the bytes of a file, and so have no golden file.
+const WITHOUT_GOLDEN: &[(&str, &str)] = &[("directory", "names of files, tested in file_name.rs")];
 
 fn format_pages(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
     tree.files().filter(|file| file.path.starts_with("docs/format/") && file.path.ends_with(".md"))
 }
 
-/// Every page of a format says all that it has to.
+/// Every format page covers all topics.
 pub fn format_pages_are_whole(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for page in format_pages(tree) {
         let text = page.text.to_lowercase();
         for (word, topic) in FORMAT_TOPICS.iter().filter(|(word, _)| !text.contains(word)) {
-            let message = format!("the page does not give {topic} (no `{word}` in it)");
+            let message = format!("the page lacks {topic} (it does not contain `{word}`)");
             findings.push(Finding::new(&page.path, 0, message));
         }
     }
     findings
 }
 
-/// Every page of a format has frozen bytes: a file below a `golden` folder with its name, or a golden test that names it.
+/// Every format page has frozen bytes: a file with its name in a `golden` folder, or a golden test that names it.
 pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for page in format_pages(tree) {
@@ -43,8 +43,8 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
         let is_named = tree
             .rust_files()
             .any(|file| file.is_test() && file.path.contains("golden") && file.text.contains(name));
-        let is_excepted = WITHOUT_GOLDEN.iter().any(|(excepted, _)| *excepted == name);
-        if !(has_file || is_named || is_excepted) {
+        let is_exempt = WITHOUT_GOLDEN.iter().any(|(exempt, _)| *exempt == name);
+        if !(has_file || is_named || is_exempt) {
             let advice =
                 format!("freeze its bytes as `tests/golden/v1/{name}...` and compare them in a test");
             findings.push(Finding::new(&page.path, 0, advice));
@@ -53,7 +53,7 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The most options that programs may choose from, all structs together.
+/// The limit on the number of options, all structs together.
 const OPTION_COUNT_MAX: usize = 20;
 
 /// A field of an options struct.
@@ -63,7 +63,7 @@ struct OptionField<'a> {
     docs: String,
 }
 
-/// Every option says its unit or values and its default, and a test names it; there are fewer than twenty.
+/// Every option documents its unit or values and its default, and a test names it; there are fewer than twenty.
 pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
@@ -135,13 +135,14 @@ fn dependencies<'a>(manifest: &'a SourceFile, heading: &str) -> Vec<(usize, &'a 
     found
 }
 
-/// Every outside library has its reason beside it in the workspace's manifest, and each crate uses what it names.
+/// The workspace's manifest states a reason for every external crate, and each crate uses its dependencies.
 pub fn dependencies_have_reasons_and_users(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(root) = tree.get("Cargo.toml") {
         for (line, name, text) in dependencies(root, "[workspace.dependencies]") {
             if !text.contains("path =") && !text.contains("# ") {
-                let message = format!("`{name}`: say at the end of the line why it is here");
+                let message =
+                    format!("`{name}`: add a comment at the end of the line with the reason for it");
                 findings.push(Finding::new(&root.path, line, message));
             }
         }
@@ -152,7 +153,7 @@ pub fn dependencies_have_reasons_and_users(tree: &Tree) -> Vec<Finding> {
             let word = name.replace('-', "_");
             let mut users = tree.rust_files().filter(|file| file.path.starts_with(folder));
             if !users.any(|file| file.text.contains(&word)) {
-                let message = format!("no file of this crate names `{word}`: take the dependency out");
+                let message = format!("no file of this crate names `{word}`: remove the dependency");
                 findings.push(Finding::new(&manifest.path, line, message));
             }
         }
@@ -177,7 +178,7 @@ const EXPECTED: &[&str] = &[
     "docs/format/wal.md",
 ];
 
-/// The house is complete.
+/// All expected files exist.
 pub fn expected_files(tree: &Tree) -> Vec<Finding> {
     let missing = EXPECTED.iter().filter(|path| !tree.contains(path));
     missing.map(|path| Finding::new(path, 0, "missing: every reader expects it")).collect()

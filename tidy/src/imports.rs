@@ -1,8 +1,8 @@
 //! Which modules of one crate a file imports: `use` trees and paths in the code, resolved through re-exports.
 //!
-//! A path is resolved to the longest prefix that is a module with a file; where that module re-exports the next name
-//! (`pub(crate) use run::RunCursor`), the path leads on to where the name comes from. Names of other crates lead
-//! nowhere and are left out.
+//! A path is resolved to the longest prefix that is a module with a file. If that module re-exports the next name
+//! (`pub(crate) use run::RunCursor`), the path is resolved further, to the module that defines the name. Names of other
+//! crates are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{SourceFile, Tree, mask::words};
 /// A module as the names from the crate's root: `table/block.rs` is `["table", "block"]`.
 pub type Module = Vec<String>;
 
-/// One import: the module it leads to and where it stands.
+/// One import: the imported module and the line of the import.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     /// The imported module.
@@ -51,7 +51,7 @@ impl<'a> ModuleMap<'a> {
         self.files.iter().map(|(module, file)| (module, *file))
     }
 
-    /// What `module` imports from its own crate, without itself, in order and once each.
+    /// The imports of `module` from its own crate, without itself, sorted and without duplicates.
     pub fn imports_of(&self, module: &Module) -> Vec<Import> {
         let Some(file) = self.files.get(module) else { return Vec::new() };
         let mut first_lines: BTreeMap<Module, usize> = BTreeMap::new();
@@ -84,7 +84,7 @@ impl<'a> ModuleMap<'a> {
         Some(base)
     }
 
-    /// The module that an absolute path leads to, through re-exports.
+    /// The module that defines an absolute path, with re-exports resolved.
     fn resolve(&self, mut path: Module) -> Option<Module> {
         let mut seen = BTreeSet::new();
         while seen.insert(path.clone()) {
@@ -139,7 +139,7 @@ fn paths(code: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// The paths that `pub use` and `pub(...) use` declarations give a name to, with that name.
+/// The paths of `pub use` and `pub(...) use` declarations, with the names that they define.
 fn public_uses(code: &str) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     for (offset, _) in words(code).filter(|(_, word)| *word == "use") {
@@ -153,7 +153,7 @@ fn public_uses(code: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// The leaves of a `use` tree: their paths and the names they are known by.
+/// The leaves of a `use` tree: their paths and the names that they define.
 fn use_tree(text: &str, prefix: &[String]) -> Vec<(Vec<String>, String)> {
     let text = text.trim();
     if let Some((head, group)) = text.split_once('{') {
@@ -173,7 +173,7 @@ fn use_tree(text: &str, prefix: &[String]) -> Vec<(Vec<String>, String)> {
     alias.map(|alias| (path, alias)).into_iter().collect()
 }
 
-/// The parts of a group between the commas that stand outside inner groups.
+/// The parts of a group, split at the commas outside of inner groups.
 fn split_at_top(group: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let parts = group.split(move |c: char| {

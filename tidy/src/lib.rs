@@ -1,11 +1,12 @@
-//! The rules of the tree as functions: each takes a [`Tree`] and gives [`Finding`]s that say what to do instead.
+//! The rules of the tree as functions: each takes a [`Tree`] and returns [`Finding`]s that say what to do instead.
 //!
-//! `tests/tidy.rs` runs every rule over the workspace; the tests beside each rule run it over sample texts, one that
-//! keeps the rule and one that breaks it. Rules read text, not types: a scanner blanks comments and literals first
-//! ([`mask`]), so that braces and words inside them count for nothing. All of it is linear in the size of the
-//! sources, but for the circles of imports, which are quadratic in the number of files of one crate.
+//! `tests/tidy.rs` runs every rule over the workspace. The unit tests run each rule over sample texts that keep it and
+//! that break it. Rules read text, not types: a scanner blanks comments and literals first ([`mask`]), so that rules
+//! about code ignore braces and words inside them. The cost is linear in the size of the sources, except for circles
+//! of imports, which are quadratic in the number of files of one crate.
 //!
-//! Tables that people change (ranks, words, places where `unsafe` may stand) are constants at the head of their rule.
+//! Tables that people edit (ranks, places of `unsafe`) are constants at the top of their rule; the words are in
+//! `words.txt`.
 
 pub mod dead_files;
 pub mod formats;
@@ -13,6 +14,7 @@ pub mod imports;
 pub mod mask;
 pub mod ranks;
 pub mod shape;
+pub mod subjects;
 pub mod text;
 pub mod tree;
 pub mod unsafe_code;
@@ -30,7 +32,7 @@ pub struct Finding {
     pub path: String,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong and what to do instead.
+    /// The fault, and what to do instead.
     pub message: String,
 }
 

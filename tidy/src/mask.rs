@@ -1,4 +1,4 @@
-//! A scanner of Rust text: blanks comments, strings and characters, and finds words, lines and bodies in what is left.
+//! A scanner of Rust text: blanks comments, strings and characters, and finds words, lines and bodies in the rest.
 //!
 //! The masked text has the same length and the same line breaks as the source, so offsets in one are offsets in the
 //! other. Raw strings, byte and C strings, nested comments, and the difference between `'a'` and `'a` are known; macro
@@ -152,7 +152,7 @@ pub fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
     for pair in all.windows(2) {
         let &[(offset, "fn"), (name_offset, name)] = pair else { continue };
-        // `fn(u8)` is a type: something other than space stands between the words.
+        // `fn(u8)` is a type: something other than space is between the words.
         let between = code.get(offset + 2..name_offset).unwrap_or_default();
         if !between.trim().is_empty() {
             continue;

@@ -5,7 +5,7 @@ use crate::{
     mask::{functions, words},
 };
 
-/// The longest file in lines. Tests have files of their own, so this counts no tests.
+/// The longest file in lines. Tests are in separate files, so they do not count.
 pub const FILE_LINES_MAX: usize = 1_000;
 /// The longest function in lines.
 pub const FUNCTION_LINES_MAX: usize = 70;
@@ -31,7 +31,7 @@ pub fn function_length(tree: &Tree) -> Vec<Finding> {
         let limit = if file.is_test() { TEST_FUNCTION_LINES_MAX } else { FUNCTION_LINES_MAX };
         for function in functions(&file.code).iter().filter(|function| function.line_count > limit) {
             let message = format!(
-                "`{}` has {} lines, at most {limit}: keep the branches here and move pure leaves into functions of their own",
+                "`{}` has {} lines, at most {limit}: keep the branches here and move pure leaves into separate functions",
                 function.name, function.line_count
             );
             findings.push(Finding::new(&file.path, file.line_of(function.offset), message));
@@ -40,14 +40,13 @@ pub fn function_length(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every file of Rust begins with `//!` and a sentence, but for the unit tests of a file that has done so.
+/// Every Rust file begins with `//!` and a sentence, except for the unit tests of a file that does so.
 pub fn head_comment(tree: &Tree) -> Vec<Finding> {
     let silent = tree.rust_files().filter(|file| file.stem() != "tests").filter(|file| {
         let first = file.text.lines().next().unwrap_or_default();
         first.strip_prefix("//! ").is_none_or(|sentence| sentence.len() < 10)
     });
-    let advice =
-        "begin the file with `//!` and a sentence that says what it is for, then invariants and cost";
+    let advice = "begin the file with `//!` and a sentence about its purpose, then invariants and cost";
     silent.map(|file| Finding::new(&file.path, 1, advice)).collect()
 }
 
@@ -67,7 +66,7 @@ pub fn ascii(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Unit tests stand in `foo/tests.rs`, not inside the source file.
+/// Unit tests are in `foo/tests.rs`, not in the source file.
 pub fn no_inline_tests(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust_files().filter(|file| !file.is_test()) {

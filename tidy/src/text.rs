@@ -1,16 +1,16 @@
-//! What no text of the tree holds: things left unfinished, back doors, and traces of the place where it was written.
+//! Patterns that no text of the tree contains: unfinished work, back doors, and traces of the author's machine.
 //!
-//! The patterns are written in two parts, so that this file keeps its own rule.
+//! The patterns are written in two parts, so that this file does not contain them.
 
 use crate::{Finding, Tree};
 
 /// Refused in Rust, with what to do instead.
 const UNFINISHED: &[(&str, &str)] = &[
-    (concat!("todo", "!("), "finish it, or leave it out and say so in the docs"),
+    (concat!("todo", "!("), "finish it, or remove it and document the limit"),
     (concat!("unimplemented", "!("), "finish it, or return a typed error"),
-    (concat!("TO", "DO"), "finish it, or describe the limit as it stands"),
-    (concat!("FIX", "ME"), "mend it, or describe the limit as it stands"),
-    (concat!("XX", "X"), "mend it, or describe the limit as it stands"),
+    (concat!("TO", "DO"), "finish it, or document the limit"),
+    (concat!("FIX", "ME"), "fix it, or document the limit"),
+    (concat!("XX", "X"), "fix it, or document the limit"),
     (concat!("#[", "ignore"), "make the test quick enough to run, or delete it"),
     (concat!("doc(", "hidden)"), "make it `pub(crate)`, or document it"),
     (concat!("dbg", "!("), "delete it, or count it in the statistics"),
@@ -35,7 +35,7 @@ pub fn nothing_unfinished(tree: &Tree) -> Vec<Finding> {
     tree.rust_files().flat_map(|file| find(&file.path, &file.text, UNFINISHED)).collect()
 }
 
-/// No text tells where, or by whose means, it was written.
+/// No text contains traces of the machine or the circumstances of its author.
 pub fn no_traces(tree: &Tree) -> Vec<Finding> {
     tree.files().flat_map(|file| find(&file.path, &file.text, TRACES)).collect()
 }
@@ -50,7 +50,8 @@ fn find(path: &str, text: &str, patterns: &[(&str, &str)]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a pattern stands in a line with no letter or digit just before or after it where it begins or ends with one.
+/// Whether a line contains a pattern as a word: a pattern that begins or ends with a letter or digit does not match
+/// inside a longer word.
 fn contains_word(line: &str, pattern: &str) -> bool {
     line.match_indices(pattern).any(|(offset, _)| {
         let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
@@ -62,8 +63,8 @@ fn contains_word(line: &str, pattern: &str) -> bool {
     })
 }
 
-/// Files, time, threads and randomness enter the engine through seams: what is refused, where it may stand, and what
-/// to use.
+/// Files, time, threads and randomness enter the engine through interfaces: the forbidden pattern, the files that may
+/// contain it, and what to use instead.
 const SEAMS: &[(&str, &[&str], &str)] = &[
     ("std::fs", &[], "use a `tamis_vfs::Vfs`"),
     ("File::open", &[], "use a `tamis_vfs::Vfs`"),
@@ -72,14 +73,14 @@ const SEAMS: &[(&str, &[&str], &str)] = &[
     ("Instant::now", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
     ("SystemTime", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
     ("RandomState", &["crates/tamis/src/runtime.rs"], "take a seed from `runtime::Runtime`"),
-    ("println!", &[], "tell an `events::EventListener`, or count it in the statistics"),
-    ("eprintln!", &[], "tell an `events::EventListener`, or count it in the statistics"),
+    ("println!", &[], "report it to an `events::EventListener`, or count it in the statistics"),
+    ("eprintln!", &[], "report it to an `events::EventListener`, or count it in the statistics"),
 ];
 
-/// The crates without files, time, threads and randomness of their own.
+/// The crates that get files, time, threads and randomness as parameters.
 const SEALED_CRATES: &[&str] = &["tamis", "tamis-filter", "tamis-bits"];
 
-/// The engine and the filters reach the world only through seams.
+/// The engine and the filters use files, time, threads and randomness only through interfaces.
 pub fn world_enters_through_seams(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in SEALED_CRATES.iter().flat_map(|name| tree.sources_of(name)) {

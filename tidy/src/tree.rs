@@ -1,10 +1,10 @@
-//! The text files of the workspace, read once, with what most rules ask of them.
+//! The text files of the workspace, read once, with the queries that most rules need.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use crate::mask::{mask, words};
 
-/// Folders that hold nothing written by people.
+/// Folders with generated files only.
 const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".venv", "corpus", "artifacts"];
 
 /// Kinds of files that the rules read.
@@ -49,7 +49,7 @@ impl SourceFile {
         name.split('.').next().unwrap_or_default()
     }
 
-    /// Whether `word` stands in its code (not in a comment or literal).
+    /// Whether its code (not a comment or literal) contains `word`.
     pub fn names(&self, word: &str) -> bool {
         words(&self.code).any(|(_, candidate)| candidate == word)
     }
@@ -139,5 +139,6 @@ impl Tree {
 }
 
 fn is_text(path: &str) -> bool {
-    path == ".ci/run" || path.rsplit_once('.').is_some_and(|(_, suffix)| TEXT_SUFFIXES.contains(&suffix))
+    path.starts_with(".ci/")
+        || path.rsplit_once('.').is_some_and(|(_, suffix)| TEXT_SUFFIXES.contains(&suffix))
 }

@@ -1,8 +1,8 @@
-//! `unsafe` is rare, local and argued.
+//! `unsafe` is rare, local and justified.
 
 use crate::{Finding, SourceFile, Tree, mask::words};
 
-/// Where `unsafe` may stand, and why.
+/// Places that may contain `unsafe`, and why.
 const PLACES: &[(&str, &str)] = &[
     ("bindings/c/src/", "the boundary to C"),
     ("bindings/common/src/fork", "the handler of fork"),
@@ -17,8 +17,8 @@ const PLACES: &[(&str, &str)] = &[
 /// How many lines above an `unsafe` its reason may begin.
 const REASON_LINES_MAX: usize = 8;
 
-/// `unsafe` stands only in the places of the table, each with `SAFETY:` (or `# Safety` for a function) just above.
-pub fn unsafe_is_local_and_argued(tree: &Tree) -> Vec<Finding> {
+/// Only the places of the table contain `unsafe`, each with `SAFETY:` (or `# Safety` for a function) just above.
+pub fn unsafe_is_local_and_justified(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust_files() {
         for (offset, _) in words(&file.code).filter(|(_, word)| *word == "unsafe") {
@@ -27,7 +27,7 @@ pub fn unsafe_is_local_and_argued(tree: &Tree) -> Vec<Finding> {
                 let places: Vec<_> = PLACES.iter().map(|(place, why)| format!("{place} ({why})")).collect();
                 let message = format!("no `unsafe` here: use safe code, or move it to {}", places.join(", "));
                 findings.push(Finding::new(&file.path, line, message));
-            } else if !is_argued(file, line) {
+            } else if !is_justified(file, line) {
                 let advice =
                     "say why it is sound: `// SAFETY:` above a block, `# Safety` in the docs of a function";
                 findings.push(Finding::new(&file.path, line, advice));
@@ -37,7 +37,7 @@ pub fn unsafe_is_local_and_argued(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn is_argued(file: &SourceFile, line: usize) -> bool {
+fn is_justified(file: &SourceFile, line: usize) -> bool {
     let first = line.saturating_sub(REASON_LINES_MAX + 1);
     let near: Vec<&str> = file.text.lines().skip(first).take(line - first).collect();
     let here = near.last().copied().unwrap_or_default();

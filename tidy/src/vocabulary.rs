@@ -3,7 +3,7 @@
 //! The table has three sections, because a word can be wrong as prose and right as an identifier, or the reverse:
 //!
 //! - **phrases**: consecutive words in any text. Letters, digits and apostrophes are words; identifiers are split at `_`
-//!   and before capitals, so `it_stands_in` contains `stands in`. A phrase may continue on the next line of a comment or
+//!   and before capitals, so `read_from_disk` contains `from disk`. A phrase may continue on the next line of a comment or
 //!   a literal, but not across punctuation.
 //! - **names**: whole identifiers, compared letter by letter, in code. In comments and pages they are compared if they
 //!   can't be English words: with a `_` or a capital inside, or between backquotes.

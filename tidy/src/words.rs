@@ -16,7 +16,7 @@ const PENDING: &str = include_str!("../pending_words.txt");
 /// Files that hold such words on purpose.
 const EXEMPT: &[(&str, &str)] = &[("tidy/words.txt", "the table itself")];
 
-/// Qualifiers that stand last in the names of values: `block_count`, not `num_blocks`.
+/// Qualifiers that are the last part of the names of values: `block_count`, not `num_blocks`.
 const LAST: &[(&str, &str)] = &[("max", "_max"), ("min", "_min"), ("num", "_count"), ("nr", "_count")];
 
 /// Names and prose contain no word of the table, except in files that are pending.
@@ -64,7 +64,7 @@ fn findings_in(vocabulary: &Vocabulary, file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
-/// Qualifiers stand last in the names of values.
+/// Qualifiers are the last part of the names of values.
 pub fn qualifiers_last(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust_files() {
@@ -72,7 +72,7 @@ pub fn qualifiers_last(tree: &Tree) -> Vec<Finding> {
             let lower = name.text.to_ascii_lowercase();
             let Some((first, rest)) = lower.split_once('_') else { continue };
             if let Some((_, last)) = LAST.iter().find(|(qualifier, _)| *qualifier == first) {
-                let message = format!("`{}`: qualifiers stand last: `{rest}{last}`", name.text);
+                let message = format!("`{}`: qualifiers come last: `{rest}{last}`", name.text);
                 findings.push(Finding::new(&file.path, file.line_of(name.offset), message));
             }
         }

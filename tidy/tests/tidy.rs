@@ -32,7 +32,7 @@ macro_rules! rules {
 rules! {
     files_are_short: shape::file_length;
     functions_are_short: shape::function_length;
-    files_say_what_they_are_for: shape::head_comment;
+    files_begin_with_their_purpose: shape::head_comment;
     sources_are_ascii: shape::ascii;
     tests_have_their_own_files: shape::no_inline_tests;
     crates_import_lower_crates: ranks::crate_imports;
@@ -40,11 +40,11 @@ rules! {
     imports_have_no_circles: ranks::no_circles;
     the_root_of_the_engine_is_a_list: ranks::root_is_a_list;
     names_and_prose_use_the_terms_of_the_field: words::unused_words;
-    qualifiers_stand_last: words::qualifiers_last;
+    qualifiers_come_last: words::qualifiers_last;
     nothing_is_unfinished: text::nothing_unfinished;
-    no_text_tells_where_it_was_written: text::no_traces;
+    no_text_has_traces_of_its_author: text::no_traces;
     the_world_enters_through_seams: text::world_enters_through_seams;
-    unsafe_is_local_and_argued: unsafe_code::unsafe_is_local_and_argued;
+    unsafe_is_local_and_justified: unsafe_code::unsafe_is_local_and_justified;
     no_source_is_dead: dead_files::dead_sources;
     no_page_is_dead: dead_files::dead_pages;
     format_pages_are_whole: formats::format_pages_are_whole;

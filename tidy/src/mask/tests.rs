@@ -1,4 +1,4 @@
-//! Braces and words inside comments and literals count for nothing; those outside all do.
+//! Braces and words inside comments and literals are ignored; all others are found.
 
 use super::{functions, mask, words};
 

@@ -49,6 +49,22 @@ fn a_circle_is_named_with_both_files() {
 }
 
 #[test]
+fn each_import_is_in_one_circle_only() {
+    let tree = Tree::of_samples(&[
+        ("crates/tamis-vfs/src/a.rs", "use crate::b::B;\nuse crate::c::C;"),
+        ("crates/tamis-vfs/src/b.rs", "use crate::a::A;\nuse crate::c::C;"),
+        ("crates/tamis-vfs/src/c.rs", "\nuse crate::a::A;"),
+        ("crates/tamis-vfs/src/lib.rs", "mod a; mod b; mod c; pub use a::A;"),
+    ]);
+    let found = no_circles(&tree);
+    assert_eq!(
+        places(&found),
+        [("crates/tamis-vfs/src/a.rs", 1), ("crates/tamis-vfs/src/a.rs", 2)],
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn crates_import_lower_crates_only() {
     let tree = Tree::of_samples(&[
         (

@@ -1,4 +1,4 @@
-//! Each rule of shape on a text that keeps it and one that breaks it.
+//! Each rule, with a text that keeps it and one that breaks it.
 
 use super::{
     FILE_LINES_MAX, FUNCTION_LINES_MAX, ascii, file_length, function_length, head_comment, no_inline_tests,
@@ -43,7 +43,7 @@ fn sources_are_ascii() {
 }
 
 #[test]
-fn tests_have_a_file_of_their_own() {
+fn tests_are_in_a_separate_file() {
     let tree =
         Tree::of_samples(&[("a.rs", "#[cfg(test)]\nmod tests;"), ("b.rs", "#[cfg(test)]\nmod tests {\n}")]);
     let found = no_inline_tests(&tree);
