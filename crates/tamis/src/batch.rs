@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Result},
     frame::FRAME_PAYLOAD_MAX,
     key::{KEY_LENGTH_MAX, Kind, SEQUENCE_MAX, Sequence, VALUE_LENGTH_MAX, check_key, check_value},
+    range_tombstone::is_below_upper,
 };
 
 /// Room before the first entry: the header, whose count and sequence number are known last, ends where the room does.
@@ -131,6 +132,15 @@ impl WriteBatch {
         self.add(keyspace, Kind::Tombstone, None, key, &[])
     }
 
+    /// Deletes all keys of a keyspace from `lower` (included) up to `upper` (excluded); an empty bound is none.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_in`].
+    pub(crate) fn delete_range_in(&mut self, keyspace: u32, lower: &[u8], upper: &[u8]) -> Result<()> {
+        debug_assert!(is_below_upper(lower, upper), "an empty range needs no tombstone");
+        self.add(keyspace, Kind::RangeTombstone, None, lower, upper)
+    }
+
     /// Adds an entry under its own sequence number; the batch was made by [`WriteBatch::carrying`].
     ///
     /// # Errors
@@ -152,8 +162,14 @@ impl WriteBatch {
         value: &[u8],
     ) -> Result<()> {
         assert_eq!(sequence.is_some(), self.has_own_sequences, "a batch numbers all its entries or none");
-        check_key(key)?;
-        check_value(value)?;
+        match kind {
+            Kind::RangeTombstone if value.is_empty() => check_key(key)?,
+            Kind::RangeTombstone => [key, value].into_iter().try_for_each(check_key)?,
+            Kind::Put | Kind::Tombstone => {
+                check_key(key)?;
+                check_value(value)?;
+            }
+        }
         let header = if self.bytes.is_empty() { HEADER_BYTES_MAX } else { 0 };
         let added = header + ENTRY_OVERHEAD_MAX + key.len() + value.len();
         check_size(self.bytes.len(), added)?;
@@ -164,7 +180,7 @@ impl WriteBatch {
             put_varint(&mut self.bytes, sequence);
         }
         put_bytes(&mut self.bytes, key);
-        if kind == Kind::Put {
+        if kind != Kind::Tombstone {
             put_bytes(&mut self.bytes, value);
         }
         self.count += 1;
@@ -234,7 +250,7 @@ fn check_size(current: usize, added: usize) -> Result<()> {
     Ok(())
 }
 
-/// One write of a batch. A tombstone's value is empty.
+/// One write of a batch. A tombstone's value is empty; of a range tombstone key and value are the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchEntry<'a> {
     pub(crate) keyspace: u32,
@@ -328,8 +344,13 @@ impl<'a> Entries<'a> {
         let value = match kind {
             Kind::Put => self.decoder.take_bytes().filter(|value| value.len() <= VALUE_LENGTH_MAX),
             Kind::Tombstone => Some(&[][..]),
+            Kind::RangeTombstone => self
+                .decoder
+                .take_bytes()
+                .filter(|upper| upper.len() <= KEY_LENGTH_MAX && is_below_upper(key, upper)),
         };
-        let value = value.ok_or_else(|| self.malformed("a value of at most 268,435,456 bytes"))?;
+        let value =
+            value.ok_or_else(|| self.malformed("a value of at most 268,435,456 bytes, or an upper bound"))?;
         Ok(BatchEntry { keyspace, sequence, kind, key, value })
     }
 }

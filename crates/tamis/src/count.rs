@@ -16,7 +16,7 @@ use crate::{
     key::{Kind, SEQUENCE_MAX},
     memtable::Memtable,
     table::reader::TableReader,
-    version::level::KeyBounds,
+    version::key_bounds::KeyBounds,
 };
 
 impl Engine {

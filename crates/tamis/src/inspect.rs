@@ -65,6 +65,7 @@ const fn kind_text(kind: Kind) -> &'static str {
     match kind {
         Kind::Put => "put",
         Kind::Tombstone => "delete",
+        Kind::RangeTombstone => "delete range",
     }
 }
 
@@ -224,8 +225,12 @@ impl Inspection {
                         };
                         let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence]
                             .map(Cell::Number);
-                        let is_put = entry.kind == Kind::Put;
-                        let value = if is_put { Cell::Value(entry.value.to_vec()) } else { Cell::None };
+                        let value = match entry.kind {
+                            Kind::Put => Cell::Value(entry.value.to_vec()),
+                            Kind::Tombstone => Cell::None,
+                            // The bounds, of which an empty one is none.
+                            Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
+                        };
                         let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
                         found.rows.push(numbers.into_iter().chain(rest).collect());
                     }

@@ -19,7 +19,7 @@ pub const KEY_LENGTH_MAX: usize = 65_535;
 /// The longest value in bytes (256 MiB).
 pub const VALUE_LENGTH_MAX: usize = 1 << 28;
 
-/// The kind of an entry. Its byte is part of the formats; 3 to 6 are reserved and refused by this version.
+/// The kind of an entry. Its byte is part of the formats; 3, 5 and 6 are reserved and refused by this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -27,7 +27,9 @@ pub(crate) enum Kind {
     Put = 1,
     /// The key is deleted.
     Tombstone = 2,
-    // 3 merge operand, 4 range tombstone, 5 blob reference, 6 put with expiry: reserved.
+    /// All keys from this one up to another are deleted. In batches and logs only: tables keep them in a section of their own.
+    RangeTombstone = 4,
+    // 3 merge operand, 5 blob reference, 6 put with expiry: reserved.
 }
 
 impl Kind {
@@ -36,7 +38,16 @@ impl Kind {
         match byte {
             1 => Some(Self::Put),
             2 => Some(Self::Tombstone),
+            4 => Some(Self::RangeTombstone),
             _ => None,
+        }
+    }
+
+    /// The kind of a byte in a data block.
+    pub(crate) const fn from_block_byte(byte: u8) -> Option<Self> {
+        match Self::from_byte(byte) {
+            Some(Self::RangeTombstone) | None => None,
+            kind => kind,
         }
     }
 }

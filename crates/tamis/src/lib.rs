@@ -25,6 +25,7 @@ mod open_report;
 mod options;
 mod orphans;
 mod quarantine;
+mod range_tombstone;
 mod read;
 mod recover;
 mod repair;

@@ -92,7 +92,7 @@ fn unknown_kinds_are_told_with_file_and_offset() {
     let mut bytes = batch.seal(1).to_vec();
     // Behind count and sequence number, one byte each, stands 1 << 4 | kind.
     assert_eq!(bytes[..3], [2, 1, 0x11]);
-    for kind in [0, 3, 4, 5, 6, 7, 15] {
+    for kind in [0, 3, 5, 6, 7, 15] {
         bytes[2] = 0x10 | kind;
         let damage = decoded(&bytes).unwrap_err();
         assert_eq!(damage, BatchDamage::UnknownKind(kind));
@@ -101,6 +101,28 @@ fn unknown_kinds_are_told_with_file_and_offset() {
             Error::UnknownEntryKind { file, offset: 64, kind: found } if found == kind && file.ends_with("000001.log")
         ));
     }
+}
+
+#[test]
+fn a_range_tombstone_is_a_lower_and_an_upper_bound() {
+    let mut batch = WriteBatch::new();
+    batch.delete_range_in(1, b"b", b"k").unwrap();
+    batch.delete_range_in(1, b"x", b"").unwrap();
+    let bytes = batch.seal(7).to_vec();
+    assert_eq!(bytes, [4, 7, 0x14, 1, b'b', 1, b'k', 0x14, 1, b'x', 0]);
+    let entries = decoded(&bytes).unwrap();
+    let bounds: Vec<_> = entries.iter().map(|entry| (entry.kind, entry.key, entry.value)).collect();
+    assert_eq!(
+        bounds,
+        [(Kind::RangeTombstone, &b"b"[..], &b"k"[..]), (Kind::RangeTombstone, &b"x"[..], &b""[..])]
+    );
+    for reversed in [b"a", b"b"] {
+        let mut damaged = bytes.clone();
+        damaged[6] = reversed[0];
+        assert!(matches!(decoded(&damaged), Err(BatchDamage::Malformed { .. })), "an empty range");
+    }
+    let too_long = vec![b'k'; KEY_LENGTH_MAX + 1];
+    assert!(WriteBatch::new().delete_range_in(1, b"b", &too_long).is_err());
 }
 
 #[test]

@@ -7,13 +7,16 @@
 use std::sync::Arc;
 
 use super::{
+    drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
+    job::hull_within,
     table_sink::{JobContext, SplitPoint, TableSink, Written},
 };
 use crate::{
     cursor::Cursor,
     error::Result,
     memtable::Memtable,
+    range_tombstone::{RangeTombstone, is_below_upper, least_upper},
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -50,13 +53,17 @@ pub(super) fn flush(
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin(partition.id, place, Vec::new());
-        let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[]);
+        let upper = context.version.upper_of(index);
+        let tombstones = range_tombstones_within(memtable, &partition.lower, upper.unwrap_or_default());
+        let rules = DropRules::new(context.read_points.clone(), tombstones);
+        let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
+        let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
+        sink.take_range_tombstones(kept);
         let lower = match &layout.lower_overlap {
             LowerOverlap::Small(key) => key.clone(),
             LowerOverlap::None | LowerOverlap::Large => Vec::new(),
         };
         sink.split_at([SplitPoint { key: lower, is_direct: layout.is_direct }]);
-        let upper = context.version.upper_of(index);
         let is_lowest = |key: &[u8]| is_absent(partition, key);
         let first_half = [upper, middle.as_deref()].into_iter().flatten().min();
         sink.consume(&mut cursor, first_half, &is_lowest)?;
@@ -80,4 +87,19 @@ pub(super) fn flush(
 /// Whether no table of the partition can hold the key.
 fn is_absent(partition: &Partition, key: &[u8]) -> bool {
     partition.runs().all(|(_, run)| run.table_of(key).is_none())
+}
+
+/// The range tombstones of a memtable, cut at the bounds of a partition (an empty upper bound is none).
+pub(crate) fn range_tombstones_within(
+    memtable: &Memtable,
+    lower: &[u8],
+    upper: &[u8],
+) -> Vec<RangeTombstone> {
+    let cut = |tombstone: RangeTombstone| RangeTombstone {
+        lower: tombstone.lower.max(lower.to_vec()),
+        upper: least_upper(&tombstone.upper, upper).to_vec(),
+        ..tombstone
+    };
+    let all = memtable.range_tombstones().all().into_iter().map(cut);
+    all.filter(|tombstone| is_below_upper(&tombstone.lower, &tombstone.upper)).collect()
 }

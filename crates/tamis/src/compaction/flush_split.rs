@@ -4,10 +4,12 @@
 //! memtable would then overlap its neighbours and be rewritten by a merge. So a small overlap becomes a table of its own: the
 //! tables between overlap nothing, bypass the page cache ([`super::direct_flush`]) and move down the levels without a rewrite.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
-use super::plan::inclusive;
-use crate::{cursor::Cursor, error::Result, memtable::Memtable, version::version::KeyspaceVersion};
+use crate::{
+    cursor::Cursor, error::Result, memtable::Memtable, range_tombstone::compare_uppers,
+    version::version::KeyspaceVersion,
+};
 
 /// The largest share of a memtable's entries, in percent, that is split off.
 const OVERLAP_PERCENT_MAX: u64 = 40;
@@ -28,6 +30,10 @@ impl LowerOverlap {
     /// # Errors
     /// None: the cursor of a memtable has none.
     pub(super) fn of(version: &KeyspaceVersion, memtable: &Arc<Memtable>) -> Result<Self> {
+        if !memtable.range_tombstones().is_empty() {
+            // They may overlap tables anywhere.
+            return Ok(Self::Large);
+        }
         let mut cursor = memtable.cursor();
         cursor.seek_first()?;
         if !cursor.is_valid() {
@@ -35,13 +41,16 @@ impl LowerOverlap {
         }
         let smallest = cursor.key().to_vec();
         cursor.seek_last()?;
-        let bounds = inclusive(&smallest, cursor.key());
+        let bounds = (Bound::Included(smallest.as_slice()), Bound::Included(cursor.key()));
         let runs = version.partitions.iter().flat_map(|partition| partition.runs());
         let overlapping = runs.flat_map(|(_, run)| run.tables_within(bounds));
-        let Some(largest) = overlapping.map(|table| table.largest_key()).max() else {
+        let ends = overlapping.map(|table| table.upper());
+        let Some(split_key) = ends.max_by(|left, right| compare_uppers(left, right)) else {
             return Ok(Self::None);
         };
-        let split_key = [largest, &[0]].concat();
+        if split_key.is_empty() {
+            return Ok(Self::Large);
+        }
         let is_small = is_worth_splitting(version, memtable)
             && is_small_share(memtable.count_before(&split_key), memtable);
         Ok(if is_small { Self::Small(split_key) } else { Self::Large })
@@ -62,7 +71,7 @@ pub(super) fn upper_split_key(
     memtable: &Arc<Memtable>,
     newer: &[Arc<Memtable>],
 ) -> Result<Option<Vec<u8>>> {
-    if !is_worth_splitting(version, memtable) {
+    if !is_worth_splitting(version, memtable) || !memtable.range_tombstones().is_empty() {
         return Ok(None);
     }
     let mut smallest: Option<Vec<u8>> = None;

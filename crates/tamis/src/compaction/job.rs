@@ -1,12 +1,13 @@
 //! A compaction: merges the tables of a plan into new tables of one run, and gives the edit that swaps them.
 //!
 //! Nothing older than an output may lie above it: a plan's inputs hold, of their key range, everything between the
-//! newest input and the output. Tables of its runs with nothing beside them go along as they are, and outputs are cut where they
+//! newest input and the output. Tables of its runs with nothing beside them go along as they are, and sink are cut where they
 //! lie ([`Plan::trivial_moves`]). What may lie below ([`Plan::older`]) decides which tombstones can go.
 
 use std::sync::Arc;
 
 use super::{
+    drop_rules::DropRules,
     plan::Plan,
     table_sink::{JobContext, SplitPoint, TableSink, Written},
 };
@@ -15,6 +16,7 @@ use crate::{
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::Result,
     file_name::FileName,
+    range_tombstone::{RangeTombstone, compare_uppers, is_below_upper, least_upper},
     version::{
         edit::{Change, VersionEdit},
         handle::Table,
@@ -39,11 +41,19 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
     let replaced: Vec<u64> = plan.merged_tables().map(|table| table.number()).collect();
     let place = plan.output_place();
     let origin = context.origin(plan.partition, place, replaced);
-    let run = |run: &[Arc<Table>]| RunCursor::new(RunTables::read_once(run, tables));
-    let mut cursor = MergeCursor::new(plan.inputs.iter().map(|input| run(&input.tables)).collect());
+    let rules =
+        DropRules::new(context.read_points.clone(), range_tombstones_of(plan.merged_tables(), tables)?);
+    let inputs: Vec<Vec<Arc<Table>>> =
+        plan.inputs.iter().map(|input| tables_to_read(&input.tables, &rules)).collect();
+    let bytes_read = inputs.iter().flatten().map(|table| table.file_bytes()).sum();
+    let key_count = inputs.iter().flatten().map(|table| table.summary().entry_count).sum();
+    let run = |run: &Vec<Arc<Table>>| RunCursor::new(RunTables::read_once(run, tables));
+    let mut cursor = MergeCursor::new(inputs.iter().map(run).collect());
     cursor.seek_first()?;
-    let key_count = plan.merged_tables().map(|table| table.summary().entry_count).sum();
-    let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents);
+    let kept =
+        rules.kept_range_tombstones(|lower, upper| hull_within(plan.older.iter().flatten(), lower, upper));
+    let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
+    sink.take_range_tombstones(kept);
     sink.split_at(
         plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),
     );
@@ -56,11 +66,60 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
         files.push(FileName::Table(summary.number));
         edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
     }
-    Ok(Merged { edit, files, bytes_read: plan.bytes_read, written })
+    Ok(Merged { edit, files, bytes_read, written })
 }
 
 /// Whether a table of the run may hold the key.
 fn covers(run: &[Arc<Table>], key: &[u8]) -> bool {
-    let position = run.partition_point(|table| table.largest_key() < key);
+    let position = run.partition_point(|table| table.ends_before(key));
     run.get(position).is_some_and(|table| table.smallest_key() <= key)
+}
+
+/// All range tombstones of the tables that are merged.
+pub(crate) fn range_tombstones_of<'a>(
+    merged: impl Iterator<Item = &'a Arc<Table>>,
+    tables: &TableCache,
+) -> Result<Vec<RangeTombstone>> {
+    let mut tombstones = Vec::new();
+    for table in merged.filter(|table| table.has_range_tombstones()) {
+        let reader = tables.reader(table)?;
+        let fragments = reader.range_tombstones().into_iter().flat_map(|fragments| fragments.list());
+        tombstones.extend(fragments.flat_map(|fragment| fragment.tombstones()));
+    }
+    Ok(tombstones)
+}
+
+/// The tables of a run that hold an entry which may be kept.
+fn tables_to_read(run: &[Arc<Table>], rules: &DropRules) -> Vec<Arc<Table>> {
+    let is_deleted = |table: &Arc<Table>| {
+        let summary = table.summary();
+        rules.covers_all(
+            table.smallest_key(),
+            &table.upper(),
+            (summary.smallest_sequence, summary.largest_sequence),
+        )
+    };
+    run.iter().filter(|table| rules.range_tombstones().is_empty() || !is_deleted(table)).cloned().collect()
+}
+
+/// The least span that holds all keys which the tables may have within a span; `None` where they have none.
+pub(super) fn hull_within<'a>(
+    tables: impl Iterator<Item = &'a Arc<Table>>,
+    lower: &[u8],
+    upper: &[u8],
+) -> Option<(Vec<u8>, Vec<u8>)> {
+    let is_within =
+        |table: &&Arc<Table>| !table.ends_before(lower) && is_below_upper(table.smallest_key(), upper);
+    let mut hull: Option<(Vec<u8>, Vec<u8>)> = None;
+    for table in tables.filter(is_within) {
+        let begin = table.smallest_key().max(lower).to_vec();
+        let end = least_upper(&table.upper(), upper).to_vec();
+        hull = Some(match hull {
+            None => (begin, end),
+            Some((first, last)) => {
+                (first.min(begin), if compare_uppers(&last, &end).is_lt() { end } else { last })
+            }
+        });
+    }
+    hull
 }

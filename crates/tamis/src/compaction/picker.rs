@@ -16,14 +16,15 @@
 use std::{ops::Bound, sync::Arc};
 
 use super::{
-    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, Reason, inclusive, key_range},
+    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, Reason},
     targets::{LevelTargets, PickerConfig},
 };
 use crate::{
     key::Sequence,
     version::{
         handle::Table,
-        level::{KeyBounds, LEVELED_RUN_AGE, Run},
+        key_bounds::{KeyBounds, KeySpan},
+        level::{LEVELED_RUN_AGE, Run},
         version::{KeyspaceVersion, Partition},
     },
 };
@@ -146,15 +147,13 @@ impl<'a> Picker<'a> {
     }
 
     /// The tables of the output level that go along; `None` where running jobs are in the way.
-    fn free_overlap(&self, output_level: usize, lower: &[u8], upper: &[u8]) -> Option<&'a [Arc<Table>]> {
-        let overlap = self.within(output_level, inclusive(lower, upper));
+    fn free_overlap(&self, output_level: usize, bounds: KeyBounds<'_>) -> Option<&'a [Arc<Table>]> {
+        let overlap = self.within(output_level, bounds);
         // The outputs' range is that of all inputs.
-        let (lower, upper) = (
-            overlap.first().map_or(lower, |first| first.smallest_key().min(lower)),
-            overlap.last().map_or(upper, |last| last.largest_key().max(upper)),
-        );
+        let all = overlap.iter().map(|table| table.bounds()).chain([bounds]);
+        let span = KeySpan::around(all)?;
         let is_blocked = self.in_progress.holds_any(overlap)
-            || self.in_progress.writes_within(self.partition.id, output_level, (lower, upper));
+            || self.in_progress.writes_within(self.partition.id, output_level, span.bounds());
         (!is_blocked).then_some(overlap)
     }
 
@@ -169,7 +168,7 @@ impl<'a> Picker<'a> {
 
     /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
     fn may_move(&self, table: &Table, level: usize, output_level: usize) -> bool {
-        let below = self.within(output_level + 1, inclusive(table.smallest_key(), table.largest_key()));
+        let below = self.within(output_level + 1, table.bounds());
         let with_depth = |level| (level, self.targets.depth(level));
         self.config.is_written_alike(with_depth(level), with_depth(output_level))
             && bytes_of(below) <= self.config.grandparent_bytes_max
@@ -189,9 +188,9 @@ impl<'a> Picker<'a> {
             false => (Action::Move, moved),
             true => (Action::Merge, self.runs_of_a_job(&runs)),
         };
-        let (lower, upper) = key_range(taken.iter().flat_map(|run| run.tables()))?;
+        let span = span_of(&taken)?;
         let output_level = self.targets.base_level;
-        let overlap = self.free_overlap(output_level, &lower, &upper)?;
+        let overlap = self.free_overlap(output_level, span.bounds())?;
         let mut spec = self.spec(action, reason, score, output_level);
         taken.reverse();
         if action == Action::Move {
@@ -207,7 +206,7 @@ impl<'a> Picker<'a> {
         }
         // Nothing that is_trivial overlaps any of them.
         let is_dragged = |table: &&Arc<Table>| {
-            let bounds = inclusive(table.smallest_key(), table.largest_key());
+            let bounds = table.bounds();
             taken.iter().any(|run| !run.tables_within(bounds).is_empty())
         };
         let dragged = overlap.iter().filter(is_dragged).cloned().collect();
@@ -217,7 +216,7 @@ impl<'a> Picker<'a> {
 
     /// Whether a table of a run goes to the output level as it is while the runs of a job are merged. Small ones had better grow.
     fn may_move_trivially(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
-        let bounds = inclusive(table.smallest_key(), table.largest_key());
+        let bounds = table.bounds();
         let others = runs.iter().filter(|other| other.age() != run.age());
         table.file_bytes() >= self.config.table_bytes / TRIVIAL_MOVE_SHARE
             && self.may_move(table, 0, output_level)
@@ -246,9 +245,8 @@ impl<'a> Picker<'a> {
         let mut taken = Vec::new();
         for &run in oldest_first {
             let is_movable = run.tables().iter().all(|table| {
-                let (lower, upper) = (table.smallest_key(), table.largest_key());
-                let is_apart = together.tables_within(inclusive(lower, upper)).is_empty()
-                    && self.free_overlap(output_level, lower, upper).is_some_and(<[_]>::is_empty);
+                let is_apart = together.tables_within(table.bounds()).is_empty()
+                    && self.free_overlap(output_level, table.bounds()).is_some_and(<[_]>::is_empty);
                 is_apart && self.may_move(table, 0, output_level)
             });
             if !is_movable {
@@ -260,8 +258,8 @@ impl<'a> Picker<'a> {
             taken.push(run);
         }
         // The range that they write to as a whole must be free too.
-        while let Some((lower, upper)) = key_range(taken.iter().flat_map(|run: &&Arc<Run>| run.tables())) {
-            if !self.in_progress.writes_within(self.partition.id, output_level, (&lower, &upper)) {
+        while let Some(span) = span_of(&taken) {
+            if !self.in_progress.writes_within(self.partition.id, output_level, span.bounds()) {
                 break;
             }
             taken.pop();
@@ -274,7 +272,7 @@ impl<'a> Picker<'a> {
         let run = self.run_of(level)?;
         let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.in_progress.holds(table));
         let free = candidates.filter_map(|(position, table)| {
-            let overlap = self.free_overlap(level + 1, table.smallest_key(), table.largest_key())?;
+            let overlap = self.free_overlap(level + 1, table.bounds())?;
             Some((bytes_of(overlap) as f64 / weight(table), position))
         });
         let (_, position) = free.min_by(|left, right| left.0.total_cmp(&right.0))?;
@@ -286,7 +284,7 @@ impl<'a> Picker<'a> {
         let run = self.run_of(level)?;
         let table = run.tables().get(position)?;
         let output_level = level + 1;
-        let overlap = self.free_overlap(output_level, table.smallest_key(), table.largest_key())?;
+        let overlap = self.free_overlap(output_level, table.bounds())?;
         if overlap.is_empty() && self.may_move(table, level, output_level) {
             let mut spec = self.spec(Action::Move, reason, score, output_level);
             spec.inputs.push(input(level, LEVELED_RUN_AGE, std::slice::from_ref(table)));
@@ -303,18 +301,18 @@ impl<'a> Picker<'a> {
     /// The table at `position` with the neighbours that drag nothing more of the next level along.
     fn extended(&self, run: &'a Run, position: usize, overlap: &'a [Arc<Table>]) -> &'a [Arc<Table>] {
         let alone = run.tables().get(position..=position).unwrap_or_default();
-        let Some((lower, upper)) = key_range(alone.iter().chain(overlap)) else {
+        let Some(span) = KeySpan::around(alone.iter().chain(overlap).map(|table| table.bounds())) else {
             return alone;
         };
-        let neighbours = run.tables_within(inclusive(&lower, &upper));
-        let (Some(first), Some(last)) = (neighbours.first(), neighbours.last()) else {
+        let neighbours = run.tables_within(span.bounds());
+        let Some(span) = KeySpan::around(neighbours.iter().map(|table| table.bounds())) else {
             return alone;
         };
         let level = self.partition.runs().find(|(_, other)| std::ptr::eq(Arc::as_ref(other), run));
         let Some((level, _)) = level else {
             return alone;
         };
-        let more = self.free_overlap(level + 1, first.smallest_key(), last.largest_key());
+        let more = self.free_overlap(level + 1, span.bounds());
         let is_worth_it = more.is_some_and(|more| more.len() == overlap.len())
             && !self.in_progress.holds_any(neighbours)
             && bytes_of(neighbours) + bytes_of(overlap) <= self.config.input_bytes_max;
@@ -358,12 +356,13 @@ impl<'a> Picker<'a> {
         let mut is_blocked = false;
         for table in self.within(deepest, request.bounds()) {
             let summary = table.summary();
-            if summary.tombstone_count == 0 || summary.number >= request.number_max {
+            if summary.tombstone_count + summary.range_tombstone_count == 0
+                || summary.number >= request.number_max
+            {
                 continue;
             }
-            let range = (table.smallest_key(), table.largest_key());
             if self.in_progress.holds(table)
-                || self.in_progress.writes_within(self.partition.id, deepest, range)
+                || self.in_progress.writes_within(self.partition.id, deepest, table.bounds())
             {
                 is_blocked = true;
                 continue;
@@ -376,6 +375,11 @@ impl<'a> Picker<'a> {
         }
         if is_blocked { RangePick::Blocked } else { RangePick::Done }
     }
+}
+
+/// The keys of runs; `None` for none.
+fn span_of(runs: &[&Arc<Run>]) -> Option<KeySpan> {
+    KeySpan::around(runs.iter().flat_map(|run| run.tables()).map(|table| table.bounds()))
 }
 
 /// `None` for no tables.

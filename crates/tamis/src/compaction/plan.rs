@@ -1,11 +1,11 @@
 //! What a compaction will do: its inputs, where its outputs go, what it has to know of the rest. A plain value.
 
-use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::version::{
     edit::{Change, RunPlace, VersionEdit},
     handle::Table,
-    level::KeyBounds,
+    key_bounds::{KeyBounds, KeySpan, overlap},
     version::Partition,
 };
 
@@ -56,9 +56,8 @@ pub(crate) struct Plan {
     pub(crate) output_run_age: u64,
     /// Position of the output level in per-level options.
     pub(crate) depth: usize,
-    /// The least and greatest key of the inputs: no other job may write to the output level between them.
-    pub(crate) lower: Vec<u8>,
-    pub(crate) upper: Vec<u8>,
+    /// The keys of the inputs: no other job may write to the output level between them.
+    pub(crate) span: KeySpan,
     /// Tables of the level below the outputs within their range.
     pub(crate) grandparents: Vec<Arc<Table>>,
     /// Tables outside the job that may hold older versions of its keys, run by run, each in key order. A tombstone
@@ -66,7 +65,8 @@ pub(crate) struct Plan {
     pub(crate) older: Vec<Vec<Arc<Table>>>,
     /// How urgent it is: 1 and above is due.
     pub(crate) score: f64,
-    /// Bytes that it will read.
+    /// Bytes that it will read at most: tables that range tombstones cover as a whole are not read.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_read: u64,
     /// Bytes that it will write at most, about.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
@@ -90,8 +90,8 @@ impl Plan {
     pub(super) fn new(keyspace: u64, partition: &Partition, spec: PlanSpec) -> Option<Self> {
         let PlanSpec { action, reason, inputs, trivial_moves, output_level, depth, score } = spec;
         let all = inputs.iter().chain(&trivial_moves).flat_map(|input| &input.tables);
-        let (lower, upper) = key_range(all.clone())?;
-        let bounds = inclusive(&lower, &upper);
+        let span = KeySpan::around(all.clone().map(|table| table.bounds()))?;
+        let bounds = span.bounds();
         let numbers: BTreeSet<u64> = all.map(|table| table.number()).collect();
         let grandparents = partition
             .level(output_level + 1)
@@ -103,9 +103,9 @@ impl Plan {
         let beside = partition.level(output_level).into_iter().flat_map(|level| level.runs());
         let beside = beside.flat_map(|run| run.tables_within(bounds));
         let beside = beside.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
-        let passing_tables = trivial_moves.iter().flat_map(|input| &input.tables);
+        let trivial_moves_tables = trivial_moves.iter().flat_map(|input| &input.tables);
         let mut split_keys: Vec<_> =
-            beside.chain(passing_tables).map(|table| table.smallest_key().to_vec()).collect();
+            beside.chain(trivial_moves_tables).map(|table| table.smallest_key().to_vec()).collect();
         split_keys.sort_unstable();
         let bytes_read = match action {
             Action::Merge => {
@@ -124,8 +124,7 @@ impl Plan {
             output_level,
             output_run_age: crate::version::level::LEVELED_RUN_AGE,
             depth,
-            lower,
-            upper,
+            span,
             grandparents,
             older,
             score,
@@ -197,19 +196,6 @@ impl Plan {
     }
 }
 
-/// The least and greatest key of tables; `None` for none.
-pub(super) fn key_range<'a>(
-    tables: impl Iterator<Item = &'a Arc<Table>> + Clone,
-) -> Option<(Vec<u8>, Vec<u8>)> {
-    let lower = tables.clone().map(|table| table.smallest_key()).min()?;
-    let upper = tables.map(|table| table.largest_key()).max()?;
-    Some((lower.to_vec(), upper.to_vec()))
-}
-
-pub(super) const fn inclusive<'a>(lower: &'a [u8], upper: &'a [u8]) -> KeyBounds<'a> {
-    (Bound::Included(lower), Bound::Included(upper))
-}
-
 /// Tables within the bounds that reads would ask after the newest input, and that are not of the job (`numbers`) themselves.
 fn older_tables(
     partition: &Partition,
@@ -241,14 +227,12 @@ pub(crate) struct InProgress {
 struct Output {
     partition: u64,
     level: usize,
-    lower: Vec<u8>,
-    upper: Vec<u8>,
+    span: KeySpan,
 }
 
 impl Output {
     fn of(plan: &Plan) -> Self {
-        let (lower, upper) = (plan.lower.clone(), plan.upper.clone());
-        Self { partition: plan.partition, level: plan.output_level, lower, upper }
+        Self { partition: plan.partition, level: plan.output_level, span: plan.span.clone() }
     }
 }
 
@@ -283,12 +267,9 @@ impl InProgress {
     }
 
     /// Whether a job writes to this level between these keys.
-    pub(super) fn writes_within(&self, partition: u64, level: usize, (lower, upper): (&[u8], &[u8])) -> bool {
+    pub(super) fn writes_within(&self, partition: u64, level: usize, bounds: KeyBounds<'_>) -> bool {
         self.outputs.iter().any(|output| {
-            output.partition == partition
-                && output.level == level
-                && output.lower.as_slice() <= upper
-                && lower <= output.upper.as_slice()
+            output.partition == partition && output.level == level && overlap(output.span.bounds(), bounds)
         })
     }
 }

@@ -25,6 +25,7 @@ use crate::{
     key::Sequence,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, TableFilter, per_level},
+    range_tombstone::Fragment,
     table::{
         properties::{TableOrigin, TableSummary},
         writer::{TableOptions, TableWriter},
@@ -129,6 +130,10 @@ pub(crate) struct TableSink<'a> {
     /// In order of their keys.
     split_points: VecDeque<SplitPoint>,
     rules: DropRules,
+    /// Fragments of range tombstones that begin behind the last key, in key order.
+    pending: VecDeque<Fragment>,
+    /// The fragment that the current table is within.
+    open: Option<Fragment>,
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
@@ -141,8 +146,8 @@ impl<'a> TableSink<'a> {
         origin: &TableOrigin,
         (depth, key_count): (usize, u64),
         grandparents: &'a [Arc<Table>],
+        rules: DropRules,
     ) -> Self {
-        let rules = DropRules::new(context.read_points.clone());
         Self {
             context,
             options: context.table_options(origin, depth, key_count),
@@ -151,6 +156,8 @@ impl<'a> TableSink<'a> {
             overlapped_bytes: 0,
             split_points: VecDeque::new(),
             rules,
+            pending: VecDeque::new(),
+            open: None,
             last_key: Vec::new(),
             current: None,
             finished: Vec::new(),
@@ -183,26 +190,66 @@ impl<'a> TableSink<'a> {
         Ok(())
     }
 
+    /// Takes range tombstones, which are written with the entries between their bounds; before the first entry.
+    pub(crate) fn take_range_tombstones(&mut self, fragments: Vec<Fragment>) {
+        self.pending = fragments.into();
+    }
+
     fn add(&mut self, cursor: &impl Cursor) -> Result<()> {
         let key = cursor.key();
         if self.last_key != key {
             self.note_overlap(key);
-            let is_full = self.current.as_ref().is_some_and(|table| self.is_full(table));
-            let passed = self.split_points.partition_point(|point| point.key.as_slice() <= key);
-            if passed > 0 || is_full {
-                self.finish_table()?;
-            }
-            if let Some(last) = self.split_points.drain(..passed).next_back() {
-                self.options.is_direct = last.is_direct;
+            self.advance_to(Some(key))?;
+            if self.current.as_ref().is_some_and(|table| self.is_full(table)) {
+                self.finish_table_before(key)?;
             }
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        let table = match &mut self.current {
-            Some(table) => table,
-            none => none.insert(Self::begin(self.context, &self.options)?),
-        };
-        table.add(key, cursor.sequence(), cursor.kind(), cursor.value())
+        self.table()?.add(key, cursor.sequence(), cursor.kind(), cursor.value())
+    }
+
+    /// The current table, begun where there is none.
+    fn table(&mut self) -> Result<&mut TableWriter> {
+        match &mut self.current {
+            Some(table) => Ok(table),
+            none => Ok(none.insert(Self::begin(self.context, &self.options)?)),
+        }
+    }
+
+    /// Ends fragments and tables, and begins fragments, in key order before `key` (all that are left for `None`). A fragment that
+    /// begins at `key` begins behind its entry.
+    fn advance_to(&mut self, key: Option<&[u8]>) -> Result<()> {
+        loop {
+            let is_passed = |bound: &[u8]| key.is_none_or(|key| bound <= key);
+            let end = self.open.as_ref().map(|open| open.upper.as_slice()).filter(|end| !end.is_empty());
+            let end = end.filter(|end| is_passed(end));
+            let cut = self.split_points.front().map(|cut| cut.key.as_slice()).filter(|cut| is_passed(cut));
+            let start = self.pending.front().map(|fragment| fragment.lower.as_slice());
+            let start = start.filter(|start| key.is_none_or(|key| *start < key));
+            let is_first = |bound: &[u8], others: [Option<&[u8]>; 2]| {
+                others.into_iter().flatten().all(|other| bound <= other)
+            };
+            if end.is_some_and(|end| is_first(end, [cut, start])) {
+                let open = self.open.take();
+                open.map_or(Ok(()), |open| self.table()?.add_range_tombstones(open))?;
+            } else if cut.is_some_and(|cut| is_first(cut, [start, None])) {
+                let Some(cut) = self.split_points.pop_front() else { return Ok(()) };
+                self.finish_table_before(&cut.key)?;
+                self.options.is_direct = cut.is_direct;
+            } else if start.is_some() {
+                let Some(fragment) = self.pending.pop_front() else { return Ok(()) };
+                // Never within the versions of one key.
+                let is_behind_last = self.last_key < fragment.lower;
+                if is_behind_last && self.current.as_ref().is_some_and(|table| self.is_full(table)) {
+                    self.finish_table_before(&fragment.lower)?;
+                }
+                self.table()?.begin_range_tombstones(&fragment)?;
+                self.open = Some(fragment);
+            } else {
+                return Ok(());
+            }
+        }
     }
 
     fn begin(context: &JobContext<'_>, options: &TableOptions) -> Result<TableWriter> {
@@ -216,7 +263,7 @@ impl<'a> TableSink<'a> {
     /// Counts the tables of the level below that end before `key`.
     fn note_overlap(&mut self, key: &[u8]) {
         while let Some(table) = self.grandparents.get(self.grandparent_index) {
-            if table.largest_key() >= key {
+            if !table.ends_before(key) {
                 break;
             }
             if self.current.is_some() {
@@ -231,8 +278,19 @@ impl<'a> TableSink<'a> {
         table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit
     }
 
-    /// Ends the table that is written.
-    pub(crate) fn finish_table(&mut self) -> Result<()> {
+    /// Ends the table that is written. A fragment that reaches over `key` goes on in the next one.
+    fn finish_table_before(&mut self, key: &[u8]) -> Result<()> {
+        if let Some(open) = self.open.take() {
+            let first = Fragment { upper: key.to_vec(), ..open.clone() };
+            if first.lower < first.upper {
+                self.table()?.add_range_tombstones(first)?;
+            }
+            self.pending.push_front(Fragment { lower: key.to_vec(), ..open });
+        }
+        self.finish_table()
+    }
+
+    fn finish_table(&mut self) -> Result<()> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
             self.finished.push(table.finish()?);
@@ -242,6 +300,10 @@ impl<'a> TableSink<'a> {
 
     /// Ends the last table; the summaries of all, in order of keys.
     pub(crate) fn finish(mut self) -> Result<Vec<TableSummary>> {
+        self.advance_to(None)?;
+        if let Some(open) = self.open.take() {
+            self.table()?.add_range_tombstones(open)?;
+        }
         self.finish_table()?;
         Ok(std::mem::take(&mut self.finished))
     }

@@ -54,6 +54,14 @@ impl KeyRange {
         }
     }
 
+    /// Whether no key of the range is before `key`.
+    pub(crate) fn begins_at_or_behind(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => key.is_empty(),
+            Bound::Included(lower) | Bound::Excluded(lower) => lower.as_slice() >= key,
+        }
+    }
+
     /// Whether a key of the range is the last one that the bounds allow.
     #[inline]
     pub(crate) fn is_at_upper(&self, key: &[u8]) -> bool {

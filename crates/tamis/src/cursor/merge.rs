@@ -25,23 +25,40 @@
 
 use tamis_bits::key_head;
 
-use super::Cursor;
+use super::{Cursor, SkipTarget, coverage::CoveredSpan};
 use crate::{
     error::Result,
-    key::{Kind, Sequence, compare_entries},
+    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    memtable::Newer,
+    range_tombstone::is_below_upper,
     slice::Slice,
 };
 
+/// Where a lane goes from a span of deleted entries.
+enum Place<'a> {
+    Unknown,
+    /// The lane has no more entries that are needed.
+    End,
+    /// At the key, or behind it in the direction of the scan.
+    From(&'a [u8]),
+    Before(&'a [u8]),
+}
+
 struct Lane<C> {
     cursor: C,
+    /// See [`super::coverage`].
+    rank: usize,
     /// The first eight bytes of the cursor's key, while it is valid.
     head: u64,
     is_valid: bool,
+    /// It ended before a span that a range tombstone covers, though there may be entries behind.
+    is_cut: bool,
 }
 
 impl<C: Cursor> Lane<C> {
     fn refresh(&mut self) {
         self.is_valid = self.cursor.is_valid();
+        self.is_cut = false;
         if self.is_valid {
             self.head = key_head(self.cursor.key());
         }
@@ -53,6 +70,68 @@ impl<C: Cursor> Lane<C> {
             self.cursor.next()?
         } else {
             self.cursor.prev()?
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// Past the entries of a span that a range tombstone deletes; `false` where the lane did not move.
+    fn skip(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+        if !self.is_valid || self.rank < span.rank {
+            return Ok(false);
+        }
+        let key = self.cursor.key();
+        let is_within =
+            if target.is_forward { is_below_upper(key, &span.upper) } else { span.lower.as_slice() <= key };
+        if !is_within {
+            return Ok(false);
+        }
+        match self.place_behind(span, target) {
+            Place::Unknown => return Ok(false),
+            Place::End => {
+                self.is_valid = false;
+                self.is_cut = true;
+                return Ok(true);
+            }
+            Place::From(key) if target.is_forward => self.cursor.seek(key, SEQUENCE_MAX)?,
+            Place::From(key) => self.cursor.seek_for_prev(key, true)?,
+            Place::Before(key) => self.cursor.seek_for_prev(key, false)?,
+        }
+        self.refresh();
+        Ok(true)
+    }
+
+    /// Up to where all entries of this lane are deleted.
+    fn place_behind<'s>(&self, span: &'s CoveredSpan, target: SkipTarget) -> Place<'s> {
+        let end = match (target.is_forward, span.upper.as_slice(), span.lower.as_slice()) {
+            _ if target.is_last => Place::End,
+            (true, [], _) | (false, _, []) => Place::End,
+            (true, upper, _) => Place::From(upper),
+            (false, _, lower) => Place::Before(lower),
+        };
+        if self.rank > span.rank {
+            return end;
+        }
+        let key = self.cursor.key();
+        match &span.newer {
+            Newer::Nowhere => end,
+            Newer::Anywhere => Place::Unknown,
+            Newer::Between(first, last) => match target.is_forward {
+                true if key < first.as_slice() => Place::From(first),
+                true if key > last.as_slice() => end,
+                false if key > last.as_slice() => Place::From(last),
+                false if key < first.as_slice() => end,
+                _ => Place::Unknown,
+            },
+        }
+    }
+
+    /// To the first entry of the key or behind it; backward, to the last of the key or before it.
+    fn seek_to(&mut self, key: &[u8], is_forward: bool) -> Result<()> {
+        if is_forward {
+            self.cursor.seek(key, SEQUENCE_MAX)?
+        } else {
+            self.cursor.seek_for_prev(key, true)?
         }
         self.refresh();
         Ok(())
@@ -85,8 +164,15 @@ pub(crate) struct MergeCursor<C> {
 impl<C: Cursor> MergeCursor<C> {
     /// Merges cursors, newest source first. Without cursors it is never valid.
     pub(crate) fn new(cursors: Vec<C>) -> Self {
-        let lanes: Vec<_> =
-            cursors.into_iter().map(|cursor| Lane { cursor, head: 0, is_valid: false }).collect();
+        Self::ranked(cursors.into_iter().enumerate())
+    }
+
+    /// As [`MergeCursor::new`], with ranks that ascend ([`super::coverage`]).
+    pub(crate) fn ranked(cursors: impl IntoIterator<Item = (usize, C)>) -> Self {
+        let lanes: Vec<_> = cursors
+            .into_iter()
+            .map(|(rank, cursor)| Lane { cursor, rank, head: 0, is_valid: false, is_cut: false })
+            .collect();
         Self {
             losers: vec![0; if lanes.len() > 1 { lanes.len() } else { 0 }],
             winners: vec![0; if lanes.len() > 1 { 2 * lanes.len() } else { 0 }],
@@ -221,6 +307,9 @@ impl<C: Cursor> MergeCursor<C> {
         for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
             if self.lane(lane).is_valid {
                 self.lane_mut(lane).step(is_forward)?;
+            } else if self.lane(lane).is_cut {
+                let key = self.lane(least).cursor.key().to_vec();
+                self.lane_mut(lane).seek_to(&key, is_forward)?;
             } else {
                 self.lane_mut(lane).seek_end(is_forward)?;
             }
@@ -255,6 +344,24 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.seek_lanes(false, |cursor| cursor.seek_for_prev(key, is_inclusive))
+    }
+
+    fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+        debug_assert!(self.is_valid);
+        if target.is_forward != self.is_forward {
+            return Ok(false);
+        }
+        self.is_valid = false;
+        let mut has_moved = false;
+        for lane in &mut self.lanes {
+            has_moved |= lane.skip(span, target)?;
+        }
+        if has_moved {
+            self.build();
+        } else {
+            self.is_valid = true;
+        }
+        Ok(has_moved)
     }
 
     #[inline]

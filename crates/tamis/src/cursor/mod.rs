@@ -14,6 +14,7 @@
 //!    a block when they leave one. Memtables read none.
 
 pub(crate) mod bounded;
+pub(crate) mod coverage;
 pub(crate) mod filter_outcome;
 pub(crate) mod merge;
 pub(crate) mod run;
@@ -21,10 +22,19 @@ pub(crate) mod run_tables;
 pub(crate) mod source;
 pub(crate) mod visible;
 
+use self::coverage::CoveredSpan;
 use crate::{
     error::Result,
     key::{Kind, Sequence},
 };
+
+/// Where a cursor goes from a span of deleted entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SkipTarget {
+    pub(crate) is_forward: bool,
+    /// Nothing behind the span is needed.
+    pub(crate) is_last: bool,
+}
 
 /// See the head of this file.
 pub(crate) trait Cursor: Send {
@@ -39,6 +49,11 @@ pub(crate) trait Cursor: Send {
     }
     /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if `is_inclusive`.
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
+    /// Moves past entries that a range tombstone deletes, from an entry within the span; `false` where that is not possible
+    /// without steps, and nothing moved.
+    fn skip_covered(&mut self, _span: &CoveredSpan, _target: SkipTarget) -> Result<bool> {
+        Ok(false)
+    }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
     fn is_valid(&self) -> bool;

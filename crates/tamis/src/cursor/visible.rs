@@ -18,7 +18,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use super::{Cursor, bounded::KeyRange};
+use super::{Cursor, SkipTarget, bounded::KeyRange, coverage::Coverage};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -42,6 +42,8 @@ pub(crate) struct VisibleCursor<C> {
     source: C,
     snapshot: Sequence,
     range: Arc<KeyRange>,
+    /// Where the sources have range tombstones.
+    coverage: Option<Box<Coverage>>,
     state: State,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
@@ -86,7 +88,13 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
-        Self { source, snapshot, range, state: State::Invalid, key: Vec::new(), value }
+        Self { source, snapshot, range, coverage: None, state: State::Invalid, key: Vec::new(), value }
+    }
+
+    /// Shows no entry that a range tombstone deletes.
+    pub(crate) fn with_coverage(mut self, coverage: Option<Coverage>) -> Self {
+        self.coverage = coverage.map(Box::new);
+        self
     }
 
     /// Moves to the first visible entry of the range.
@@ -211,6 +219,8 @@ impl<C: Cursor> VisibleCursor<C> {
         while self.source.is_valid() && !self.range.is_above(self.source.key()) {
             if self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
+            } else if self.coverage.is_some() && self.skip_deleted_range(true)? {
+                continue;
             } else if self.source.kind() == Kind::Put {
                 self.state = State::Forward;
                 return Ok(());
@@ -221,6 +231,31 @@ impl<C: Cursor> VisibleCursor<C> {
             }
         }
         Ok(())
+    }
+
+    /// Moves the source past entries that a range tombstone deletes, if it is at such an entry.
+    fn skip_deleted_range(&mut self, is_forward: bool) -> Result<bool> {
+        let Some(coverage) = &mut self.coverage else { return Ok(false) };
+        let span = coverage.span_at(self.source.key())?;
+        if span.sequence <= self.source.sequence() {
+            return Ok(false);
+        }
+        let is_last = match is_forward {
+            true => !span.upper.is_empty() && self.range.is_above(&span.upper),
+            false => self.range.begins_at_or_behind(&span.lower),
+        };
+        if !self.source.skip_covered(span, SkipTarget { is_forward, is_last })? {
+            if is_forward { self.source.next()? } else { self.source.prev()? }
+        }
+        Ok(true)
+    }
+
+    /// The sequence number below which range tombstones delete entries of `key`.
+    fn covered_sequence(&mut self) -> Result<Sequence> {
+        match &mut self.coverage {
+            Some(coverage) => Ok(coverage.span_at(&self.key)?.sequence),
+            None => Ok(0),
+        }
     }
 
     /// Moves the source from a version newer than the snapshot to the next one that is not, or to another key.
@@ -271,6 +306,9 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
+            if self.coverage.is_some() && self.skip_deleted_range(false)? {
+                continue;
+            }
             copy_key(&mut self.key, &self.source);
             if self.take_newest_visible()? {
                 self.state = State::Backward;
@@ -283,13 +321,14 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Stores the value of the visible version of `key` and moves the source before the key. The source must be at the
     /// oldest version. `false` if there is no visible version.
     fn take_newest_visible(&mut self) -> Result<bool> {
+        let covered = self.covered_sequence()?;
         let mut is_visible = false;
         for _ in 0..STEP_COUNT_MAX {
             if self.source.sequence() > self.snapshot {
                 self.skip_key_backward()?;
                 return Ok(is_visible);
             }
-            is_visible = self.take_value_of_put();
+            is_visible = self.take_value_of_put(covered);
             self.source.prev()?;
             if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
                 return Ok(is_visible);
@@ -297,14 +336,15 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         if self.source.sequence() <= self.snapshot {
             self.source.seek(&self.key, self.snapshot)?;
-            is_visible = self.take_value_of_put();
+            is_visible = self.take_value_of_put(covered);
         }
         self.source.seek_for_prev(&self.key, false)?;
         Ok(is_visible)
     }
 
-    fn take_value_of_put(&mut self) -> bool {
-        let is_put = self.source.is_valid() && self.source.kind() == Kind::Put;
+    fn take_value_of_put(&mut self, covered: Sequence) -> bool {
+        let is_put =
+            self.source.is_valid() && self.source.kind() == Kind::Put && self.source.sequence() > covered;
         if is_put {
             self.value.take(&self.source);
         }

@@ -15,6 +15,7 @@ use crate::{
     error::{Error, Result},
     key::prefix_successor,
     options::KeyspaceOptions,
+    range_tombstone::half_open,
     read::scan::Scan,
     slice::Slice,
     table_writer::TableWriter,
@@ -96,6 +97,53 @@ impl Keyspace {
         let mut batch = WriteBatch::new();
         batch.delete_in(self.state.id, key.as_ref())?;
         self.inner.engine.write_in(&self.state, batch)
+    }
+
+    /// Deletes all keys of a range, at [`crate::Durability::Buffered`]: one record in the log, whatever the number of keys. Bounds in
+    /// reversed order are an empty range, of which nothing is deleted.
+    ///
+    /// Reads skip what is deleted, in every table; compactions drop tables that are deleted as a whole without reading them, and
+    /// so give the disk space back soon after the call.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// for day in 1..=9_u8 {
+    ///     db.put([day], "events")?;
+    /// }
+    /// db.default_keyspace().delete_range([2]..=[4])?;
+    /// assert_eq!(db.range::<&[u8]>(..).count(), 6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_bounds(&range_bounds(&range))
+    }
+
+    /// Deletes all keys that begin with `prefix`. See [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_bounds(&prefix_bounds(prefix.as_ref()))
+    }
+
+    /// Deletes all keys. See [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn clear(&self) -> Result<()> {
+        self.delete_bounds(&(Bound::Unbounded, Bound::Unbounded))
+    }
+
+    fn delete_bounds(&self, bounds: &Bounds) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        add_delete_range(&mut batch, self.state.id, bounds)?;
+        if batch.is_empty() { self.check() } else { self.inner.engine.write_in(&self.state, batch) }
     }
 
     /// The value of a key.
@@ -235,5 +283,37 @@ impl WriteBatch {
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.claim(keyspace.inner.id())?;
         self.delete_in(keyspace.id(), key.as_ref())
+    }
+
+    /// Adds the delete of all keys of a range to the batch; later entries of the batch are not deleted. See
+    /// [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`], without those of keys and values.
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<()> {
+        self.claim(keyspace.inner.id())?;
+        add_delete_range(self, keyspace.id(), &range_bounds(&range))
+    }
+
+    /// Adds the delete of all keys that begin with `prefix` to the batch. See [`WriteBatch::delete_range`].
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete_range`].
+    pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.claim(keyspace.inner.id())?;
+        add_delete_range(self, keyspace.id(), &prefix_bounds(prefix.as_ref()))
+    }
+}
+
+/// Adds nothing where no key is between the bounds.
+fn add_delete_range(batch: &mut WriteBatch, keyspace: u32, bounds: &Bounds) -> Result<()> {
+    let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
+    match half_open(lower, upper) {
+        Some((lower, upper)) => batch.delete_range_in(keyspace, &lower, &upper),
+        None => Ok(()),
     }
 }

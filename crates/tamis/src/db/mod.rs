@@ -260,6 +260,22 @@ impl Db {
         self.default.delete(key)
     }
 
+    /// Deletes all keys of a range from the default keyspace. See [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.default.delete_range(range)
+    }
+
+    /// Deletes all keys that begin with `prefix` from the default keyspace. See [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.default.delete_prefix(prefix)
+    }
+
     /// Writes a batch at [`Durability::Buffered`]: all of it or nothing, across keyspaces.
     ///
     /// # Errors

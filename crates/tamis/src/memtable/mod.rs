@@ -19,20 +19,28 @@ mod arena;
 mod chunk;
 mod cursor;
 mod node;
+mod range_tombstones;
 mod sample;
 mod skip_list;
 mod sync;
 
 use std::sync::Arc;
 
-pub(crate) use self::{chunk::ChunkPool, cursor::MemtableCursor};
+pub(crate) use self::{
+    chunk::ChunkPool,
+    cursor::MemtableCursor,
+    range_tombstones::{Newer, RangeTombstones, Spans},
+};
 use self::{
     node::HEIGHT_MAX,
     sample::Samples,
     skip_list::{Place, SkipList},
     sync::{AtomicU64, Ordering},
 };
-use crate::key::{Kind, Sequence};
+use crate::{
+    key::{Kind, Sequence},
+    range_tombstone::RangeTombstone,
+};
 
 /// The odd constant of SplitMix64; multiples of it, mixed, are the random numbers of the levels.
 const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -40,6 +48,7 @@ const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 /// See the head of this file.
 pub(crate) struct Memtable {
     list: SkipList,
+    range_tombstones: RangeTombstones,
     counters: Counters,
 }
 
@@ -59,23 +68,51 @@ impl Memtable {
             sequence_least: AtomicU64::new(u64::MAX),
             sequence_greatest: AtomicU64::new(0),
         };
-        Arc::new(Self { list: SkipList::new(pool), counters })
+        let range_tombstones = RangeTombstones::new();
+        Arc::new(Self { list: SkipList::new(pool), range_tombstones, counters })
     }
 
-    /// Adds an entry. Key and value have been checked ([`crate::key::check_key`], [`crate::key::check_value`]).
+    /// Adds an entry, whose key and value have been checked ([`crate::key::check_key`], [`crate::key::check_value`]); of a range
+    /// tombstone these are its bounds.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        if kind == Kind::RangeTombstone {
+            self.insert_range_tombstone(key, value, sequence);
+            return;
+        }
         let counters = &self.counters;
         let ordinal = counters.entry_count.fetch_add(1, Ordering::Relaxed);
+        self.note_sequence(sequence);
+        self.list.insert(height_of(ordinal), key, sequence, kind, value);
+        if Samples::is_due(ordinal + 1) {
+            self.list.take_sample(ordinal + 1);
+        }
+        if !self.range_tombstones.is_empty() {
+            self.range_tombstones.note_newer_entry(key);
+        }
+    }
+
+    fn insert_range_tombstone(&self, lower: &[u8], upper: &[u8], sequence: Sequence) {
+        let newest = self.sequence_range().map_or(0, |(_, newest)| newest);
+        self.note_sequence(sequence);
+        let tombstone = RangeTombstone { lower: lower.to_vec(), upper: upper.to_vec(), sequence };
+        self.range_tombstones.add(tombstone, newest);
+    }
+
+    #[inline]
+    fn note_sequence(&self, sequence: Sequence) {
+        let counters = &self.counters;
         if sequence < counters.sequence_least.load(Ordering::Relaxed) {
             counters.sequence_least.fetch_min(sequence, Ordering::Relaxed);
         }
         if sequence > counters.sequence_greatest.load(Ordering::Relaxed) {
             counters.sequence_greatest.fetch_max(sequence, Ordering::Relaxed);
         }
-        self.list.insert(height_of(ordinal), key, sequence, kind, value);
-        if Samples::is_due(ordinal + 1) {
-            self.list.take_sample(ordinal + 1);
-        }
+    }
+
+    /// The range tombstones.
+    #[inline]
+    pub(crate) fn range_tombstones(&self) -> &RangeTombstones {
+        &self.range_tombstones
     }
 
     /// The newest version of `key` with at most this sequence number, tombstones included.
@@ -103,7 +140,7 @@ impl Memtable {
 
     /// Memory in bytes that the entries take, those being inserted included.
     pub(crate) fn bytes(&self) -> usize {
-        self.list.bytes()
+        self.list.bytes() + self.range_tombstones.bytes() as usize
     }
 
     /// Entries, those being inserted included.
@@ -120,7 +157,7 @@ impl Memtable {
 
     /// Whether no insert has begun.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entry_count() == 0
+        self.entry_count() == 0 && self.range_tombstones.is_empty()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
+    version::version::Partition,
 };
 
 /// Keys of a [`Engine::multi_get`] whose filters are brought near together.
@@ -26,8 +27,17 @@ const ASKED_TOGETHER: usize = 6;
 
 /// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
 fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    let found = read_state.memtables().find_map(|memtable| memtable.memtable.get(key, sequence));
-    found.map(|(kind, _, value)| (kind == Kind::Put).then(|| Slice::from(value)))
+    for memtable in read_state.memtables() {
+        let covered = memtable.memtable.range_tombstones().sequence_at(key, sequence);
+        match memtable.memtable.get(key, sequence) {
+            Some((kind, found, value)) if found > covered => {
+                return Some((kind == Kind::Put).then(|| Slice::from(value)));
+            }
+            _ if covered > 0 => return Some(None),
+            _ => {}
+        }
+    }
+    None
 }
 
 impl Engine {
@@ -124,6 +134,9 @@ impl Engine {
     ) -> Result<Option<Found>> {
         let key = probe.key();
         let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
+        if partition.has_range_tombstones() {
+            return self.find_with_range_tombstones(partition, probe, sequence, cost);
+        }
         let mut candidates =
             partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
         loop {
@@ -153,6 +166,39 @@ impl Engine {
                 return Ok(None);
             }
         }
+    }
+
+    /// As `find_in_tables`, if some runs have range tombstones: those of a run are asked before its filter, and end the search
+    /// where they cover the key.
+    fn find_with_range_tombstones(
+        &self,
+        partition: &Partition,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        cost: &mut ReadCost,
+    ) -> Result<Option<Found>> {
+        let key = probe.key();
+        for (level, run) in partition.runs() {
+            let covered = match run.range_deleting_table_of(key) {
+                Some(table) => {
+                    let reader = self.tables.reader(table)?;
+                    reader.range_tombstones().map_or(0, |fragments| fragments.sequence_at(key, sequence))
+                }
+                None => 0,
+            };
+            let found = match run.table_of(key) {
+                Some(table) => {
+                    self.find_in_table(&*self.tables.reader(table)?, level, probe, sequence, cost)?
+                }
+                None => None,
+            };
+            match found {
+                Some(found) if found.sequence > covered => return Ok(Some(found)),
+                _ if covered > 0 => return Ok(None),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     fn find_in_table(

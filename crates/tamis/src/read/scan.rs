@@ -27,6 +27,7 @@ use crate::{
     cache::table::TableCache,
     cursor::{
         bounded::{Bounds, KeyRange},
+        coverage::{CoverSource, Coverage},
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
         run::RunCursor,
@@ -123,22 +124,50 @@ impl ScanContext for ScanSource {
 impl ScanSource {
     fn cursor(self: &Arc<Self>) -> Visible {
         let mut sources = Vec::new();
-        for memtable in self.read_state.memtables().filter(|memtable| !memtable.memtable.is_empty()) {
-            sources.push(Source::Memtable(memtable.memtable.cursor()));
+        let memtable_count = self.read_state.memtables().count();
+        for (rank, memtable) in self.read_state.memtables().enumerate() {
+            if memtable.memtable.entry_count() > 0 {
+                sources.push((rank, Source::Memtable(memtable.memtable.cursor())));
+            }
         }
         let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
         for (run_index, run) in self.selected_runs().iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
-            sources.push(match run.checked_level.filter(|_| !has_counted_outcomes) {
+            let source = match run.checked_level.filter(|_| !has_counted_outcomes) {
                 None => Source::Run(cursor),
                 Some(level) => {
                     let (metrics, range) = (Arc::clone(self.tables.metrics()), Arc::clone(&self.range));
                     Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { metrics, level, range })))
                 }
-            });
+            };
+            sources.push((memtable_count + run.rank, source));
         }
-        VisibleCursor::new(MergeCursor::new(sources), self.sequence, Arc::clone(&self.range))
+        VisibleCursor::new(MergeCursor::ranked(sources), self.sequence, Arc::clone(&self.range))
+            .with_coverage(self.coverage())
+    }
+
+    /// The range tombstones of all sources, those of runs whose filters deny the range too.
+    fn coverage(&self) -> Option<Coverage> {
+        let mut sources = Vec::new();
+        for (rank, memtable) in self.read_state.memtables().enumerate() {
+            let tombstones = memtable.memtable.range_tombstones();
+            if !tombstones.is_empty() {
+                let spans = tombstones.spans_at(self.sequence);
+                sources.extend((!spans.is_empty()).then_some((rank, CoverSource::Memtable(spans))));
+            }
+        }
+        let memtable_count = self.read_state.memtables().count();
+        let runs = self.runs_within().enumerate().filter(|(_, (_, run))| run.has_range_tombstones());
+        sources
+            .extend(runs.map(|(rank, (_, run))| (memtable_count + rank, CoverSource::Run(Arc::clone(run)))));
+        Coverage::new(sources, &self.tables, self.sequence)
+    }
+
+    /// The runs of the partitions that the range touches, newest first in each.
+    fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        self.read_state.version.partitions_within(bounds).iter().flat_map(|partition| partition.runs())
     }
 
     /// The runs that take part; their filters are asked once.
@@ -157,9 +186,8 @@ impl ScanSource {
         };
         let probe = RangeProbe::new(range, &self.digester);
         let selector = RunSelector { tables: &self.tables, range: &self.range, probe: &probe };
-        let partitions = self.read_state.version.partitions_within(bounds).iter();
-        let runs = partitions.flat_map(|partition| partition.runs());
-        let selected_runs = runs.filter_map(|(level, run)| selector.select(level, run, bounds));
+        let runs = self.runs_within().enumerate();
+        let selected_runs = runs.filter_map(|(rank, (level, run))| selector.select(rank, level, run, bounds));
         let selected_runs = selected_runs.collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
         selected_runs

@@ -13,15 +13,14 @@ use crate::{
     cache::table::TableCache,
     cursor::bounded::KeyRange,
     table::reader::TableReader,
-    version::{
-        handle::Table,
-        level::{KeyBounds, Run},
-    },
+    version::{handle::Table, key_bounds::KeyBounds, level::Run},
 };
 
 /// The tables of a run that take part.
 pub(crate) struct SelectedRun {
     pub(crate) run: Arc<Run>,
+    /// Its position among all runs that the scan's range touches, the newest first.
+    pub(crate) rank: usize,
     /// Their positions in the run.
     pub(crate) tables: Range<usize>,
     /// The level, where a filter was asked and whether it was right is to be found out.
@@ -37,7 +36,13 @@ pub(crate) struct RunSelector<'a> {
 
 impl RunSelector<'_> {
     /// The tables of a run within the range; `None` where none of them can hold a key of it.
-    pub(crate) fn select(&self, level: usize, run: &Arc<Run>, bounds: KeyBounds<'_>) -> Option<SelectedRun> {
+    pub(crate) fn select(
+        &self,
+        rank: usize,
+        level: usize,
+        run: &Arc<Run>,
+        bounds: KeyBounds<'_>,
+    ) -> Option<SelectedRun> {
         let mut checked_level = None;
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
@@ -58,7 +63,7 @@ impl RunSelector<'_> {
             }
             _ => {}
         }
-        Some(SelectedRun { run: Arc::clone(run), tables, checked_level })
+        Some(SelectedRun { run: Arc::clone(run), rank, tables, checked_level })
     }
 
     /// Whether the range lies between the ends of a table without touching them.

@@ -12,7 +12,10 @@ use super::{
     select_tables::{self, Exclusion},
 };
 use crate::{
-    compaction::table_sink::TableSink,
+    compaction::{
+        drop_rules::DropRules, flush::range_tombstones_within, job::range_tombstones_of,
+        table_sink::TableSink,
+    },
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
@@ -279,7 +282,15 @@ impl<'a> StateRebuilder<'a> {
             TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
         })?;
         let mut entry_count = 0_u64;
+        let fragments =
+            reader.range_tombstones().map(|fragments| fragments.list().to_vec()).unwrap_or_default();
         let lost = reader.salvage(&mut |key, sequence, kind, value| {
+            // Entries at or behind the bounds of the first one may be lost.
+            if let Some(first) =
+                fragments.first().filter(|first| entry_count == 0 && first.lower.as_slice() < key)
+            {
+                writer.begin_range_tombstones(first)?;
+            }
             entry_count += 1;
             writer.add(key, sequence, kind, value)
         });
@@ -295,9 +306,13 @@ impl<'a> StateRebuilder<'a> {
             let has_deletes = table.summary().tombstone_count > 0;
             self.note_loss(Some(&version.name), (lower, Some(upper)), has_deletes, why);
         }
-        if entry_count == 0 {
+        if entry_count == 0 && fragments.is_empty() {
             writer.abandon()?;
             return Ok(None);
+        }
+        for fragment in fragments {
+            writer.begin_range_tombstones(&fragment)?;
+            writer.add_range_tombstones(fragment)?;
         }
         self.report.rewritten_table_count += 1;
         writer.finish().map(Some)
@@ -347,7 +362,12 @@ impl<'a> StateRebuilder<'a> {
             let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
             let summaries = self.repair.with_context(version, |context| {
                 let origin = context.origin(partition.id, place, Vec::new());
-                let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[]);
+                let upper = version.upper_of(index).unwrap_or_default();
+                let tombstones = range_tombstones_within(memtable, &partition.lower, upper);
+                let rules = DropRules::new(context.read_points.clone(), tombstones);
+                let kept = rules.kept_range_tombstones(whole_span);
+                let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
+                sink.take_range_tombstones(kept);
                 sink.consume(&mut cursor, version.upper_of(index), &|_| false)?;
                 sink.finish()
             })?;
@@ -571,10 +591,15 @@ impl<'a> StateRebuilder<'a> {
         let cursors = runs.iter().map(|run| RunCursor::new(RunTables::read_once(run, &self.repair.tables)));
         let mut cursor = MergeCursor::new(cursors.collect());
         let key_count = runs.iter().flatten().map(|table| table.summary().entry_count).sum();
+        let tombstones = range_tombstones_of(runs.iter().flatten(), &self.repair.tables)?;
         cursor.seek_first()?;
         let summaries = self.repair.with_context(version, |context| {
             let origin = context.origin(place.partition, place, replaced);
-            let mut sink = TableSink::new(context, &origin, (usize::from(place.level), key_count), &[]);
+            let rules = DropRules::new(context.read_points.clone(), tombstones);
+            let kept = rules.kept_range_tombstones(whole_span);
+            let size = (usize::from(place.level), key_count);
+            let mut sink = TableSink::new(context, &origin, size, &[], rules);
+            sink.take_range_tombstones(kept);
             sink.consume(&mut cursor, None, &|_| false)?;
             sink.finish()
         })?;
@@ -601,6 +626,11 @@ impl<'a> StateRebuilder<'a> {
     }
 }
 
+/// Where it is not known what is older, range tombstones are kept as they are.
+fn whole_span(lower: &[u8], upper: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    Some((lower.to_vec(), upper.to_vec()))
+}
+
 /// The least and the greatest key.
 type KeyRange = (Vec<u8>, Vec<u8>);
 
@@ -622,9 +652,8 @@ fn disjoint_runs(mut tables: Vec<Arc<Table>>) -> Vec<Vec<Arc<Table>>> {
     tables.sort_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
     let mut runs: Vec<Vec<Arc<Table>>> = Vec::new();
     for table in tables {
-        let fits = |run: &&mut Vec<Arc<Table>>| {
-            run.last().is_none_or(|last| last.largest_key() < table.smallest_key())
-        };
+        let fits =
+            |run: &&mut Vec<Arc<Table>>| run.last().is_none_or(|last| last.ends_before(table.smallest_key()));
         match runs.iter_mut().find(fits) {
             Some(run) => run.push(table),
             None => runs.push(vec![table]),

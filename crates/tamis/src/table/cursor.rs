@@ -175,7 +175,7 @@ impl TableCursor {
         if block.assemble_key(entry_index, &entry, &mut self.key).is_none() {
             return Err(self.table.malformed(self.offset));
         }
-        self.kind = match Kind::from_byte(entry.kind) {
+        self.kind = match Kind::from_block_byte(entry.kind) {
             Some(kind) => kind,
             None => return self.table.kind(entry.kind, self.offset).map(|_| ()),
         };

@@ -6,7 +6,9 @@ use tamis_vfs::Vfs;
 
 use super::{
     environment::TableEnvironment,
-    format::{FILTER_MAGIC, KIND_FILTER, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE, VERSION},
+    format::{
+        FILTER_MAGIC, KIND_FILTER, KIND_LAST, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE, VERSION,
+    },
     properties::TableProperties,
     section::{SectionRecord, Source, put_directory_and_footer, put_section},
 };
@@ -94,7 +96,7 @@ pub(super) fn open_filter_file(
     owner: FilterOwner,
 ) -> Result<(Source, Vec<SectionRecord>)> {
     let source = environment.open_file(FileName::Filter(number))?;
-    let mut records = source.directory(FILTER_MAGIC, KIND_OWNER)?.records;
+    let mut records = source.directory(FILTER_MAGIC, KIND_LAST)?.records;
     let missing = |kind| {
         source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
     };

@@ -24,6 +24,9 @@ pub(super) const KIND_FILTER: u32 = 3;
 pub(super) const KIND_PROPERTIES: u32 = 4;
 pub(super) const KIND_DIRECTORY: u32 = 5;
 pub(super) const KIND_OWNER: u32 = 6;
+pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
+/// The greatest kind that this version knows.
+pub(super) const KIND_LAST: u32 = KIND_RANGE_TOMBSTONES;
 
 pub(super) const BLOCK_HEADER_LENGTH: usize = 16;
 pub(super) const BLOCK_KIND_ENTRIES: u8 = 1;

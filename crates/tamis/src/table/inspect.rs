@@ -8,7 +8,8 @@ use super::{
     environment::{TableEnvironment, open_path},
     filter_block::FilterBlock,
     format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC,
+        FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_OWNER, KIND_PROPERTIES,
+        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
     read_ahead::ReadAhead,
     reader::TableReader,
@@ -99,10 +100,10 @@ impl TableReader {
 pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<SectionPlace>> {
     let environment = environment_of(vfs, path);
     let source = open_path(&environment, path)?;
-    let directory = match source.directory(TABLE_MAGIC, KIND_OWNER) {
+    let directory = match source.directory(TABLE_MAGIC, KIND_LAST) {
         Ok(directory) => directory,
         // A filter file has another magic; of a damaged table the first error is returned.
-        Err(error) => source.directory(FILTER_MAGIC, KIND_OWNER).map_err(|_| error)?,
+        Err(error) => source.directory(FILTER_MAGIC, KIND_LAST).map_err(|_| error)?,
     };
     let place = |record: &super::section::SectionRecord| {
         let design = (record.kind == KIND_FILTER).then(|| {
@@ -117,6 +118,7 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
             KIND_FILTER => "filter",
             KIND_PROPERTIES => "properties",
             KIND_OWNER => "owner",
+            KIND_RANGE_TOMBSTONES => "range tombstones",
             _ => "unknown",
         };
         SectionPlace { kind, offset: record.offset, bytes: record.length, design }

@@ -19,6 +19,7 @@ pub(crate) mod key_column;
 pub(crate) mod lazy_reader;
 pub(crate) mod partial_verify;
 pub(crate) mod properties;
+mod range_tombstones;
 pub(crate) mod read_ahead;
 pub(crate) mod reader;
 pub(crate) mod refilter;

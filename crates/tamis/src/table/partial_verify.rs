@@ -16,12 +16,13 @@ use super::{
     environment::TableEnvironment,
     filter_block::FilterBlock,
     format::{
-        FILTER_MAGIC, FOOTER_LENGTH, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES,
-        TABLE_MAGIC,
+        FILTER_MAGIC, FOOTER_LENGTH, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_PROPERTIES,
+        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
     index::Index,
     key_column::KeyColumn,
     properties::TableProperties,
+    range_tombstones,
     scavenge::{BlockScavenger, Part},
     section::{SectionRecord, Source},
 };
@@ -73,7 +74,7 @@ pub(super) fn verify_readable_parts_of(source: &Source, number: u64, faults: Vec
 /// Every fault of a filter file whose table can't be opened.
 pub(crate) fn check_filter_file_alone(environment: &Arc<TableEnvironment>, number: u64) -> Vec<Error> {
     let checked = environment.open_file(FileName::Filter(number)).and_then(|source| {
-        let records = source.directory(FILTER_MAGIC, KIND_OWNER)?.records;
+        let records = source.directory(FILTER_MAGIC, KIND_LAST)?.records;
         Ok(records.iter().filter_map(|record| check_section(&source, record).err()).collect())
     });
     checked.unwrap_or_else(|error| vec![error])
@@ -99,6 +100,10 @@ fn check_section(source: &Source, record: &SectionRecord) -> Result<()> {
         KIND_PROPERTIES => {
             let decoded = TableProperties::decode(&mut Decoder::new(bytes.as_ref()));
             decoded.map(drop).ok_or_else(|| damaged("properties", other()))
+        }
+        KIND_RANGE_TOMBSTONES => {
+            let decoded = range_tombstones::decode(bytes.as_ref(), 0);
+            decoded.map(drop).ok_or_else(|| damaged("range tombstones", other()))
         }
         _ => Ok(()),
     }
@@ -132,7 +137,7 @@ impl Check<'_> {
     /// The error because of which it can't continue.
     fn check_all(&mut self) -> Result<()> {
         let source = self.source;
-        let records = match source.directory(TABLE_MAGIC, KIND_OWNER) {
+        let records = match source.directory(TABLE_MAGIC, KIND_LAST) {
             Ok(directory) => Some(directory.records),
             Err(error) => {
                 self.add_fault(error);

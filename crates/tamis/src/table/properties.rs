@@ -3,9 +3,12 @@
 //! The manifest has the summary of each table, too, so that compactions can be planned without opening tables.
 //! `docs/format/table.md`, section "Properties", defines the bytes. Readers ignore bytes after the fields that they know.
 
+use std::ops::Bound;
+
 use crate::{
     coding::{Decoder, put_bytes, put_u64, put_varint},
     key::Sequence,
+    range_tombstone::is_below_upper,
 };
 
 /// The place of a table and its inputs, for repair and inspection.
@@ -54,6 +57,10 @@ pub(crate) struct TableSummary {
     pub(crate) smallest_key: Vec<u8>,
     /// The last entry's key.
     pub(crate) largest_key: Vec<u8>,
+    /// Fragments of range tombstones. The first begins at or behind the smallest key.
+    pub(crate) range_tombstone_count: u64,
+    /// Where the last fragment ends (excluded); empty: no end, or no fragments.
+    pub(crate) range_tombstone_upper: Vec<u8>,
 }
 
 /// The properties section of a table.
@@ -117,6 +124,19 @@ impl TableSummary {
         put_bytes(target, &self.largest_key);
     }
 
+    /// What it says of range tombstones, where there are some.
+    pub(crate) fn encode_range_tombstones(&self, target: &mut Vec<u8>) {
+        put_varint(target, self.range_tombstone_count);
+        put_bytes(target, &self.range_tombstone_upper);
+    }
+
+    /// Takes what [`TableSummary::encode_range_tombstones`] wrote; `None` for bytes that it can't have written.
+    pub(crate) fn take_range_tombstones(&mut self, source: &mut Decoder<'_>) -> Option<()> {
+        self.range_tombstone_count = source.take_varint().filter(|&count| count > 0)?;
+        self.range_tombstone_upper = source.take_bytes()?.to_vec();
+        is_below_upper(&self.smallest_key, &self.range_tombstone_upper).then_some(())
+    }
+
     /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
         let summary = Self {
@@ -131,12 +151,23 @@ impl TableSummary {
             largest_sequence: source.take_varint()?,
             smallest_key: source.take_bytes()?.to_vec(),
             largest_key: source.take_bytes()?.to_vec(),
+            range_tombstone_count: 0,
+            range_tombstone_upper: Vec::new(),
         };
         let is_possible = summary.tombstone_count <= summary.entry_count
             && summary.block_count <= summary.entry_count
             && summary.smallest_sequence <= summary.largest_sequence
             && summary.smallest_key <= summary.largest_key;
         is_possible.then_some(summary)
+    }
+
+    /// Where the table ends: at its last entry, or where its last range tombstone ends.
+    pub(crate) fn end(&self) -> Bound<&[u8]> {
+        match self.range_tombstone_upper.as_slice() {
+            [] if self.range_tombstone_count > 0 => Bound::Unbounded,
+            upper if upper > self.largest_key.as_slice() => Bound::Excluded(upper),
+            _ => Bound::Included(&self.largest_key),
+        }
     }
 
     /// Whether the key range of the table has `key`.
@@ -150,11 +181,19 @@ impl TableProperties {
     pub(crate) fn encode(&self, target: &mut Vec<u8>) {
         self.origin.encode(target);
         TableSummary { file_bytes: 0, ..self.summary.clone() }.encode(target);
+        if self.summary.range_tombstone_count > 0 {
+            self.summary.encode_range_tombstones(target);
+        }
     }
 
     /// `None` for bytes that [`TableProperties::encode`] can't have written; more bytes may follow.
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? })
+        let mut properties =
+            Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? };
+        if !source.is_empty() {
+            properties.summary.take_range_tombstones(source)?;
+        }
+        Some(properties)
     }
 }
 

@@ -16,12 +16,14 @@ use super::{
     filter_file::FilterOwner,
     filter_set::FilterSet,
     format::{
-        FOOTER_LENGTH, KIND_INDEX, KIND_KEY_COLUMN, KIND_OWNER, KIND_PROPERTIES, TABLE_MAGIC, VERSION_OUTSIDE,
+        FOOTER_LENGTH, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
+        TABLE_MAGIC, VERSION_OUTSIDE,
     },
     index::Index,
     key_column::KeyColumn,
     partial_verify::open_index,
     properties::{TableOrigin, TableProperties, TableSummary},
+    range_tombstones,
     section::{Directory, SectionRecord, Source},
 };
 use crate::{
@@ -33,6 +35,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, Sequence},
+    range_tombstone::Fragments,
     slice::Slice,
 };
 
@@ -40,7 +43,6 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) kind: Kind,
-    #[cfg_attr(not(test), expect(dead_code, reason = "checked by the tests of tables"))]
     pub(crate) sequence: Sequence,
     pub(crate) value: Slice,
 }
@@ -57,6 +59,7 @@ pub(crate) struct TableReader {
     /// Added to the sequence numbers in the file: 0 except for a table that was built outside of the store.
     pub(super) sequence_shift: Sequence,
     filters: FilterSet,
+    range_tombstones: Option<Arc<Fragments>>,
     pub(super) records: Vec<SectionRecord>,
 }
 
@@ -89,7 +92,7 @@ impl TableReader {
     /// Opens a table that was built outside of the store, and no other, before it is ingested.
     pub(crate) fn open_outside(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        if source.directory(TABLE_MAGIC, KIND_OWNER)?.version != VERSION_OUTSIDE {
+        if source.directory(TABLE_MAGIC, KIND_LAST)?.version != VERSION_OUTSIDE {
             let offset = source.length.saturating_sub(FOOTER_LENGTH as u64);
             let expected = "a table that was built outside of a store";
             return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
@@ -106,7 +109,7 @@ impl TableReader {
         sequence: Option<Sequence>,
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
-        let Directory { version, records } = source.directory(TABLE_MAGIC, KIND_OWNER)?;
+        let Directory { version, records } = source.directory(TABLE_MAGIC, KIND_LAST)?;
         let index_record = find_section(&source, &records, KIND_INDEX)?;
         let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
         let body = source.section(&properties_record)?;
@@ -137,6 +140,7 @@ impl TableReader {
             let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
+        let range_tombstones = read_range_tombstones(&source, &records, &properties, sequence_shift)?;
         let file = filter_file.map(|number| (number, FilterOwner::of(&properties)));
         let filters = FilterSet::open(environment, &source, &records, file, hotness);
         let (block_count, index_bytes) = (index.block_count(), index.memory_bytes());
@@ -152,8 +156,15 @@ impl TableReader {
             properties,
             sequence_shift,
             filters,
+            range_tombstones,
             records,
         }))
+    }
+
+    /// The range tombstones, where the table has some. They apply whatever its filters answer.
+    #[inline]
+    pub(crate) const fn range_tombstones(&self) -> Option<&Arc<Fragments>> {
+        self.range_tombstones.as_ref()
     }
 
     pub(crate) fn properties(&self) -> &TableProperties {
@@ -317,6 +328,39 @@ impl TableReader {
             "invalid ones with a correct checksum",
         )
     }
+}
+
+/// The range tombstones of a table, compared with what its properties say of them.
+pub(super) fn read_range_tombstones(
+    source: &Source,
+    records: &[SectionRecord],
+    properties: &TableProperties,
+    sequence_shift: Sequence,
+) -> Result<Option<Arc<Fragments>>> {
+    let summary = &properties.summary;
+    let record = records.iter().find(|record| record.kind == KIND_RANGE_TOMBSTONES);
+    let Some(record) = record else {
+        if summary.range_tombstone_count == 0 {
+            return Ok(None);
+        }
+        let expected = format!("{} range tombstones", summary.range_tombstone_count);
+        return Err(source.damaged(source.length, "section directory", expected, "no section of them"));
+    };
+    let body = source.section(record)?;
+    let fragments = range_tombstones::decode(body.as_ref(), sequence_shift).filter(|fragments| {
+        let (first, last) = (fragments.list().first(), fragments.list().last());
+        let count = fragments.list().len() as u64;
+        let begins_within = first.is_some_and(|first| first.lower >= summary.smallest_key);
+        let ends = last.map(|last| last.upper.as_slice());
+        count == summary.range_tombstone_count
+            && begins_within
+            && ends == Some(summary.range_tombstone_upper.as_slice())
+    });
+    let damaged = || {
+        let expected = "the range tombstones that the properties describe";
+        source.damaged(record.offset, "range tombstones", expected, "others")
+    };
+    fragments.map(|fragments| Some(Arc::new(fragments))).ok_or_else(damaged)
 }
 
 /// The sequence number of the entries of a table that was built outside of the store.

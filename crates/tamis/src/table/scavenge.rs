@@ -11,7 +11,7 @@
 use super::{
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        CONTENT_LENGTH_MAX, KIND_INDEX, KIND_OWNER, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH,
+        CONTENT_LENGTH_MAX, KIND_INDEX, KIND_LAST, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH,
         SECTION_PASSABLE,
     },
     section::SectionRecord,
@@ -80,7 +80,7 @@ impl<'a> BlockScavenger<'a> {
         let mut fields = Decoder::new(self.bytes.get(start..)?.get(8..SECTION_HEADER_LENGTH)?);
         let (length, kind, flags) = (fields.take_u64()?, fields.take_u32()?, fields.take_u32()?);
         let length = length.checked_add(SECTION_HEADER_LENGTH as u64)?;
-        let is_possible = (KIND_INDEX..=KIND_OWNER).contains(&kind)
+        let is_possible = (KIND_INDEX..=KIND_LAST).contains(&kind)
             && flags <= SECTION_PASSABLE
             && fields.rest().iter().all(|&byte| byte == 0)
             && length <= (self.bytes.len() - start) as u64;

@@ -145,7 +145,11 @@ impl Source {
     /// The kind of an entry of the block at `offset`.
     pub(super) fn kind(&self, byte: u8, offset: u64) -> Result<Kind> {
         let file = || self.path.to_path_buf();
-        Kind::from_byte(byte).ok_or_else(|| Error::UnknownEntryKind { file: file(), offset, kind: byte })
+        Kind::from_block_byte(byte).ok_or_else(|| Error::UnknownEntryKind {
+            file: file(),
+            offset,
+            kind: byte,
+        })
     }
 
     /// The first bytes of a section, header included, not verified. Empty for a mapped section, where a separate read saves

@@ -21,12 +21,13 @@ use super::{
     filter_block::FiltersBuilder,
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, SECTION_ALIGNMENT, SECTION_PASSABLE,
-        TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+        KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, SECTION_ALIGNMENT,
+        SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
     index::IndexBuilder,
     key_column::KeyColumnBuilder,
     properties::{TableOrigin, TableProperties, TableSummary},
+    range_tombstones,
     refilter::refused,
     section::{SectionRecord, put_directory_and_footer, put_section},
 };
@@ -38,6 +39,7 @@ use crate::{
     key::{Kind, Sequence, check_key, check_value, compare_entries},
     link::folder_of,
     options::{Compression, TableFilter},
+    range_tombstone::Fragment,
 };
 
 /// Bytes that are buffered before a write: a huge page on most machines.
@@ -76,6 +78,9 @@ pub(crate) struct TableWriter {
     index: IndexBuilder,
     filters: FiltersBuilder,
     key_column: Option<KeyColumnBuilder>,
+    /// Ascending and disjoint.
+    range_tombstones: Vec<Fragment>,
+    range_tombstone_bytes: usize,
     /// Bytes that are not written yet. They begin at offset `written` of the file.
     buffer: Vec<u8>,
     written: u64,
@@ -140,6 +145,8 @@ impl TableWriter {
             filters,
             key_column: options.key_column.then(KeyColumnBuilder::default),
             options,
+            range_tombstones: Vec::new(),
+            range_tombstone_bytes: 0,
             buffer: Vec::new(),
             written: 0,
             content: Vec::new(),
@@ -188,6 +195,32 @@ impl TableWriter {
         Ok(())
     }
 
+    /// Tells that a fragment of range tombstones comes, whose entries are added before [`TableWriter::add_range_tombstones`]. Without an
+    /// entry before, its lower bound is deleted by a point tombstone too: no fragment begins below the smallest key of its table.
+    pub(crate) fn begin_range_tombstones(&mut self, fragment: &Fragment) -> Result<()> {
+        if self.summary.entry_count > 0 {
+            return Ok(());
+        }
+        let newest = fragment.sequences.first().copied().unwrap_or_default();
+        self.add(&fragment.lower, newest, Kind::Tombstone, &[])
+    }
+
+    /// Adds the next fragment of range tombstones: behind the fragment before, and at or behind the first entry.
+    pub(crate) fn add_range_tombstones(&mut self, fragment: Fragment) -> Result<()> {
+        debug_assert!(self.range_tombstones.last().is_none_or(|last| last.upper <= fragment.lower));
+        let summary = &mut self.summary;
+        for &sequence in &fragment.sequences {
+            summary.smallest_sequence = summary.smallest_sequence.min(sequence);
+            summary.largest_sequence = summary.largest_sequence.max(sequence);
+        }
+        summary.range_tombstone_count += 1;
+        summary.range_tombstone_upper.clone_from(&fragment.upper);
+        self.range_tombstone_bytes +=
+            fragment.lower.len() + fragment.upper.len() + 8 * fragment.sequences.len();
+        self.range_tombstones.push(fragment);
+        Ok(())
+    }
+
     fn count(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         let summary = &mut self.summary;
         summary.entry_count += 1;
@@ -212,7 +245,10 @@ impl TableWriter {
     /// Approximate length of the file if it ended now.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);
-        let sections = self.index.estimated_bytes() + column + self.filters.estimated_bytes();
+        let sections = self.index.estimated_bytes()
+            + column
+            + self.filters.estimated_bytes()
+            + self.range_tombstone_bytes;
         self.position() + self.block.content_length() as u64 + sections as u64
     }
 
@@ -328,6 +364,10 @@ impl TableWriter {
 
         let mut records = vec![self.put_section(KIND_INDEX, 0, &index)];
         drop(index);
+        if !self.range_tombstones.is_empty() {
+            let body = range_tombstones::encode(&std::mem::take(&mut self.range_tombstones));
+            records.push(self.put_section(KIND_RANGE_TOMBSTONES, 0, &body));
+        }
         if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
             records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
         }

@@ -124,8 +124,12 @@ impl Change {
 /// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
 const IGNORABLE: u8 = 1;
 
-/// Manifests of lower versions do not say whether a table was ingested.
-const FIRST_VERSION_WITH_IS_INGESTED: u32 = 3;
+/// Manifests of lower versions have no flags behind the summary of a table.
+const FIRST_VERSION_WITH_TABLE_FLAGS: u32 = 3;
+
+/// Flags of an added table.
+const TABLE_IS_INGESTED: u8 = 1;
+const TABLE_HAS_RANGE_TOMBSTONES: u8 = 2;
 
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;
@@ -309,17 +313,25 @@ fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
     Some((number != 0).then_some(number))
 }
 
-fn take_is_ingested(source: &mut Decoder<'_>, summary: &TableSummary, manifest_version: u32) -> Option<bool> {
-    if manifest_version < FIRST_VERSION_WITH_IS_INGESTED {
+/// Decodes the fields after the summary of an added table; returns whether the table was ingested.
+fn take_table_flags(
+    source: &mut Decoder<'_>,
+    summary: &mut TableSummary,
+    manifest_version: u32,
+) -> Option<bool> {
+    if manifest_version < FIRST_VERSION_WITH_TABLE_FLAGS {
         // Each ingested table has one sequence number. So has a flushed table of one entry: the guess is wrong for it,
         // which does no harm.
         return Some(summary.smallest_sequence == summary.largest_sequence);
     }
-    match source.take_u8()? {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
+    let flags = source.take_u8()?;
+    if flags & !(TABLE_IS_INGESTED | TABLE_HAS_RANGE_TOMBSTONES) != 0 {
+        return None;
     }
+    if flags & TABLE_HAS_RANGE_TOMBSTONES != 0 {
+        summary.take_range_tombstones(source)?;
+    }
+    Some(flags & TABLE_IS_INGESTED != 0)
 }
 
 fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
@@ -359,7 +371,14 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_place(body, place);
             put_file(body, *filter_file);
             summary.encode(body);
-            body.push(u8::from(*is_ingested));
+            let has_range_tombstones = summary.range_tombstone_count > 0;
+            body.push(
+                if *is_ingested { TABLE_IS_INGESTED } else { 0 }
+                    | if has_range_tombstones { TABLE_HAS_RANGE_TOMBSTONES } else { 0 },
+            );
+            if has_range_tombstones {
+                summary.encode_range_tombstones(body);
+            }
             ADD_TABLE
         }
         Change::RemoveTable { place, number } => {
@@ -432,8 +451,8 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> O
         }
         ADD_TABLE => {
             let (place, filter_file) = (take_place(source)?, take_file(source)?);
-            let summary = TableSummary::decode(source)?;
-            let is_ingested = take_is_ingested(source, &summary, manifest_version)?;
+            let mut summary = TableSummary::decode(source)?;
+            let is_ingested = take_table_flags(source, &mut summary, manifest_version)?;
             Change::AddTable { place, summary, filter_file, is_ingested }
         }
         REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },

@@ -8,6 +8,7 @@
 
 use std::{
     fmt, mem,
+    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,9 +17,11 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::key_bounds::KeyBounds;
 use crate::{
     file_name::FileName,
     key::Sequence,
+    range_tombstone::key_after,
     table::{
         lazy_reader::{LazyReader, NamedTable},
         properties::TableSummary,
@@ -154,6 +157,39 @@ impl Table {
     #[inline]
     pub(crate) fn largest_key(&self) -> &[u8] {
         &self.summary.largest_key
+    }
+
+    /// Where the table ends: at its last entry, or where its last range tombstone ends.
+    pub(crate) fn end(&self) -> Bound<&[u8]> {
+        self.summary.end()
+    }
+
+    /// The smallest excluded bound above its entries and range tombstones; empty if they have no end.
+    pub(crate) fn upper(&self) -> Vec<u8> {
+        match self.end() {
+            Bound::Included(largest) => key_after(largest).unwrap_or_default(),
+            Bound::Excluded(upper) => upper.to_vec(),
+            Bound::Unbounded => Vec::new(),
+        }
+    }
+
+    /// The key range of its entries and range tombstones.
+    pub(crate) fn bounds(&self) -> KeyBounds<'_> {
+        (Bound::Included(self.smallest_key()), self.end())
+    }
+
+    /// Whether `key` is above all entries and range tombstones.
+    pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
+        match self.end() {
+            Bound::Included(largest) => largest < key,
+            Bound::Excluded(upper) => upper <= key,
+            Bound::Unbounded => false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_range_tombstones(&self) -> bool {
+        self.summary.range_tombstone_count > 0
     }
 
     /// The table's filter file, if it has one.

@@ -30,7 +30,8 @@ use std::{
 use super::{
     edit::RunPlace,
     handle::Table,
-    level::{KeyBounds, Level, Run},
+    key_bounds::{EndEdge, end_edge},
+    level::{Level, Run},
     version::{KeyspaceVersion, Partition},
 };
 use crate::{key::Sequence, metrics::LEVEL_COUNT_MAX};
@@ -99,11 +100,11 @@ fn is_sorted(run: &Run) -> bool {
     steps::count(tables.len());
     !tables.is_empty()
         && tables.iter().all(|table| table.smallest_key() <= table.largest_key())
-        && tables.is_sorted_by(|left, right| left.largest_key() < right.smallest_key())
+        && tables.is_sorted_by(|left, right| left.ends_before(right.smallest_key()))
 }
 
 fn ends_below(run: &Run, upper: Option<&[u8]>) -> bool {
-    let is_below = |table: &Arc<Table>| upper.is_none_or(|upper| table.largest_key() < upper);
+    let is_below = |table: &Arc<Table>| upper.is_none_or(|upper| table.ends_before(upper));
     run.tables().last().is_none_or(is_below)
 }
 
@@ -113,22 +114,19 @@ fn newer_runs_have_newer_entries(level: &Level) -> bool {
     level.runs().iter().rev().all(|run| run.tables().iter().all(|table| newest.put(table)))
 }
 
-/// A place between keys: before the key, or after it.
-type Edge<'a> = (&'a [u8], bool);
-
 /// For each key, the greatest sequence number in the tables that were put so far, as disjoint ranges in key order.
 ///
 /// A table replaces the ranges that it overlaps, so that n tables take O(n log n) steps.
 #[derive(Default)]
 struct NewestByKey<'a> {
     /// By the lower edge of a range: its upper edge and the sequence number.
-    ranges: BTreeMap<Edge<'a>, (Edge<'a>, Sequence)>,
+    ranges: BTreeMap<EndEdge<'a>, (EndEdge<'a>, Sequence)>,
 }
 
 impl<'a> NewestByKey<'a> {
     /// `false` if a table that was put before overlaps this one and has an entry that is not older than all of its.
     fn put(&mut self, table: &'a Table) -> bool {
-        let (from, to) = ((table.smallest_key(), false), (table.largest_key(), true));
+        let (from, to) = (end_edge(Bound::Excluded(table.smallest_key())), end_edge(table.end()));
         let oldest = table.summary().smallest_sequence;
         steps::count(1);
         if let Some((&begin, &(end, newest))) = self.ranges.range(..from).next_back()
@@ -255,7 +253,7 @@ fn check_added(
     if !is_disjoint_from_neighbors(run, table) {
         return Some(overlap_in(index, run));
     }
-    let is_below = upper.is_none_or(|upper| table.largest_key() < upper);
+    let is_below = upper.is_none_or(|upper| table.ends_before(upper));
     if table.smallest_key() < partition.lower.as_slice() || !is_below {
         return Some(out_of_bounds_in(index, run));
     }
@@ -272,8 +270,8 @@ fn is_disjoint_from_neighbors(run: &Run, table: &Table) -> bool {
     let before = position.checked_sub(1).and_then(|before| tables.get(before));
     is_found
         && table.smallest_key() <= table.largest_key()
-        && before.is_none_or(|before| before.largest_key() < table.smallest_key())
-        && tables.get(position + 1).is_none_or(|next| table.largest_key() < next.smallest_key())
+        && before.is_none_or(|before| before.ends_before(table.smallest_key()))
+        && tables.get(position + 1).is_none_or(|next| table.ends_before(next.smallest_key()))
 }
 
 /// Invariant 5 between a table of `run` and the tables of another run of L0.
@@ -281,9 +279,9 @@ fn is_ordered_at_level0(run: &Run, other: &Run, table: &Table) -> bool {
     steps::count(1);
     let (oldest, newest) = (table.summary().smallest_sequence, table.summary().largest_sequence);
     let (other_oldest, other_newest) = other.sequence_range();
-    let keys: KeyBounds<'_> = (Bound::Included(table.smallest_key()), Bound::Included(table.largest_key()));
-    let overlapping =
-        || other.tables_within(keys).iter().inspect(|_| steps::count(1)).map(|table| table.summary());
+    let overlapping = || {
+        other.tables_within(table.bounds()).iter().inspect(|_| steps::count(1)).map(|table| table.summary())
+    };
     if other.age() < run.age() {
         other_newest < oldest || overlapping().all(|other| other.largest_sequence < oldest)
     } else if other.age() > run.age() {

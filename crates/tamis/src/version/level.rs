@@ -1,7 +1,7 @@
 //! Levels and runs: the sorted parts of a partition.
 //!
 //! 1. The tables of a run are in key order and disjoint by user key: all versions of a key that a run has are in one of
-//!    its tables.
+//!    its tables. The range tombstones of a table end at or before the smallest key of the next table.
 //! 2. The runs of a level are in order of age, newest first; ages are unique within a level.
 //! 3. For one key, a level has newer entries than all deeper levels, and a run has newer entries than the runs after it
 //!    in its level.
@@ -18,14 +18,14 @@ use std::{
 
 use tamis_bits::key_head;
 
-use super::handle::Table;
+use super::{
+    handle::Table,
+    key_bounds::{KeyBounds, compare_ends},
+};
 use crate::key::Sequence;
 
 /// The age of the one run of each level below L0 in the leveled layout.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
-
-/// A lower and an upper bound of keys, as the caller gave them.
-pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// Disjoint tables in key order.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +39,8 @@ pub(crate) struct Run {
     numbers: Vec<u64>,
     /// The smallest and the largest sequence number in the tables.
     sequences: (Sequence, Sequence),
+    /// How many tables have range tombstones.
+    range_deleting_count: usize,
 }
 
 const NO_SEQUENCES: (Sequence, Sequence) = (Sequence::MAX, 0);
@@ -53,6 +55,7 @@ impl Run {
             first_heads: Vec::new(),
             numbers: Vec::new(),
             sequences: NO_SEQUENCES,
+            range_deleting_count: 0,
         }
     }
 
@@ -83,7 +86,24 @@ impl Run {
         from + tables.partition_point(|table| table.largest_key() < key)
     }
 
-    /// The only table whose key range has `key`.
+    /// Whether a table has range tombstones.
+    #[inline]
+    pub(crate) const fn has_range_tombstones(&self) -> bool {
+        self.range_deleting_count > 0
+    }
+
+    /// The only table whose range tombstones may cover `key`: the last that begins at or before it.
+    pub(crate) fn range_deleting_table_of(&self, key: &[u8]) -> Option<&Arc<Table>> {
+        self.begun_at(key).0.filter(|table| table.has_range_tombstones())
+    }
+
+    /// The last table that begins at or before `key`, and the next table.
+    pub(crate) fn begun_at(&self, key: &[u8]) -> (Option<&Arc<Table>>, Option<&Arc<Table>>) {
+        let begun = self.tables.partition_point(|table| table.smallest_key() <= key);
+        (begun.checked_sub(1).and_then(|index| self.tables.get(index)), self.tables.get(begun))
+    }
+
+    /// The only table that can have an entry of `key`.
     #[inline]
     pub(crate) fn table_of(&self, key: &[u8]) -> Option<&Arc<Table>> {
         let position = self.position(key);
@@ -102,20 +122,27 @@ impl Run {
         let first_heads = tables.iter().map(|table| key_head(table.smallest_key())).collect();
         let numbers = tables.iter().map(|table| table.number()).collect();
         let sequences = sequence_range_of(tables);
-        Self { age, tables: tables.to_vec(), heads, first_heads, numbers, sequences }
+        let range_deleting_count = tables.iter().filter(|table| table.has_range_tombstones()).count();
+        Self { age, tables: tables.to_vec(), heads, first_heads, numbers, sequences, range_deleting_count }
     }
 
-    /// The tables that may have keys within the bounds, in key order.
+    /// The tables that may have entries or range tombstones within the bounds, in key order.
     pub(crate) fn tables_within(&self, bounds: KeyBounds<'_>) -> &[Arc<Table>] {
         self.tables.get(self.range_within(bounds)).unwrap_or_default()
     }
 
-    /// Positions of the tables that may have keys within the bounds.
+    /// Positions of the tables that may have entries or range tombstones within the bounds.
     pub(crate) fn range_within(&self, (lower, upper): KeyBounds<'_>) -> Range<usize> {
         let from = match lower {
             Bound::Unbounded => 0,
+            Bound::Included(key) if self.has_range_tombstones() => {
+                self.tables.partition_point(|table| table.ends_before(key))
+            }
             Bound::Included(key) => self.position(key),
-            Bound::Excluded(key) => self.tables.partition_point(|table| table.largest_key() <= key),
+            Bound::Excluded(key) => {
+                let is_before = |table: &Arc<Table>| compare_ends(table.end(), Bound::Included(key)).is_le();
+                self.tables.partition_point(is_before)
+            }
         };
         let to = match upper {
             Bound::Unbounded => self.tables.len(),
@@ -137,6 +164,7 @@ impl Run {
         self.first_heads.insert(position, key_head(table.smallest_key()));
         self.numbers.insert(position, table.number());
         self.sequences = joined(self.sequences, sequences_of(&table));
+        self.range_deleting_count += usize::from(table.has_range_tombstones());
         self.tables.insert(position, table);
     }
 
@@ -151,6 +179,7 @@ impl Run {
         if smallest == self.sequences.0 || largest == self.sequences.1 {
             self.sequences = sequence_range_of(&self.tables);
         }
+        self.range_deleting_count -= usize::from(removed.has_range_tombstones());
         Some(removed)
     }
 

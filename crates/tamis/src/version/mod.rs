@@ -14,6 +14,7 @@ pub(crate) mod folder;
 pub(crate) mod handle;
 mod hotness_transfer;
 pub(crate) mod invariants;
+pub(crate) mod key_bounds;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod options_format;

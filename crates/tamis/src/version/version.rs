@@ -6,7 +6,8 @@ use std::{ops::Bound, sync::Arc};
 
 use super::{
     handle::{FileHandle, Table},
-    level::{KeyBounds, Level, Run},
+    key_bounds::KeyBounds,
+    level::{Level, Run},
 };
 use crate::{key::Sequence, options::KeyspaceOptions};
 
@@ -134,6 +135,12 @@ impl Partition {
             .iter()
             .enumerate()
             .flat_map(|(index, level)| level.runs().iter().map(move |run| (index, run)))
+    }
+
+    /// Whether some table has range tombstones.
+    #[inline]
+    pub(crate) fn has_range_tombstones(&self) -> bool {
+        self.levels.iter().any(|level| level.runs().iter().any(|run| run.has_range_tombstones()))
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {

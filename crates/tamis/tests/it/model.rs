@@ -137,11 +137,12 @@ impl World {
                 keyspace.put(&key, &value).unwrap();
                 self.models[index].insert(key, value);
             }
-            40..52 => {
+            40..49 => {
                 let key = key(random);
                 keyspace.delete(&key).unwrap();
                 self.models[index].remove(&key);
             }
+            49..52 => self.delete_range(index, random),
             52..60 => self.write_batch(random),
             60..75 => {
                 let key = key(random);
@@ -188,6 +189,33 @@ impl World {
         }
     }
 
+    fn delete_range(&mut self, index: usize, random: &mut Random) {
+        let keyspace = self.keyspace(index);
+        match random.below(40) {
+            0 => {
+                keyspace.clear().unwrap();
+                self.models[index].clear();
+            }
+            1..13 => {
+                let prefix = key(random);
+                keyspace.delete_prefix(&prefix).unwrap();
+                self.models[index].retain(|key, _| !key.starts_with(&prefix));
+            }
+            13..16 => {
+                let bounds = bounds(random);
+                keyspace.delete_range(bounds.clone()).unwrap();
+                self.models[index].retain(|key, _| !contains(&bounds, key));
+            }
+            _ => {
+                let (one, other) = (key(random), key(random));
+                let bounds =
+                    (Bound::Included(one.clone().min(other.clone())), Bound::Excluded(one.max(other)));
+                keyspace.delete_range(bounds.clone()).unwrap();
+                self.models[index].retain(|key, _| !contains(&bounds, key));
+            }
+        }
+    }
+
     fn write_batch(&mut self, random: &mut Random) {
         let mut batch = WriteBatch::new();
         for _ in 0..random.below(8) {
@@ -197,6 +225,9 @@ impl World {
             if random.below(3) == 0 {
                 batch.delete(&keyspace, &key).unwrap();
                 self.models[index].remove(&key);
+            } else if random.below(6) == 0 {
+                batch.delete_prefix(&keyspace, &key).unwrap();
+                self.models[index].retain(|other, _| !other.starts_with(&key));
             } else {
                 let value = value(random);
                 batch.put(&keyspace, &key, &value).unwrap();

@@ -21,6 +21,8 @@ use crate::support::{FILTERS, FOLDER, Random, filters};
 enum Operation {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
+    DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    DeletePrefix(Vec<u8>),
     Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>, Durability),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
@@ -83,7 +85,18 @@ fn operations(seed: u64, count: usize) -> Vec<Operation> {
     let durability = [Durability::Deferred, Durability::Buffered, Durability::Synced];
     let operation = |_| match random.below(200) {
         0..70 => Operation::Put(key(random), value(random)),
-        70..90 => Operation::Delete(key(random)),
+        70..86 => Operation::Delete(key(random)),
+        86 | 87 => Operation::DeletePrefix(key(random)),
+        88 | 89 => {
+            let (one, other) = (key(random), key(random));
+            match random.below(12) {
+                0 => Operation::DeleteRange(bound(random), bound(random)),
+                _ => Operation::DeleteRange(
+                    Bound::Included(one.clone().min(other.clone())),
+                    Bound::Excluded(one.max(other)),
+                ),
+            }
+        }
         90..100 => {
             let count = random.below(40);
             let entry = |_| {
@@ -181,6 +194,10 @@ impl World {
         match operation {
             Operation::Put(key, value) => keyspace.put(key, value).unwrap(),
             Operation::Delete(key) => keyspace.delete(key).unwrap(),
+            Operation::DeleteRange(lower, upper) => {
+                keyspace.delete_range((lower.clone(), upper.clone())).unwrap();
+            }
+            Operation::DeletePrefix(prefix) => keyspace.delete_prefix(prefix).unwrap(),
             Operation::Batch(entries, durability) => {
                 let mut batch = WriteBatch::new();
                 for (key, value) in entries {

@@ -4,7 +4,7 @@ use super::*;
 
 /// Runs entries (key, sequence, kind) through the rules; the result is what is kept.
 fn kept(points: &[Sequence], entries: &[(&str, Sequence, Kind)], is_lowest: bool) -> Vec<(String, Sequence)> {
-    let mut rules = DropRules::new(points.to_vec());
+    let mut rules = DropRules::new(points.to_vec(), []);
     let keeps = |&&(key, sequence, kind): &&(&str, Sequence, Kind)| {
         rules.keeps(key.as_bytes(), sequence, kind, || is_lowest)
     };

@@ -1,5 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::ops::Bound;
+
 use super::*;
 use crate::version::{
     catalog::Catalog,
@@ -44,7 +46,11 @@ fn a_running_job_keeps_others_from_its_tables_and_its_range() {
     in_progress.begin(&plan);
     assert!(plan.tables().all(|table| in_progress.holds(table)));
     let writes = |in_progress: &InProgress, partition, level, lower: &str, upper: &str| {
-        in_progress.writes_within(partition, level, (lower.as_bytes(), upper.as_bytes()))
+        in_progress.writes_within(
+            partition,
+            level,
+            (Bound::Included(lower.as_bytes()), Bound::Included(upper.as_bytes())),
+        )
     };
     assert!(writes(&in_progress, 1, 14, "h", "k"));
     assert!(writes(&in_progress, 1, 14, "a", "z"));
@@ -60,7 +66,7 @@ fn a_running_job_keeps_others_from_its_tables_and_its_range() {
 fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
     let (state, _) = state();
     let plan = plan_of(&state, Action::Merge);
-    assert_eq!((plan.lower.as_slice(), plan.upper.as_slice()), (b"c".as_slice(), b"h".as_slice()));
+    assert_eq!(plan.span.bounds(), (Bound::Included(b"c".as_slice()), Bound::Included(b"h".as_slice())));
     assert_eq!(plan.grandparents.iter().map(|table| table.number()).collect::<Vec<_>>(), [1]);
     assert_eq!(plan.older.iter().flatten().map(|table| table.number()).collect::<Vec<_>>(), [1]);
     assert_eq!((plan.bytes_read, plan.level()), (200, 0));

@@ -151,6 +151,7 @@ impl<C: Cursor> Walk for C {
         }
         let (key, value) = (String::from_utf8_lossy(self.key()), String::from_utf8_lossy(self.value()));
         match self.kind() {
+            Kind::RangeTombstone => unreachable!("no cursor is on one"),
             Kind::Put => format!("{key}@{}={value}", self.sequence()),
             Kind::Tombstone => format!("{key}@{}-", self.sequence()),
         }

@@ -16,6 +16,8 @@ fn sample() -> TableProperties {
             replaced: vec![1, 128, 70_000],
         },
         summary: TableSummary {
+            range_tombstone_count: 0,
+            range_tombstone_upper: Vec::new(),
             number: 42,
             file_bytes: 0,
             entry_count: 10,

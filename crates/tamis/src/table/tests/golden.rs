@@ -3,6 +3,7 @@
 use tamis_vfs::OsVfs;
 
 use super::*;
+use crate::range_tombstone::{RangeTombstone, fragment};
 
 /// One aligned table with a filter, a key column and a continued key; one of them packed; a filter file.
 fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
@@ -14,12 +15,35 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     let entries = sorted(entries);
     write(vfs, 1, options(Compression::None, 4096), &entries);
     write(vfs, 2, options(Compression::Lz4, 4096), &entries);
+    write_range_tombstones(vfs, 4);
     let owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
     let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     entries.iter().for_each(|entry| builder.add(&entry.0).unwrap());
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
     write_filter_file(&**vfs, Path::new("/db"), 3, owner, &[filter]).unwrap();
     entries
+}
+
+/// A table with range tombstones, one of which begins below the first entry and one of which has no end.
+fn write_range_tombstones(vfs: &Arc<dyn Vfs>, number: u64) {
+    let options = options(Compression::None, 4096);
+    let mut writer = TableWriter::create(vfs, Path::new("/db"), number, options).unwrap();
+    let tombstones =
+        [("golden/000", "golden/010", 7), ("golden/005", "golden/007", 9), ("golden/900", "", 3)];
+    let tombstones = tombstones.map(|(lower, upper, sequence)| RangeTombstone {
+        lower: lower.into(),
+        upper: upper.into(),
+        sequence,
+    });
+    let fragments = fragment(tombstones, &[]);
+    writer.begin_range_tombstones(&fragments.list()[0]).unwrap();
+    for n in 2..30_u64 {
+        writer.add(format!("golden/{n:03}").as_bytes(), 100 + n, Kind::Put, &[n as u8; 30]).unwrap();
+    }
+    for fragment in fragments.list() {
+        writer.add_range_tombstones(fragment.clone()).unwrap();
+    }
+    writer.finish().unwrap();
 }
 
 /// The bytes of version 2, tables built outside of a store.
@@ -74,6 +98,7 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
         ("000001.table", "table_aligned"),
         ("000002.table", "table_packed"),
         ("000003.filter", "filter_file"),
+        ("000004.table", "table_range_tombstones"),
     ] {
         let path = golden.join(file);
         let written = vfs.read(&Path::new("/db").join(name)).unwrap();
@@ -85,6 +110,14 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
         // The output of LZ4 may change with its crate; its earlier output stays readable.
         assert!(written == expected || file == "table_packed", "the bytes of {name} have changed");
         frozen.create(&Path::new("/db").join(name)).unwrap().append(&expected).unwrap();
+    }
+    let environment_of_frozen = environment(&frozen, Access::Mapped);
+    let table = TableReader::open(&environment_of_frozen, 4, None).unwrap();
+    assert!(table.verify().is_empty());
+    let fragments = table.range_tombstones().expect("range tombstones");
+    let covers = [("golden/000", 7), ("golden/006", 9), ("golden/010", 0), ("golden/900", 3), ("z", 3)];
+    for (key, sequence) in covers {
+        assert_eq!(fragments.sequence_at(key.as_bytes(), SEQUENCE_MAX), sequence, "{key}");
     }
     for (number, file) in [(1, Some(3)), (2, None)] {
         let environment = environment(&frozen, Access::Mapped);

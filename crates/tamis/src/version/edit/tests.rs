@@ -20,7 +20,7 @@ fn options() -> KeyspaceOptions {
 }
 
 fn decode(bytes: &[u8]) -> Result<VersionEdit, BadEdit> {
-    VersionEdit::decode(bytes, FIRST_VERSION_WITH_IS_INGESTED)
+    VersionEdit::decode(bytes, FIRST_VERSION_WITH_TABLE_FLAGS)
 }
 
 /// One change of every kind.
@@ -43,6 +43,16 @@ pub(crate) fn every_change() -> Vec<Change> {
             summary: summary(11, ("d", "f"), 8192, (301, 301)),
             filter_file: None,
             is_ingested: true,
+        },
+        Change::AddTable {
+            place: place(0, 302),
+            summary: TableSummary {
+                range_tombstone_count: 2,
+                range_tombstone_upper: b"x".to_vec(),
+                ..summary(12, ("d", "f"), 8192, (302, 310))
+            },
+            filter_file: None,
+            is_ingested: false,
         },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: Some(9) },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: None },

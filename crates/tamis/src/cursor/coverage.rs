@@ -1,0 +1,137 @@
+//! What range tombstones cover along a scan, over all of its sources.
+//!
+//! Sources have ranks, the newest first: of two sources that hold a key, all entries and range tombstones of the one with the lower rank
+//! are newer. So the covering source of the lowest rank has the newest tombstone, and whatever the sources of higher ranks hold
+//! within its span is deleted: a scan jumps over it without reading.
+//!
+//! A lookup is remembered together with the keys for which it stays true, so that a scan looks once per span and not once per entry. Only
+//! the tables at the scan's place are opened.
+//!
+//! Cost: a lookup takes one binary search per source that has range tombstones.
+
+use std::sync::Arc;
+
+use crate::{
+    cache::table::TableCache,
+    error::Result,
+    key::Sequence,
+    memtable::{Newer, Spans},
+    range_tombstone::{Cover, is_below_upper, least_upper},
+    version::level::Run,
+};
+
+/// The range tombstones of one source.
+pub(crate) enum CoverSource {
+    Memtable(Arc<Spans>),
+    Run(Arc<Run>),
+}
+
+/// A span of keys whose entries are deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CoveredSpan {
+    /// Entries at or above this number are not deleted; 0: nothing is.
+    pub(crate) sequence: Sequence,
+    /// The source of the tombstone.
+    pub(crate) rank: usize,
+    /// Included; empty: from the first key.
+    pub(crate) lower: Vec<u8>,
+    /// Excluded; empty: no end.
+    pub(crate) upper: Vec<u8>,
+    /// Where the source itself may have entries that are newer.
+    pub(crate) newer: Newer,
+}
+
+/// See the head of this file.
+pub(crate) struct Coverage {
+    /// With their ranks, ascending.
+    sources: Vec<(usize, CoverSource)>,
+    tables: Arc<TableCache>,
+    snapshot: Sequence,
+    span: CoveredSpan,
+    /// The keys for which `span` is the answer; `None` before the first lookup.
+    valid: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Coverage {
+    /// `None` where no source has range tombstones. `sources` ascend by rank.
+    pub(crate) fn new(
+        sources: Vec<(usize, CoverSource)>,
+        tables: &Arc<TableCache>,
+        snapshot: Sequence,
+    ) -> Option<Self> {
+        let span =
+            CoveredSpan { sequence: 0, rank: 0, lower: Vec::new(), upper: Vec::new(), newer: Newer::Nowhere };
+        let tables = Arc::clone(tables);
+        (!sources.is_empty()).then_some(Self { sources, tables, snapshot, span, valid: None })
+    }
+
+    /// The span that holds `key`, with the newest tombstone over it.
+    pub(crate) fn span_at(&mut self, key: &[u8]) -> Result<&CoveredSpan> {
+        let is_known =
+            |(lower, upper): &(Vec<u8>, Vec<u8>)| lower.as_slice() <= key && is_below_upper(key, upper);
+        if !self.valid.as_ref().is_some_and(is_known) {
+            self.look_up(key)?;
+        }
+        Ok(&self.span)
+    }
+
+    fn look_up(&mut self, key: &[u8]) -> Result<()> {
+        self.valid = None;
+        self.span.sequence = 0;
+        let (mut lower, mut upper): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+        for (rank, source) in &self.sources {
+            let mut take = |cover: Cover<'_>, newer: &Newer| {
+                if cover.lower > lower.as_slice() {
+                    lower = cover.lower.to_vec();
+                }
+                upper = least_upper(&upper, cover.upper).to_vec();
+                if cover.sequence > self.span.sequence {
+                    self.span = CoveredSpan {
+                        sequence: cover.sequence,
+                        rank: *rank,
+                        lower: cover.lower.to_vec(),
+                        upper: cover.upper.to_vec(),
+                        newer: newer.clone(),
+                    };
+                }
+            };
+            match source {
+                CoverSource::Memtable(spans) => {
+                    let newer = spans.span_of(key).map_or(&Newer::Nowhere, |span| &span.newer);
+                    take(spans.cover_at(key), newer);
+                }
+                CoverSource::Run(run) => cover_of_run(run, &self.tables, key, self.snapshot, &mut take)?,
+            }
+        }
+        self.valid = Some((lower, upper));
+        Ok(())
+    }
+}
+
+/// What the range tombstones of a run cover at `key`.
+fn cover_of_run(
+    run: &Run,
+    tables: &TableCache,
+    key: &[u8],
+    snapshot: Sequence,
+    take: &mut impl FnMut(Cover<'_>, &Newer),
+) -> Result<()> {
+    let (table, next) = run.begun_at(key);
+    let next = next.map_or(&[][..], |next| next.smallest_key());
+    let Some(table) = table else {
+        take(Cover { sequence: 0, lower: &[], upper: next }, &Newer::Nowhere);
+        return Ok(());
+    };
+    let smallest = table.smallest_key();
+    if !table.has_range_tombstones() {
+        take(Cover { sequence: 0, lower: smallest, upper: next }, &Newer::Nowhere);
+        return Ok(());
+    }
+    let reader = tables.reader(table)?;
+    if let Some(fragments) = reader.range_tombstones() {
+        let cover = fragments.cover_at(key, snapshot);
+        let lower = cover.lower.max(smallest);
+        take(Cover { lower, upper: least_upper(cover.upper, next), ..cover }, &Newer::Anywhere);
+    }
+    Ok(())
+}

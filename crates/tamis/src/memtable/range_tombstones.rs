@@ -1,0 +1,293 @@
+//! The range tombstones of a memtable, and what they cover for readers.
+//!
+//! Tombstones are added in the order of their sequence numbers, by the one thread that leads a commit. Besides the list of all,
+//! which the flush takes, the newest tombstone of each span is kept in a map of disjoint spans: a later tombstone replaces what it covers.
+//! So readers of the newest data look at one span; readers of older snapshots go through the list.
+//!
+//! A span also knows between which keys entries were added after its tombstone. A scan jumps over the rest of the span in this
+//! memtable: all entries there are older, so they are deleted or newer than the scan's snapshot.
+//!
+//! Invariants: (1) spans are disjoint and not empty; (2) an entry above the sequence number of the span that holds its key is within
+//! the span's `newer` keys.
+//!
+//! Cost: without tombstones one load per read and insert. With them a lookup takes a read lock and O(log spans); an insert
+//! likewise, and a write lock where its key is within a span; a scan takes O(spans) where they changed since the last one.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use parking_lot::RwLock;
+
+use super::sync::{AtomicU64, Ordering};
+use crate::{
+    key::Sequence,
+    range_tombstone::{Cover, RangeTombstone, is_below_upper},
+};
+
+/// Bytes that a tombstone takes besides its bounds, which stand in the list and in the map.
+const OVERHEAD_BYTES: usize = 160;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct RangeTombstones {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In the order of their sequence numbers.
+    all: Vec<RangeTombstone>,
+    /// By lower bound.
+    newest: BTreeMap<Vec<u8>, Newest>,
+    /// The spans of `newest` as a list, while they are unchanged.
+    shared: Option<Arc<Spans>>,
+}
+
+#[derive(Debug, Clone)]
+struct Newest {
+    upper: Vec<u8>,
+    sequence: Sequence,
+    newer: Newer,
+}
+
+/// Where in a span entries may be newer than its tombstone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Newer {
+    Nowhere,
+    /// At these keys and between them.
+    Between(Vec<u8>, Vec<u8>),
+    Anywhere,
+}
+
+/// A span that a tombstone covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Vec<u8>,
+    pub(crate) sequence: Sequence,
+    pub(crate) newer: Newer,
+}
+
+/// Disjoint spans in key order.
+#[derive(Debug, Default)]
+pub(crate) struct Spans(Vec<Span>);
+
+impl Spans {
+    fn of(newest: &BTreeMap<Vec<u8>, Newest>) -> Self {
+        let spans = newest.iter().map(|(lower, newest)| Span {
+            lower: lower.clone(),
+            upper: newest.upper.clone(),
+            sequence: newest.sequence,
+            newer: newest.newer.clone(),
+        });
+        Self(spans.collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The span that holds `key`.
+    pub(crate) fn span_of(&self, key: &[u8]) -> Option<&Span> {
+        let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);
+        let span = self.0.get(begun.checked_sub(1)?)?;
+        is_below_upper(key, &span.upper).then_some(span)
+    }
+
+    /// What covers `key`, which may be empty.
+    pub(crate) fn cover_at(&self, key: &[u8]) -> Cover<'_> {
+        let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);
+        let before = begun.checked_sub(1).and_then(|index| self.0.get(index));
+        match before {
+            Some(span) if is_below_upper(key, &span.upper) => {
+                Cover { sequence: span.sequence, lower: &span.lower, upper: &span.upper }
+            }
+            _ => Cover {
+                sequence: 0,
+                lower: before.map_or(&[], |span| &span.upper),
+                upper: self.0.get(begun).map_or(&[], |span| &span.lower),
+            },
+        }
+    }
+}
+
+impl State {
+    /// Puts a tombstone newer than all others into the map.
+    fn add_newest(&mut self, tombstone: &RangeTombstone) {
+        let RangeTombstone { lower, upper, sequence } = tombstone;
+        self.shared = None;
+        self.split(lower);
+        if !upper.is_empty() {
+            self.split(upper);
+        }
+        let end = if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(upper.as_slice()) };
+        let covered: Vec<Vec<u8>> = self
+            .newest
+            .range::<[u8], _>((Bound::Included(lower.as_slice()), end))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in covered {
+            self.newest.remove(&key);
+        }
+        let newest = Newest { upper: upper.clone(), sequence: *sequence, newer: Newer::Nowhere };
+        self.newest.insert(lower.clone(), newest);
+    }
+
+    /// Cuts the span that holds `key` in two, unless it begins there.
+    fn split(&mut self, key: &[u8]) {
+        let Some((lower, span)) =
+            self.newest.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()
+        else {
+            return;
+        };
+        if lower.as_slice() == key || !is_below_upper(key, &span.upper) {
+            return;
+        }
+        let mut second = span.clone();
+        span.upper = key.to_vec();
+        if let Newer::Between(first, last) = &span.newer {
+            let (first, last) = (first.clone(), last.clone());
+            let is_before = first.as_slice() < key;
+            let is_behind = last.as_slice() >= key;
+            span.newer = match (is_before, is_behind) {
+                (false, _) => Newer::Nowhere,
+                (true, true) => Newer::Between(first.clone(), key.to_vec()),
+                (true, false) => Newer::Between(first.clone(), last.clone()),
+            };
+            second.newer = match (is_before, is_behind) {
+                (_, false) => Newer::Nowhere,
+                (true, true) => Newer::Between(key.to_vec(), last),
+                (false, true) => Newer::Between(first, last),
+            };
+        }
+        self.newest.insert(key.to_vec(), second);
+    }
+
+    fn newest_of(&self, key: &[u8]) -> Option<&Newest> {
+        let below = (Bound::Unbounded, Bound::Included(key));
+        let (_, span) = self.newest.range::<[u8], _>(below).next_back()?;
+        is_below_upper(key, &span.upper).then_some(span)
+    }
+
+    /// The newest spans for readers at `snapshot`, where it is not known which entries are newer.
+    fn newest_at(&self, snapshot: Sequence) -> BTreeMap<Vec<u8>, Newest> {
+        let mut earlier = Self::default();
+        for tombstone in self.all.iter().filter(|tombstone| tombstone.sequence <= snapshot) {
+            earlier.add_newest(tombstone);
+        }
+        earlier.newest.values_mut().for_each(|span| span.newer = Newer::Anywhere);
+        earlier.newest
+    }
+
+    fn newest_sequence(&self) -> Sequence {
+        self.all.last().map_or(0, |tombstone| tombstone.sequence)
+    }
+}
+
+impl RangeTombstones {
+    pub(super) fn new() -> Self {
+        Self { count: AtomicU64::new(0), bytes: AtomicU64::new(0), state: RwLock::default() }
+    }
+
+    /// Whether none was added.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Memory that they take, about.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Adds one; `entries_newest` is the greatest sequence number of the memtable's entries.
+    pub(super) fn add(&self, tombstone: RangeTombstone, entries_newest: Sequence) {
+        let bytes = 2 * (tombstone.lower.len() + tombstone.upper.len()) + OVERHEAD_BYTES;
+        let mut state = self.state.write();
+        if tombstone.sequence >= state.newest_sequence().max(entries_newest) {
+            state.add_newest(&tombstone);
+            state.all.push(tombstone);
+        } else {
+            // Entries that are carried from an older segment have their own sequence numbers.
+            let place = state.all.partition_point(|other| other.sequence <= tombstone.sequence);
+            state.all.insert(place, tombstone);
+            state.newest = state.newest_at(Sequence::MAX);
+            state.shared = None;
+        }
+        drop(state);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Notes that an entry was added after all tombstones.
+    pub(super) fn note_newer_entry(&self, key: &[u8]) {
+        let is_noted = |newer: &Newer| match newer {
+            Newer::Nowhere => false,
+            Newer::Between(first, last) => first.as_slice() <= key && key <= last.as_slice(),
+            Newer::Anywhere => true,
+        };
+        if self.state.read().newest_of(key).is_none_or(|span| is_noted(&span.newer)) {
+            return;
+        }
+        let mut state = self.state.write();
+        let below = (Bound::Unbounded, Bound::Included(key));
+        if let Some((_, span)) = state.newest.range_mut::<[u8], _>(below).next_back() {
+            span.newer = match std::mem::replace(&mut span.newer, Newer::Anywhere) {
+                Newer::Nowhere => Newer::Between(key.to_vec(), key.to_vec()),
+                Newer::Between(first, last) => Newer::Between(
+                    if first.as_slice() <= key { first } else { key.to_vec() },
+                    if last.as_slice() >= key { last } else { key.to_vec() },
+                ),
+                Newer::Anywhere => Newer::Anywhere,
+            };
+        }
+        state.shared = None;
+    }
+
+    /// The newest tombstone at or below `snapshot` that covers `key`; 0 for none.
+    pub(crate) fn sequence_at(&self, key: &[u8], snapshot: Sequence) -> Sequence {
+        if self.is_empty() {
+            return 0;
+        }
+        let state = self.state.read();
+        if state.newest_sequence() <= snapshot {
+            return state.newest_of(key).map_or(0, |span| span.sequence);
+        }
+        let covers = |tombstone: &&RangeTombstone| {
+            tombstone.sequence <= snapshot
+                && tombstone.lower.as_slice() <= key
+                && is_below_upper(key, &tombstone.upper)
+        };
+        state.all.iter().rev().find(covers).map_or(0, |tombstone| tombstone.sequence)
+    }
+
+    /// The spans that readers at `snapshot` see.
+    pub(crate) fn spans_at(&self, snapshot: Sequence) -> Arc<Spans> {
+        let state = self.state.read();
+        if state.newest_sequence() > snapshot {
+            return Arc::new(Spans::of(&state.newest_at(snapshot)));
+        }
+        if let Some(shared) = &state.shared {
+            return Arc::clone(shared);
+        }
+        drop(state);
+        let mut state = self.state.write();
+        if state.newest_sequence() > snapshot {
+            return Arc::new(Spans::of(&state.newest_at(snapshot)));
+        }
+        let spans = state.shared.take().unwrap_or_else(|| Arc::new(Spans::of(&state.newest)));
+        state.shared = Some(Arc::clone(&spans));
+        spans
+    }
+
+    /// All tombstones, in the order of their sequence numbers.
+    pub(crate) fn all(&self) -> Vec<RangeTombstone> {
+        self.state.read().all.clone()
+    }
+}

@@ -1,0 +1,205 @@
+//! Range tombstones: one write that deletes all older entries of a range of keys.
+//!
+//! A range tombstone covers the keys from `lower` (included) up to `upper` (excluded, empty: no end), and deletes the entries of these keys whose sequence numbers are below its own.
+//!
+//! Tombstones that overlap are cut into [`Fragments`]: disjoint spans in key order, each with the sequence numbers of all
+//! tombstones that cover it. A key is then looked up by one binary search.
+//!
+//! ```text
+//! tombstones   [a ------------ h)@7         fragments   [a - c)@7  [c ---- f)@9,7  [f - h)@7
+//!                  [c ---- f)@9
+//! ```
+//!
+//! Of the sequence numbers of a fragment only those that some reader can tell apart are kept: the newest of each stratum
+//! between two read points (`compaction/drop_rules.rs`). Nested tombstones therefore take memory in proportion to their
+//! number, not to its square.
+
+mod fragmenter;
+
+use std::{borrow::Cow, cmp::Ordering, ops::Bound};
+
+pub(crate) use fragmenter::fragment;
+
+use crate::key::{KEY_LENGTH_MAX, Sequence, prefix_successor};
+
+/// See the head of this file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RangeTombstone {
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Vec<u8>,
+    pub(crate) sequence: Sequence,
+}
+
+/// The least key.
+pub(crate) const KEY_LEAST: &[u8] = &[0];
+
+/// Whether a key is below an excluded upper bound; an empty bound is above all keys.
+#[inline]
+pub(crate) fn is_below_upper(key: &[u8], upper: &[u8]) -> bool {
+    upper.is_empty() || key < upper
+}
+
+/// The order of two excluded upper bounds.
+pub(crate) fn compare_uppers(left: &[u8], right: &[u8]) -> Ordering {
+    // An empty bound is the greatest.
+    left.is_empty().cmp(&right.is_empty()).then_with(|| left.cmp(right))
+}
+
+/// The smaller of two excluded upper bounds.
+pub(crate) fn least_upper<'a>(left: &'a [u8], right: &'a [u8]) -> &'a [u8] {
+    if compare_uppers(left, right).is_le() { left } else { right }
+}
+
+/// An included lower and an excluded upper bound.
+pub(crate) type HalfOpen<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Any bounds as an included lower bound, which is a possible key, and an excluded upper bound, which is one or empty where
+/// there is none; `None` where no key is between them.
+pub(crate) fn half_open<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<HalfOpen<'a>> {
+    // No key is longer: a longer bound is behind its beginning, and before the key after that.
+    let shortened = |key: &'a [u8]| key.get(..KEY_LENGTH_MAX).filter(|short| short.len() < key.len());
+    let lower = match lower {
+        Bound::Unbounded | Bound::Included([]) => Cow::Borrowed(KEY_LEAST),
+        Bound::Included(key) => match shortened(key) {
+            Some(key) => Cow::Owned(key_after(key)?),
+            None => Cow::Borrowed(key),
+        },
+        Bound::Excluded(key) => Cow::Owned(key_after(shortened(key).unwrap_or(key))?),
+    };
+    let upper = match upper {
+        Bound::Unbounded => Cow::Borrowed(&[][..]),
+        // No key is below the empty one.
+        Bound::Excluded([]) => return None,
+        Bound::Excluded(key) => match shortened(key) {
+            Some(key) => Cow::Owned(key_after(key).unwrap_or_default()),
+            None => Cow::Borrowed(key),
+        },
+        Bound::Included(key) => Cow::Owned(key_after(shortened(key).unwrap_or(key)).unwrap_or_default()),
+    };
+    is_below_upper(&lower, &upper).then_some((lower, upper))
+}
+
+/// The least key above `key`; `None` where `key` is the greatest.
+pub(crate) fn key_after(key: &[u8]) -> Option<Vec<u8>> {
+    if key.len() < KEY_LENGTH_MAX { Some([key, &[0]].concat()) } else { prefix_successor(key) }
+}
+
+/// A span of keys that the same tombstones cover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Vec<u8>,
+    /// Descending, at least one.
+    pub(crate) sequences: Vec<Sequence>,
+}
+
+impl Fragment {
+    /// The newest sequence number that a reader at `snapshot` sees; 0 where it sees none.
+    #[inline]
+    pub(crate) fn newest_at(&self, snapshot: Sequence) -> Sequence {
+        self.sequences.iter().copied().find(|&sequence| sequence <= snapshot).unwrap_or(0)
+    }
+
+    /// The tombstones that this fragment stands for.
+    pub(crate) fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> {
+        self.sequences.iter().map(|&sequence| RangeTombstone {
+            lower: self.lower.clone(),
+            upper: self.upper.clone(),
+            sequence,
+        })
+    }
+}
+
+/// What covers a key: the newest sequence number (0 for none), and the keys for which the answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cover<'a> {
+    pub(crate) sequence: Sequence,
+    /// Included; empty before the first tombstone.
+    pub(crate) lower: &'a [u8],
+    /// Excluded; empty: no end.
+    pub(crate) upper: &'a [u8],
+}
+
+/// Disjoint fragments in key order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Fragments {
+    list: Vec<Fragment>,
+}
+
+impl Fragments {
+    /// `None` for fragments that are not ascending, disjoint and not empty, or without descending sequence numbers.
+    pub(crate) fn new(list: Vec<Fragment>) -> Option<Self> {
+        let is_whole = |fragment: &Fragment| {
+            is_below_upper(&fragment.lower, &fragment.upper)
+                && !fragment.sequences.is_empty()
+                && fragment.sequences.is_sorted_by(|newer, older| newer > older)
+        };
+        let are_apart = list.is_sorted_by(|left, right| !left.upper.is_empty() && left.upper <= right.lower);
+        (are_apart && list.iter().all(is_whole)).then_some(Self { list })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// In key order.
+    pub(crate) fn list(&self) -> &[Fragment] {
+        &self.list
+    }
+
+    /// How many fragments begin at or below `key`.
+    fn count_begun(&self, key: &[u8]) -> usize {
+        self.list.partition_point(|fragment| fragment.lower.as_slice() <= key)
+    }
+
+    /// The newest tombstone at or below `snapshot` that covers `key`; 0 for none.
+    ///
+    /// Cost: one binary search.
+    pub(crate) fn sequence_at(&self, key: &[u8], snapshot: Sequence) -> Sequence {
+        self.cover_at(key, snapshot).sequence
+    }
+
+    /// What covers `key` for a reader at `snapshot`, and how far that reaches. `key` may be empty.
+    ///
+    /// Cost: one binary search.
+    pub(crate) fn cover_at(&self, key: &[u8], snapshot: Sequence) -> Cover<'_> {
+        let begun = self.count_begun(key);
+        let before = begun.checked_sub(1).and_then(|index| self.list.get(index));
+        match before {
+            Some(fragment) if is_below_upper(key, &fragment.upper) => Cover {
+                sequence: fragment.newest_at(snapshot),
+                lower: &fragment.lower,
+                upper: &fragment.upper,
+            },
+            _ => Cover {
+                sequence: 0,
+                lower: before.map_or(&[], |fragment| &fragment.upper),
+                upper: self.list.get(begun).map_or(&[], |fragment| &fragment.lower),
+            },
+        }
+    }
+
+    /// Whether tombstones at or below `snapshot` and above `sequence` cover every key of a range.
+    pub(crate) fn cover_all(
+        &self,
+        lower: &[u8],
+        upper: &[u8],
+        sequence: Sequence,
+        snapshot: Sequence,
+    ) -> bool {
+        let mut reached = lower;
+        loop {
+            let cover = self.cover_at(reached, snapshot);
+            if cover.sequence <= sequence {
+                return false;
+            }
+            if compare_uppers(upper, cover.upper).is_le() {
+                return true;
+            }
+            reached = cover.upper;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
