@@ -153,6 +153,18 @@ pub enum Error {
         /// What is possible.
         expected: String,
     },
+    /// A filter has a parameter that its family does not know.
+    #[error("filters: {filter:?} is not possible: {family} has no parameter {parameter:?}; it has: {known}")]
+    UnknownFilterParameter {
+        /// The filter as text.
+        filter: String,
+        /// The family's name.
+        family: &'static str,
+        /// The unknown parameter.
+        parameter: String,
+        /// All parameters of the family.
+        known: &'static str,
+    },
     /// No keyspace of this name exists.
     #[error("no keyspace named {name:?}; create it first")]
     KeyspaceNotFound {

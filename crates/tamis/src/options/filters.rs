@@ -60,7 +60,7 @@ impl TableFilter {
         Ok((self.spec.builder(seed)?, budget))
     }
 
-    /// Refuses what could build no filter for any keys.
+    /// Refuses parameters and sizes with which no filter can be built, whatever the keys.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(bits) = self.bits_per_key
             && !(bits > 0.0 && bits <= BITS_PER_KEY_MAX)
@@ -68,7 +68,12 @@ impl TableFilter {
             return Err(refused(bits, "give 0 to 64 bits"));
         }
         let tried = self.builder(0).and_then(|(builder, budget)| builder.finish(budget, Samples::NONE));
-        tried.map(drop).map_err(|error| refused(self, &format!("give a filter that can be built: {error}")))
+        tried.map(drop).map_err(|error| match error {
+            BuildError::UnknownParameter { family, name, known } => {
+                Error::UnknownFilterParameter { filter: self.to_string(), family, parameter: name, known }
+            }
+            error => refused(self, &format!("give a filter that can be built: {error}")),
+        })
     }
 }
 
@@ -86,6 +91,7 @@ impl fmt::Display for TableFilter {
 impl FromStr for TableFilter {
     type Err = Error;
 
+    /// Refuses all that the creation of a keyspace with this filter would refuse.
     fn from_str(text: &str) -> Result<Self> {
         let (spec, bits) = match text.rsplit_once('@') {
             Some((spec, bits)) => {
@@ -95,7 +101,9 @@ impl FromStr for TableFilter {
             None => (text, None),
         };
         let spec = spec.parse().map_err(|error: BuildError| refused(text, &error.to_string()))?;
-        Ok(Self::new(spec, bits))
+        let filter = Self::new(spec, bits);
+        filter.check()?;
+        Ok(filter)
     }
 }
 

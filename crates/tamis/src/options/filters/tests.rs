@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn text_names_family_parameters_and_bits() {
-    for text in ["blocked-bloom@10", "surf-real:bits=8", "surf@16.5", "elastic:units=3,bits=2@12"] {
+    for text in ["blocked-bloom@10", "surf-real:bits=8", "surf@16.5", "elastic:units=3,probes=2@12"] {
         assert_eq!(text.parse::<TableFilter>().unwrap().to_string(), text);
     }
     for (text, said) in
@@ -21,14 +21,32 @@ fn what_can_build_no_filter_is_refused() {
     for text in
         ["blocked-bloom", "blocked-bloom@0", "surf@-1", "surf@65", "surf:none=1@16", "binary-fuse@NaN"]
     {
-        let error = text.parse::<TableFilter>().unwrap().check().unwrap_err().to_string();
+        let error = text.parse::<TableFilter>().unwrap_err().to_string();
         assert!(error.contains("filters"), "{text}: {error}");
+        let (spec, bits) =
+            text.split_once('@').map_or((text, None), |(spec, bits)| (spec, bits.parse().ok()));
+        assert!(TableFilter::new(spec.parse().unwrap(), bits).check().is_err(), "{text}");
     }
     for text in ["blocked-bloom@10", "surf-base", "surf-hash:bits=4", "binary-fuse:bits=8", "elastic@12"] {
         text.parse::<TableFilter>().unwrap().check().unwrap();
     }
     assert!(Filters::bits(f32::NAN).check().is_err());
-    assert!(Filters::none().with_deepest(["surf@0.0".parse().unwrap()]).check().is_err());
+    let of_no_bits = TableFilter::new("surf".parse().unwrap(), Some(0.0));
+    assert!(Filters::none().with_deepest([of_no_bits]).check().is_err());
+}
+
+#[test]
+fn unknown_parameters_are_refused_with_the_known_ones() {
+    let error = "elastic:units=3,bits=2@12".parse::<TableFilter>().unwrap_err();
+    let Error::UnknownFilterParameter { filter, family, parameter, known } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        (filter.as_str(), *family, parameter.as_str()),
+        ("elastic:units=3,bits=2@12", "elastic", "bits")
+    );
+    assert!(known.contains("units") && known.contains("probes"), "{known}");
+    assert!(error.to_string().contains(known), "{error}");
 }
 
 #[test]
