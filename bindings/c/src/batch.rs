@@ -1,0 +1,108 @@
+//! Write batches: writes that happen together or not at all, across keyspaces.
+
+use std::{ffi::c_char, mem::MaybeUninit};
+
+use engine::WriteBatch;
+use tamis_bindings_common::{Code, fork::Guarded};
+
+use crate::{
+    boundary::{Exclusive, bytes, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
+    database::{Database, database, durability},
+    keyspace::{KeyspaceHandle, keyspace},
+};
+
+/// A write batch. One thread uses it at a time.
+#[derive(Debug)]
+pub struct Batch(Exclusive<Guarded<WriteBatch>>);
+
+/// Makes an empty batch. Free it with tamis_batch_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_new(
+    mut batch: Option<&mut MaybeUninit<*mut Batch>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut batch);
+    call(message, || put_handle(batch, "batch", Batch(Exclusive::new(Guarded::new(WriteBatch::new())))))
+}
+
+/// Adds a put to a batch. All keyspaces of a batch belong to one database.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_put(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.put(keyspace, key, value)?))
+    })
+}
+
+/// Adds a delete to a batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_delete(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let key = bytes(key, key_length, "key")?;
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.delete(keyspace, key)?))
+    })
+}
+
+/// How many writes a batch has.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_count(
+    batch: Option<&Batch>,
+    mut count: Option<&mut MaybeUninit<usize>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut count);
+    call(message, || put(count, "count", handle(batch, "batch")?.0.with(|batch| Ok(batch.get()?.len()))?))
+}
+
+/// Takes all writes out of a batch; the memory is kept.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_clear(
+    batch: Option<&Batch>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        handle(batch, "batch")?.0.with(|batch| {
+            batch.get_mut()?.clear();
+            Ok(())
+        })
+    })
+}
+
+/// Writes a batch, all of it or nothing, at a durability of tamis_durability. The batch is empty afterwards, whether the write
+/// succeeded or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_write(
+    database: Option<&Database>,
+    batch: Option<&Batch>,
+    durability: i32,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let database = self::database(database)?;
+        let durability = self::durability(durability)?;
+        let taken = handle(batch, "batch")?.0.with(|batch| Ok(std::mem::take(batch.get_mut()?)))?;
+        Ok(database.write_with(taken, durability)?)
+    })
+}
+
+/// Frees a batch. Null is possible.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_free(batch: *mut Batch) {
+    quiet(|| free_box(batch));
+}

@@ -1,0 +1,271 @@
+//! The database: open, close, keyspaces, maintenance, statistics.
+
+use std::{ffi::c_char, mem::MaybeUninit};
+
+use engine::{Db, KeyspaceOptions, Options};
+use tamis_bindings_common::{Code, Failure, fork::Guarded, options, report, statistics_json};
+
+use crate::{
+    boundary::{call, clear_pointer, free_box, handle, own, path, put, put_handle, quiet, text},
+    keyspace::KeyspaceHandle,
+    options::{DatabaseOptions, OptionsOfKeyspace},
+    snapshot::SnapshotHandle,
+};
+
+/// An open database.
+#[derive(Debug)]
+pub struct Database(pub(crate) Guarded<Db>);
+
+/// The database of a handle.
+pub(crate) fn database(database: Option<&Database>) -> Result<&Db, Failure> {
+    handle(database, "database")?.0.get()
+}
+
+/// The durability of a number of the header.
+pub(crate) fn durability(number: i32) -> Result<engine::Durability, Failure> {
+    let name = match number {
+        0 => "deferred",
+        1 => "buffered",
+        2 => "synced",
+        _ => return Err(Failure::argument(format!("durability: {number} is not possible; give 0, 1 or 2"))),
+    };
+    options::durability(name)
+}
+
+/// Opens the database in a folder, or makes one there. `options` may be null. Close it with tamis_close or tamis_db_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_open(
+    folder: *const c_char,
+    options: Option<&DatabaseOptions>,
+    mut database: Option<&mut MaybeUninit<*mut Database>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut database);
+    call(message, || {
+        let folder = path(folder, "folder")?;
+        let options = match options {
+            Some(options) => options.0.with(|options| Ok(options.clone()))?,
+            None => Options::default(),
+        };
+        let db = Db::open_with(folder, options)?;
+        put_handle(database, "database", Database(Guarded::new(db)))
+    })
+}
+
+/// Closes a database: the log is synced, running jobs end. Other handles of it get TAMIS_CODE_CLOSED from now on; begun scans
+/// can be read to their end. The handle must still be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_close(
+    database: Option<&Database>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::database(database)?.clone().close()?))
+}
+
+/// Frees the handle of a database. The database is closed when its last handle (keyspaces, snapshots) is freed. Null is possible.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_db_free(database: *mut Database) {
+    quiet(|| free_box(database));
+}
+
+/// The keyspace that every database has. Free it with tamis_keyspace_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_default_keyspace(
+    database: Option<&Database>,
+    mut keyspace: Option<&mut MaybeUninit<*mut KeyspaceHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut keyspace);
+    call(message, || {
+        let found = self::database(database)?.default_keyspace();
+        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(found)))
+    })
+}
+
+/// The keyspace of a name. Free it with tamis_keyspace_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_open(
+    database: Option<&Database>,
+    name: *const c_char,
+    mut keyspace: Option<&mut MaybeUninit<*mut KeyspaceHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut keyspace);
+    call(message, || {
+        let found = self::database(database)?.keyspace(text(name, "name")?)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(found)))
+    })
+}
+
+/// Makes a keyspace; it survives a crash of the machine when the call returns. `options` may be null.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_create(
+    database: Option<&Database>,
+    name: *const c_char,
+    options: Option<&OptionsOfKeyspace>,
+    mut keyspace: Option<&mut MaybeUninit<*mut KeyspaceHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut keyspace);
+    call(message, || {
+        let options = match options {
+            Some(options) => options.0.with(|options| Ok(options.clone()))?,
+            None => KeyspaceOptions::default(),
+        };
+        let made = self::database(database)?.create_keyspace(text(name, "name")?, options)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(made)))
+    })
+}
+
+/// Drops a keyspace with all its data. Its handles get TAMIS_CODE_KEYSPACE_DROPPED from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_drop(
+    database: Option<&Database>,
+    name: *const c_char,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::database(database)?.drop_keyspace(text(name, "name")?)?))
+}
+
+/// The names of all keyspaces, sorted, as a JSON array. Free it with tamis_text_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_names(
+    database: Option<&Database>,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || {
+        let names = self::database(database)?.keyspace_names();
+        put_json(json, &names.into())
+    })
+}
+
+/// All keyspaces as they are at this moment. Free it with tamis_snapshot_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_snapshot_new(
+    database: Option<&Database>,
+    mut snapshot: Option<&mut MaybeUninit<*mut SnapshotHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut snapshot);
+    call(message, || {
+        let taken = self::database(database)?.snapshot();
+        put_handle(snapshot, "snapshot", SnapshotHandle(Guarded::new(taken)))
+    })
+}
+
+/// Makes all writes that returned before as durable as `durability` says.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_persist(
+    database: Option<&Database>,
+    durability: i32,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::database(database)?.persist(self::durability(durability)?)?))
+}
+
+/// Writes the memtables of all keyspaces into tables, and waits for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_flush(
+    database: Option<&Database>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::database(database)?.flush()?))
+}
+
+/// Waits until no flush or compaction is due.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_wait_for_compactions(
+    database: Option<&Database>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::database(database)?.wait_for_compactions()?))
+}
+
+/// Makes a copy of the database, as it is at this moment, in a folder that is new or empty. `json` gets a report and may be null.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_checkpoint(
+    database: Option<&Database>,
+    folder: *const c_char,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || {
+        let made = self::database(database)?.checkpoint(path(folder, "folder")?)?;
+        put_optional_json(json, &report::checkpoint(&made))
+    })
+}
+
+/// Reads every byte of every live file. All damage is in the report (JSON); the call fails only where it can't continue.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_verify(
+    database: Option<&Database>,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || put_json(json, &report::verify(&self::database(database)?.verify()?)))
+}
+
+/// As tamis_verify, for a database that is not open and may be damaged.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_verify_folder(
+    folder: *const c_char,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || put_json(json, &report::verify(&Db::verify_folder(path(folder, "folder")?)?)))
+}
+
+/// Makes a damaged database open again from all that can be read. Nothing is deleted; the report (JSON) names every range in which
+/// writes may be lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_repair(
+    folder: *const c_char,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || put_json(json, &report::repair(&Db::repair(path(folder, "folder")?)?)))
+}
+
+/// The findings and actions of the open, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_open_report(
+    database: Option<&Database>,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || put_json(json, &report::open(self::database(database)?.open_report())))
+}
+
+/// Counters since the open, and the state of log, cache and levels, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_statistics(
+    database: Option<&Database>,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || put_json(json, &statistics_json(&self::database(database)?.statistics())))
+}
+
+/// Hands out JSON as a text that the caller frees.
+fn put_json(target: Option<&mut MaybeUninit<*mut c_char>>, json: &serde_json::Value) -> Result<(), Failure> {
+    if target.is_none() {
+        return Err(crate::boundary::null("json"));
+    }
+    put(target, "json", own(json.to_string()))
+}
+
+/// As [`put_json`], where the caller may not want it.
+pub(crate) fn put_optional_json(
+    target: Option<&mut MaybeUninit<*mut c_char>>,
+    json: &serde_json::Value,
+) -> Result<(), Failure> {
+    if target.is_none() { Ok(()) } else { put_json(target, json) }
+}

@@ -1,0 +1,235 @@
+//! Reads and writes of a keyspace.
+
+use std::{ffi::c_char, mem::MaybeUninit, ops::Bound};
+
+use engine::{Keyspace, Slice, Snapshot};
+use tamis_bindings_common::{Code, Failure, fork::Guarded, scan::Selection};
+
+use crate::{
+    boundary::{bytes, call, clear, free_box, handle, own, put, quiet},
+    database::{Database, database},
+    snapshot::{SnapshotHandle, snapshot},
+    value::{Bytes, Value},
+};
+
+/// A named, ordered map of a database.
+#[derive(Debug)]
+pub struct KeyspaceHandle(pub(crate) Guarded<Keyspace>);
+
+/// The keyspace of a handle.
+pub(crate) fn keyspace(keyspace: Option<&KeyspaceHandle>) -> Result<&Keyspace, Failure> {
+    handle(keyspace, "keyspace")?.0.get()
+}
+
+/// A bound of a range: TAMIS_BOUND_KIND_UNBOUNDED (0), TAMIS_BOUND_KIND_INCLUDED (1) or TAMIS_BOUND_KIND_EXCLUDED (2) with its key.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RangeBound {
+    /// A value of tamis_bound_kind.
+    pub kind: i32,
+    /// The key; ignored where there is no bound.
+    pub key: Bytes,
+}
+
+/// The kinds of bounds.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoundKind {
+    /// No bound.
+    Unbounded = 0,
+    /// Up to the key and with it.
+    Included = 1,
+    /// Up to the key and without it.
+    Excluded = 2,
+}
+
+/// How durable a write is when the call returns.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurabilityKind {
+    /// Buffered in the process: a crash of the process may lose it.
+    Deferred = 0,
+    /// Survives a crash of the process, not of the machine.
+    Buffered = 1,
+    /// Survives a crash of the machine.
+    Synced = 2,
+}
+
+/// A bound of the header as one of Rust.
+fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
+    let own = || Ok(bytes(bound.key.data, bound.key.length, name)?.to_vec());
+    match bound.kind {
+        0 => Ok(Bound::Unbounded),
+        1 => own().map(Bound::Included),
+        2 => own().map(Bound::Excluded),
+        kind => Err(Failure::argument(format!("{name}: {kind} is no kind of bound; give 0, 1 or 2"))),
+    }
+}
+
+/// Two bounds of the header as a selection.
+pub(crate) fn selection(lower: RangeBound, upper: RangeBound) -> Result<Selection, Failure> {
+    Ok(Selection::Range(bound(lower, "lower")?, bound(upper, "upper")?))
+}
+
+/// The name of a keyspace. Free it with tamis_text_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_name(
+    keyspace: Option<&KeyspaceHandle>,
+    mut name: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    crate::boundary::clear_pointer(&mut name);
+    call(message, || {
+        let found = self::keyspace(keyspace)?.name().to_owned();
+        if name.is_none() {
+            return Err(crate::boundary::null("name"));
+        }
+        put(name, "name", own(found))
+    })
+}
+
+/// Frees the handle of a keyspace; the keyspace stays. Null is possible.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_free(keyspace: *mut KeyspaceHandle) {
+    quiet(|| free_box(keyspace));
+}
+
+/// Sets the value of a key, at TAMIS_DURABILITY_BUFFERED; other durabilities: tamis_write.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_put(
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        Ok(self::keyspace(keyspace)?.put(key, value)?)
+    })
+}
+
+/// Deletes a key, whether it is there or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_delete(
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || Ok(self::keyspace(keyspace)?.delete(bytes(key, key_length, "key")?)?))
+}
+
+fn find(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    key: &[u8],
+) -> Result<Option<Slice>, Failure> {
+    let keyspace = self::keyspace(keyspace)?;
+    let found: Option<&Snapshot> = self::snapshot(snapshot)?;
+    Ok(match found {
+        Some(snapshot) => snapshot.get(keyspace, key)?,
+        None => keyspace.get(key)?,
+    })
+}
+
+/// The value of a key, as of a snapshot or (null) as of now; `value->data` is null where the key is absent. Long values are not
+/// copied: the value holds their block. Free it with tamis_value_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_get(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    key: *const u8,
+    key_length: usize,
+    mut value: Option<&mut MaybeUninit<Value>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut value);
+    call(message, || {
+        let value = value.ok_or_else(|| crate::boundary::null("value"))?;
+        let found = find(keyspace, snapshot, bytes(key, key_length, "key")?)?;
+        value.write(Value::of_found(found));
+        Ok(())
+    })
+}
+
+/// As tamis_get, into the caller's buffer, without an allocation. `is_found` says whether the key is there, `value_length` how long
+/// its value is. TAMIS_CODE_BUFFER_TOO_SMALL: the buffer has less than `value_length` bytes; call again with a larger one.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_get_into(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    key: *const u8,
+    key_length: usize,
+    buffer: *mut u8,
+    buffer_length: usize,
+    mut value_length: Option<&mut MaybeUninit<usize>>,
+    mut is_found: Option<&mut MaybeUninit<bool>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut value_length);
+    clear(&mut is_found);
+    call(message, || {
+        let target = crate::boundary::items_mut(buffer, buffer_length, "buffer")?;
+        let found = find(keyspace, snapshot, bytes(key, key_length, "key")?)?;
+        put(is_found, "is_found", found.is_some())?;
+        let found = found.unwrap_or_else(|| Slice::from(&[][..]));
+        put(value_length, "value_length", found.len())?;
+        let target = target.get_mut(..found.len()).ok_or_else(|| {
+            let sentence =
+                format!("the value has {} bytes, the buffer {buffer_length}; give a larger one", found.len());
+            Failure::new(Code::BufferTooSmall, sentence)
+        })?;
+        target.copy_from_slice(&found);
+        Ok(())
+    })
+}
+
+/// Whether a key is there.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_contains(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    key: *const u8,
+    key_length: usize,
+    mut is_found: Option<&mut MaybeUninit<bool>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut is_found);
+    call(message, || {
+        let found = find(keyspace, snapshot, bytes(key, key_length, "key")?)?;
+        put(is_found, "is_found", found.is_some())
+    })
+}
+
+/// About how many keys are between two bounds; reads no blocks.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_approximate_count(
+    keyspace: Option<&KeyspaceHandle>,
+    lower: RangeBound,
+    upper: RangeBound,
+    mut count: Option<&mut MaybeUninit<u64>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut count);
+    call(message, || {
+        let bounds = (bound(lower, "lower")?, bound(upper, "upper")?);
+        put(count, "count", self::keyspace(keyspace)?.approximate_count(bounds)?)
+    })
+}
+
+/// Merges the entries between two bounds down to the deepest level, dropping tombstones and old versions, and waits for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_compact(
+    database: Option<&Database>,
+    keyspace: Option<&KeyspaceHandle>,
+    lower: RangeBound,
+    upper: RangeBound,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let bounds = (bound(lower, "lower")?, bound(upper, "upper")?);
+        Ok(self::database(database)?.compact_range(self::keyspace(keyspace)?, bounds)?)
+    })
+}

@@ -1,0 +1,41 @@
+//! The values of many keys in one call.
+
+use std::{ffi::c_char, mem::MaybeUninit};
+
+use tamis_bindings_common::Code;
+
+use crate::{
+    boundary::{bytes, call, items, items_mut},
+    keyspace::{KeyspaceHandle, keyspace},
+    snapshot::{SnapshotHandle, snapshot},
+    value::{Bytes, Value},
+};
+
+/// The values of `count` keys as of one moment, in the order of the keys: an absent key's value has a null pointer. Free the values
+/// with tamis_values_free. After a failure all values are those of absent keys.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_multi_get(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    keys: *const Bytes,
+    count: usize,
+    values: *mut MaybeUninit<Value>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let targets = items_mut(values, count, "values")?;
+        targets.iter_mut().for_each(|target| *target = MaybeUninit::new(Value::default()));
+        let keys = items(keys, count, "keys")?;
+        let keys = keys.iter().map(|key| bytes(key.data, key.length, "key"));
+        let keys = keys.collect::<Result<Vec<&[u8]>, _>>()?;
+        let keyspace = self::keyspace(keyspace)?;
+        let found = match self::snapshot(snapshot)? {
+            Some(snapshot) => snapshot.multi_get(keyspace, keys)?,
+            None => keyspace.multi_get(keys)?,
+        };
+        for (target, found) in targets.iter_mut().zip(found) {
+            *target = MaybeUninit::new(Value::of_found(found));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,246 @@
+//! Scans: the entries of a range in both directions, one by one or in chunks.
+
+use std::{ffi::c_char, mem::MaybeUninit};
+
+use engine::Scan;
+use tamis_bindings_common::{
+    Code, Failure,
+    columns::{ChunkLimit, Columns, Parts},
+    fork::Guarded,
+    scan::{Direction, Selection, scan, step},
+};
+
+use crate::{
+    boundary::{Exclusive, bytes, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
+    keyspace::{KeyspaceHandle, RangeBound, keyspace, selection},
+    snapshot::{SnapshotHandle, snapshot},
+    value::Bytes,
+};
+
+/// A scan. It holds the entries as they were when it was made, and needs neither the handle of its keyspace nor of its snapshot. One
+/// thread uses it at a time.
+#[derive(Debug)]
+pub struct ScanHandle(Exclusive<Position>);
+
+#[derive(Debug)]
+struct Position {
+    scan: Guarded<Scan>,
+    columns: Columns,
+}
+
+/// Entries of a scan, in memory of the scan: valid until its next call. The key of entry `i` is `key_bytes[key_ends[i - 1]]` up to
+/// `key_bytes[key_ends[i]]`, excluded; that of entry 0 begins at 0. Values likewise.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Chunk {
+    /// How many entries there are.
+    pub count: usize,
+    /// Whether the scan has no more entries in this direction.
+    pub is_finished: bool,
+    /// The bytes of all keys.
+    pub key_bytes: *const u8,
+    /// Where each key ends.
+    pub key_ends: *const usize,
+    /// The bytes of all values.
+    pub value_bytes: *const u8,
+    /// Where each value ends.
+    pub value_ends: *const usize,
+}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            is_finished: false,
+            key_bytes: std::ptr::null(),
+            key_ends: std::ptr::null(),
+            value_bytes: std::ptr::null(),
+            value_ends: std::ptr::null(),
+        }
+    }
+}
+
+fn new_scan(
+    found: Option<&KeyspaceHandle>,
+    as_of: Option<&SnapshotHandle>,
+    selection: &Selection,
+) -> Result<ScanHandle, Failure> {
+    let scan = scan(keyspace(found)?, snapshot(as_of)?, selection, Direction::Forward);
+    Ok(ScanHandle(Exclusive::new(Position { scan: Guarded::new(scan), columns: Columns::default() })))
+}
+
+/// A scan of the entries between two bounds, as of a snapshot or (null) as of now. It begins before the first entry; nothing is read
+/// before the first step. Free it with tamis_scan_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_range(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    lower: RangeBound,
+    upper: RangeBound,
+    mut scan: Option<&mut MaybeUninit<*mut ScanHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut scan);
+    call(message, || put_handle(scan, "scan", new_scan(keyspace, snapshot, &selection(lower, upper)?)?))
+}
+
+/// A scan of the entries whose keys begin with a prefix.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_prefix(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    prefix: *const u8,
+    prefix_length: usize,
+    mut scan: Option<&mut MaybeUninit<*mut ScanHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut scan);
+    call(message, || {
+        let selection = Selection::Prefix(bytes(prefix, prefix_length, "prefix")?.to_vec());
+        put_handle(scan, "scan", new_scan(keyspace, snapshot, &selection)?)
+    })
+}
+
+/// Runs `work` with the scan of a handle.
+fn with<R>(
+    scan: Option<&ScanHandle>,
+    work: impl FnOnce(&mut Scan) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    handle(scan, "scan")?.0.with(|position| work(position.scan.get_mut()?))
+}
+
+/// To the next entry in key order; `has_entry` is false behind the last one.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_next(
+    scan: Option<&ScanHandle>,
+    mut has_entry: Option<&mut MaybeUninit<bool>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut has_entry);
+    call(message, || put(has_entry, "has_entry", with(scan, |scan| Ok(step(scan, Direction::Forward)?))?))
+}
+
+/// Back to the entry before; `has_entry` is false before the first one.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_prev(
+    scan: Option<&ScanHandle>,
+    mut has_entry: Option<&mut MaybeUninit<bool>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut has_entry);
+    call(message, || put(has_entry, "has_entry", with(scan, |scan| Ok(step(scan, Direction::Backward)?))?))
+}
+
+/// Moves, so that tamis_scan_next gives the first entry at or after a key, and tamis_scan_prev the last one before it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_seek(
+    scan: Option<&ScanHandle>,
+    key: *const u8,
+    key_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let key = bytes(key, key_length, "key")?;
+        with(scan, |scan| Ok(scan.seek(key)?))
+    })
+}
+
+/// Moves, so that tamis_scan_prev gives the last entry at or before a key, and tamis_scan_next the first one after it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_seek_for_prev(
+    scan: Option<&ScanHandle>,
+    key: *const u8,
+    key_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let key = bytes(key, key_length, "key")?;
+        with(scan, |scan| Ok(scan.seek_for_prev(key)?))
+    })
+}
+
+/// Moves before the first entry, so that tamis_scan_next gives it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_seek_to_first(
+    scan: Option<&ScanHandle>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        with(scan, |scan| {
+            scan.seek_to_first();
+            Ok(())
+        })
+    })
+}
+
+/// Moves behind the last entry, so that tamis_scan_prev gives it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_seek_to_last(
+    scan: Option<&ScanHandle>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        with(scan, |scan| {
+            scan.seek_to_last();
+            Ok(())
+        })
+    })
+}
+
+/// The key and the value of the entry that the last tamis_scan_next or tamis_scan_prev gave; of length 0 where it gave none. They are
+/// in memory of the scan: valid until its next call. `key` or `value` may be null.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_entry(
+    scan: Option<&ScanHandle>,
+    key: Option<&mut MaybeUninit<Bytes>>,
+    value: Option<&mut MaybeUninit<Bytes>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    let view = |bytes: &[u8]| Bytes { data: bytes.as_ptr(), length: bytes.len() };
+    call(message, || {
+        with(scan, |scan| {
+            key.map(|key| key.write(view(scan.key())));
+            value.map(|value| value.write(view(scan.value())));
+            Ok(())
+        })
+    })
+}
+
+/// The next entries, forward or (`is_backward` not 0) backward: at most `count_max`, and none more once they have `bytes_max` bytes.
+/// An entry of this scan costs no allocation. The last entry of the chunk is the scan's entry afterwards.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_chunk(
+    scan: Option<&ScanHandle>,
+    is_backward: i32,
+    count_max: usize,
+    bytes_max: usize,
+    mut chunk: Option<&mut MaybeUninit<Chunk>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut chunk);
+    let direction = if is_backward == 0 { Direction::Forward } else { Direction::Backward };
+    call(message, || {
+        let target = chunk.ok_or_else(|| crate::boundary::null("chunk"))?;
+        handle(scan, "scan")?.0.with(|position| {
+            let Position { scan, columns } = position;
+            columns.clear();
+            let limit = ChunkLimit { entry_count: count_max, bytes: bytes_max };
+            let filled = columns.fill(scan.get_mut()?, direction, Parts::Both, limit)?;
+            target.write(Chunk {
+                count: filled.entry_count,
+                is_finished: filled.is_finished,
+                key_bytes: columns.keys.bytes.as_ptr(),
+                key_ends: columns.keys.ends.as_ptr(),
+                value_bytes: columns.values.bytes.as_ptr(),
+                value_ends: columns.values.ends.as_ptr(),
+            });
+            Ok(())
+        })
+    })
+}
+
+/// Frees a scan. Null is possible.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_scan_free(scan: *mut ScanHandle) {
+    quiet(|| free_box(scan));
+}

@@ -1,0 +1,117 @@
+//! Tables that are built outside of a database, and their ingest.
+
+use std::{ffi::c_char, mem::MaybeUninit};
+
+use engine::TableWriter;
+use tamis_bindings_common::{Code, Failure, fork::Guarded, report};
+
+use crate::{
+    boundary::{Exclusive, bytes, call, clear_pointer, free_box, handle, items, path, put_handle, quiet},
+    database::{Database, database, put_optional_json},
+    keyspace::{KeyspaceHandle, keyspace},
+};
+
+/// A table that is being built. One thread uses it at a time. A writer that is freed before tamis_table_writer_finish leaves nothing.
+#[derive(Debug)]
+pub struct WriterHandle(Exclusive<Guarded<Option<TableWriter>>>);
+
+/// Begins a table at a path where there is no file, for tamis_ingest into the keyspace. Free it with tamis_table_writer_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_new(
+    keyspace: Option<&KeyspaceHandle>,
+    file: *const c_char,
+    mut writer: Option<&mut MaybeUninit<*mut WriterHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut writer);
+    call(message, || {
+        if writer.is_none() {
+            return Err(crate::boundary::null("writer"));
+        }
+        let begun = self::keyspace(keyspace)?.table_writer(path(file, "file")?)?;
+        put_handle(writer, "writer", WriterHandle(Exclusive::new(Guarded::new(Some(begun)))))
+    })
+}
+
+/// Runs `work` with the writer of a handle.
+fn with<R>(
+    writer: Option<&WriterHandle>,
+    work: impl FnOnce(&mut TableWriter) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    handle(writer, "writer")?.0.with(|writer| work(writer.get_mut()?.as_mut().ok_or_else(finished)?))
+}
+
+fn finished() -> Failure {
+    Failure::argument("writer: the table is finished; begin another")
+}
+
+/// Adds a key, greater than the one before, with its value.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_put(
+    writer: Option<&WriterHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        with(writer, |writer| Ok(writer.put(key, value)?))
+    })
+}
+
+/// Adds a delete of a key: the ingest deletes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_delete(
+    writer: Option<&WriterHandle>,
+    key: *const u8,
+    key_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let key = bytes(key, key_length, "key")?;
+        with(writer, |writer| Ok(writer.delete(key)?))
+    })
+}
+
+/// Ends the table: its file is there, and survives a crash of the machine. The handle must still be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_finish(
+    writer: Option<&WriterHandle>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        handle(writer, "writer")?.0.with(|writer| {
+            let writer = writer.get_mut()?.take().ok_or_else(finished)?;
+            writer.finish()?;
+            Ok(())
+        })
+    })
+}
+
+/// Frees a writer. Null is possible.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_free(writer: *mut WriterHandle) {
+    quiet(|| free_box(writer));
+}
+
+/// Takes finished tables into a keyspace, all of them or none, as one write that is newer than all before it. The files may be
+/// removed afterwards. `json` gets a report and may be null.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_ingest(
+    database: Option<&Database>,
+    keyspace: Option<&KeyspaceHandle>,
+    files: *const *const c_char,
+    count: usize,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || {
+        let files = items(files, count, "files")?.iter().map(|file| path(*file, "file"));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let taken = self::database(database)?.ingest(self::keyspace(keyspace)?, files)?;
+        put_optional_json(json, &report::ingest(&taken))
+    })
+}

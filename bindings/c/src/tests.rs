@@ -1,0 +1,4 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod header;
+mod hostile;

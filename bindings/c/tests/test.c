@@ -1,0 +1,565 @@
+// Every function of tamis.h, as a C program uses it. Run by bindings/c/test: plain, under valgrind, and with the sanitizers for
+// addresses and undefined behaviour.
+
+#define _POSIX_C_SOURCE 200809L
+
+#include "tamis.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int check_count = 0;
+
+#define CHECK(condition)                                                          \
+    do {                                                                          \
+        check_count++;                                                            \
+        if (!(condition)) {                                                       \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                              \
+        }                                                                         \
+    } while (0)
+
+// A call that must succeed; `message` is the name of the last argument.
+#define OK(call)                                                                  \
+    do {                                                                          \
+        char *message = NULL;                                                     \
+        tamis_code code = (call);                                                 \
+        check_count++;                                                            \
+        if (code != TAMIS_CODE_OK || message != NULL) {                           \
+            fprintf(stderr, "%s:%d: %d: %s\n", __FILE__, __LINE__, (int)code,     \
+                    message == NULL ? "no message" : message);                    \
+            exit(1);                                                              \
+        }                                                                         \
+    } while (0)
+
+// A call that must fail with a code and a sentence that holds a word.
+#define FAILS(expected, word, call)                                               \
+    do {                                                                          \
+        char *message = NULL;                                                     \
+        tamis_code code = (call);                                                 \
+        check_count++;                                                            \
+        if (code != (expected) || message == NULL || strstr(message, (word)) == NULL) { \
+            fprintf(stderr, "%s:%d: %d: %s\n", __FILE__, __LINE__, (int)code,     \
+                    message == NULL ? "no message" : message);                    \
+            exit(1);                                                              \
+        }                                                                         \
+        tamis_text_free(message);                                                 \
+    } while (0)
+
+static const uint8_t *bytes(const char *text) { return (const uint8_t *)text; }
+
+static tamis_bound unbounded(void) {
+    tamis_bound bound = {TAMIS_BOUND_KIND_UNBOUNDED, {NULL, 0}};
+    return bound;
+}
+
+static tamis_bound at(const char *key, int32_t kind) {
+    tamis_bound bound = {kind, {(const uint8_t *)key, strlen(key)}};
+    return bound;
+}
+
+static void put(const tamis_keyspace *keyspace, const char *key, const char *value) {
+    OK(tamis_put(keyspace, bytes(key), strlen(key), bytes(value), strlen(value), &message));
+}
+
+static void expect(const tamis_keyspace *keyspace, const tamis_snapshot *snapshot, const char *key,
+                   const char *expected) {
+    tamis_value value;
+    OK(tamis_get(keyspace, snapshot, bytes(key), strlen(key), &value, &message));
+    CHECK((value.data == NULL) == (expected == NULL));
+    CHECK(expected == NULL ||
+          (value.length == strlen(expected) && memcmp(value.data, expected, value.length) == 0));
+    tamis_value_free(&value);
+    CHECK(value.data == NULL);
+    tamis_value_free(&value);
+}
+
+static char *in_folder(const char *folder, const char *name) {
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    CHECK(path != NULL);
+    snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+static tamis_db *open_store(const char *path) {
+    tamis_db *db;
+    OK(tamis_open(path, NULL, &db, &message));
+    return db;
+}
+
+static void test_versions(void) {
+    CHECK(tamis_abi_version() == TAMIS_ABI_VERSION);
+    CHECK(strchr(tamis_version(), '.') != NULL);
+}
+
+static void test_points(const char *folder) {
+    char *path = in_folder(folder, "points");
+    tamis_options *options;
+    OK(tamis_options_new(&options, &message));
+    OK(tamis_options_set(options, "cache_bytes", "16MiB", &message));
+    OK(tamis_options_set(options, "filters", "surf@16", &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "cache_bytes", tamis_options_set(options, "cash_bytes", "1", &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "bytes", tamis_options_set(options, "cache_bytes", "lots", &message));
+    tamis_db *db;
+    OK(tamis_open(path, options, &db, &message));
+    tamis_options_free(options);
+    FAILS(TAMIS_CODE_LOCKED, "in use", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    expect(keyspace, NULL, "apple", NULL);
+    put(keyspace, "apple", "red");
+    put(keyspace, "empty", "");
+    expect(keyspace, NULL, "apple", "red");
+    expect(keyspace, NULL, "empty", "");
+    bool is_found;
+    OK(tamis_contains(keyspace, NULL, bytes("apple"), 5, &is_found, &message));
+    CHECK(is_found);
+
+    char buffer[16];
+    size_t length;
+    OK(tamis_get_into(keyspace, NULL, bytes("apple"), 5, (uint8_t *)buffer, sizeof buffer, &length, &is_found, &message));
+    CHECK(is_found && length == 3 && memcmp(buffer, "red", 3) == 0);
+    FAILS(TAMIS_CODE_BUFFER_TOO_SMALL, "3 bytes",
+          tamis_get_into(keyspace, NULL, bytes("apple"), 5, (uint8_t *)buffer, 2, &length, &is_found, &message));
+    CHECK(length == 3 && is_found);
+    OK(tamis_get_into(keyspace, NULL, bytes("none"), 4, NULL, 0, &length, &is_found, &message));
+    CHECK(!is_found && length == 0);
+
+    OK(tamis_delete(keyspace, bytes("apple"), 5, &message));
+    expect(keyspace, NULL, "apple", NULL);
+
+    FAILS(TAMIS_CODE_SIZE, "1 to 65,535", tamis_put(keyspace, NULL, 0, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "key: the pointer is null", tamis_put(keyspace, NULL, 3, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "negative", tamis_put(keyspace, bytes("a"), (size_t)-1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "keyspace: the pointer is null", tamis_put(NULL, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "value: the pointer is null", tamis_get(keyspace, NULL, bytes("a"), 1, NULL, &message));
+    CHECK(tamis_put(NULL, NULL, 0, NULL, 0, NULL) == TAMIS_CODE_INVALID_ARGUMENT);
+
+    tamis_bytes keys[3] = {{bytes("empty"), 5}, {bytes("none"), 4}, {bytes("pear"), 4}};
+    tamis_value values[3];
+    put(keyspace, "pear", "a value that is longer than what is held without a pointer to its owner");
+    OK(tamis_multi_get(keyspace, NULL, keys, 3, values, &message));
+    CHECK(values[0].data != NULL && values[0].length == 0);
+    CHECK(values[1].data == NULL);
+    CHECK(values[2].length > 40);
+    tamis_values_free(values, 3);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "keys", tamis_multi_get(keyspace, NULL, NULL, 3, values, &message));
+    CHECK(values[0].data == NULL && values[2].data == NULL);
+
+    // Handles are freed in any order: the database first.
+    tamis_db_free(db);
+    expect(keyspace, NULL, "empty", "");
+    FAILS(TAMIS_CODE_LOCKED, "in use", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+    tamis_keyspace_free(keyspace);
+    db = open_store(path);
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    expect(keyspace, NULL, "empty", "");
+
+    OK(tamis_close(db, &message));
+    FAILS(TAMIS_CODE_CLOSED, "open it again", tamis_put(keyspace, bytes("a"), 1, NULL, 0, &message));
+    tamis_value value;
+    FAILS(TAMIS_CODE_CLOSED, "open it again", tamis_get(keyspace, NULL, bytes("a"), 1, &value, &message));
+    tamis_db_free(db);
+    tamis_keyspace_free(keyspace);
+    free(path);
+}
+
+static void test_batches_keyspaces_snapshots(const char *folder) {
+    char *path = in_folder(folder, "batches"), *other_path = in_folder(folder, "other");
+    tamis_db *db = open_store(path), *other = open_store(other_path);
+    tamis_keyspace *first, *second, *foreign;
+    tamis_keyspace_options *options;
+    OK(tamis_keyspace_options_new(&options, &message));
+    OK(tamis_keyspace_options_set(options, "memtable_bytes", "1MiB", &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "there are", tamis_keyspace_options_set(options, "workers", "1", &message));
+    OK(tamis_default_keyspace(db, &first, &message));
+    OK(tamis_keyspace_create(db, "second", options, &second, &message));
+    tamis_keyspace_options_free(options);
+    OK(tamis_default_keyspace(other, &foreign, &message));
+    char *name;
+    OK(tamis_keyspace_name(second, &name, &message));
+    CHECK(strcmp(name, "second") == 0);
+    tamis_text_free(name);
+
+    tamis_batch *batch;
+    OK(tamis_batch_new(&batch, &message));
+    OK(tamis_batch_put(batch, first, bytes("a"), 1, bytes("1"), 1, &message));
+    OK(tamis_batch_put(batch, second, bytes("a"), 1, bytes("2"), 1, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another database", tamis_batch_put(batch, foreign, bytes("a"), 1, NULL, 0, &message));
+    size_t count;
+    OK(tamis_batch_count(batch, &count, &message));
+    CHECK(count == 2);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "durability", tamis_write(db, batch, 7, &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_SYNCED, &message));
+    OK(tamis_batch_count(batch, &count, &message));
+    CHECK(count == 0);
+    expect(first, NULL, "a", "1");
+    expect(second, NULL, "a", "2");
+
+    tamis_snapshot *snapshot;
+    OK(tamis_snapshot_new(db, &snapshot, &message));
+    OK(tamis_batch_delete(batch, first, bytes("a"), 1, &message));
+    OK(tamis_batch_put(batch, first, bytes("b"), 1, bytes("3"), 1, &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_BUFFERED, &message));
+    OK(tamis_batch_put(batch, first, bytes("c"), 1, bytes("4"), 1, &message));
+    OK(tamis_batch_clear(batch, &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_DEFERRED, &message));
+    OK(tamis_persist(db, TAMIS_DURABILITY_SYNCED, &message));
+    expect(first, snapshot, "a", "1");
+    expect(first, NULL, "a", NULL);
+    expect(first, snapshot, "b", NULL);
+    expect(first, NULL, "c", NULL);
+    tamis_value value;
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another database", tamis_get(foreign, snapshot, bytes("a"), 1, &value, &message));
+    tamis_batch_free(batch);
+
+    char *names;
+    OK(tamis_keyspace_names(db, &names, &message));
+    CHECK(strcmp(names, "[\"default\",\"second\"]") == 0);
+    tamis_text_free(names);
+    OK(tamis_keyspace_drop(db, "second", &message));
+    FAILS(TAMIS_CODE_KEYSPACE_DROPPED, "dropped", tamis_put(second, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_KEYSPACE_NOT_FOUND, "second", tamis_keyspace_open(db, "second", &(tamis_keyspace *){NULL}, &message));
+    FAILS(TAMIS_CODE_KEYSPACE_EXISTS, "default", tamis_keyspace_create(db, "default", NULL, &(tamis_keyspace *){NULL}, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "UTF-8", tamis_keyspace_create(db, "\xff", NULL, &(tamis_keyspace *){NULL}, &message));
+
+    tamis_db_free(db);
+    tamis_keyspace_free(second);
+    tamis_snapshot_free(snapshot);
+    tamis_keyspace_free(first);
+    tamis_keyspace_free(foreign);
+    tamis_db_free(other);
+    free(path);
+    free(other_path);
+}
+
+static void number_key(uint8_t key[8], uint64_t number) {
+    for (int index = 7; index >= 0; index--, number >>= 8)
+        key[index] = (uint8_t)number;
+}
+
+static void expect_entry(const tamis_scan *scan, uint64_t number) {
+    tamis_bytes key, value;
+    uint8_t expected[8];
+    number_key(expected, number);
+    OK(tamis_scan_entry(scan, &key, &value, &message));
+    CHECK(key.length == 8 && memcmp(key.data, expected, 8) == 0);
+    CHECK(value.length == 8 && memcmp(value.data, expected, 8) == 0);
+}
+
+static void test_scans(const char *folder) {
+    char *path = in_folder(folder, "scans");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    uint8_t key[8];
+    for (uint64_t number = 0; number < 1000; number++) {
+        number_key(key, number);
+        OK(tamis_put(keyspace, key, 8, key, 8, &message));
+        if (number == 500)
+            OK(tamis_flush(db, &message));
+    }
+    tamis_scan *scan;
+    bool has_entry;
+    OK(tamis_range(keyspace, NULL, unbounded(), unbounded(), &scan, &message));
+    for (uint64_t number = 0; number < 1000; number++) {
+        OK(tamis_scan_next(scan, &has_entry, &message));
+        CHECK(has_entry);
+        expect_entry(scan, number);
+    }
+    OK(tamis_scan_next(scan, &has_entry, &message));
+    CHECK(!has_entry);
+    for (uint64_t number = 1000; number-- > 0;) {
+        OK(tamis_scan_prev(scan, &has_entry, &message));
+        CHECK(has_entry);
+        expect_entry(scan, number);
+    }
+    number_key(key, 700);
+    OK(tamis_scan_seek(scan, key, 8, &message));
+    OK(tamis_scan_next(scan, &has_entry, &message));
+    expect_entry(scan, 700);
+    OK(tamis_scan_seek_for_prev(scan, key, 8, &message));
+    OK(tamis_scan_prev(scan, &has_entry, &message));
+    expect_entry(scan, 700);
+    OK(tamis_scan_seek_to_last(scan, &message));
+    OK(tamis_scan_prev(scan, &has_entry, &message));
+    expect_entry(scan, 999);
+
+    OK(tamis_scan_seek_to_first(scan, &message));
+    tamis_chunk chunk;
+    uint64_t number = 0;
+    do {
+        OK(tamis_scan_chunk(scan, 0, 64, 1 << 20, &chunk, &message));
+        for (size_t index = 0, start = 0; index < chunk.count; start = chunk.key_ends[index++], number++) {
+            number_key(key, number);
+            CHECK(chunk.key_ends[index] - start == 8 && memcmp(chunk.key_bytes + start, key, 8) == 0);
+            CHECK(chunk.value_ends[index] == chunk.key_ends[index]);
+            CHECK(memcmp(chunk.value_bytes + start, key, 8) == 0);
+        }
+    } while (!chunk.is_finished);
+    CHECK(number == 1000);
+    tamis_scan_free(scan);
+
+    tamis_bound lower = {TAMIS_BOUND_KIND_EXCLUDED, {key, 8}};
+    OK(tamis_range(keyspace, NULL, lower, unbounded(), &scan, &message));
+    OK(tamis_scan_next(scan, &has_entry, &message));
+    CHECK(!has_entry);
+    tamis_scan_free(scan);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "no kind of bound", tamis_range(keyspace, NULL, at("a", 9), unbounded(), &scan, &message));
+    CHECK(scan == NULL);
+
+    uint8_t prefix[7];
+    memset(prefix, 0, sizeof prefix);
+    OK(tamis_prefix(keyspace, NULL, prefix, 7, &scan, &message));
+    tamis_snapshot *snapshot;
+    OK(tamis_snapshot_new(db, &snapshot, &message));
+    uint64_t count;
+    OK(tamis_approximate_count(keyspace, unbounded(), unbounded(), &count, &message));
+    CHECK(count == 1000);
+    OK(tamis_compact(db, keyspace, unbounded(), unbounded(), &message));
+    OK(tamis_wait_for_compactions(db, &message));
+    // A scan owns what it reads: everything else is freed before.
+    tamis_keyspace_free(keyspace);
+    tamis_snapshot_free(snapshot);
+    OK(tamis_close(db, &message));
+    tamis_db_free(db);
+    OK(tamis_scan_chunk(scan, 1, 1000, 1 << 20, &chunk, &message));
+    CHECK(chunk.count == 0 && chunk.is_finished);
+    OK(tamis_scan_chunk(scan, 0, 1000, 1 << 20, &chunk, &message));
+    CHECK(chunk.count == 256);
+    tamis_scan_free(scan);
+    free(path);
+}
+
+static void test_maintenance(const char *folder) {
+    char *path = in_folder(folder, "maintenance"), *copy = in_folder(folder, "copy"), *file = in_folder(folder, "new.table");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    put(keyspace, "b", "old");
+
+    tamis_table_writer *writer;
+    OK(tamis_table_writer_new(keyspace, file, &writer, &message));
+    OK(tamis_table_writer_put(writer, bytes("a"), 1, bytes("1"), 1, &message));
+    OK(tamis_table_writer_delete(writer, bytes("b"), 1, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "ascending", tamis_table_writer_put(writer, bytes("a"), 1, NULL, 0, &message));
+    OK(tamis_table_writer_finish(writer, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "finished", tamis_table_writer_finish(writer, &message));
+    tamis_table_writer_free(writer);
+    const char *files[1] = {file};
+    char *json;
+    OK(tamis_ingest(db, keyspace, files, 1, &json, &message));
+    CHECK(strstr(json, "\"entry_count\":2") != NULL);
+    tamis_text_free(json);
+    expect(keyspace, NULL, "a", "1");
+    expect(keyspace, NULL, "b", NULL);
+    files[0] = copy;
+    FAILS(TAMIS_CODE_IO, "copy", tamis_ingest(db, keyspace, files, 1, NULL, &message));
+
+    OK(tamis_checkpoint(db, copy, &json, &message));
+    tamis_text_free(json);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "copy", tamis_checkpoint(db, copy, NULL, &message));
+    OK(tamis_verify(db, &json, &message));
+    CHECK(strstr(json, "\"is_sound\":true") != NULL);
+    tamis_text_free(json);
+    OK(tamis_statistics(db, &json, &message));
+    CHECK(strstr(json, "\"point_reads\":") != NULL && strstr(json, "\"keyspaces\":[") != NULL);
+    tamis_text_free(json);
+    OK(tamis_open_report(db, &json, &message));
+    CHECK(strstr(json, "\"is_new\":true") != NULL);
+    tamis_text_free(json);
+    tamis_db_free(db);
+    tamis_keyspace_free(keyspace);
+
+    OK(tamis_verify_folder(copy, &json, &message));
+    tamis_text_free(json);
+    OK(tamis_repair(copy, &json, &message));
+    CHECK(strstr(json, "\"was_sound\":true") != NULL);
+    tamis_text_free(json);
+    FAILS(TAMIS_CODE_NOT_A_DATABASE, "no file of a store", tamis_repair(folder, &json, &message));
+    db = open_store(copy);
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    expect(keyspace, NULL, "a", "1");
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+    free(copy);
+    free(file);
+}
+
+static void test_filters(void) {
+    tamis_filter_builder *builder;
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "there are", tamis_filter_builder_new("cuckoo", 0, &builder, &message));
+    CHECK(builder == NULL);
+    OK(tamis_filter_builder_new("surf-real:bits=8", 1, &builder, &message));
+    const char *fruits[4] = {"apple", "banana", "pear", "plum"};
+    for (int index = 0; index < 4; index++)
+        OK(tamis_filter_builder_add(builder, bytes(fruits[index]), strlen(fruits[index]), &message));
+    FAILS(TAMIS_CODE_FILTER_BUILD, "ascending", tamis_filter_builder_add(builder, bytes("a"), 1, &message));
+    OK(tamis_filter_builder_sample(builder, at("c", TAMIS_BOUND_KIND_INCLUDED), at("d", TAMIS_BOUND_KIND_EXCLUDED), &message));
+    tamis_value encoded;
+    OK(tamis_filter_builder_finish(builder, 0.0, &encoded, &message));
+    tamis_filter_builder_free(builder);
+
+    // The filter borrows these bytes.
+    uint8_t *copy = malloc(encoded.length);
+    CHECK(copy != NULL);
+    size_t length = encoded.length;
+    memcpy(copy, encoded.data, length);
+    tamis_value_free(&encoded);
+    tamis_filter *filter;
+    OK(tamis_filter_open(copy, length, &filter, &message));
+    bool answer;
+    OK(tamis_filter_may_contain(filter, bytes("pear"), 4, &answer, &message));
+    CHECK(answer);
+    OK(tamis_filter_may_contain(filter, bytes("cherry"), 6, &answer, &message));
+    CHECK(!answer);
+    OK(tamis_filter_may_contain_range(filter, at("c", TAMIS_BOUND_KIND_INCLUDED), at("o", TAMIS_BOUND_KIND_INCLUDED), &answer, &message));
+    CHECK(!answer);
+    OK(tamis_filter_may_contain_prefix(filter, bytes("pl"), 2, &answer, &message));
+    CHECK(answer);
+    tamis_bytes keys[2] = {{bytes("plum"), 4}, {bytes("zebra"), 5}};
+    bool answers[2];
+    OK(tamis_filter_may_contain_many(filter, keys, 2, answers, &message));
+    CHECK(answers[0] && !answers[1]);
+    int32_t kind;
+    tamis_value candidate;
+    OK(tamis_filter_candidate(filter, at("c", TAMIS_BOUND_KIND_INCLUDED), unbounded(), 0, &kind, &candidate, &message));
+    CHECK(kind == TAMIS_CANDIDATE_BYTES && candidate.length > 0 && candidate.data[0] == 'p');
+    tamis_value_free(&candidate);
+    OK(tamis_filter_candidate(filter, at("q", TAMIS_BOUND_KIND_INCLUDED), unbounded(), 0, &kind, &candidate, &message));
+    CHECK(kind == TAMIS_CANDIDATE_ABSENT && candidate.data == NULL);
+    bool is_known;
+    uint64_t count, error_max;
+    OK(tamis_filter_count(filter, unbounded(), unbounded(), &is_known, &count, &error_max, &message));
+    CHECK(is_known && count + error_max >= 4);
+    char *json;
+    OK(tamis_filter_describe(filter, &json, &message));
+    CHECK(strstr(json, "\"family\":\"surf-real\"") != NULL);
+    tamis_text_free(json);
+    OK(tamis_filter_verify(filter, &message));
+    tamis_filter_free(filter);
+
+    copy[length - 1] ^= 1;
+    if (tamis_filter_open(copy, length, &filter, NULL) == TAMIS_CODE_OK) {
+        FAILS(TAMIS_CODE_CORRUPTION, "damaged", tamis_filter_verify(filter, &message));
+        tamis_filter_free(filter);
+    }
+    FAILS(TAMIS_CODE_CORRUPTION, "filter", tamis_filter_open(copy, 3, &filter, &message));
+    CHECK(filter == NULL);
+    free(copy);
+}
+
+#define THREAD_COUNT 4
+#define THREAD_ENTRIES 500
+
+struct worker {
+    const tamis_keyspace *keyspace;
+    tamis_scan *scan;
+    uint64_t first;
+};
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    for (uint64_t number = worker->first; number < worker->first + THREAD_ENTRIES; number++) {
+        uint8_t key[8];
+        number_key(key, number);
+        OK(tamis_put(worker->keyspace, key, 8, key, 8, &message));
+        tamis_value value;
+        OK(tamis_get(worker->keyspace, NULL, key, 8, &value, &message));
+        CHECK(value.length == 8);
+        tamis_value_free(&value);
+    }
+    // Handles may be freed on any thread.
+    tamis_scan_free(worker->scan);
+    return NULL;
+}
+
+static void test_threads(const char *folder) {
+    char *path = in_folder(folder, "threads");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    pthread_t threads[THREAD_COUNT];
+    struct worker workers[THREAD_COUNT];
+    for (int index = 0; index < THREAD_COUNT; index++) {
+        workers[index].keyspace = keyspace;
+        workers[index].first = (uint64_t)index * THREAD_ENTRIES;
+        OK(tamis_range(keyspace, NULL, unbounded(), unbounded(), &workers[index].scan, &message));
+        CHECK(pthread_create(&threads[index], NULL, work, &workers[index]) == 0);
+    }
+    for (int index = 0; index < THREAD_COUNT; index++)
+        CHECK(pthread_join(threads[index], NULL) == 0);
+    uint64_t count;
+    OK(tamis_approximate_count(keyspace, unbounded(), unbounded(), &count, &message));
+    CHECK(count == THREAD_COUNT * THREAD_ENTRIES);
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+}
+
+static void test_fork(const char *folder) {
+    char *path = in_folder(folder, "fork");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    put(keyspace, "key", "value");
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        tamis_value value;
+        bool is_refused =
+            tamis_get(keyspace, NULL, bytes("key"), 3, &value, NULL) == TAMIS_CODE_FORKED &&
+            tamis_put(keyspace, bytes("key"), 3, NULL, 0, NULL) == TAMIS_CODE_FORKED &&
+            tamis_close(db, NULL) == TAMIS_CODE_FORKED;
+        tamis_keyspace_free(keyspace);
+        tamis_db_free(db);
+        _exit(is_refused ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect(keyspace, NULL, "key", "value");
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+}
+
+int main(int count, char **arguments) {
+    if (count < 2) {
+        fprintf(stderr, "usage: %s FOLDER [no-fork]\n", arguments[0]);
+        return 2;
+    }
+    const char *folder = arguments[1];
+    test_versions();
+    test_points(folder);
+    test_batches_keyspaces_snapshots(folder);
+    test_scans(folder);
+    test_maintenance(folder);
+    test_filters();
+    test_threads(folder);
+    if (count < 3)
+        test_fork(folder);
+    // Frees of null pointers do nothing.
+    tamis_db_free(NULL);
+    tamis_keyspace_free(NULL);
+    tamis_snapshot_free(NULL);
+    tamis_batch_free(NULL);
+    tamis_scan_free(NULL);
+    tamis_table_writer_free(NULL);
+    tamis_options_free(NULL);
+    tamis_keyspace_options_free(NULL);
+    tamis_filter_free(NULL);
+    tamis_filter_builder_free(NULL);
+    tamis_value_free(NULL);
+    tamis_values_free(NULL, 0);
+    tamis_text_free(NULL);
+    printf("%d checks passed\n", check_count);
+    return 0;
+}
