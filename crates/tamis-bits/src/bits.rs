@@ -55,20 +55,6 @@ impl<'a> Bits<'a> {
             line
         })
     }
-
-    /// Position of the next set bit at or after `index`.
-    pub fn next_one(&self, index: u64) -> Option<u64> {
-        let mut position = index;
-        while position < self.bit_count {
-            let word = self.get_bits(position, 64);
-            if word != 0 {
-                let found = position + u64::from(word.trailing_zeros());
-                return (found < self.bit_count).then_some(found);
-            }
-            position += 64;
-        }
-        None
-    }
 }
 
 /// `width` bits (at most 64) of bytes from bit `index` on, least first; zeros beyond the bytes.
@@ -143,17 +129,6 @@ impl BitBuilder {
         let taken = 64 - self.pending_count;
         self.pending = word.checked_shr(taken).unwrap_or(0);
         self.pending_count = self.pending_count + width - 64;
-    }
-
-    /// Appends so many equal bits.
-    pub fn push_many(&mut self, bit: bool, count: u64) {
-        let word = if bit { u64::MAX } else { 0 };
-        let mut rest = count;
-        while rest > 0 {
-            let width = rest.min(64);
-            self.push_bits(word, width as u32);
-            rest -= width;
-        }
     }
 
     /// Appends all bits of another builder.

@@ -73,6 +73,8 @@ macro_rules! insert_forms {
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod avx512_line;
+#[cfg(target_arch = "x86_64")]
 mod batch;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -256,27 +258,6 @@ pub const fn place(number: u64, bit_count: u64) -> u64 {
     ((number as u128 * bit_count as u128) >> 64) as u64
 }
 
-/// Position of the first `byte` in `bytes[start..start + length]`, counted from `start`. Bytes outside are not found; a range
-/// that ends outside is cut.
-#[inline]
-pub fn find_byte(bytes: &[u8], start: usize, length: usize, byte: u8) -> Option<usize> {
-    let window = window(bytes, start, length);
-    dispatch!("avx2" => find_byte(window, byte))
-}
-
-/// How many of `bytes[start..start + length]` are smaller than `byte`: the lower bound where they are sorted.
-#[inline]
-pub fn count_smaller(bytes: &[u8], start: usize, length: usize, byte: u8) -> usize {
-    let window = window(bytes, start, length);
-    dispatch!("avx2" => count_smaller(window, byte))
-}
-
-/// How many of the bytes equal `byte`.
-#[inline]
-pub fn count_byte(bytes: &[u8], byte: u8) -> usize {
-    dispatch!("avx2" => count_byte(bytes, byte))
-}
-
 /// How many of the first `bit_count` bits of a line are set; all of them from 512 on.
 #[inline]
 pub fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
@@ -404,12 +385,6 @@ fn walk_form() -> u8 {
     };
     WALK_FORM.store(form, Ordering::Relaxed);
     form
-}
-
-#[inline]
-fn window(bytes: &[u8], start: usize, length: usize) -> &[u8] {
-    let rest = bytes.get(start..).unwrap_or_default();
-    rest.get(..length).unwrap_or(rest)
 }
 
 #[cfg(test)]

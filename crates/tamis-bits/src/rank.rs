@@ -157,13 +157,6 @@ impl<'a> RankBits<'a> {
         before.wrapping_add(inside).min(self.one_count)
     }
 
-    /// How many of the bits before `index` are not set.
-    #[inline]
-    pub fn rank_zeros(&self, index: u64) -> u64 {
-        let index = index.min(self.bits.len());
-        index - self.rank(index).min(index)
-    }
-
     /// Position of the set bit that `rank` set bits precede. Needs [`Select::Ones`] to be fast.
     pub fn select(&self, rank: u64) -> Option<u64> {
         if rank >= self.one_count {

@@ -41,12 +41,6 @@ impl Event {
     pub fn key(&self) -> [u8; 16] {
         (u128::from(self.timestamp) << 64 | u128::from(self.sensor)).to_be_bytes()
     }
-
-    /// The event of a key.
-    pub fn from_key(key: [u8; 16]) -> Self {
-        let number = u128::from_be_bytes(key);
-        Self { timestamp: (number >> 64) as u64, sensor: number as u64 }
-    }
 }
 
 /// A closed range of events: both bounds are included.

@@ -6,27 +6,14 @@
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_storeu_si256, _mm512_add_epi64, _mm512_cvtepi64_epi32, _mm512_loadu_si512,
-    _mm512_mask_testn_epi32_mask, _mm512_mul_epu32, _mm512_mullo_epi32, _mm512_mullo_epi64, _mm512_or_si512,
-    _mm512_permutexvar_epi32, _mm512_rol_epi64, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_srli_epi32, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
+    _mm512_mul_epu32, _mm512_mullo_epi64, _mm512_or_si512, _mm512_rol_epi64, _mm512_set1_epi64,
+    _mm512_srli_epi64, _mm512_xor_si512,
 };
 
-use super::x86_64::ALL_POWERS;
+pub(super) use super::avx512_line::line_contains;
 use super::{Step, batch};
-use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
+use crate::line;
 use crate::mix64::{FACTORS, NUMBER_FACTOR};
-
-/// Lane by lane: the word that the top four bits of a pattern name, and in it the bit that the next five name. A rotation looks at
-/// these five only. Lanes beyond the number of bits are not asked.
-#[target_feature(enable = "avx512vl")]
-#[inline]
-pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    let patterns = _mm512_mullo_epi32(_mm512_set1_epi32(pattern.cast_signed()), load_lanes(&ALL_POWERS));
-    let held = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(patterns), load_line(line));
-    let wanted = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(patterns));
-    let asked = ((1_u32 << (probe_count & 31)) - 1) as u16;
-    _mm512_mask_testn_epi32_mask(asked, held, wanted) == 0
-}
 
 #[target_feature(enable = "avx512vl")]
 pub(super) fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
@@ -130,27 +117,6 @@ fn high_halves(numbers: __m512i, factor: __m512i) -> __m512i {
     let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(numbers), factor);
     let low = _mm512_mul_epu32(numbers, factor);
     _mm512_srli_epi64::<32>(_mm512_add_epi64(high, _mm512_srli_epi64::<32>(low)))
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(super) fn load_line(line: &[u8; LINE_BYTES]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(super) fn store_line(line: &mut [u8; LINE_BYTES], value: __m512i) {
-    // SAFETY: the reference covers the 64 bytes that are written; the store needs no alignment.
-    unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), value) };
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(super) fn load_lanes(words: &[u32; LINE_PROBE_MAX as usize]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes that are read; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]

@@ -19,7 +19,7 @@ use std::arch::x86_64::{
     _mm512_srli_epi64, _mm512_storeu_si512, _mm512_testn_epi32_mask,
 };
 
-use super::avx512::{line_contains, load_lanes as load, load_line, store_line};
+use super::avx512_line::{line_contains, load_lanes as load, load_line, store_line};
 use super::x86_64::{POWERS, ROUND_PROBES};
 use crate::line::{self, LINE_BYTES};
 
@@ -232,7 +232,7 @@ impl Pairs {
     fn missing(&self, lines: Lines<'_>, located: &Located, pair: usize) -> u16 {
         let (first, second) = (lines.at(located.offset(2 * pair)), lines.at(located.offset(2 * pair + 1)));
         let (quads, _) = located.patterns.as_chunks::<4>();
-        let patterns = _mm512_mullo_epi32(spread(&quads[pair]), self.powers);
+        let patterns = _mm512_mullo_epi32(repeat_quad(&quads[pair]), self.powers);
         let words = _mm512_or_si512(_mm512_srli_epi32::<28>(patterns), self.second_line);
         let held = _mm512_permutex2var_epi32(load_line(first), words, load_line(second));
         // A rotation looks at five bits of its count only.
@@ -369,10 +369,10 @@ fn load_words(words: &[u64; GROUP]) -> __m512i {
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
-/// Four lanes, again and again.
+/// Four lanes, repeated four times.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn spread(quad: &[u32; 4]) -> __m512i {
+fn repeat_quad(quad: &[u32; 4]) -> __m512i {
     // SAFETY: the reference covers the 16 bytes that are read; the load needs no alignment.
     _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(quad.as_ptr().cast()) })
 }

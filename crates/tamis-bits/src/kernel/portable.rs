@@ -93,18 +93,6 @@ pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], pro
     }
 }
 
-pub(super) fn find_byte(window: &[u8], byte: u8) -> Option<usize> {
-    window.iter().position(|candidate| *candidate == byte)
-}
-
-pub(super) fn count_smaller(window: &[u8], byte: u8) -> usize {
-    window.iter().filter(|candidate| **candidate < byte).count()
-}
-
-pub(super) fn count_byte(bytes: &[u8], byte: u8) -> usize {
-    bytes.iter().filter(|candidate| **candidate == byte).count()
-}
-
 pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     let mut rank = 0;
     let mut rest = bit_count;

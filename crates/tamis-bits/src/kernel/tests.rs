@@ -12,10 +12,6 @@ fn next(state: &mut u64) -> u64 {
     *state ^ (*state >> 29)
 }
 
-fn random_bytes(state: &mut u64, length: usize, symbol_count: u64) -> Vec<u8> {
-    (0..length).map(|_| ((next(state) >> 20) % symbol_count) as u8).collect()
-}
-
 #[test]
 fn lines_answer_alike() {
     let mut state = 1;
@@ -199,39 +195,6 @@ fn fewer_answers_than_digests_are_filled() {
     let mut answers = [true; 5];
     super::lines_contain(&[0; 64], 1, &[7; 40], 8, &mut answers);
     assert_eq!(answers, [false; 5]);
-}
-
-#[test]
-fn bytes_are_found_and_counted_alike() {
-    let mut state = 2;
-    let lengths = (0..100).chain([255, 256, 257, 9000]).step_by(if IS_SLOW { 17 } else { 1 });
-    for length in lengths {
-        for symbol_count in [2, 3, 256] {
-            let bytes = random_bytes(&mut state, length, symbol_count);
-            for byte in [0, 1, 2, 127, 128, 255] {
-                assert_eq!(super::count_byte(&bytes, byte), portable::count_byte(&bytes, byte));
-                for start in [0, 1, length / 2, length, length + 1] {
-                    for window_length in [0, 1, 15, 16, 17, 33, length, usize::MAX] {
-                        let window = super::window(&bytes, start, window_length);
-                        assert_eq!(
-                            super::find_byte(&bytes, start, window_length, byte),
-                            portable::find_byte(window, byte)
-                        );
-                        assert_eq!(
-                            super::count_smaller(&bytes, start, window_length, byte),
-                            portable::count_smaller(window, byte)
-                        );
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn many_equal_bytes_do_not_run_over() {
-    let length = if IS_SLOW { 9_000 } else { 100_000 };
-    assert_eq!(super::count_byte(&vec![7; length], 7), length);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm512_set1_epi8, _mm512_set1_epi64, _mm512_srl_epi64, _pdep_u64,
 };
 
-use super::avx512::load_line;
+use super::avx512_line::load_line;
 use crate::line::LINE_BYTES;
 
 #[target_feature(enable = "avx512vl,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]

@@ -6,13 +6,11 @@
 #![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are masked or constant")]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8,
-    _mm_set1_epi8, _mm256_add_epi64, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_pd,
+    __m256i, _mm_cvtsi32_si128, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_pd,
     _mm256_castsi256_ps, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64, _mm256_cmpgt_epi32, _mm256_loadu_si256,
     _mm256_max_epu8, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_mullo_epi32,
-    _mm256_permutevar8x32_epi32, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srl_epi64,
-    _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi8, _mm256_testc_si256, _pdep_u64,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32,
+    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srl_epi64, _mm256_srli_epi32, _mm256_testc_si256, _pdep_u64,
 };
 
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
@@ -44,12 +42,6 @@ const fn powers<const COUNT: usize>() -> [u32; COUNT] {
 fn load(bytes: &[u8; 32]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes that are read; the load needs no alignment.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx2")]
-fn load_half(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: the reference covers the 16 bytes that are read; the load needs no alignment.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
@@ -215,91 +207,6 @@ pub(super) fn places_insert(
     step: super::Step,
 ) {
     super::portable::places_insert(bits, bit_count, values, probe_count, step);
-}
-
-#[target_feature(enable = "avx2")]
-pub(super) fn find_byte(window: &[u8], byte: u8) -> Option<usize> {
-    let (chunks, rest) = window.as_chunks::<32>();
-    let wanted = _mm256_set1_epi8(byte.cast_signed());
-    for (index, chunk) in chunks.iter().enumerate() {
-        let found = _mm256_movemask_epi8(_mm256_cmpeq_epi8(load(chunk), wanted)).cast_unsigned();
-        if found != 0 {
-            return Some(index * 32 + found.trailing_zeros() as usize);
-        }
-    }
-    let base = chunks.len() * 32;
-    let (halves, tail) = rest.as_chunks::<16>();
-    for half in halves {
-        let found = equal_half(half, byte);
-        if found != 0 {
-            return Some(base + found.trailing_zeros() as usize);
-        }
-    }
-    let base = base + halves.len() * 16;
-    let found = equal_half(&padded(tail), byte) & tail_mask(tail);
-    (found != 0).then(|| base + found.trailing_zeros() as usize)
-}
-
-#[target_feature(enable = "avx2")]
-fn equal_half(half: &[u8; 16], byte: u8) -> u32 {
-    _mm_movemask_epi8(_mm_cmpeq_epi8(load_half(half), _mm_set1_epi8(byte.cast_signed()))).cast_unsigned()
-}
-
-fn padded(tail: &[u8]) -> [u8; 16] {
-    let mut half = [0; 16];
-    for (target, source) in half.iter_mut().zip(tail) {
-        *target = *source;
-    }
-    half
-}
-
-fn tail_mask(tail: &[u8]) -> u32 {
-    (1 << tail.len()) - 1
-}
-
-/// Bytes at least `byte` are those that the greater of the two leaves as they are.
-#[target_feature(enable = "avx2")]
-pub(super) fn count_smaller(window: &[u8], byte: u8) -> usize {
-    let (chunks, rest) = window.as_chunks::<32>();
-    let bound = _mm256_set1_epi8(byte.cast_signed());
-    let mut count = 0;
-    for chunk in chunks {
-        let bytes = load(chunk);
-        let not_smaller = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, bound), bytes);
-        count += _mm256_movemask_epi8(not_smaller).cast_unsigned().count_zeros() as usize;
-    }
-    let bound = _mm_set1_epi8(byte.cast_signed());
-    let (halves, tail) = rest.as_chunks::<16>();
-    for half in halves {
-        let bytes = load_half(half);
-        let not_smaller =
-            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned();
-        count += (!not_smaller & 0xffff).count_ones() as usize;
-    }
-    let bytes = load_half(&padded(tail));
-    let not_smaller = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, bound), bytes)).cast_unsigned();
-    count + (!not_smaller & tail_mask(tail)).count_ones() as usize
-}
-
-/// Equal bytes are minus one in each byte lane: 255 chunks are added up before a lane could run over.
-#[target_feature(enable = "avx2")]
-pub(super) fn count_byte(bytes: &[u8], byte: u8) -> usize {
-    let (chunks, rest) = bytes.as_chunks::<32>();
-    let wanted = _mm256_set1_epi8(byte.cast_signed());
-    let zero = _mm256_setzero_si256();
-    let mut sums = zero;
-    for group in chunks.chunks(255) {
-        let mut lanes = zero;
-        for chunk in group {
-            lanes = _mm256_sub_epi8(lanes, _mm256_cmpeq_epi8(load(chunk), wanted));
-        }
-        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(lanes, zero));
-    }
-    let mut parts = [0_u64; 4];
-    // SAFETY: the array has the 32 bytes that are written; the store needs no alignment.
-    unsafe { _mm256_storeu_si256(parts.as_mut_ptr().cast(), sums) };
-    let count: u64 = parts.iter().sum();
-    count as usize + rest.iter().filter(|candidate| **candidate == byte).count()
 }
 
 #[target_feature(enable = "popcnt")]
