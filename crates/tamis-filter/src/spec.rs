@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::parameters::Parameters;
 use crate::{BuildError, Family, FilterBuilder};
 
 /// A family with parameters that differ from their defaults.
@@ -31,8 +32,7 @@ impl FilterSpec {
 
     /// A builder for one table, with the digests of a seed.
     pub fn builder(&self, seed: u64) -> Result<Box<dyn FilterBuilder>, BuildError> {
-        let mut parameters =
-            Parameters { family: self.family.name(), rest: self.parameters.iter().collect() };
+        let mut parameters = Parameters::new(self.family.name(), &self.parameters);
         self.family.builder(&mut parameters, seed)
     }
 }
@@ -59,46 +59,6 @@ impl fmt::Display for FilterSpec {
             write!(formatter, "{}{name}={value}", if index == 0 { ':' } else { ',' })?;
         }
         Ok(())
-    }
-}
-
-/// What a family takes its parameters from.
-#[derive(Debug)]
-pub(crate) struct Parameters<'a> {
-    family: &'static str,
-    rest: Vec<&'a (String, String)>,
-}
-
-impl Parameters<'_> {
-    /// The value of a parameter, the last one where it is given twice; `None` where it is not given.
-    pub(crate) fn take<T: FromStr>(
-        &mut self,
-        name: &'static str,
-        expected: &'static str,
-        is_possible: impl Fn(&T) -> bool,
-    ) -> Result<Option<T>, BuildError> {
-        let mut found = None;
-        self.rest.retain(|(given, value)| {
-            if given == name {
-                found = Some(value.clone());
-            }
-            given != name
-        });
-        let Some(value) = found else { return Ok(None) };
-        match value.parse() {
-            Ok(parsed) if is_possible(&parsed) => Ok(Some(parsed)),
-            _ => Err(BuildError::Parameter { family: self.family, name, value, expected }),
-        }
-    }
-
-    /// Refuses what no `take` asked for.
-    pub(crate) fn finish(&self, known: &'static str) -> Result<(), BuildError> {
-        match self.rest.first() {
-            None => Ok(()),
-            Some((name, _)) => {
-                Err(BuildError::UnknownParameter { family: self.family, name: name.clone(), known })
-            }
-        }
     }
 }
 

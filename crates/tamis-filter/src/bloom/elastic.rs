@@ -1,31 +1,32 @@
 //! Elastic Bloom filters: family 4 of `docs/format/filter.md`.
 //!
-//! A table's filter is cut into units, each a small blocked Bloom filter over all its keys with digests of its own
-//! (mixed from the shared one). A key may be present where all units that are asked say so: the rate is the product of
-//! theirs. A store keeps all units on disk and in memory only as many as a table's lookups are worth:
+//! The filter of a table is cut into units. Each is a small blocked Bloom filter over all keys of the table, with digests of its own
+//! (mixed from the shared one). A key may be present if all units that are asked contain it: the rate is the product of the rates of the
+//! units. A store keeps all units on disk, and in memory only as many as the lookups of the table are worth:
 //!
-//! - [`ElasticUnits`] answers from the units it has; they are loaded and dropped one by one.
-//! - [`allocate`] computes which units are best where it is known how often each table is asked in vain, and what a new table
-//!   inherits. Measuring that, and loading and dropping, are the store's.
+//! - [`ElasticHeader`] says where the units are stored, checks them, and looks up a key in those that are in memory.
+//! - [`hotness`] computes the initial hotness of tables that a compaction writes. The store counts lookups, and loads and unloads units.
+//! - [`allocation`] computes the best choice of units where the hotness of all tables is known.
 //! - [`ElasticFilter`] is the whole filter in one piece.
 
-pub mod allocate;
+pub mod allocation;
 mod builder;
+mod header;
+pub mod hotness;
 mod probes;
 mod reader;
-mod units;
 
 pub use builder::{Elastic, ElasticBuilder};
+pub use header::ElasticHeader;
 pub use reader::ElasticFilter;
-pub use units::{ElasticHeader, ElasticUnits};
 
 /// Most units: their checksums fill one line.
 pub const UNITS_MAX: u32 = 8;
 
-/// Bits per key that a unit is meant to have, where the number of units is not given.
+/// Bits per key of a unit where the parameters do not give the number of units.
 const UNIT_BITS: f64 = 3.0;
 
-/// Bytes of the directory at the payload's front.
+/// Bytes of the directory at the start of the payload.
 const DIRECTORY_BYTES: usize = 64;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Descriptor};
 use super::WIDTHS;
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, empty_filter};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
 /// Positions are 32 bits wide in the construction; beyond this number of keys they would not suffice.

@@ -16,7 +16,7 @@ use super::prefix_set::{TrieSetBuilder, encode_integers};
 use super::sizes::integer_size;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::hash::length_mark;
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, Upper};
 
 /// Builder of the families of this module. Parameters: see [`Family`] and the list in the module's head.

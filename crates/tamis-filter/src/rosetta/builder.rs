@@ -15,7 +15,7 @@ use super::workload_from_counters::CountedWorkload;
 use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, mix64};
 
 /// Bytes that a filter may have beyond its bits per key.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::BuildError;
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 
 /// How the bits are given to the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::reader::NO_PREDICTION;
 use super::suffix::{SuffixBits, word_behind};
 use super::{BITS_PER_KEY_MAX, SMALL_SET_BYTES, SUFFIX_BITS_COUNTED_MAX, SurfFilter};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES, WordBits};
 use crate::{
     Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe, Samples,

@@ -8,7 +8,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tamis_filter::bloom::elastic::allocate::{Ancestor, inherited_hotness};
+use tamis_filter::bloom::elastic::hotness::{Ancestor, inherited_hotness};
 
 use super::handle::Table;
 use crate::table::lazy_reader::NamedTable as _;

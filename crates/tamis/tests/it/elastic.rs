@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tamis::{Db, Keyspace, KeyspaceOptions, Options};
-use tamis_filter::bloom::elastic::allocate::{TableUnits, best_allocation};
+use tamis_filter::bloom::elastic::allocation::{TableUnits, best_allocation};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::support::{Random, filters, inline_options, open_in_memory, small_keyspace};

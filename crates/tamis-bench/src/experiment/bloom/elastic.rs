@@ -14,7 +14,7 @@ use tamis_filter::{
     AnyFilter, Budget, Digester, FilterSpec, Probe, Samples,
     bloom::elastic::{
         ElasticFilter,
-        allocate::{TableUnits, best_allocation},
+        allocation::{TableUnits, best_allocation},
     },
 };
 use tamis_workload::SplitMix64;

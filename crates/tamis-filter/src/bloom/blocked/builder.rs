@@ -4,7 +4,7 @@ use tamis_bits::line;
 
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{Envelope, PARAMETER_BYTES};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
 /// Builder of [`Family::BlockedBloom`]. Parameter `probes`; without it the budget chooses the number of bits a key sets.

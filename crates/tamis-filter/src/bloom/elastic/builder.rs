@@ -5,7 +5,7 @@ use tamis_bits::line;
 use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX, probes::UnitProbes};
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family, mix64};
 
 /// Builder of [`Family::Elastic`]. Parameters `units` (without it, of about three bits per key each) and `probes` (bits that a

@@ -6,7 +6,7 @@ use super::{BIT_COUNT_MAX, BITS_PER_PREFIX_MAX};
 use crate::bloom::digests::DigestKeeper;
 use crate::bloom::{PROBES, lines};
 use crate::envelope::{Envelope, PARAMETER_BYTES, set_parameter};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family, FilterBuilder, Samples};
 
 /// Builder of [`Family::Prefix`]. Parameters `bytes` or `bits` (default: 4 bytes), and `probes`.

@@ -6,7 +6,7 @@ use super::{PROBE_MAX, SCHEME_DOUBLE};
 use crate::bloom::formula::standard_best_k;
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
-use crate::spec::Parameters;
+use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
 /// Builder of [`Family::Standard`]. Parameter `probes`; without it the budget chooses the number of bits that a key sets.

@@ -1,9 +1,9 @@
-//! Units come and go; what is there answers, damage is refused.
+//! Any number of units answers at its predicted rate; damaged units are refused.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{ElasticHeader, ElasticUnits};
+use super::ElasticHeader;
 use crate::bloom::elastic::ElasticBuilder;
-use crate::{Budget, DecodeError, Digester, Filter, FilterBuilder, Probe, Samples};
+use crate::{AnyFilter, Budget, DecodeError, Digester, Filter, FilterBuilder, Probe, Samples};
 
 const SEED: u64 = 12;
 
@@ -26,34 +26,26 @@ fn unit<'a>(bytes: &'a [u8], header: &ElasticHeader, number: u32) -> &'a [u8] {
 
 #[test]
 fn each_unit_multiplies_the_rate() {
-    let bytes = build(20_000);
-    let header = header(&bytes);
-    assert_eq!(header.unit_count(), 4);
-    let mut units = ElasticUnits::new(header.clone());
+    let filter = AnyFilter::open(build(20_000)).expect("whole");
+    let AnyFilter::Elastic(filter) = &filter else { panic!("another family was opened") };
+    assert_eq!(filter.header().unit_count(), 4);
     let digester = Digester::new(SEED);
     let query_count = 400_000_u64;
     for loaded_count in 0..=3 {
-        assert_eq!(units.loaded_count(), loaded_count);
-        let predicted = units.predicted_fpr().expect("known");
-        let positives = (0..query_count)
-            .filter(|query| units.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester)))
-            .count();
+        let predicted = filter.header().fpr(loaded_count);
+        let may_contain =
+            |key: u64| filter.may_contain_loaded(&Probe::new(&key.to_be_bytes(), &digester), loaded_count);
+        let positives = (0..query_count).filter(|query| may_contain(query * 3 + 1)).count();
         let measured = positives as f64 / query_count as f64;
         assert!((measured / predicted - 1.0).abs() < 0.06, "{loaded_count}: {measured} {predicted}");
-        for key in 0..20_000_u64 {
-            assert!(units.may_contain(&Probe::new(&(key * 3).to_be_bytes(), &digester)));
-        }
-        units.load(unit(&bytes, &header, loaded_count)).expect("whole");
+        assert!((0..20_000).all(|key| may_contain(key * 3)));
     }
-    units.verify().expect("whole");
-    assert!(units.load(unit(&bytes, &header, 0)).is_err(), "there are no more");
-    assert_eq!(units.unload(), Some(unit(&bytes, &header, 3)));
 }
 
 #[test]
 fn a_lookup_over_all_units_computes_one_digest() {
     let bytes = build(1000);
-    let filter = crate::AnyFilter::open(bytes).expect("whole");
+    let filter = AnyFilter::open(bytes).expect("whole");
     let digester = Digester::new(SEED);
     let key = 3_u64.to_be_bytes();
     let probe = Probe::new(&key, &digester);
@@ -62,11 +54,10 @@ fn a_lookup_over_all_units_computes_one_digest() {
 }
 
 #[test]
-fn without_units_nothing_is_hashed() {
-    let units = ElasticUnits::<Vec<u8>>::new(header(&build(1000)));
+fn without_units_no_digest_is_computed() {
     let digester = Digester::new(SEED);
     let probe = Probe::new(b"absent", &digester);
-    assert!(units.may_contain(&probe));
+    assert!(header(&build(1000)).ask(&probe, std::iter::empty::<(u64, &[u8])>()));
     assert_eq!(probe.digest_count(), 0);
 }
 
@@ -74,11 +65,14 @@ fn without_units_nothing_is_hashed() {
 fn damaged_and_foreign_units_are_refused() {
     let bytes = build(1000);
     let header = header(&bytes);
-    let mut units = ElasticUnits::new(header.clone());
+    for number in 0..header.unit_count() {
+        header.check_unit(number, unit(&bytes, &header, number)).expect("whole");
+    }
     let mut damaged = unit(&bytes, &header, 0).to_vec();
     damaged[5] ^= 1;
-    assert!(matches!(units.load(damaged), Err(DecodeError::Checksum { part: "unit", .. })));
-    assert!(units.load(unit(&bytes, &header, 1).to_vec()).is_err(), "the unit of another number");
-    assert!(matches!(units.load(Vec::new()), Err(DecodeError::Length { .. })));
-    assert_eq!(units.loaded_count(), 0);
+    assert!(matches!(header.check_unit(0, &damaged), Err(DecodeError::Checksum { part: "unit", .. })));
+    assert!(header.check_unit(0, unit(&bytes, &header, 1)).is_err(), "the unit of another number");
+    assert!(matches!(header.check_unit(0, &[]), Err(DecodeError::Length { .. })));
+    let whole = unit(&bytes, &header, 0);
+    assert!(header.check_unit(header.unit_count(), whole).is_err(), "there are no more");
 }

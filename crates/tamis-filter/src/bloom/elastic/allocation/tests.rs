@@ -1,6 +1,6 @@
-//! Memory goes where lookups are useless.
+//! The allocation is the best of all, and follows the hotness of the tables.
 
-use super::{Ancestor, TableUnits, best_allocation, inherited_hotness};
+use super::{TableUnits, best_allocation};
 use crate::bloom::formula::blocked_fpr;
 
 const TABLE_COUNT: usize = 100;
@@ -22,9 +22,8 @@ fn tables(hotness: &[f64], unit_bits: f64, unit_count: u32) -> Vec<TableUnits> {
     hotness.iter().map(table).collect()
 }
 
-/// Every allocation of three tables, tried.
 #[test]
-fn the_best_allocation_is_the_best() {
+fn no_allocation_of_three_tables_is_better() {
     let tables = tables(&[1.0, 5.0, 40.0], 3.0, 4);
     for budget_units in 0..=12 {
         let best = best_allocation(&tables, budget_units * UNIT_BYTES);
@@ -44,7 +43,7 @@ fn the_best_allocation_is_the_best() {
 }
 
 #[test]
-fn skewed_tables_save_four_in_ten_false_reads_and_even_ones_have_as_many_units_each() {
+fn skewed_tables_save_false_reads_and_even_tables_get_equal_units() {
     let shares: Vec<f64> = (1..=TABLE_COUNT).map(|rank| (rank as f64).powf(-0.99)).collect();
     for (unit_bits, unit_count) in [(2.0, 6), (3.0, 4), (4.0, 4)] {
         let half = UNIT_BYTES * u64::from(unit_count) * TABLE_COUNT as u64 / 2;
@@ -58,17 +57,8 @@ fn skewed_tables_save_four_in_ten_false_reads_and_even_ones_have_as_many_units_e
 }
 
 #[test]
-fn tables_that_nobody_asks_get_nothing() {
+fn tables_without_lookups_get_no_units() {
     let tables = tables(&[0.0, 0.0], 3.0, 4);
     assert_eq!(best_allocation(&tables, 100 * UNIT_BYTES), [0, 0]);
-    assert_eq!(best_allocation(&[], 0), []);
-}
-
-#[test]
-fn hotness_goes_with_the_keys() {
-    let hot = Ancestor { hotness: 900.0, key_count: 100, shared_count: 50 };
-    let cold = Ancestor { hotness: 0.0, key_count: 100, shared_count: 50 };
-    assert!((inherited_hotness(100, &[hot, cold]) - 450.0).abs() < 1e-9);
-    assert!((inherited_hotness(50, &[hot]) - 450.0).abs() < 1e-9);
-    assert_eq!(inherited_hotness(50, &[]), 0.0);
+    assert!(best_allocation(&[], 0).is_empty());
 }

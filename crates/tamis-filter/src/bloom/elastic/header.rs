@@ -1,4 +1,4 @@
-//! An elastic filter of which some units are in memory.
+//! The header of an elastic filter: which units there are, where they are stored, and how a key is looked up in some of them.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use tamis_bits::{kernel, line};
 
 use super::{DIRECTORY_BYTES, UNITS_MAX, probes::UnitProbes};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
-use crate::{DecodeError, Family, Filter, Probe, mix64};
+use crate::{DecodeError, Family, Probe, mix64};
 
 /// An absent key is seldom admitted by more units.
 const PREFETCHED_UNITS: usize = 2;
@@ -157,74 +157,6 @@ impl ElasticHeader {
             self.line_count,
             self.probes.mean()
         )
-    }
-}
-
-/// The units that are in memory. Answers from them; without any it abstains.
-#[derive(Debug, Clone)]
-pub struct ElasticUnits<D> {
-    header: ElasticHeader,
-    units: Vec<D>,
-}
-
-impl<D: AsRef<[u8]>> ElasticUnits<D> {
-    /// No units yet.
-    pub const fn new(header: ElasticHeader) -> Self {
-        Self { header, units: Vec::new() }
-    }
-
-    /// The header.
-    pub const fn header(&self) -> &ElasticHeader {
-        &self.header
-    }
-
-    /// How many units are in memory. They are the first ones: units are loaded and dropped in order.
-    pub const fn loaded_count(&self) -> u32 {
-        self.units.len() as u32
-    }
-
-    /// Takes the bytes of the next unit, number [`ElasticUnits::loaded_count`]; refuses damaged ones.
-    pub fn load(&mut self, bytes: D) -> Result<(), DecodeError> {
-        self.header.check_unit(self.loaded_count(), bytes.as_ref())?;
-        self.units.push(bytes);
-        Ok(())
-    }
-
-    /// Gives back the last unit that was loaded.
-    pub fn unload(&mut self) -> Option<D> {
-        self.units.pop()
-    }
-}
-
-impl<D: AsRef<[u8]>> Filter for ElasticUnits<D> {
-    fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.header.ask(probe, (0..).zip(&self.units))
-    }
-
-    fn prefetch(&self, probe: &Probe<'_>) {
-        self.header.prefetch(probe, (0..).zip(&self.units));
-    }
-
-    fn key_count(&self) -> u64 {
-        self.header.envelope.key_count
-    }
-
-    /// Bytes of the whole filter, units that are not in memory included.
-    fn encoded_bytes(&self) -> u64 {
-        self.header.envelope.payload_bytes + ENVELOPE_BYTES as u64
-    }
-
-    fn predicted_fpr(&self) -> Option<f64> {
-        Some(self.header.fpr(self.loaded_count()))
-    }
-
-    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        self.header.design(target, self.loaded_count())
-    }
-
-    /// Compares the units that are in memory.
-    fn verify(&self) -> Result<(), DecodeError> {
-        (0..).zip(&self.units).try_for_each(|(number, unit)| self.header.check_unit(number, unit.as_ref()))
     }
 }
 

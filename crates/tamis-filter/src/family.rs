@@ -1,0 +1,139 @@
+//! The filter families: their numbers in the format, names and parameters.
+
+use std::fmt;
+
+use crate::{BuildError, DecodeError};
+
+/// The name of [`Family::BlockedBloom`] in options that earlier versions stored.
+const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
+
+/// A kind of filter. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Family {
+    /// Bloom filter with all bits of a key in one cache line; the default for points.
+    BlockedBloom = 1,
+    /// Bloom filter with bits spread over the whole filter.
+    Standard = 2,
+    /// Bloom filter of prefixes of the keys.
+    Prefix = 3,
+    /// Bloom filter in units that are loaded one by one.
+    Elastic = 4,
+    /// Binary fuse filter: smaller, static; for the deepest level.
+    Fuse = 5,
+    /// Succinct range filter whose suffix the budget and the samples choose.
+    Surf = 6,
+    /// Succinct range filter without suffixes.
+    SurfBase = 7,
+    /// Succinct range filter with digest bits: for points.
+    SurfHash = 8,
+    /// Succinct range filter with key bits: for ranges.
+    SurfReal = 9,
+    /// Succinct range filter with both.
+    SurfMixed = 10,
+    /// Bloom filters of binary prefixes; for ranges and points.
+    Rosetta = 11,
+    /// Set of prefixes and Bloom filter of longer ones, chosen by the samples.
+    Proteus = 12,
+    /// Bloom filter of prefixes whose length the samples choose.
+    OnePrefixBloom = 13,
+    /// Two of them.
+    TwoPrefixBloom = 14,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 14] = [
+        Self::BlockedBloom,
+        Self::Standard,
+        Self::Prefix,
+        Self::Elastic,
+        Self::Fuse,
+        Self::Surf,
+        Self::SurfBase,
+        Self::SurfHash,
+        Self::SurfReal,
+        Self::SurfMixed,
+        Self::Rosetta,
+        Self::Proteus,
+        Self::OnePrefixBloom,
+        Self::TwoPrefixBloom,
+    ];
+
+    /// The name on the command line and in statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BlockedBloom => "blocked-bloom",
+            Self::Standard => "bloom",
+            Self::Prefix => "prefix-bloom",
+            Self::Elastic => "elastic",
+            Self::Fuse => "binary-fuse",
+            Self::Surf => "surf",
+            Self::SurfBase => "surf-base",
+            Self::SurfHash => "surf-hash",
+            Self::SurfReal => "surf-real",
+            Self::SurfMixed => "surf-mixed",
+            Self::Rosetta => "rosetta",
+            Self::Proteus => "proteus",
+            Self::OnePrefixBloom => "1pbf",
+            Self::TwoPrefixBloom => "2pbf",
+        }
+    }
+
+    /// Its parameters and what it is for, in a line.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::BlockedBloom => "points: Bloom filter, one cache line a key; probes=1..16",
+            Self::Standard => "points: Bloom filter over one array; probes=1..64",
+            Self::Prefix => "ranges: Bloom filter of prefixes; bytes=N or bits=N, probes=1..16",
+            Self::Elastic => {
+                "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"
+            }
+            Self::Fuse => "points: static, smaller; bits=8|16|32 (fixes the size: no budget needed)",
+            Self::Surf => "points and ranges: succinct trie; the budget and the sample choose its suffixes",
+            Self::SurfBase => "points and ranges: succinct trie without suffixes (no budget needed)",
+            Self::SurfHash => "points and ranges: succinct trie with digest bits; bits=N (no budget needed)",
+            Self::SurfReal => "points and ranges: succinct trie with key bits; bits=N (no budget needed)",
+            Self::SurfMixed => {
+                "points and ranges: succinct trie with both; hash=N, real=N (no budget needed)"
+            }
+            Self::Rosetta => {
+                "ranges and points: Bloom filters of binary prefixes, by the sample; strategy=least-cost|single|first-cut|optimised|variable|hybrid, probe-cost=NS, read-cost=NS, probe-cap=N"
+            }
+            Self::Proteus => {
+                "points and ranges: set of prefixes and Bloom filter, chosen by the sample; trie=BITS, prefix=BITS, layout=spread|lines, probe-cost=, read-cost=, probe-cap=2..16777216"
+            }
+            Self::OnePrefixBloom => {
+                "points and ranges: Bloom filter of prefixes, chosen by the sample; prefix=BITS, and as proteus"
+            }
+            Self::TwoPrefixBloom => {
+                "points and ranges: two of these; first=BITS, second=BITS, share=0..1, and as proteus"
+            }
+        }
+    }
+
+    /// The family of a name, or of the name that it had before.
+    pub fn from_name(name: &str) -> Result<Self, BuildError> {
+        let current = if name == FORMER_BLOCKED_BLOOM_NAME { Self::BlockedBloom.name() } else { name };
+        Self::ALL.into_iter().find(|family| family.name() == current).ok_or_else(|| {
+            BuildError::UnknownFamily { name: name.to_owned(), known: Self::ALL.map(Self::name).join(", ") }
+        })
+    }
+
+    /// The family of a number in the format.
+    pub fn from_number(number: u16) -> Result<Self, DecodeError> {
+        let mut families = Self::ALL.into_iter();
+        families.find(|family| *family as u16 == number).ok_or(DecodeError::Family { got: number })
+    }
+
+    /// Whether filters of the family can deny ranges of more than one key. The others deny points only.
+    pub const fn answers_ranges(self) -> bool {
+        !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
