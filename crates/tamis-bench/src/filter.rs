@@ -1,9 +1,11 @@
-//! How filters are measured: one way for `tamis filter eval` and for all experiments.
+//! Measures filters, for `tamis filter eval` and for all experiments.
 //!
-//! A [`Plan`] is what a filter is built from; [`Plan::measure`] builds it, asks it every query, compares the answers with the keys,
-//! and takes times. Times are those of this machine: the calibration unit ([`tamis_workload::Calibration`]: a binary search
-//! among as many random integers as there are keys) makes those of different machines comparable.
+//! [`Plan::measure`] builds a filter, asks it every query, compares the answers with the keys, and takes times. The calibration unit
+//! ([`tamis_workload::Calibration`]: a binary search in as many random integers as there are keys) makes times of different machines
+//! comparable.
 
+mod answers;
+mod calibration;
 mod figures;
 mod measure;
 mod ranges;
@@ -12,9 +14,11 @@ use std::sync::Arc;
 
 use tamis_filter::KeySet;
 
+pub use answers::{Answers, answers};
+pub use calibration::{Calibrated, Calibration};
+pub(crate) use calibration::{median, median_of_passes};
 pub use figures::{Figures, Outcome};
-pub use measure::{Answers, Calibrated, Calibration, Plan, answers};
-pub(crate) use measure::{median, median_of_passes};
+pub use measure::Plan;
 pub use ranges::Ranges;
 
 /// Keys and queries of a measurement.
@@ -22,10 +26,10 @@ pub use ranges::Ranges;
 pub struct FilterInput {
     /// The keys.
     pub keys: Arc<KeySet>,
-    /// Queries; those that hold a key are counted apart.
+    /// Queries; those with a key are counted separately.
     pub queries: Ranges,
-    /// Queries that a family which designs itself may learn from.
+    /// The sample of queries for families that choose their design.
     pub samples: Ranges,
-    /// Ranges that all hold a key: none may be denied.
+    /// Ranges with a key: the filter must reject none.
     pub present: Ranges,
 }

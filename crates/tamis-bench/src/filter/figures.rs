@@ -1,12 +1,12 @@
-//! What a measurement of a filter found.
+//! The figures of a measured filter.
 
-use super::{Answers, Calibrated};
+use super::{answers::Answers, calibration::Calibrated};
 use crate::{BenchError, Row};
 
-/// Figures of a filter that was built.
+/// The figures of one filter.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// What the family built, and why.
+    /// The design that the family chose.
     pub design: String,
     /// Keys in the filter.
     pub key_count: u64,
@@ -14,48 +14,48 @@ pub struct Figures {
     pub encoded_bytes: u64,
     /// Answers to the queries.
     pub answers: Answers,
-    /// Ranges of the present set, and how many of them were denied.
+    /// Ranges of the present set, and how many of them the filter rejected.
     pub present: (u64, u64),
-    /// What the family expects of itself.
+    /// The rate of false positives that the family predicts.
     pub predicted_fpr: Option<f64>,
-    /// The time of building, for each key, the choice of a design apart.
+    /// The build time per key without the choice of a design.
     pub build: Calibrated,
-    /// Milliseconds in which the family chose its design; hardly any where it has no model.
+    /// Milliseconds in which the family chose its design; about 0 for families without a model.
     pub model_ms: f64,
-    /// The peak of memory while building, where the system tells it.
+    /// The peak of memory of a build, if the system reports it.
     pub build_peak_bytes: Option<u64>,
     /// The time of a query, digests included.
     pub query: Calibrated,
-    /// The same asked in batches.
+    /// The same in batches.
     pub batch_query: Calibrated,
 }
 
-/// Figures, or the family's own reason for having none.
+/// Figures, or the reason why the family has none.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// It was built and asked.
+    /// The filter was built and measured.
     Figures(Box<Figures>),
-    /// It can't be built for these keys and this budget.
+    /// The family cannot build a filter for these keys and this budget.
     Refused(String),
 }
 
 impl Figures {
-    /// Bits of the whole filter for each key.
+    /// Bits of the whole filter per key.
     pub fn bits_per_key(&self) -> f64 {
         self.encoded_bytes as f64 * 8.0 / (self.key_count as f64).max(1.0)
     }
 
-    /// Steps of the filter for a query.
+    /// Filter steps per query.
     pub fn probes_per_query(&self) -> f64 {
         self.answers.probe_count as f64 / (self.answers.query_count as f64).max(1.0)
     }
 
-    /// Queries and present ranges that hold a key.
+    /// Queries and present ranges with a key.
     pub fn present_count(&self) -> u64 {
         self.answers.present + self.present.0
     }
 
-    /// Those of them that were denied: there must be none.
+    /// Those of them that the filter rejected; must be 0.
     pub fn false_negatives(&self) -> u64 {
         self.answers.false_negatives + self.present.1
     }
@@ -65,7 +65,7 @@ impl Outcome {
     /// The row of an experiment: rate, size and times; or `refused` with the reason.
     ///
     /// # Errors
-    /// When the filter denied a range that holds a key: no figure of such a filter counts.
+    /// If the filter rejected a range with a key: figures of such a filter are worthless.
     pub fn into_row(self) -> Result<Row, BenchError> {
         let figures = match self {
             Self::Figures(figures) => figures,
@@ -73,7 +73,7 @@ impl Outcome {
         };
         if figures.false_negatives() > 0 {
             return Err(BenchError::Other(format!(
-                "the filter ({}) denied {} of {} ranges that hold a key",
+                "the filter ({}) rejected {} of {} ranges with a key",
                 figures.design,
                 figures.false_negatives(),
                 figures.present_count()

@@ -1,10 +1,10 @@
-//! Many ranges, one behind the other in memory.
+//! Many ranges in contiguous memory.
 
 use std::ops::Bound;
 
 use tamis_filter::{KeyRange, Upper};
 
-/// Ranges with both bounds included, in the order in which they were given.
+/// Closed ranges in the order in which they were added.
 #[derive(Debug, Default, Clone)]
 pub struct Ranges {
     bytes: Vec<u8>,
@@ -19,11 +19,15 @@ impl Ranges {
         own
     }
 
-    /// Adds a range. Bounds have less than 4 GiB.
+    /// Adds a range.
+    ///
+    /// # Panics
+    /// If a bound has 4 GiB or more.
     pub fn push(&mut self, lower: &[u8], upper: &[u8]) {
         self.bytes.extend_from_slice(lower);
         self.bytes.extend_from_slice(upper);
-        self.lengths.push((lower.len() as u32, upper.len() as u32));
+        let length = |bound: &[u8]| u32::try_from(bound.len()).expect("bounds are shorter than 4 GiB");
+        self.lengths.push((length(lower), length(upper)));
     }
 
     /// How many there are.
@@ -47,14 +51,14 @@ impl Ranges {
         })
     }
 
-    /// As a filter is asked.
+    /// The ranges as arguments of a filter.
     pub fn key_ranges(&self) -> Vec<KeyRange<'_>> {
         let closed =
             |(lower, upper)| KeyRange { lower: Bound::Included(lower), upper: Upper::Included(upper) };
         self.iter().map(closed).collect()
     }
 
-    /// The keys, where every range is one key and all have one length.
+    /// The keys, if every range is one key and all keys have the same length.
     pub(super) fn points(&self) -> Option<Points> {
         let (key_bytes, _) = *self.lengths.first()?;
         let is_alike = self.lengths.iter().all(|length| *length == (key_bytes, key_bytes));
@@ -71,7 +75,7 @@ impl Ranges {
     }
 }
 
-/// Keys of one length, one behind the other.
+/// Keys of one length in contiguous memory.
 pub(super) struct Points {
     pub(super) bytes: Vec<u8>,
     pub(super) key_bytes: usize,

@@ -97,7 +97,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let spec = FAMILY.parse()?;
     let budget = Budget::bits_per_key(bits as f64)?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
-    let ours = match plan.measure_beside(context.clock(), &Calibration::new(UNIT_KEY_COUNT))? {
+    let ours = match plan.measure_with(context.clock(), &Calibration::new(UNIT_KEY_COUNT))? {
         Outcome::Figures(figures) => figures,
         Outcome::Refused(reason) => return Err(BenchError::other(reason)),
     };

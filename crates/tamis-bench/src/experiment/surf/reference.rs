@@ -77,7 +77,7 @@ fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Op
     let spec = point.text("family")?.parse()?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget: Budget::BY_PARAMETERS, input: &input };
     let unit_count = if point.text("key_set")? == "words" { words::UNIT_KEY_COUNT } else { input.keys.len() };
-    match plan.measure_beside(context.clock(), &Calibration::new(unit_count))? {
+    match plan.measure_with(context.clock(), &Calibration::new(unit_count))? {
         Outcome::Figures(figures) => Ok(Some(*figures)),
         Outcome::Refused(reason) => Err(BenchError::other(reason)),
     }
