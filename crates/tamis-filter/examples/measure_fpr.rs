@@ -1,7 +1,6 @@
-//! Measures rates of false positives beside their formulas, and sizes: writes the tables of `FPR.md` to standard output.
+//! Measures false-positive rates next to their formulas, and sizes: writes the tables of `results/bloom.md` to standard output.
 //!
-//! `cargo run --release -p tamis-filter --example measure_fpr > crates/tamis-filter/FPR.md` (twenty minutes); the section on
-//! Rosetta is from `measure_rosetta` and is put back behind them. `measure_fpr KEYS FAMILY` writes the rows of one family alone.
+//! `cargo run --release -p tamis-filter --example measure_fpr` takes twenty minutes. `measure_fpr KEYS FAMILY` writes the rows of one family alone.
 
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, Samples,

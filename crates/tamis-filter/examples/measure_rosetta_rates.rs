@@ -5,7 +5,7 @@
 //! `SEEDS` are seeds of keys with `/` between them, such as `42/142/143/144/145`; queries, sample and 100,000 ranges that hold a key have the
 //! seeds after them. The first seed has columns of its own, all others are counted together. A count below 1,000 is continued with nine
 //! more query seeds. `QUERIES` are parts of the names of keys and queries with commas between them, such as
-//! `uniform correlated_r32`, or `all`. Rows are those of the table in `FPR.md`. Where the published rate bounds ours it is said whether
+//! `uniform correlated_r32`, or `all`. Rows are those of the table in `results/rosetta.md`. Where the published rate bounds ours it is said whether
 //! that holds: ours is at most `c` times the published one and three standard deviations of both counts, with 1 for ranges of up to 32 keys and
 //! 10 or 12 bits a key, a half with 16 and 20, and 1.05 for longer ranges.
 

@@ -10,7 +10,7 @@
 //! the digests of prefixes likewise. All filters of a database share one seed ([`Digester`]); a filter with another seed is
 //! answered rightly at the cost of a digest of its own.
 //!
-//! Measured rates and sizes beside the formulas: `FPR.md`, written by `examples/measure_fpr.rs`.
+//! Measured rates and sizes: `results/`, written by the programs in `examples/`.
 //!
 //! ```
 //! use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};

@@ -61,7 +61,13 @@ pub use tamis_filter::{Family, FilterSpec};
 pub use tamis_vfs::{Access, OsVfs, Vfs};
 pub use verify::{Fault, VerifyReport};
 
-/// The programs of the README are compiled and run with the tests of the documentation.
+/// The programs of the README and of the guide are compiled and run with the tests of the documentation.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/guide/getting-started.md")]
+    mod getting_started {}
+    #[doc = include_str!("../../../docs/guide/choosing-filters.md")]
+    mod choosing_filters {}
+}

@@ -10,7 +10,7 @@
 //!                  [c ---- f)@9
 //! ```
 //!
-//! Of the sequence numbers of a fragment only those that some reader can tell apart are kept: the newest of each stratum
+//! Of the sequence numbers of a fragment only those that some reader can distinguish are kept: the newest of each stratum
 //! between two read points (`compaction/drop_rules.rs`). Nested tombstones therefore take memory in proportion to their
 //! number, not to its square.
 
@@ -100,7 +100,7 @@ impl Fragment {
         self.sequences.iter().copied().find(|&sequence| sequence <= snapshot).unwrap_or(0)
     }
 
-    /// The tombstones that this fragment stands for.
+    /// The tombstones that this fragment represents.
     pub(crate) fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> {
         self.sequences.iter().map(|&sequence| RangeTombstone {
             lower: self.lower.clone(),
@@ -110,7 +110,7 @@ impl Fragment {
     }
 }
 
-/// What covers a key: the newest sequence number (0 for none), and the keys for which the answer is the same.
+/// The cover of a key: the newest sequence number (0 for none), and the keys for which it is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cover<'a> {
     pub(crate) sequence: Sequence,
@@ -159,7 +159,7 @@ impl Fragments {
         self.cover_at(key, snapshot).sequence
     }
 
-    /// What covers `key` for a reader at `snapshot`, and how far that reaches. `key` may be empty.
+    /// The cover of `key` for a reader at `snapshot`. `key` may be empty.
     ///
     /// Cost: one binary search.
     pub(crate) fn cover_at(&self, key: &[u8], snapshot: Sequence) -> Cover<'_> {

@@ -44,7 +44,7 @@ pub(crate) fn fragment(
         }
         lower = next;
     }
-    // What is still active has no upper bound.
+    // The tombstones that are still active have no upper bound.
     push(&mut list, &lower, &[], &active, read_points);
     Fragments { list }
 }
