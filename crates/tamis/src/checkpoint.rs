@@ -78,7 +78,7 @@ impl Engine {
             Some(state) => (state.last_sequence, Some(state.log.segments())),
             None => (self.snapshots.visible(), None),
         };
-        files.cut_to(parts.as_deref().unwrap_or_default());
+        files.limit_to(parts.as_deref().unwrap_or_default());
         let parts = parts.map(|parts| parts.into_iter().map(|(number, _)| number).collect());
         let hold = log.as_ref().map(|state| state.log.pin_segments());
         Ok(Moment { sequence, state, log: files, parts, _hold: hold })

@@ -1,9 +1,9 @@
-//! Entrances to the decoders for the fuzz targets in `fuzz/`, behind the feature `fuzz-internals`.
+//! Entry points to the decoders for the fuzz targets in `fuzz/`, with the feature `fuzz-internals`.
 //!
-//! Each function takes any bytes, gives them to one decoder, and panics only where a promise of that decoder is
-//! broken: it answers with an error or with what encodes to the same again, and the same bytes get the same answer. A
-//! checksum would end most inputs at the door, so inputs are put into whole frames and sections first where the first
-//! byte says so. The feature adds this module and changes nothing else; programs have no use for it.
+//! Each function passes any bytes to one decoder, and panics only if the decoder breaks its contract: the result is an
+//! error or a value that encodes to the same bytes, and the same bytes have the same result. Most inputs would fail at a
+//! checksum, so the first byte can request that the input is put into valid frames and sections. The feature adds this
+//! module and changes nothing else; programs have no use for it.
 
 mod table;
 
@@ -32,10 +32,10 @@ const FOLDER: &str = "/store";
 const DATABASE_ID: u64 = 7;
 const LOG_NUMBER: u64 = 3;
 
-/// A file system that holds these files and nothing else.
+/// A file system with only these files.
 fn files(contents: &[(&str, &[u8])]) -> MemVfs {
     let vfs = MemVfs::new();
-    vfs.create_dir_all(Path::new(FOLDER)).expect("memory makes folders");
+    vfs.create_dir_all(Path::new(FOLDER)).expect("memory has folders");
     for (name, bytes) in contents {
         let file = vfs.create(&Path::new(FOLDER).join(name)).expect("the names are distinct");
         file.append(bytes).expect("memory takes bytes");
@@ -43,12 +43,12 @@ fn files(contents: &[(&str, &[u8])]) -> MemVfs {
     vfs
 }
 
-/// Whether to wrap the rest of the input into whole frames or sections.
+/// Whether to put the rest of the input into valid frames or sections.
 fn split_choice(data: &[u8]) -> (bool, &[u8]) {
     data.split_first().map_or((false, data), |(first, rest)| (first & 1 == 1, rest))
 }
 
-/// Cuts an input into pieces; the first byte of each says how long it is.
+/// Splits an input into pieces; the first byte of each is its length.
 fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     while let Some((&length, rest)) = data.split_first() {
@@ -59,20 +59,20 @@ fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// The payload of a log record: entries come out, or an error; entries can be written again.
+/// The payload of a log record: entries that can be written again, or an error.
 pub fn batch(data: &[u8]) {
     let mut copy = WriteBatch::carrying();
     for entry in batch::entries(data).map_while(Result::ok) {
-        copy.carry(entry).expect("what a batch gave can be put into one");
+        copy.carry(entry).expect("an entry of a batch can be written to a batch");
     }
     let sealed = copy.seal(1).to_vec();
     assert_eq!(batch::entries(&sealed).filter(Result::is_ok).count(), copy.len());
 }
 
-/// A segment of the write-ahead log: as it is, or pieces as whole records.
+/// A segment of the write-ahead log: the bytes as given, or pieces as valid records.
 pub fn wal(data: &[u8]) {
-    let (is_framed, rest) = split_choice(data);
-    let bytes = if is_framed { framed_segment(rest) } else { rest.to_vec() };
+    let (is_wrapped, rest) = split_choice(data);
+    let bytes = if is_wrapped { segment_of_records(rest) } else { rest.to_vec() };
     let vfs = files(&[("000003.log", bytes.as_slice())]);
     let folder = Path::new(FOLDER);
     let log = LogFiles::find(&vfs, folder, DATABASE_ID, LOG_NUMBER).expect("memory lists files");
@@ -84,7 +84,7 @@ pub fn wal(data: &[u8]) {
         });
         let mut salvaged = 0_u64;
         let (found, faults) = salvage(&log, &mut |_, _| salvaged += 1);
-        assert_eq!(report.is_err(), !faults.is_empty(), "going on hides no fault");
+        assert_eq!(report.is_err(), !faults.is_empty(), "salvage hides no fault");
         assert!(report.is_err() || (report.as_ref().ok() == Some(&found) && salvaged == entry_count));
         assert!(entry_count <= bytes.len() as u64, "an entry takes at least a byte");
         format!("{entry_count} {report:?}")
@@ -92,7 +92,7 @@ pub fn wal(data: &[u8]) {
     assert_eq!(read(), read(), "replay changes nothing");
 }
 
-fn framed_segment(data: &[u8]) -> Vec<u8> {
+fn segment_of_records(data: &[u8]) -> Vec<u8> {
     let header = SegmentHeader {
         database_id: DATABASE_ID,
         number: LOG_NUMBER,
@@ -120,16 +120,16 @@ pub fn edit(data: &[u8]) {
     }
 }
 
-/// A manifest: as it is, or pieces as whole records behind those of an empty database. What is read is a state in
-/// which every rule of versions holds, or an error.
+/// A manifest: the bytes as given, or pieces as valid records after those of an empty database. The result is a catalog
+/// that breaks no invariant, or an error.
 pub fn manifest(data: &[u8]) {
-    let (is_framed, rest) = split_choice(data);
+    let (is_wrapped, rest) = split_choice(data);
     let folder = Path::new(FOLDER);
     let birth: Arc<dyn Vfs> = Arc::new(files(&[]));
     VersionSet::create(Arc::clone(&birth), folder, DATABASE_ID, 1).expect("memory takes files");
     let read = |name: &str| birth.read(&folder.join(name)).expect("a database has its files");
     let mut manifest = read("000001.manifest");
-    if is_framed {
+    if is_wrapped {
         for piece in pieces(rest) {
             let offset = manifest.len() as u64;
             put_frame_parts(&mut manifest, 0, offset, 0, &[piece]).expect("pieces are short");
@@ -143,11 +143,11 @@ pub fn manifest(data: &[u8]) {
     };
     let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
     let prefix = read_longest(&*vfs, folder).expect("memory lists files");
-    assert_eq!(prefix.is_whole, prefix.faults.is_empty(), "what ends the readable part is told");
+    assert_eq!(prefix.is_whole, prefix.faults.is_empty(), "the fault that ends the prefix is reported");
     assert!(prefix.is_whole || first.is_err(), "a manifest that opens is readable to its end");
     assert_eq!(format!("{first:?}"), format!("{second:?}"), "reading changes nothing");
     if first.is_ok() {
-        open(Mode::ReadWrite).expect("what opens read-only opens for writing");
+        open(Mode::ReadWrite).expect("it opens for writing, too");
         open(Mode::ReadWrite).expect("and opens again");
     }
 }

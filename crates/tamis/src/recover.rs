@@ -195,12 +195,12 @@ impl Recovery<'_> {
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
         report.replayed_entries = replayed;
-        let cut = |cut: &crate::wal::reader::Cut| WalTruncation {
+        let cut = |cut: &crate::wal::reader::Truncation| WalTruncation {
             file: cut.file.clone(),
             offset: cut.offset,
             bytes: cut.bytes,
         };
-        report.wal_truncations = found.cuts.iter().map(cut).collect();
+        report.wal_truncations = found.truncations.iter().map(cut).collect();
         Ok(found)
     }
 

@@ -226,7 +226,7 @@ impl Engine {
             let mut found =
                 LogFiles::find(&*self.vfs, &self.folder, self.versions.database().0, first_needed)?;
             if let Some(state) = log.as_ref() {
-                found.cut_to(&state.log.segments());
+                found.limit_to(&state.log.segments());
             }
             (found, log.as_ref().map(|state| state.log.pin_segments()))
         };

@@ -212,7 +212,7 @@ impl Engine {
             if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }
-            let kept = state.log.keep_names(oldest, durable_segment);
+            let kept = state.log.sync_names_up_to(oldest, durable_segment);
             kept.inspect_err(|error| self.propagate_background_error(state, error))?;
             oldest
         };

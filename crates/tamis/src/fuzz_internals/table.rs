@@ -1,5 +1,5 @@
-//! Tables for fuzzing: a whole table is written, bytes of it are changed, and every checksum is set right again, so
-//! that what lies behind the checksums is reached; filter files likewise.
+//! Tables for fuzzing: a valid table is written, some of its bytes are changed, and every checksum is corrected, so that
+//! the decoders behind the checksums are reached. The same for filter files.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::{
 const NUMBER: u64 = 5;
 const FILTER_NUMBER: u64 = 6;
 
-/// A table file of any bytes: an error, or entries in order. The first byte chooses how the file comes about.
+/// A table file of any bytes: an error, or entries in order. The first byte selects how the file is made.
 pub fn table(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     if choice & 3 == 2 {
@@ -50,19 +50,19 @@ pub fn table(data: &[u8]) {
     let (changes, entries) = rest.split_at_checked(usize::from(choice >> 3) * 4).unwrap_or((&[], rest));
     let Some((mut file, entry_count)) = written(entries, compression) else { return };
     if !change(&mut file, changes) {
-        assert_eq!(read(&file, Access::Buffered).expect("a whole table reads"), entry_count);
+        assert_eq!(read(&file, Access::Buffered).expect("a valid table can be read"), entry_count);
     }
     let (buffered, mapped) = (read(&file, Access::Buffered), read(&file, Access::Mapped));
-    assert_eq!(buffered.ok(), mapped.ok(), "both ways of reading see the same");
+    assert_eq!(buffered.ok(), mapped.ok(), "both access modes read the same");
 }
 
-/// A filter file of any bytes, or one that was changed behind its checksums: the table opens, and reads end.
+/// A filter file of any bytes, or one that was changed with correct checksums: the table opens, and reads end.
 fn filter_file(data: &[u8]) {
     let text: Vec<u8> = (0..200_u8).collect();
     let Some((table, _)) = written(&text, Compression::None) else { return };
     let vfs = files(&[("000005.table", &table)]);
     let reader =
-        TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is whole");
+        TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is valid");
     write_filters_of(&reader, FILTER_NUMBER, &[TableFilter::bits(10.0), surf()], 1)
         .expect("memory takes bytes");
     let path = FileName::Filter(FILTER_NUMBER).path(Path::new(FOLDER));
@@ -73,7 +73,7 @@ fn filter_file(data: &[u8]) {
         for access in [Access::Buffered, Access::Mapped] {
             let environment = environment(&vfs, access);
             let opened = TableReader::open(&environment, NUMBER, Some(FILTER_NUMBER));
-            let reader = opened.expect("a damaged filter is passed over");
+            let reader = opened.expect("a damaged filter is ignored");
             let digester = Digester::new(1);
             for key in [b"".as_slice(), b"a", &[7; 40]] {
                 reader.may_contain(&Probe::new(key, &digester));
@@ -88,7 +88,7 @@ fn surf() -> TableFilter {
     "surf-mixed:hash=2,real=4".parse().expect("the name of a family")
 }
 
-/// A table built outside of a store, of any bytes or changed behind its checksums: an error, or entries in order.
+/// A table built outside of a store, of any bytes or changed with correct checksums: an error, or entries in order.
 fn outside(data: &[u8]) {
     let Some((&count, rest)) = data.split_first() else { return };
     let (changes, entries) = rest.split_at_checked(usize::from(count) * 4).unwrap_or((&[], rest));
@@ -115,10 +115,10 @@ fn outside(data: &[u8]) {
     };
     let _ = open(entries);
     let found = open(&file).and_then(|reader| read_all(&reader, file.len()));
-    assert!(is_changed || found.is_ok_and(|count| count == all.len()), "a whole table reads");
+    assert!(is_changed || found.is_ok_and(|count| count == all.len()), "a valid table can be read");
 }
 
-/// The bytes of a table whose keys and values are pieces of the input, and how many entries it has.
+/// The bytes of a table whose keys and values are pieces of the input, and its number of entries.
 fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     let all = pieces(data);
     let mut entries: Vec<(&[u8], u64, &[u8])> = Vec::new();
@@ -155,10 +155,10 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     Some((vfs.read(&path).expect("the table was published"), entries.len()))
 }
 
-/// Changes bytes of the file, four of the input each (offset, value), and sets the checksums of all parts right.
-/// Gives whether anything changed.
+/// Changes bytes of the file, four of the input each (offset, value), and corrects the checksums of all parts. Returns
+/// whether anything changed.
 fn change(file: &mut [u8], changes: &[u8]) -> bool {
-    let parts = parts(file).expect("a whole table has all its parts");
+    let parts = parts(file).expect("a valid table has all its parts");
     let before = file.to_vec();
     for change in changes.chunks_exact(4) {
         let mut source = Decoder::new(change);
@@ -173,13 +173,13 @@ fn change(file: &mut [u8], changes: &[u8]) -> bool {
     }
     let is_changed = file != before;
     for part in parts {
-        mend(file, part);
+        fix_checksum(file, part);
     }
     is_changed
 }
 
-/// The checksum of a block or section stands first; that of the footer, last.
-fn mend(file: &mut [u8], part: Range<usize>) {
+/// The checksum of a block or section is its first field, that of the footer its last.
+fn fix_checksum(file: &mut [u8], part: Range<usize>) {
     let (offset, is_footer) = (part.start as u64, part.end == file.len());
     let Some(bytes) = file.get_mut(part) else { return };
     if is_footer {
@@ -191,7 +191,7 @@ fn mend(file: &mut [u8], part: Range<usize>) {
     }
 }
 
-/// Where blocks, sections, directory and footer lie in a whole table.
+/// The blocks, sections, directory and footer of a valid table.
 fn parts(file: &[u8]) -> Option<Vec<Range<usize>>> {
     let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
     let footer = file.len().checked_sub(64)?..file.len();
@@ -211,7 +211,7 @@ fn parts(file: &[u8]) -> Option<Vec<Range<usize>>> {
     Some(found)
 }
 
-/// The extents of the blocks that an index names.
+/// The extents of the blocks in an index.
 fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
     let mut source = Decoder::new(index);
     let (count, _, flags, block_bytes) =
@@ -241,7 +241,7 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
     })
 }
 
-/// Opens a table and reads it in every way; gives the number of entries that a walk meets.
+/// Opens a table and reads it in every way; returns the number of entries of a scan.
 fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs = files(&[("000005.table", bytes)]);
     let environment = environment(&vfs, access);

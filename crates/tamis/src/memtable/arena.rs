@@ -1,12 +1,12 @@
-//! Memory that grows by bumping a counter and is given back all at once.
+//! A bump allocator whose memory is freed all at once.
 //!
-//! The arena is a list of chunks. Small allocations bump the counter of the current chunk, without a lock; the thread
-//! that finds the chunk full adds the next one under a lock. Chunks double from 4 KiB to 2 MiB, so that a memtable of
-//! 64 KiB holds little that it does not use; an allocation above a quarter of the largest chunk gets one of its own and
-//! leaves the current one in place.
+//! The arena is a list of chunks. Small allocations increment the counter of the current chunk, without a lock. The thread
+//! that finds the chunk full adds the next one under a lock. Chunks double from 4 KiB to 2 MiB, so that a memtable of 64
+//! KiB wastes little. An allocation above a quarter of the largest chunk gets its own chunk and leaves the current one as
+//! it is.
 //!
-//! Invariants: (1) two allocations never overlap; (2) an allocation stays where it is until the arena is dropped;
-//! (3) each pointer given out is derived from the pointer of its whole chunk, never from a reference to a part.
+//! Invariants: (1) two allocations never overlap; (2) an allocation does not move until the arena is dropped; (3) each
+//! returned pointer is derived from the pointer of its whole chunk, never from a reference to a part.
 
 use std::{ptr::NonNull, sync::Arc};
 
@@ -23,12 +23,12 @@ const CHUNK_SIZE_FIRST: usize = 4 << 10;
 struct Chunk {
     memory: ChunkMemory,
     size: usize,
-    /// Bytes given out, or more than the chunk's size once an allocation did not fit.
+    /// Allocated bytes, or more than the chunk's size once an allocation did not fit.
     used: AtomicUsize,
 }
 
 impl Chunk {
-    /// A chunk owned by the raw pointer; `used` of its bytes are taken already.
+    /// A chunk owned by the raw pointer; `used` of its bytes are already allocated.
     fn allocate(pool: &ChunkPool, size: usize, used: usize) -> *mut Self {
         let memory = ChunkMemory::take(pool, size);
         Box::into_raw(Box::new(Self { memory, size, used: AtomicUsize::new(used) }))
@@ -36,15 +36,15 @@ impl Chunk {
 }
 
 pub(super) struct Arena {
-    /// The chunk that is bumped; one of `chunks`.
+    /// The chunk for new allocations; one of `chunks`.
     current: AtomicPtr<Chunk>,
     chunks: Mutex<Vec<*mut Chunk>>,
-    /// Bytes of all chunks but the current one, what is unused at their ends included.
+    /// Bytes of all chunks but the current one, including the unused bytes at their ends.
     filled_bytes: AtomicUsize,
     pool: Arc<ChunkPool>,
 }
 
-// SAFETY: the arena owns its chunks; what threads share of them are atomics and memory that is handed out once.
+// SAFETY: the arena owns its chunks; threads share only their atomics and memory that is allocated once.
 unsafe impl Send for Arena {}
 // SAFETY: as above; `chunks` is behind a lock.
 unsafe impl Sync for Arena {}
@@ -60,8 +60,8 @@ impl Arena {
         }
     }
 
-    /// Bytes given out, padding and the unused ends of filled chunks included. While another thread fills a chunk they may
-    /// be counted twice for a moment.
+    /// Allocated bytes, including padding and the unused ends of full chunks. While another thread adds a chunk they may be
+    /// counted twice for a moment.
     pub(super) fn bytes(&self) -> usize {
         // SAFETY: `current` is always a chunk of `chunks`, which are freed only when the arena is dropped.
         let current = unsafe { &*self.current.load(Ordering::Acquire) };
@@ -69,7 +69,7 @@ impl Arena {
         self.filled_bytes.load(Ordering::Relaxed) + used
     }
 
-    /// `size` bytes, not initialised, aligned to [`ALLOCATION_ALIGNMENT`], that live as long as the arena.
+    /// `size` bytes, not initialized, aligned to [`ALLOCATION_ALIGNMENT`], that live as long as the arena.
     #[inline]
     pub(super) fn allocate(&self, size: usize) -> NonNull<u8> {
         let size = size.max(1).next_multiple_of(ALLOCATION_ALIGNMENT);
@@ -82,7 +82,7 @@ impl Arena {
             let chunk = unsafe { &*current };
             let offset = chunk.used.fetch_add(size, Ordering::Relaxed);
             if offset + size <= chunk.size {
-                // SAFETY: offset + size lies inside the chunk.
+                // SAFETY: offset + size is within the chunk.
                 return unsafe { chunk.memory.base.add(offset) };
             }
             if let Some(allocation) = self.grow(current, size) {
@@ -110,7 +110,7 @@ impl Arena {
         }
         // SAFETY: `full` is a chunk of `chunks`.
         let full_size = unsafe { (*full).size };
-        // Large entries come in numbers: a chunk has room for four at least.
+        // Large entries are often several: a chunk has room for at least four.
         let next_size = (full_size * 2).max((size * 4).next_power_of_two()).min(CHUNK_SIZE_MAX);
         let chunk = Chunk::allocate(&self.pool, next_size, size);
         chunks.push(chunk);
@@ -127,7 +127,7 @@ impl Drop for Arena {
             // SAFETY: each pointer came from `Box::into_raw` in `Chunk::allocate` and is freed once, here.
             let chunk = unsafe { Box::from_raw(chunk) };
             // SAFETY: nothing borrowed from the arena outlives it.
-            unsafe { chunk.memory.give_back(&self.pool) };
+            unsafe { chunk.memory.release(&self.pool) };
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Where the memory of arenas comes from, and where it waits for the next one.
+//! The memory of arenas, and the pool of free chunks.
 //!
-//! Chunks of [`CHUNK_SIZE_MAX`] are huge pages where the system has them: the steps of a search go all over the memory, and
-//! with small pages most of them miss the processor's address tables too. Such a page is dear to get: the system clears it,
-//! and on a virtual machine its host may have to find it first. So the chunks of a memtable that is gone are kept for the next
-//! ones ([`ChunkPool`]), up to [`KEPT_BYTES_MAX`] in a database. Smaller chunks come from the heap and go back to it.
+//! Chunks of [`CHUNK_SIZE_MAX`] are huge pages if the system has them: the steps of a search access random memory, and with
+//! small pages most of them miss the TLB, too. Such a page is expensive: the system clears it, and a virtual machine's host
+//! may have to allocate it first. So the chunks of dropped memtables are kept for the next ones ([`ChunkPool`]), up to
+//! [`POOLED_BYTES_MAX`] per database. Smaller chunks are allocated on the heap and freed.
 
 use std::{
     alloc::{self, Layout},
@@ -15,43 +15,43 @@ use memmap2::MmapMut;
 
 use super::sync::Mutex;
 
-/// The size of chunks that are kept.
+/// The size of chunks that are pooled.
 pub(super) const CHUNK_SIZE_MAX: usize = 2 << 20;
 /// Chunks begin on a cache line.
 const CHUNK_ALIGNMENT: usize = 64;
-/// Bytes that a pool keeps at most: a memtable's, as it is set by default.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+/// The most bytes in a pool: those of a memtable with default options.
+const POOLED_BYTES_MAX: usize = 64 << 20;
 
-/// Chunks of memtables that are gone, for the next memtables of the same database.
+/// Free chunks of dropped memtables, for the next memtables of the same database.
 #[derive(Debug)]
 pub(crate) struct ChunkPool {
-    kept: Mutex<Vec<MmapMut>>,
+    free: Mutex<Vec<MmapMut>>,
 }
 
 impl ChunkPool {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { kept: Mutex::new(Vec::new()) })
+        Arc::new(Self { free: Mutex::new(Vec::new()) })
     }
 
     fn take(&self) -> Option<MmapMut> {
-        self.kept.lock().pop()
+        self.free.lock().pop()
     }
 
-    fn give_back(&self, mapping: MmapMut) {
-        let mut kept = self.kept.lock();
-        if kept.len() < KEPT_BYTES_MAX / CHUNK_SIZE_MAX {
-            kept.push(mapping);
+    fn release(&self, mapping: MmapMut) {
+        let mut free = self.free.lock();
+        if free.len() < POOLED_BYTES_MAX / CHUNK_SIZE_MAX {
+            free.push(mapping);
         }
     }
 
-    /// Chunks that wait for a memtable.
+    /// Number of free chunks.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn kept_count(&self) -> usize {
-        self.kept.lock().len()
+    pub(super) fn free_count(&self) -> usize {
+        self.free.lock().len()
     }
 }
 
-/// The memory of a chunk; what is in it is not known.
+/// The memory of a chunk; its contents are unknown.
 pub(super) struct ChunkMemory {
     pub(super) base: NonNull<u8>,
     origin: Origin,
@@ -76,21 +76,21 @@ impl ChunkMemory {
         Self { base, origin: Origin::Heap(layout) }
     }
 
-    /// Gives the memory to the pool or to the system.
+    /// Returns the memory to the pool or to the system.
     ///
     /// # Safety
     ///
-    /// Nothing borrowed from it is used any more.
-    pub(super) unsafe fn give_back(self, pool: &ChunkPool) {
+    /// No reference into it is used any more.
+    pub(super) unsafe fn release(self, pool: &ChunkPool) {
         match self.origin {
-            // SAFETY: `base` was allocated with this layout; the caller's promise.
+            // SAFETY: `base` was allocated with this layout, and no reference is left by the caller's promise.
             Origin::Heap(layout) => unsafe { alloc::dealloc(self.base.as_ptr(), layout) },
-            Origin::Mapped(mapping) => pool.give_back(mapping),
+            Origin::Mapped(mapping) => pool.release(mapping),
         }
     }
 }
 
-/// Memory of its own for a chunk of the greatest size; `None` for others, or where there is none to be had.
+/// A mapping for a chunk of the greatest size; `None` for other sizes, or if the system has no memory.
 fn map_huge(pool: &ChunkPool, size: usize) -> Option<ChunkMemory> {
     if cfg!(miri) || size != CHUNK_SIZE_MAX {
         return None;
@@ -100,7 +100,7 @@ fn map_huge(pool: &ChunkPool, size: usize) -> Option<ChunkMemory> {
         None => {
             let mapping = MmapMut::map_anon(size).ok()?;
             #[cfg(target_os = "linux")]
-            // A hint: what the system answers changes nothing.
+            // A hint: its result does not matter.
             let _ = mapping.advise(memmap2::Advice::HugePage);
             mapping
         }

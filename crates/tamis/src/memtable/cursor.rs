@@ -1,8 +1,8 @@
 //! A cursor over the entries of a memtable.
 //!
-//! Nodes have links forward only. `prev` searches once for a node about sixteen entries back, walks from there to where
-//! it stands, and keeps the nodes it passed: the next calls of `prev` take them from there. So a step backward costs a
-//! sixteenth of a search, and no entry pays for a link back.
+//! Nodes have forward links only. `prev` searches once for a node about sixteen entries before the current one, steps from
+//! there to the current one, and remembers the nodes in between: the next calls of `prev` use them. So a backward step
+//! costs a sixteenth of a search, and no entry needs a backward link.
 
 use std::{ptr, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     slice::Slice,
 };
 
-/// `prev` goes back to a node with more than this many levels: one of 2^4.
+/// `prev` searches for a node with more than this many levels: one of 2^4.
 const BACK_LEVEL: usize = 4;
 
 /// See the head of this file, and [`crate::cursor`] for the contract.
@@ -26,7 +26,7 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     /// A node of the memtable; null while not valid.
     node: *mut Node,
-    /// Nodes right before `node`, the nearest last.
+    /// Nodes immediately before `node`, the nearest last.
     before: Vec<*mut Node>,
 }
 
@@ -39,8 +39,8 @@ impl MemtableCursor {
     }
 
     fn node(&self) -> Option<NodeRef<'_>> {
-        // SAFETY: null or a node of the memtable that the cursor keeps alive; it was found by an acquiring load in
-        // this thread or in the one that sent the cursor here.
+        // SAFETY: null or a node of the memtable that the cursor keeps alive; it was loaded with acquire by this thread or
+        // by the one that sent the cursor here.
         unsafe { NodeRef::from_ptr(self.node) }
     }
 
@@ -67,8 +67,8 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let place = if is_inclusive { Place::behind_key(key) } else { Place::before_key(key) };
-        self.seek_with(|memtable| memtable.list.find_back(&place));
+        let place = if is_inclusive { Place::after_key(key) } else { Place::before_key(key) };
+        self.seek_with(|memtable| memtable.list.find_last_before(&place));
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl Cursor for MemtableCursor {
             let mut before = std::mem::take(&mut self.before);
             if let Some(node) = self.node() {
                 let place = Place::before_entry(node.key(), node.sequence());
-                self.memtable.list.collect_back(&place, BACK_LEVEL, &mut before);
+                self.memtable.list.collect_before(&place, BACK_LEVEL, &mut before);
             }
             self.before = before;
         }

@@ -11,7 +11,7 @@ use crate::{
     key::{Kind, SEQUENCE_MAX},
 };
 
-/// More preemptions than this find nothing new in structures of this size and take hours.
+/// Structures of this size need no more preemptions to show their bugs, and more take hours.
 const PREEMPTION_COUNT_MAX: usize = 3;
 
 fn explore(test: impl Fn() + Send + Sync + 'static) {
@@ -34,7 +34,7 @@ fn keys(memtable: &Arc<Memtable>) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn two_inserts_beside_each_other_are_both_linked() {
+fn two_adjacent_inserts_are_both_linked() {
     explore(|| {
         let memtable = Memtable::new(&ChunkPool::new());
         memtable.insert(b"a", 1, Kind::Put, b"a");
@@ -54,7 +54,7 @@ fn a_reader_sees_whole_entries_in_order() {
     explore(|| {
         let memtable = Memtable::new(&ChunkPool::new());
         memtable.insert(b"b", 1, Kind::Put, b"b");
-        // The writer runs on: loom lets a load see each store made so far that it may see, but none made later.
+        // The writer continues: loom lets a load return each earlier store that it may see, but no later one.
         let reader = {
             let memtable = Arc::clone(&memtable);
             thread::spawn(move || {

@@ -1,19 +1,18 @@
-//! The newest data, sorted, in memory.
+//! The memtable: the newest entries, sorted, in memory.
 //!
-//! A memtable is a skip list (`skip_list.rs`) over nodes (`node.rs`) in an arena (`arena.rs`). Any number of threads
-//! may insert and read at once; nothing takes a lock but the growth of the arena.
+//! A memtable is a skip list (`skip_list.rs`) of nodes (`node.rs`) in an arena (`arena.rs`). Any number of threads may
+//! insert and read at once; only the growth of the arena takes a lock.
 //!
-//! Invariants: (1) entries are never changed or removed: the bytes of an entry live as long as the memtable; (2) an
-//! entry whose `insert` returned before a search began is found by it; (3) no entry is inserted twice: sequence numbers
-//! are used once. (An entry inserted twice would be in the list twice, and do no harm.)
+//! Invariants: (1) entries are never changed or removed: the bytes of an entry live as long as the memtable; (2) a search
+//! finds each entry whose `insert` returned before the search began; (3) no entry is inserted twice: sequence numbers are
+//! unique. (An entry that is inserted twice would be in the list twice, and do no harm.)
 //!
-//! Cost: a search steps onto about three nodes behind one of a sample (`sample.rs`), and decides by the first eight key
-//! bytes; where those are equal over long stretches it steps onto one node for every two levels, ten for a million entries.
-//! An insert next to the one before it steps onto a handful. An entry takes its key and value and 54 bytes on average.
+//! Cost: a search visits about three nodes after one of a sample (`sample.rs`), and compares the first eight key bytes. If
+//! long sequences of keys share these bytes, it visits one node for every two levels, ten for a million entries. An insert
+//! next to the previous one visits a few. An entry takes its key and value and 54 bytes on average.
 //!
-//! Why our own: the map has to be insert only, with versions, with bytes held in place and counted exactly, and
-//! iterated in both directions while writers go on; the crates for it keep an allocation and a reference count per
-//! entry.
+//! Why our own: the map must be insert-only, with versions, with bytes in place and counted exactly, and iterate in both
+//! directions during writes. The crates for concurrent maps have an allocation and a reference count per entry.
 
 mod arena;
 mod chunk;
@@ -42,7 +41,7 @@ use crate::{
     range_tombstone::RangeTombstone,
 };
 
-/// The odd constant of SplitMix64; multiples of it, mixed, are the random numbers of the levels.
+/// The odd constant of SplitMix64; mixed multiples of it are the random numbers of the levels.
 const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// See the head of this file.
@@ -52,7 +51,7 @@ pub(crate) struct Memtable {
     counters: Counters,
 }
 
-/// Written by each insert, so apart from what readers need.
+/// Written by each insert, so not on the cache lines that readers need.
 #[repr(align(128))]
 struct Counters {
     entry_count: AtomicU64,
@@ -61,7 +60,7 @@ struct Counters {
 }
 
 impl Memtable {
-    /// An empty one, its memory taken from `pool` and given back to it.
+    /// An empty memtable that takes its memory from `pool` and returns it there.
     pub(crate) fn new(pool: &Arc<ChunkPool>) -> Arc<Self> {
         let counters = Counters {
             entry_count: AtomicU64::new(0),
@@ -72,8 +71,8 @@ impl Memtable {
         Arc::new(Self { list: SkipList::new(pool), range_tombstones, counters })
     }
 
-    /// Adds an entry, whose key and value have been checked ([`crate::key::check_key`], [`crate::key::check_value`]); of a range
-    /// tombstone these are its bounds.
+    /// Adds an entry. The caller has checked key and value ([`crate::key::check_key`], [`crate::key::check_value`]). Those of a
+    /// range tombstone are its bounds.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::RangeTombstone {
             self.insert_range_tombstone(key, value, sequence);
@@ -121,34 +120,34 @@ impl Memtable {
         (node.key() == key).then(|| (node.kind(), node.sequence(), node.value()))
     }
 
-    /// About how many entries have keys below `key`: to within some hundreds of them.
+    /// The approximate number of entries with keys below `key`: accurate to some hundreds.
     ///
-    /// Cost: looks at one of 64 entries.
+    /// Cost: visits one of 64 entries.
     pub(crate) fn count_before(&self, key: &[u8]) -> u64 {
         self.list.count_before(&Place::before_key(key))
     }
 
-    /// A key with about as many entries before as behind it; `None` where there are few.
+    /// A key with about as many entries before as after it; `None` if there are few entries.
     pub(crate) fn middle_key(&self) -> Option<Vec<u8>> {
         self.list.nth_of_counted(self.entry_count() / 2).map(|node| node.key().to_vec())
     }
 
-    /// A cursor over all versions. It sees what was inserted before its last seek, and may see later entries.
+    /// A cursor over all versions. It sees entries that were inserted before its last seek, and may see later ones.
     pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
         MemtableCursor::new(Arc::clone(self))
     }
 
-    /// Memory in bytes that the entries take, those being inserted included.
+    /// Memory of the entries in bytes, including those that are being inserted.
     pub(crate) fn bytes(&self) -> usize {
         self.list.bytes() + self.range_tombstones.bytes() as usize
     }
 
-    /// Entries, those being inserted included.
+    /// Number of entries, including those that are being inserted.
     pub(crate) fn entry_count(&self) -> u64 {
         self.counters.entry_count.load(Ordering::Relaxed)
     }
 
-    /// The least and the greatest sequence number, of entries being inserted too; `None` when empty.
+    /// The smallest and the largest sequence number, including entries that are being inserted; `None` when empty.
     pub(crate) fn sequence_range(&self) -> Option<(Sequence, Sequence)> {
         let least = self.counters.sequence_least.load(Ordering::Relaxed);
         let greatest = self.counters.sequence_greatest.load(Ordering::Relaxed);
@@ -161,8 +160,8 @@ impl Memtable {
     }
 }
 
-/// The number of levels of the n-th node: one more with a chance of a half, again and again. A function of the
-/// insert's ordinal alone, so that the same inserts make the same list.
+/// The number of levels of the n-th node: each further level has a chance of a half. A function of the insert's ordinal
+/// alone, so that the same inserts make the same list.
 fn height_of(ordinal: u64) -> usize {
     let mut mixed = ordinal.wrapping_add(1).wrapping_mul(SPLIT_MIX_INCREMENT);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

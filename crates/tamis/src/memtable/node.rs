@@ -1,18 +1,19 @@
-//! A node of the skip list: its links, the head of its key, and the entry's bytes, in one piece of the arena.
+//! A node of the skip list: its links, the first eight bytes of its key, and the entry's bytes, in one allocation of the
+//! arena.
 //!
 //! ```text
 //! | tower: next and its head, level height-1 | ... | level 1 | next, level 0 | head | sequence | lengths, kind | key | value |
 //!                                                            ^ the address of the node
 //! ```
 //!
-//! The tower stands below the node's address and grows downwards, so that the links a search uses most often and the
-//! head it compares with lie side by side. Each link above level 0 is followed by the head of the node it leads to, so
-//! that a search learns without touching that node that it lies too far: only nodes that it steps onto cost a cache line.
+//! The tower is below the node's address and grows downwards, so that the links that a search uses most often are next to
+//! the head that it compares. Each link above level 0 is followed by the head of the next node. So a search finds out
+//! without a cache miss that the next node is past the target: only the nodes that it visits cost a cache line.
 //!
-//! Invariants: (1) all but the links is written before the node is published and never again; (2) a node that is
-//! reached by a link of level `n`, or handed out as predecessor of level `n`, has more than `n` levels; (3) the head
-//! beside a link is never below the head of the node that the link leads to. It is that node's, but for the moment
-//! between the publication of a node and the update of the head beside the link to it.
+//! Invariants: (1) all fields except the links are written before the node is published and never again; (2) a node that is
+//! reached by a link of level `n`, or returned as predecessor of level `n`, has more than `n` levels; (3) the head next to
+//! a link is never below the head of the link's node. It is equal to it, except between the publication of a node and the
+//! update of the head next to the link.
 
 use std::{marker::PhantomData, ptr, slice};
 
@@ -24,8 +25,8 @@ use super::{
 };
 use crate::key::{Kind, Sequence};
 
-/// The most levels of a node: at half of the nodes per level enough for some million entries; beyond, searches get slower
-/// step by step.
+/// The most levels of a node: with half of the nodes per level enough for some million entries; for more, searches get
+/// slower gradually.
 pub(super) const HEIGHT_MAX: usize = 20;
 
 pub(super) type Link = AtomicPtr<Node>;
@@ -34,11 +35,11 @@ pub(super) type Link = AtomicPtr<Node>;
 #[repr(C)]
 struct TowerLink {
     next: Link,
-    /// The head of `next`, or of a node that was `next` before; `u64::MAX` where there is none.
+    /// The head of `next`, or of a node that was `next` before; `u64::MAX` if there is none.
     next_head: AtomicU64,
 }
 
-/// See the head of this file; key and value follow in the same allocation, the tower precedes.
+/// See the head of this file; key and value are after it in the same allocation, the tower is before it.
 #[repr(C)]
 pub(super) struct Node {
     link: Link,
@@ -65,7 +66,7 @@ pub(super) struct NodeRef<'a> {
 }
 
 impl<'a> NodeRef<'a> {
-    /// A new node that no one else knows, its links unset.
+    /// A new node that is not published; its links are unset.
     pub(super) fn allocate(
         arena: &'a Arena,
         height: usize,
@@ -83,8 +84,8 @@ impl<'a> NodeRef<'a> {
             key_length: u16::try_from(key.len()).expect("keys have at most 65,535 bytes"),
             kind,
         };
-        // SAFETY: the allocation holds tower, node, key and value in this order, nothing else refers to it yet, and
-        // it is aligned for the links and the node. `key` and `value` are no part of it.
+        // SAFETY: the allocation has room for tower, node, key and value in this order, no other reference to it exists
+        // yet, and it is aligned for the links and the node. `key` and `value` are not in it.
         unsafe {
             let node = base.as_ptr().add(tower_size).cast::<Node>();
             for level in 1..height {
@@ -142,8 +143,8 @@ impl<'a> NodeRef<'a> {
         unsafe { &*self.node.cast::<TowerLink>().sub(level) }
     }
 
-    /// The head beside a link above level 0: what follows in this level has at most this head, or had when the link
-    /// was last changed.
+    /// The head next to a link above level 0: the next node in this level has at most this head, or had when the link was
+    /// last changed.
     ///
     /// # Safety
     ///
@@ -154,7 +155,7 @@ impl<'a> NodeRef<'a> {
         unsafe { self.tower(level) }.next_head.load(Ordering::Relaxed)
     }
 
-    /// Sets the head beside a link of a node that is not yet published in the level.
+    /// Sets the head next to a link of a node that is not yet published in the level.
     ///
     /// # Safety
     ///
@@ -167,21 +168,21 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Notes the head of a node that was linked behind this one. Nodes come in only, so what follows gets ever smaller,
-    /// and of two that note at once the smaller is right.
+    /// Records the head of a node that was linked after this one. Nodes are never removed, so the next head only decreases,
+    /// and of two concurrent updates the smaller value is correct.
     ///
     /// # Safety
     ///
     /// The node has more than `level` levels.
     #[inline]
-    pub(super) unsafe fn note_next_head(self, level: usize, head: u64) {
+    pub(super) unsafe fn lower_next_head(self, level: usize, head: u64) {
         if level > 0 {
             // SAFETY: the caller's promise.
             unsafe { self.tower(level) }.next_head.fetch_min(head, Ordering::Relaxed);
         }
     }
 
-    /// The node that follows in a level.
+    /// The next node in a level.
     ///
     /// # Safety
     ///
@@ -215,14 +216,14 @@ impl<'a> NodeRef<'a> {
 
     #[inline]
     pub(super) fn key(self) -> &'a [u8] {
-        // SAFETY: `key_length` bytes were written right behind the node, in the same allocation, which lives for 'a.
+        // SAFETY: `key_length` bytes were written directly after the node, in the same allocation, which lives for 'a.
         unsafe { slice::from_raw_parts(self.node.add(1).cast::<u8>(), self.fields().key_length.into()) }
     }
 
     #[inline]
     pub(super) fn value(self) -> &'a [u8] {
         let fields = self.fields();
-        // SAFETY: `value_length` bytes were written right behind the key, in the same allocation, which lives for 'a.
+        // SAFETY: `value_length` bytes were written directly after the key, in the same allocation, which lives for 'a.
         unsafe {
             let value = self.node.add(1).cast::<u8>().add(fields.key_length.into());
             slice::from_raw_parts(value, fields.value_length as usize)

@@ -1,30 +1,30 @@
-//! A sorted list with express lanes: concurrent inserts, readers without locks, no removal.
+//! A skip list with concurrent inserts and lock-free readers; entries are never removed.
 //!
-//! A node has one to [`HEIGHT_MAX`] levels, each level with half of the nodes of the one below. A search walks the
-//! highest level while the next node lies before the target, then goes one level down. It compares key heads, and the
-//! keys themselves only where heads are equal. Above level 0 the head of the next node stands beside the link to it, so
-//! that the search touches only nodes that it steps onto, one for every two levels: with a million entries nearly each
-//! of them is a miss of the processor's caches, and those are the cost of a search. (A quarter of the nodes per level,
-//! and no heads beside links, were measured: about 1.4 and 1.2 times as slow.)
+//! A node has one to [`HEIGHT_MAX`] levels, and each level has half of the nodes of the level below. A search follows the
+//! highest level while the next node is before the target, then continues one level down. It compares key heads, and whole
+//! keys only if heads are equal. Above level 0 the head of the next node is stored next to the link, so that the search
+//! touches only nodes that it visits, one for every two levels. With a million entries nearly each of them is a cache miss,
+//! and cache misses are the cost of a search. (Rejected: a quarter of the nodes per level, about 1.4 times as slow; no
+//! heads next to links, 1.2 times.)
 //!
-//! A head beside a link can be that of an earlier next node, which lies further (`node.rs`, invariant 3). Then a search
-//! goes down a level too early and walks further below: slower by a step or two, and never wrong, because on level 0
-//! the nodes themselves are compared. Inserts compare the nodes themselves wherever they link.
+//! A head next to a link can be that of an earlier next node, which is farther away (`node.rs`, invariant 3). Then a search
+//! continues one level down too early and needs a step or two more. It is never wrong, because on level 0 the nodes
+//! themselves are compared. Inserts compare the nodes themselves in each level that they link.
 //!
-//! An insert links its node from the lowest level up, each with one compare-and-swap on the predecessor's link. Once
-//! the lowest link stands the entry is in the list; upper links only make it faster to find. Where the swap fails
-//! another insert came between, and the walk goes on from the predecessor, which is never removed.
+//! An insert links its node from the lowest level up, each level with one compare-and-swap on the predecessor's link. Once
+//! the lowest link is set, the entry is in the list; upper links only make it faster to find. If the swap fails, another
+//! insert came first, and the search continues from the predecessor, which is never removed.
 //!
-//! The list remembers the predecessors of its last insert (`hint`). An insert next to it (ascending loads, sorted
-//! batches) starts there instead of at the top. A hint is checked before use and can be any node of its level, so that
-//! threads may overwrite each other's.
+//! The list remembers the predecessors of its last insert (`hint`). An insert next to it (ascending loads, sorted batches)
+//! starts there instead of at the top. A hint is checked before use and can be any node of its level, so that threads may
+//! overwrite each other's hints.
 //!
-//! A large list is sampled (`sample.rs`): most searches begin at a node near their place. A sampled node is a node of level
-//! [`SAMPLE_LEVEL`] like any other, so what it gives is the predecessor that a search from the top would come to.
+//! A large list is sampled (`sample.rs`): most searches begin at a node near the target. A sampled node is a node of level
+//! [`SAMPLE_LEVEL`] like any other, so the search finds the same predecessor as from the top.
 //!
-//! Invariants: (1) each level is sorted and a part of the level below; (2) a node's fields are published by the release
-//! of the swap that links it and seen by the acquire of the load that finds it; (3) `hint[n]` and predecessors of level
-//! `n` have more than `n` levels.
+//! Invariants: (1) each level is sorted and a subset of the level below; (2) a node's fields are published by the release
+//! of the swap that links it and seen by the acquire of the load that finds it; (3) `hint[n]` and predecessors of level `n`
+//! have more than `n` levels.
 
 use std::{array, cmp::Ordering, ptr, sync::Arc};
 
@@ -39,17 +39,17 @@ use super::{
 };
 use crate::key::{Kind, Sequence};
 
-/// Levels in which an insert looks for its place next to the hint before it starts at the top.
+/// Levels in which an insert searches near the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
 
-/// Entries are counted in this level, in which one of 2^6 stands.
+/// Entries are counted in this level, which has one of 2^6.
 const COUNT_LEVEL: usize = 6;
 
 /// Steps from a sampled node after which a search begins at the top instead.
 const SAMPLE_STEP_COUNT_MAX: usize = 8;
 
-/// A place between entries: behind all entries of smaller keys, and of `key` behind those with a sequence number of at
-/// least `sequence_limit`.
+/// A place between entries: after all entries of smaller keys, and of `key` after those with a sequence number of at least
+/// `sequence_limit`.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     head: u64,
@@ -58,7 +58,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Right before the entry (`key`, `sequence`), be it there or not.
+    /// Directly before the entry (`key`, `sequence`), whether it exists or not.
     pub(super) fn before_entry(key: &'a [u8], sequence: Sequence) -> Self {
         Self { head: key_head(key), key, sequence_limit: sequence.saturating_add(1) }
     }
@@ -68,21 +68,21 @@ impl<'a> Place<'a> {
         Self { head: key_head(key), key, sequence_limit: u64::MAX }
     }
 
-    /// Behind all entries of `key`.
-    pub(super) fn behind_key(key: &'a [u8]) -> Self {
+    /// After all entries of `key`.
+    pub(super) fn after_key(key: &'a [u8]) -> Self {
         Self { head: key_head(key), key, sequence_limit: 0 }
     }
 
     #[inline]
-    fn is_behind(&self, node: NodeRef<'_>) -> bool {
+    fn is_after(&self, node: NodeRef<'_>) -> bool {
         let head = node.head();
         if head != self.head {
             return head < self.head;
         }
-        self.is_behind_by_key(node)
+        self.is_after_by_key(node)
     }
 
-    fn is_behind_by_key(&self, node: NodeRef<'_>) -> bool {
+    fn is_after_by_key(&self, node: NodeRef<'_>) -> bool {
         match node.key().cmp(self.key) {
             Ordering::Less => true,
             Ordering::Equal => node.sequence() >= self.sequence_limit,
@@ -93,7 +93,7 @@ impl<'a> Place<'a> {
 
 pub(super) struct SkipList {
     arena: Arena,
-    /// The node before all others, with all levels; its key is never looked at.
+    /// The node before all others, with all levels; its key is never compared.
     root: *mut Node,
     /// Levels in use.
     height: AtomicUsize,
@@ -101,11 +101,11 @@ pub(super) struct SkipList {
     hint: Hint,
 }
 
-/// On cache lines of its own: written by each insert, while readers need what stands before.
+/// On separate cache lines: written by each insert, while readers need the fields above.
 #[repr(align(128))]
 struct Hint([Link; HEIGHT_MAX]);
 
-// SAFETY: `root` points into the arena that the list owns; nodes are shared by atomics and immutable otherwise.
+// SAFETY: `root` points into the arena that the list owns; threads share nodes through atomics, and all else is immutable.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
@@ -118,7 +118,7 @@ impl SkipList {
         Self { arena, root, height: AtomicUsize::new(1), samples: Samples::new(), hint }
     }
 
-    /// Bytes taken by entries and their nodes.
+    /// Bytes of entries and their nodes.
     pub(super) fn bytes(&self) -> usize {
         self.arena.bytes()
     }
@@ -144,7 +144,7 @@ impl SkipList {
         self.unless_root(node)
     }
 
-    /// The first node behind a place.
+    /// The first node after a place.
     pub(super) fn find(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
         let node = self.find_near(place, 1);
         // SAFETY: every node has level 0.
@@ -152,20 +152,20 @@ impl SkipList {
     }
 
     /// The last node before a place.
-    pub(super) fn find_back(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
+    pub(super) fn find_last_before(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
         let node = self.find_near(place, 1);
         // SAFETY: every node has level 0.
         self.unless_root(unsafe { Self::walk(node, 0, place) }.0)
     }
 
     /// The nodes before a place, in order, from one with more than `level` levels (not 0) on; none at the beginning.
-    pub(super) fn collect_back(&self, place: &Place<'_>, level: usize, nodes: &mut Vec<*mut Node>) {
+    pub(super) fn collect_before(&self, place: &Place<'_>, level: usize, nodes: &mut Vec<*mut Node>) {
         let mut node = self.find_near(place, level);
         if node != self.root() {
             nodes.push(node.as_ptr());
         }
         // SAFETY: every node has level 0.
-        while let Some(next) = unsafe { node.next(0) }.filter(|&next| place.is_behind(next)) {
+        while let Some(next) = unsafe { node.next(0) }.filter(|&next| place.is_after(next)) {
             node = next;
             nodes.push(node.as_ptr());
         }
@@ -181,13 +181,13 @@ impl SkipList {
         })
     }
 
-    /// About how many entries stand before a place.
+    /// The approximate number of entries before a place.
     pub(super) fn count_before(&self, place: &Place<'_>) -> u64 {
-        let before = self.nodes(COUNT_LEVEL).take_while(|&node| place.is_behind(node)).count();
+        let before = self.nodes(COUNT_LEVEL).take_while(|&node| place.is_after(node)).count();
         (before as u64) << COUNT_LEVEL
     }
 
-    /// A node with about so many entries before it; `None` where there is none that is counted.
+    /// A node with about `count` entries before it; `None` if the counted level has too few nodes.
     pub(super) fn nth_of_counted(&self, count: u64) -> Option<NodeRef<'_>> {
         self.nodes(COUNT_LEVEL).nth((count >> COUNT_LEVEL) as usize)
     }
@@ -210,10 +210,10 @@ impl SkipList {
         node
     }
 
-    /// As `find_near` for the level of the samples; `None` where the newest sample does not lead there in a few steps.
+    /// As `find_near` for the level of the samples; `None` if the newest sample does not lead there in a few steps.
     #[inline]
     fn find_by_sample(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
-        // SAFETY: samples hold nodes of this list, and are kept with release and read with acquire.
+        // SAFETY: samples have nodes of this list; they are stored with release and loaded with acquire.
         let mut node = unsafe { NodeRef::from_ptr(self.samples.below(place.head)) }?;
         for _ in 0..SAMPLE_STEP_COUNT_MAX {
             // SAFETY: sampled nodes have more than `SAMPLE_LEVEL` levels, and so have those reached in it.
@@ -222,20 +222,21 @@ impl SkipList {
             }
             // SAFETY: as above.
             match unsafe { node.next(SAMPLE_LEVEL) } {
-                Some(next) if place.is_behind(next) => node = next,
+                Some(next) if place.is_after(next) => node = next,
                 _ => return Some(node),
             }
         }
         None
     }
 
-    /// Takes the sample that is due once the list has so many entries.
+    /// Takes the sample that is due at this number of entries.
     #[cold]
     pub(super) fn take_sample(&self, entry_count: u64) {
-        self.samples.keep(entry_count, self.nodes(SAMPLE_LEVEL));
+        self.samples.store(entry_count, self.nodes(SAMPLE_LEVEL));
     }
 
-    /// Walks a level above 0 from a node before the place to one that the heads beside the links say is the last.
+    /// Follows a level above 0 from a node before the place to the last node before it, according to the heads next to the
+    /// links.
     ///
     /// # Safety
     ///
@@ -246,14 +247,14 @@ impl SkipList {
         while unsafe { node.next_head(level) } <= place.head {
             // SAFETY: as above.
             match unsafe { node.next(level) } {
-                Some(next) if place.is_behind(next) => node = next,
+                Some(next) if place.is_after(next) => node = next,
                 _ => break,
             }
         }
         node
     }
 
-    /// Walks a level from a node before the place: the last node before it, and the first behind it.
+    /// Follows a level from a node before the place; returns the last node before it, and the first after it.
     ///
     /// # Safety
     ///
@@ -267,13 +268,13 @@ impl SkipList {
         loop {
             // SAFETY: the caller's promise; a node reached in a level has it.
             match unsafe { node.next(level) } {
-                Some(next) if place.is_behind(next) => node = next,
+                Some(next) if place.is_after(next) => node = next,
                 next => return (node, next),
             }
         }
     }
 
-    /// Adds an entry, its node of `height` levels (1 to [`HEIGHT_MAX`]).
+    /// Adds an entry with a node of `height` levels (1 to [`HEIGHT_MAX`]).
     pub(super) fn insert(&self, height: usize, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         let node = NodeRef::allocate(&self.arena, height, key, sequence, kind, value);
         let list_height = self.height.load(sync::Ordering::Relaxed);
@@ -310,7 +311,7 @@ impl SkipList {
                 (before.link(level), next)
             };
             let expected = next.map_or(ptr::null_mut(), NodeRef::as_ptr);
-            // SAFETY: the caller's promise. No one else knows this link before it is published below.
+            // SAFETY: the caller's promise. No other thread knows this link before it is published below.
             unsafe {
                 node.link(level).store(expected, sync::Ordering::Relaxed);
                 node.set_next_head(level, next.map_or(u64::MAX, NodeRef::head));
@@ -321,14 +322,14 @@ impl SkipList {
                 .is_ok()
             {
                 // SAFETY: the caller's promise.
-                unsafe { predecessor.note_next_head(level, node.head()) };
+                unsafe { predecessor.lower_next_head(level, node.head()) };
                 return;
             }
         }
     }
 
-    /// Finds nodes before a place in all levels below `level_count`, or at least in those below `height`, above level 0 the
-    /// last ones unless others are being linked; gives the number of levels.
+    /// Finds nodes before a place in all levels below `level_count`, or at least in those below `height`. Above level 0
+    /// they are the last ones unless others are being linked. Returns the number of levels.
     fn search<'a>(
         &'a self,
         place: &Place<'_>,
@@ -353,8 +354,8 @@ impl SkipList {
         level_count
     }
 
-    /// As `search`, from the last insert's place: at least the levels below `height` and those where it found the
-    /// place; `None` where the place is not near.
+    /// As `search`, from the place of the last insert: at least the levels below `height` and those in which it found the
+    /// place; `None` if the place is not near.
     fn search_from_hint<'a>(
         &'a self,
         place: &Place<'_>,
@@ -374,15 +375,15 @@ impl SkipList {
         Some(height.max(level_found + 1))
     }
 
-    /// The hint of a level, where the place lies between it and the node that follows it.
+    /// The hint of a level, if the place is between it and the node after it.
     fn hint_around(&self, place: &Place<'_>, level: usize) -> Option<NodeRef<'_>> {
         // SAFETY: hints are nodes of this list, stored with release.
         let node = unsafe { NodeRef::from_ptr(self.hint.0.get(level)?.load(sync::Ordering::Acquire)) }?;
-        if node != self.root() && !place.is_behind(node) {
+        if node != self.root() && !place.is_after(node) {
             return None;
         }
         // SAFETY: the hint of a level has that level.
         let next = unsafe { node.next(level) };
-        next.is_none_or(|next| !place.is_behind(next)).then_some(node)
+        next.is_none_or(|next| !place.is_after(next)).then_some(node)
     }
 }

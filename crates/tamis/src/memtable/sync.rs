@@ -1,4 +1,4 @@
-//! The atomics and the lock of the memtable: the standard ones, or loom's twins that try every interleaving
+//! The atomics and the lock of the memtable: the standard ones, or those of loom that test every interleaving
 //! (`RUSTFLAGS="--cfg loom" cargo test -p tamis --lib memtable::loom`).
 
 #[cfg(not(loom))]
@@ -27,7 +27,7 @@ mod real {
 mod model {
     pub(in crate::memtable) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-    /// loom's lock with the face of `parking_lot`'s.
+    /// loom's lock with the interface of `parking_lot`'s.
     #[derive(Debug)]
     pub(in crate::memtable) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -37,16 +37,16 @@ mod model {
         }
 
         pub(in crate::memtable) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("no holder of the arena's lock panics")
+            self.0.lock().expect("no owner of the lock panics")
         }
 
         pub(in crate::memtable) fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().expect("no holder of the arena's lock panics")
+            self.0.get_mut().expect("no owner of the lock panics")
         }
     }
 
-    /// A value that is written before its owner is published and never again: loom fails the test where a thread
-    /// reads it without having seen the publication.
+    /// A value that is written before its owner is published and never again: loom fails the test if a thread reads it
+    /// without having seen the publication.
     #[derive(Debug)]
     pub(in crate::memtable) struct Published<T>(loom::cell::UnsafeCell<T>);
 

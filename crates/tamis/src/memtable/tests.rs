@@ -1,4 +1,4 @@
-//! A memtable against a sorted map; levels, hints, memory, threads.
+//! Tests of the memtable against a sorted map; levels, hints, memory, threads.
 
 use std::{
     cmp::Reverse,
@@ -35,7 +35,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// Keys that share heads, are prefixes of each other, and hold zero bytes.
+    /// Keys that share heads, are prefixes of each other, and have zero bytes.
     fn key(&mut self) -> Vec<u8> {
         let length = 1 + self.below(12) as usize;
         (0..length).map(|_| *[0, 1, b'a', 0xFF].get(self.below(4) as usize).unwrap_or(&0)).collect()
@@ -100,7 +100,7 @@ fn get_finds_the_newest_version_not_above_the_sequence() {
 }
 
 #[test]
-fn entries_and_seeks_agree_with_a_sorted_map() {
+fn entries_and_seeks_match_a_sorted_map() {
     for seed in 0..if cfg!(miri) { 2 } else { 20 } {
         let (memtable, model) = fill(seed, if cfg!(miri) { 100 } else { 2_000 });
         let mut cursor = memtable.cursor();
@@ -137,7 +137,7 @@ fn entries_and_seeks_agree_with_a_sorted_map() {
     }
 }
 
-/// Keys for a list that is sampled: spread evenly, alike in their heads, always the same, or ascending.
+/// Keys for a list that is sampled: uniform, with equal heads, always the same, or ascending.
 fn key_of_many(random: &mut Random, step: u64) -> Vec<u8> {
     match random.below(8) {
         0..3 => random.next().to_be_bytes().to_vec(),
@@ -150,7 +150,7 @@ fn key_of_many(random: &mut Random, step: u64) -> Vec<u8> {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many entries")]
-fn searches_that_begin_at_a_sample_agree_with_a_sorted_map() {
+fn searches_that_begin_at_a_sample_match_a_sorted_map() {
     let (memtable, mut model, mut random) = (Memtable::new(&ChunkPool::new()), Model::new(), Random(11));
     for sequence in 1..=60_000 {
         let key = key_of_many(&mut random, sequence);
@@ -176,14 +176,14 @@ fn searches_that_begin_at_a_sample_agree_with_a_sorted_map() {
 }
 
 #[test]
-fn mixed_steps_agree_with_a_sorted_map() {
+fn mixed_steps_match_a_sorted_map() {
     let (memtable, model) = fill(7, if cfg!(miri) { 60 } else { 500 });
     let entries: Vec<Owned> = model.iter().map(owned).collect();
     let mut cursor = memtable.cursor();
     let (mut position, mut random) = (0, Random(77));
     cursor.seek_first().expect("memory");
     for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
-        // Runs of steps in one direction, so that the nodes kept by `prev` are used up, and dropped half used.
+        // Several steps in one direction, so that the nodes that `prev` remembers are all used, or dropped half used.
         let is_forward = random.below(2) == 0;
         for _ in 0..random.below(40) {
             if is_forward && position + 1 < entries.len() {
@@ -199,7 +199,7 @@ fn mixed_steps_agree_with_a_sorted_map() {
 }
 
 #[test]
-fn a_live_cursor_sees_later_inserts_before_and_behind_it() {
+fn a_cursor_sees_later_inserts_before_and_after_it() {
     let memtable = Memtable::new(&ChunkPool::new());
     memtable.insert(b"m", 1, Kind::Put, b"");
     let mut cursor = memtable.cursor();
@@ -214,7 +214,7 @@ fn a_live_cursor_sees_later_inserts_before_and_behind_it() {
 }
 
 #[test]
-fn large_entries_do_not_waste_the_chunk_and_bytes_are_counted() {
+fn large_entries_waste_no_chunk_and_bytes_are_counted() {
     let memtable = Memtable::new(&ChunkPool::new());
     let empty_bytes = memtable.bytes();
     assert!(empty_bytes < 1024, "{empty_bytes}");
@@ -268,7 +268,7 @@ fn ascending_descending_and_interleaved_inserts_are_sorted() {
 }
 
 #[test]
-fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
+fn inserts_of_many_threads_are_all_found_in_order() {
     let (thread_count, per_thread) = if cfg!(miri) { (3_u64, 40) } else { (4, 20_000) };
     let memtable = Memtable::new(&ChunkPool::new());
     let is_done = AtomicBool::new(false);
@@ -299,7 +299,7 @@ fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
                     let mut random = Random(thread);
                     for index in 0..per_thread {
                         let sequence = 1 + index * thread_count + thread;
-                        // Every second key ascends, so that hints are used and fought over.
+                        // Every second key ascends, so that threads use and overwrite hints.
                         let key = if index % 2 == 0 { index } else { random.below(per_thread) };
                         memtable.insert(&key.to_be_bytes(), sequence, Kind::Put, &sequence.to_be_bytes());
                         assert!(
@@ -322,41 +322,41 @@ fn inserts_of_many_threads_are_all_there_and_readers_see_them_sorted() {
 }
 
 #[test]
-fn memory_of_a_memtable_serves_the_next_one_and_no_more_than_a_bound_is_kept() {
+fn the_next_memtable_reuses_memory_and_the_pool_is_bounded() {
     let pool = ChunkPool::new();
     let fill = |first: u64| {
         let memtable = Memtable::new(&pool);
         for key in first..first + 1_000 {
-            // 16 MB in chunks of 2 MiB, and what is larger than a quarter of one.
+            // 16 MB in chunks of 2 MiB, and allocations above a quarter of a chunk.
             memtable.insert(&key.to_be_bytes(), key + 1, Kind::Put, &[key as u8; 16_000]);
         }
         memtable.insert(b"large", 1, Kind::Put, &vec![7; 1 << 20]);
         memtable
     };
     let first = fill(0);
-    assert_eq!(pool.kept_count(), 0, "nothing was let go yet");
+    assert_eq!(pool.free_count(), 0, "no chunk is free yet");
     let bytes = first.bytes();
     drop(first);
-    let kept = pool.kept_count();
+    let free = pool.free_count();
     // Miri takes all memory from the heap.
-    assert_eq!(kept > 0, !cfg!(miri), "{bytes} bytes were let go");
+    assert_eq!(free > 0, !cfg!(miri), "{bytes} bytes were freed");
     let second = fill(5_000);
-    assert_eq!(pool.kept_count(), 0, "the second one is as large as the first");
+    assert_eq!(pool.free_count(), 0, "the second one is as large as the first");
     for key in 5_000..6_000_u64 {
         let found = second.get(&key.to_be_bytes(), u64::MAX >> 8);
         assert_eq!(
             found.map(|(_, _, value)| value),
             Some(&[key as u8; 16_000][..]),
-            "what was there before is gone"
+            "earlier entries are not visible"
         );
     }
     let many: Vec<_> = (0..6).map(|index| fill(index * 10_000)).collect();
     drop((second, many));
-    assert!(pool.kept_count() <= 32, "{} chunks of 2 MiB are kept", pool.kept_count());
+    assert!(pool.free_count() <= 32, "{} chunks of 2 MiB are free", pool.free_count());
 }
 
 #[test]
-fn entries_before_a_key_are_counted_roughly() {
+fn entries_before_a_key_are_counted_approximately() {
     let memtable = Memtable::new(&ChunkPool::new());
     assert_eq!((memtable.count_before(b"any"), memtable.middle_key()), (0, None));
     let count = 100_000_u64;

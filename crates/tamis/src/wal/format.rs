@@ -16,16 +16,16 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 /// Bytes before the checksum, in every version.
 const COVERED_BYTES: usize = 56;
 
-/// What a segment says of itself and of the one before it.
+/// The header of a segment, which also describes the segment before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) database_id: u64,
     pub(crate) number: u64,
-    /// The segment that the log goes on from; 0 when there is none.
+    /// The segment that this one continues; 0 if there is none.
     pub(crate) previous: u64,
-    /// Where the previous segment's valid part ends; what stands behind it is not part of the log.
+    /// Length of the valid part of the previous segment; bytes after it are not part of the log.
     pub(crate) previous_bytes: u64,
-    /// Up to where the previous segment was known to be synced when this header was written.
+    /// The offset up to which the previous segment was known to be synced when this header was written.
     pub(crate) previous_synced: u64,
 }
 
@@ -44,11 +44,11 @@ impl SegmentHeader {
         bytes
     }
 
-    /// The header at the front of `bytes`; `None` where it is torn or damaged, which the reader tells apart. So it is, too, where
-    /// it is that of a segment below `first_needed`: the file was used again, and the new header did not reach the disk.
+    /// The header at the front of `bytes`; `None` if it is torn or damaged, which the reader decides. Also `None` if it is
+    /// that of a segment below `first_needed`: the file was recycled, and the new header did not reach the disk.
     ///
     /// # Errors
-    /// A whole header that does not belong here: of another version, another database, or another number.
+    /// A valid header of another version, another database, or another number.
     pub(crate) fn decode(
         bytes: &[u8],
         file: &Path,
@@ -107,17 +107,17 @@ impl SegmentHeader {
     }
 }
 
-/// The database that a segment says it belongs to, where its header is whole.
+/// The database in the header of a segment, if the header is valid.
 pub(crate) fn database_id_of(segment: &[u8]) -> Option<u64> {
     let mut source = Decoder::new(segment);
     let (covered, sum) = (source.take(HEADER_BYTES as usize - 8)?, source.take_u64()?);
     let mut fields = Decoder::new(covered);
-    // The id stands at the same place in every version.
+    // The id has the same offset in every version.
     let (magic, _version, id) = (fields.take_u32()?, fields.take_u32()?, fields.take_u64()?);
     (magic == MAGIC && sum == checksum(0, covered)).then_some(id)
 }
 
-/// The seed of the record checksums of a segment: a record of another segment or database is none of this one.
+/// The seed of the record checksums of a segment: a record of another segment or database is not valid here.
 pub(crate) fn segment_seed(database_id: u64, number: u64) -> u64 {
     checksum(number, &database_id.to_le_bytes())
 }

@@ -1,24 +1,24 @@
-//! Replays the log at open: finds the chain of segments, judges each bad part, and gives every entry in order.
+//! Replays the log at open: finds the chain of segments, classifies each bad part, and returns every entry in order.
 //!
 //! Steps:
 //!
-//! 1. Read the headers. Segments below `first_needed` are not looked at.
-//! 2. Walk the chain from the newest segment down, from each header to the one that it names. A segment that no later
-//!    one names is passed over: it was abandoned when it could not be written.
-//! 3. Read the segments upward and give their entries, up to the end or to the first bad part.
-//! 4. A bad part (header, record, missing segment) is damage if anything proves that it had been synced: a mark in its
-//!    own file above it, the next segment's header, or any mark in a later segment (a sync covers the whole log).
-//!    Otherwise it is a torn tail: replay ends there, and later segments are dropped. All of that is reported. Zero bytes
-//!    up to the end of the file are no bad part: they are room that the writer had prepared. The name of the first segment that is
-//!    needed is durable before another one follows it: where the lowest segment that is there goes on from one that is needed and
-//!    gone, that is damage.
+//! 1. Read the headers. Segments below `first_needed` are ignored.
+//! 2. Follow the chain from the newest segment down, from each header to the segment that it names. A segment that no later
+//!    one names is skipped: it was abandoned when it could not be written.
+//! 3. Read the segments upward and return their entries, up to the end or to the first bad part.
+//! 4. A bad part (header, record, missing segment) is damage if anything proves that it was synced: a mark in its own file
+//!    above it, the next segment's header, or any mark in a later segment (a sync covers the whole log). Otherwise it is a
+//!    torn tail: replay ends there, later segments are dropped, and all of that is reported. Zero bytes up to the end of
+//!    the file are no bad part: they are room that the writer had allocated. The name of the first needed segment is
+//!    durable before another segment follows it: if the lowest existing segment continues one that is needed and missing,
+//!    that is damage.
 //!
-//! Nothing is written here; the header of the next segment makes the cut binding ([`crate::wal`], rule 3). Dropped segments go
-//! only once that header and what it goes on from are durable: before, a second crash could leave the end of the chain without its
-//! beginning.
+//! The reader writes nothing; the header of the next segment makes the end of the valid part permanent ([`crate::wal`],
+//! rule 3). Dropped segments are deleted only after that header and the segment that it continues are durable: otherwise a
+//! second crash could leave the end of the chain without its beginning.
 //!
-//! [`salvage`] takes the same steps and goes on after damage: it notes the fault and reads the next segment. So every fault is
-//! named, and all that can be read is given.
+//! [`salvage`] takes the same steps and continues after damage: it records the fault and reads the next segment. So it
+//! reports every fault and returns all that can be read.
 //!
 //! Cost: each needed segment is read once, and is in memory as a whole while it is read.
 
@@ -41,7 +41,7 @@ use crate::{
     },
 };
 
-/// A segment, held open, as long as it was when it was found.
+/// An open segment with the length that it had when it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile {
     pub(crate) number: u64,
@@ -65,20 +65,21 @@ impl LogFile {
     }
 }
 
-/// The segments of a log as they are at one moment: what is appended or removed later changes nothing of what is read.
+/// The segments of a log at one moment: later appends and removals do not change the result of a read.
 #[derive(Debug)]
 pub(crate) struct LogFiles {
     folder: PathBuf,
     database_id: u64,
-    /// Segments below this number are not needed, as the manifest says; they may be gone.
+    /// The manifest does not need segments below this number; they may be missing.
     first_needed: u64,
-    /// Those that are needed, in the order of their numbers.
+    /// The needed segments in the order of their numbers.
     segments: Vec<LogFile>,
     obsolete: Vec<u64>,
 }
 
 impl LogFiles {
-    /// The segments in a folder. While the log is written this is called under its lock, so that none ends within a record.
+    /// The segments in a folder. If the log is being written, the caller has its lock, so that no segment ends within a
+    /// record.
     ///
     /// # Errors
     /// The system's.
@@ -107,9 +108,9 @@ impl LogFiles {
         Ok(files)
     }
 
-    /// Tells where the valid parts of segments end: what the writer has prepared or failed to write behind them, and may yet take
-    /// away, is not looked at.
-    pub(crate) fn cut_to(&mut self, ends: &[(u64, u64)]) {
+    /// Limits the segments to their valid parts: bytes after them, which the writer has allocated or failed to write and
+    /// may remove, are ignored.
+    pub(crate) fn limit_to(&mut self, ends: &[(u64, u64)]) {
         for segment in &mut self.segments {
             if let Some((_, end)) = ends.iter().find(|(number, _)| *number == segment.number) {
                 segment.length = segment.length.min(*end);
@@ -117,8 +118,8 @@ impl LogFiles {
         }
     }
 
-    /// All segments that are there, for who does not know which are needed: that the oldest goes on from one that is gone is
-    /// no fault then.
+    /// All existing segments, for a caller that does not know which are needed. That the oldest one continues a missing one
+    /// is no fault then.
     ///
     /// # Errors
     /// The system's.
@@ -128,12 +129,12 @@ impl LogFiles {
         Ok(files)
     }
 
-    /// Whether nothing is there before a segment that is missing.
-    fn begins_behind(&self, missing: u64) -> bool {
+    /// Whether no segment exists before a missing one.
+    fn begins_after(&self, missing: u64) -> bool {
         self.segments.first().is_none_or(|segment| segment.number > missing)
     }
 
-    /// Those that are needed, in the order of their numbers.
+    /// The needed segments in the order of their numbers.
     pub(crate) fn segments(&self) -> &[LogFile] {
         &self.segments
     }
@@ -141,43 +142,43 @@ impl LogFiles {
 
 /// A torn part that replay left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct Truncation {
     pub(crate) file: PathBuf,
-    /// Where the valid part ends; 0 for a segment that was dropped as a whole.
+    /// Length of the valid part; 0 for a segment that was dropped as a whole.
     pub(crate) offset: u64,
     /// Bytes left out.
     pub(crate) bytes: u64,
 }
 
-/// What replay found.
+/// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReplayReport {
     pub(crate) records: u64,
     pub(crate) entries: u64,
-    /// The least sequence number of an entry; 0 when there is none.
+    /// The smallest sequence number of an entry; 0 if there is none.
     pub(crate) first_sequence: Sequence,
-    /// The greatest sequence number of an entry; 0 when there is none.
+    /// The largest sequence number of an entry; 0 if there is none.
     pub(crate) last_sequence: Sequence,
-    /// The segments that hold the entries, oldest first: [`crate::wal::writer::Log::create`] goes on from them.
+    /// The segments with the entries, oldest first: [`crate::wal::writer::Log::create`] continues them.
     pub(crate) segments: Vec<SegmentEnd>,
     /// The torn tail, then each later segment that was dropped with it.
-    pub(crate) cuts: Vec<Cut>,
-    /// Segments that are no part of the log (not needed, abandoned, dropped). An open for writing may remove those below
-    /// `first_needed` at once, the others once the log that goes on is synced.
+    pub(crate) truncations: Vec<Truncation>,
+    /// Segments that are not part of the log (not needed, abandoned, dropped). An open for writing may remove those below
+    /// `first_needed` at once, the others after the new log is synced.
     pub(crate) obsolete: Vec<u64>,
 }
 
-/// A segment of the chain; its header is `None` when it is torn or damaged.
+/// A segment of the chain; its header is `None` if it is torn or damaged.
 #[derive(Debug, Clone, Copy)]
 struct Member<'a> {
     segment: &'a LogFile,
     header: Option<SegmentHeader>,
 }
 
-/// What is given each entry, with the number of its segment.
+/// Receives each entry with the number of its segment.
 type OnEntry<'a> = &'a mut dyn FnMut(BatchEntry<'_>, u64) -> Result<()>;
 
-/// Gives every entry of the log, oldest first, with the number of its segment, to `on_entry`.
+/// Calls `on_entry` with every entry of the log, oldest first, and the number of its segment.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage, with file and offset; [`Error::MissingFile`] for a gap in the chain;
@@ -186,7 +187,7 @@ pub(crate) fn replay(files: &LogFiles, on_entry: OnEntry<'_>) -> Result<ReplayRe
     Replay { files, report: ReplayReport::default(), faults: None }.run(on_entry).map(|(report, _)| report)
 }
 
-/// As [`replay`], but goes on after each fault; gives all of them beside what was found.
+/// As [`replay`], but continues after each fault; returns all faults with the result.
 pub(crate) fn salvage(
     files: &LogFiles,
     on_entry: &mut dyn FnMut(BatchEntry<'_>, u64),
@@ -199,13 +200,13 @@ pub(crate) fn salvage(
     all.unwrap_or_else(|error| (ReplayReport::default(), vec![error]))
 }
 
-/// Where replay ended before the end of the log.
+/// Replay ended before the end of the log.
 struct Torn;
 
 struct Replay<'a> {
     files: &'a LogFiles,
     report: ReplayReport,
-    /// `None` where the first fault ends all.
+    /// `None` if the first fault ends the replay.
     faults: Option<Vec<Error>>,
 }
 
@@ -215,7 +216,7 @@ impl<'a> Replay<'a> {
         for (index, member) in chain.iter().enumerate() {
             let later = chain.get(index + 1..).unwrap_or_default();
             let end = match self.read_segment(*member, later, on_entry) {
-                Err(error) => self.note(error)?,
+                Err(error) => self.record_fault(error)?,
                 Ok(end) => end,
             };
             if end.is_some() {
@@ -227,8 +228,8 @@ impl<'a> Replay<'a> {
         Ok((self.report, self.faults.unwrap_or_default()))
     }
 
-    /// Notes a fault where reading goes on after it.
-    fn note<T>(&mut self, error: Error) -> Result<Option<T>> {
+    /// Records a fault if reading continues after it.
+    fn record_fault<T>(&mut self, error: Error) -> Result<Option<T>> {
         match &mut self.faults {
             Some(faults) => {
                 faults.push(error);
@@ -254,7 +255,7 @@ impl<'a> Replay<'a> {
         self.report.obsolete.extend_from_slice(&files.obsolete);
         // Newest first until the end of this function.
         let mut chain: Vec<Member<'a>> = Vec::new();
-        // What the lowest member names as its previous segment; `None` where any will do.
+        // The previous segment in the header of the lowest member; `None` if it is unknown.
         let mut named: Option<u64> = None;
         for segment in files.segments.iter().rev() {
             let number = segment.number;
@@ -263,7 +264,7 @@ impl<'a> Replay<'a> {
                 continue;
             }
             if named.is_some_and(|named| number < named) {
-                self.drop_behind_gap(&mut chain, named)?;
+                self.drop_after_gap(&mut chain, named)?;
             }
             match self.read_header(segment) {
                 Ok(header) => {
@@ -271,37 +272,37 @@ impl<'a> Replay<'a> {
                     chain.push(Member { segment, header });
                 }
                 Err(error) => {
-                    self.note::<()>(error)?;
+                    self.record_fault::<()>(error)?;
                     named = None;
                 }
             }
         }
         let first = files.segments.first().map(|segment| segment.number);
         if named.is_some_and(|named| named != 0 && first.is_none_or(|first| named < first)) {
-            self.drop_behind_gap(&mut chain, named)?;
+            self.drop_after_gap(&mut chain, named)?;
         }
         chain.reverse();
         Ok(chain)
     }
 
-    /// The segment `named` by the lowest member of `chain` (newest first) is not there: nothing, where it is not needed; an
-    /// error, where it is the first one or had been synced; otherwise the members were never durable, and are dropped.
-    fn drop_behind_gap(&mut self, chain: &mut Vec<Member<'a>>, named: Option<u64>) -> Result<()> {
+    /// The segment `named` by the lowest member of `chain` (newest first) is missing. Nothing is wrong if it is not needed.
+    /// It is an error if it is the first one or was synced. Otherwise the members were never durable, and are dropped.
+    fn drop_after_gap(&mut self, chain: &mut Vec<Member<'a>>, named: Option<u64>) -> Result<()> {
         let Some(missing) = named.filter(|named| *named >= self.files.first_needed) else { return Ok(()) };
         let oldest_first: Vec<_> = chain.iter().rev().copied().collect();
-        let is_known = self.files.begins_behind(missing)
+        let is_known = self.files.begins_after(missing)
             || oldest_first.iter().any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
         if is_known || self.is_synced(&oldest_first)? {
             let path = FileName::Log(missing).path(&self.files.folder);
-            let advice = "a later log segment goes on from it; restore it from a copy, or run `tamis repair`";
-            return self.note::<()>(Error::MissingFile { path, advice }).map(drop);
+            let advice = "a later log segment continues it: restore it from a copy, or run `tamis repair`";
+            return self.record_fault::<()>(Error::MissingFile { path, advice }).map(drop);
         }
         oldest_first.iter().for_each(|member| self.drop_segment(member.segment));
         chain.clear();
         Ok(())
     }
 
-    /// Whether any record of these segments says that its segment had been synced, and with it the log before.
+    /// Whether any record of these segments says that its segment was synced, and with it the log before.
     fn is_synced(&self, segments: &[Member<'a>]) -> Result<bool> {
         for Member { segment, .. } in segments {
             if proves_synced(&segment.read()?, self.seed(segment.number), 0, 0) {
@@ -314,12 +315,16 @@ impl<'a> Replay<'a> {
     /// Reports a segment as left out.
     fn drop_segment(&mut self, segment: &LogFile) {
         if segment.length > 0 {
-            self.report.cuts.push(Cut { file: segment.path.clone(), offset: 0, bytes: segment.length });
+            self.report.truncations.push(Truncation {
+                file: segment.path.clone(),
+                offset: 0,
+                bytes: segment.length,
+            });
         }
         self.report.obsolete.push(segment.number);
     }
 
-    /// Step 3 for one segment; `later` are those behind it.
+    /// Step 3 for one segment; `later` are the segments after it.
     fn read_segment(
         &mut self,
         member: Member<'a>,
@@ -340,7 +345,7 @@ impl<'a> Replay<'a> {
                 break Some(bad_header(&bytes));
             }
             match reader.next_frame() {
-                Frame::Record(record) => self.give(path, number, record, on_entry)?,
+                Frame::Record(record) => self.replay_record(path, number, record, on_entry)?,
                 Frame::End if reader.offset() == limit => break None,
                 Frame::End => break Some(short_segment(reader.offset(), limit)),
                 Frame::Bad(bad) => break Some(bad),
@@ -358,7 +363,7 @@ impl<'a> Replay<'a> {
         }
         let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
         if member.header.is_some() && next.is_none() && rest.iter().all(|&byte| byte == 0) {
-            // Room that the writer had prepared: nothing was ever there.
+            // Room that the writer had allocated: it never had a record.
             let synced = reader.synced();
             self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
             return Ok(None);
@@ -368,7 +373,7 @@ impl<'a> Replay<'a> {
         } else {
             let synced = reader.synced();
             self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
-            self.report.cuts.push(Cut {
+            self.report.truncations.push(Truncation {
                 file: path.to_path_buf(),
                 offset,
                 bytes: bytes.len() as u64 - offset,
@@ -377,7 +382,7 @@ impl<'a> Replay<'a> {
         Ok(Some(Torn))
     }
 
-    /// Step 4: whether the bad part had been synced.
+    /// Step 4: whether the bad part was synced.
     fn is_damage(
         &self,
         bad: &BadFrame,
@@ -386,7 +391,7 @@ impl<'a> Replay<'a> {
         bytes: &[u8],
         later: &[Member<'a>],
     ) -> Result<bool> {
-        // The next header speaks of this segment (`synced` counts it); those behind it of later ones.
+        // The next header is about this segment (`synced` includes it); the headers after it are about later ones.
         let known = later.iter().skip(1).any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
         Ok(synced > bad.offset
             || known
@@ -394,7 +399,13 @@ impl<'a> Replay<'a> {
             || self.is_synced(later)?)
     }
 
-    fn give(&mut self, path: &Path, number: u64, record: Record<'_>, on_entry: OnEntry<'_>) -> Result<()> {
+    fn replay_record(
+        &mut self,
+        path: &Path,
+        number: u64,
+        record: Record<'_>,
+        on_entry: OnEntry<'_>,
+    ) -> Result<()> {
         for entry in entries(record.payload) {
             let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
             self.report.entries += 1;

@@ -1,4 +1,4 @@
-//! What the tests of the log share: numbered records, a log in any file system, and replay as a list of numbers.
+//! Shared by the tests of the log: numbered records, a log in any file system, and replay as a list of numbers.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::{
@@ -42,7 +42,7 @@ pub(crate) fn new_vfs() -> MemVfs {
     vfs
 }
 
-/// File numbers that go on over reopens.
+/// File numbers that continue over reopens.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
@@ -71,7 +71,7 @@ pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[Segment
     Log::create(setup, previous)
 }
 
-/// Lets the segments below `number` go, as the engine does.
+/// Removes the segments below `number`, as the engine does.
 pub(crate) fn remove_below(log: &mut Log, vfs: &dyn Vfs, number: u64) -> Result<()> {
     let mut obsolete = log.take_obsolete(number);
     let result = obsolete.remove(vfs, &folder());
@@ -93,7 +93,7 @@ pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<(
     log.append(&[&payload(id)], durability, Duration::ZERO).map(drop)
 }
 
-/// The numbers of the records that a replay gives, in order; fails on half a record or wrong entries.
+/// The numbers of the replayed records, in order; fails on half a record or wrong entries.
 pub(crate) fn replayed(vfs: &dyn Vfs, first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
     let files = LogFiles::find(vfs, &folder(), DATABASE_ID, first_needed)?;
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The log as a whole: what a crash, a fault or a flipped bit may take, and the frozen bytes.
+//! Tests of the whole log: what a crash, a fault or a flipped bit may lose, and the frozen bytes.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
@@ -18,11 +18,11 @@ use crate::{error::Error, options::Durability};
 
 const DURABILITIES: [Durability; 3] = [Durability::Deferred, Durability::Buffered, Durability::Synced];
 
-/// What was acknowledged, in order, and how much of it must survive what.
+/// The acknowledged records, in order, and how many of them must survive a kill and a power loss.
 #[derive(Debug, Default)]
 struct Model {
     acknowledged: Vec<u64>,
-    /// Tried, and failed: may be found, or not.
+    /// Failed records, which replay may find or not.
     failed: Vec<u64>,
     survives_process: usize,
     survives_machine: usize,
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// Checks what a replay found, and goes on from it.
+    /// Checks the result of a replay, and continues from it.
     fn check(&mut self, found: &[u64], is_power_loss: bool, context: &str) {
         let kept: Vec<u64> = found.iter().copied().filter(|id| !self.failed.contains(id)).collect();
         assert!(self.acknowledged.starts_with(&kept), "{context}: {kept:?} of {:?}", self.acknowledged);
@@ -67,8 +67,8 @@ impl Model {
 }
 
 #[test]
-fn after_any_crash_a_prefix_is_found_that_covers_what_was_acknowledged_as_durable() {
-    let mut cut_count = 0;
+fn after_any_crash_replay_finds_a_prefix_with_all_durable_records() {
+    let mut truncation_count = 0;
     for seed in 0..600 {
         let mut random = SplitMix64::new(seed);
         let (mut vfs, numbers, mut model) = (new_vfs(), Numbers::default(), Model::default());
@@ -107,14 +107,14 @@ fn after_any_crash_a_prefix_is_found_that_covers_what_was_acknowledged_as_durabl
                 replayed(&vfs, first_needed).unwrap_or_else(|e| panic!("{context}: {e}"));
             assert_eq!(replayed(&vfs, first_needed).unwrap(), (found.clone(), found_report.clone()));
             model.check(&found, is_power_loss, &context);
-            cut_count += found_report.cuts.len();
+            truncation_count += found_report.truncations.len();
             report = found_report;
         }
     }
-    assert!(cut_count > 100, "the crashes left only {cut_count} torn ends");
+    assert!(truncation_count > 100, "the crashes left only {truncation_count} torn tails");
 }
 
-/// A life of a log in which each step may fail. Returns what must survive.
+/// Uses a log in which each step may fail. Returns what must survive.
 fn scenario(vfs: &Arc<FaultVfs>) -> Model {
     let mut model = Model::default();
     let numbers = Numbers::default();
@@ -155,7 +155,7 @@ fn sweep(fault: &Fault) -> u64 {
             power.acknowledged.clone_from(&model.acknowledged);
             power.survives_machine = model.survives_machine;
             power.check(&found, true, &context);
-            // The log goes on from what was found, whatever else lies in the folder.
+            // The log continues from what was found, whatever else is in the folder.
             let numbers = Numbers::starting_at(1000);
             let mut log = open_log(Arc::new(after.clone()), &numbers, &report.segments).unwrap();
             append(&mut log, 90, Durability::Synced).unwrap();
@@ -170,7 +170,7 @@ fn sweep(fault: &Fault) -> u64 {
 }
 
 #[test]
-fn a_fault_at_any_operation_loses_nothing_that_was_acknowledged() {
+fn a_fault_at_any_operation_loses_no_acknowledged_record() {
     let faults = [
         Fault::Error(ErrorKind::Other),
         Fault::ErrorAfter(ErrorKind::Other),
@@ -200,13 +200,13 @@ fn small_log(is_closed: bool) -> MemVfs {
 }
 
 #[test]
-fn a_flipped_bit_is_named_by_file_and_offset_or_changes_nothing() {
+fn a_flipped_bit_is_reported_with_file_and_offset_or_has_no_effect() {
     for is_closed in [true, false] {
         let files = log_files(&small_log(is_closed));
         assert_eq!(files.len(), 3);
         let whole: Vec<u64> = (1..=7).collect();
         let last = files.keys().last().unwrap().clone();
-        let mut cut_count = 0;
+        let mut truncation_count = 0;
         for (name, bytes) in &files {
             for bit in 0..bytes.len() * 8 {
                 let mut flipped = files.clone();
@@ -217,11 +217,11 @@ fn a_flipped_bit_is_named_by_file_and_offset_or_changes_nothing() {
                         assert!(found.offset <= bit as u64 / 8, "{name} bit {bit}: offset {}", found.offset);
                     }
                     Err(other) => panic!("{name} bit {bit}: {other}"),
-                    Ok((ids, report)) if report.cuts.is_empty() => {
-                        panic!("{name} bit {bit} unnoticed: {ids:?}")
+                    Ok((ids, report)) if report.truncations.is_empty() => {
+                        panic!("{name} bit {bit} was not detected: {ids:?}")
                     }
                     Ok((ids, _)) => {
-                        cut_count += 1;
+                        truncation_count += 1;
                         assert_eq!(*name, last, "bit {bit}");
                         let lost = usize::from(!is_closed);
                         assert_eq!(ids, whole[..7 - lost], "{name} bit {bit}");
@@ -229,12 +229,12 @@ fn a_flipped_bit_is_named_by_file_and_offset_or_changes_nothing() {
                 }
             }
         }
-        assert!(cut_count > 0, "the last record can't be told from a torn one");
+        assert!(truncation_count > 0, "a flipped last record looks torn");
     }
 }
 
 #[test]
-fn every_cut_of_the_last_segment_keeps_whole_records_and_every_cut_of_an_earlier_one_is_damage() {
+fn a_truncated_last_segment_keeps_whole_records_and_a_truncated_earlier_one_is_damage() {
     let files = log_files(&small_log(true));
     let last = files.keys().last().unwrap().clone();
     for (name, bytes) in &files {
@@ -243,11 +243,11 @@ fn every_cut_of_the_last_segment_keeps_whole_records_and_every_cut_of_an_earlier
             cut.get_mut(name).unwrap().truncate(length);
             match replayed(&vfs_of(&cut), 0) {
                 Err(Error::Corruption(found)) => {
-                    assert!(*name != last && found.file.ends_with(name), "{name} cut at {length}");
+                    assert!(*name != last && found.file.ends_with(name), "{name} truncated to {length}");
                 }
-                Err(other) => panic!("{name} cut at {length}: {other}"),
+                Err(other) => panic!("{name} truncated to {length}: {other}"),
                 Ok((ids, _)) => {
-                    assert_eq!(*name, last, "cut at {length}");
+                    assert_eq!(*name, last, "truncated to {length}");
                     assert!((1..=7).collect::<Vec<_>>().starts_with(&ids) && ids.len() >= 6);
                 }
             }
@@ -314,7 +314,7 @@ fn the_bytes_of_version_2_are_frozen() {
     assert_eq!(log_files(&frozen), written);
     let (ids, report) = replayed(&frozen, 0).unwrap();
     assert_eq!(ids, [1, 2, 3, 4, 6, 7, 8]);
-    assert_eq!((report.records, report.last_sequence, report.cuts.len()), (8, 34, 0));
+    assert_eq!((report.records, report.last_sequence, report.truncations.len()), (8, 34, 0));
     assert_eq!(report.segments.iter().map(|s| s.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert!(
         written["000002.log"].len() as u64 > report.segments[1].bytes

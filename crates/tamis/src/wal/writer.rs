@@ -1,20 +1,20 @@
 //! Appends to the log. The commit leader owns the [`Log`] while it leads; nothing here is shared.
 //!
-//! 1. A record is framed where it will stand, behind what waits in the process ([`Durability::Deferred`]); one write
-//!    gives all that waits to the operating system, in order.
-//! 2. A failed append closes the segment behind its last acknowledged record: cutting the rest off is tried, and the
-//!    next segment's header says where the valid part ends in any case. The record that failed is dropped (its writer
-//!    gets the error); deferred records before it are kept, and go into the next segment. Each later append tries to
-//!    begin that segment, so writes go on as soon as space returns.
-//! 3. A failed sync (of a segment or of the folder) is final: what is on disk is not known any more. All later calls
-//!    give [`Error::WritesRefused`] with the first cause.
-//! 4. A segment that is not needed any more, and was filled quickly, becomes the next one ([`Log::take_obsolete`], [`RecycledSegment`]): to append where
-//!    the system has pages and blocks already takes a fraction of the time. Until the disk has what was appended, it
-//!    may show the old segment's header and records: the reader knows both by their number.
-//! 5. A sync makes earlier segments durable first, then the current one, then the names in the folder; only then is
-//!    the synced mark of later records raised.
-//! 6. The reader takes a log that lacks the first segment that is needed for a damaged one. So that one's name is durable before
-//!    another segment follows it (here), and before the manifest calls it the first ([`Log::keep_names`]).
+//! 1. A record is encoded for its place after the pending frames in the process ([`Durability::Deferred`]). One write
+//!    passes all pending frames to the operating system, in order.
+//! 2. A failed append closes the segment after its last acknowledged record: the rest is truncated if possible, and the
+//!    next segment's header has the length of the valid part in any case. The failed record is dropped and its writer gets
+//!    the error. Deferred records before it are kept and written to the next segment. Each later append tries to begin that
+//!    segment, so writes continue as soon as there is space.
+//! 3. A failed sync (of a segment or of the folder) is fatal: it is unknown what is on disk. All later calls return
+//!    [`Error::WritesRefused`] with the first cause.
+//! 4. An obsolete segment that was filled quickly becomes the next segment ([`Log::take_obsolete`], [`RecycledSegment`]):
+//!    an append is several times as fast if the system already has pages and blocks for it. Until the new bytes are on
+//!    disk, the file may show the old segment's header and records: the reader recognizes both by their number.
+//! 5. A sync makes earlier segments durable first, then the current one, then the names in the folder. Only then the synced
+//!    mark of later records is raised.
+//! 6. The reader reports a log without its first needed segment as damaged. So the name of that segment is durable before
+//!    another segment follows it (here), and before the manifest calls it the first ([`Log::sync_names_up_to`]).
 //!
 //! Cost: an append copies the payload once; `Buffered` is one write, `Synced` one write and one sync.
 
@@ -36,69 +36,69 @@ use crate::{
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };
 
-/// A segment that took longer to fill is not used again: the system has written its pages by then, and would write the zeros
+/// A segment that took longer to fill is not recycled: the system has written its pages by then, and would write the zeros,
 /// too.
-const REUSED_AGE_MAX: Duration = Duration::from_secs(30);
-/// The buffer of a group is given back to the allocator above this size.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const RECYCLED_AGE_MAX: Duration = Duration::from_secs(30);
+/// A larger buffer of a group is freed.
+const RETAINED_BUFFER_BYTES: usize = 4 << 20;
 
-/// A segment that is no longer written.
+/// The end of a segment that is no longer written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentEnd {
     pub(crate) number: u64,
-    /// Where its valid part ends.
+    /// Length of its valid part.
     pub(crate) bytes: u64,
-    /// Up to where it is known to be synced.
+    /// The offset up to which it is known to be synced.
     pub(crate) synced: u64,
 }
 
-/// What a log is made of.
+/// The parameters of a log.
 pub(crate) struct LogSetup {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) folder: PathBuf,
     pub(crate) database_id: u64,
     /// [`crate::Options::deferred_bytes_max`].
     pub(crate) deferred_bytes_max: usize,
-    /// Gives file numbers that were never used in the folder, each greater than the one before.
+    /// Allocates a file number that was never used in the folder, greater than all before.
     pub(crate) next_number: Box<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// The segment that is written.
+/// The current segment.
 #[derive(Debug)]
 struct OpenSegment {
     number: u64,
     seed: u64,
     path: PathBuf,
     file: Arc<dyn File>,
-    /// Bytes given to the operating system.
+    /// Bytes that were passed to the operating system.
     length: u64,
     synced: u64,
-    /// When it was begun.
+    /// The time at which it was begun.
     since: Duration,
 }
 
-/// An earlier segment, kept until [`Log::take_obsolete`] takes it.
+/// An earlier segment, until [`Log::take_obsolete`] takes it.
 #[derive(Debug)]
 pub(crate) struct OlderSegment {
     end: SegmentEnd,
     is_durable: bool,
-    /// Its handle, where this process wrote it and it is not durable yet.
+    /// Its handle, if this process wrote it and it is not durable yet.
     file: Option<Arc<dyn File>>,
-    /// When it was begun and left, where this process wrote it.
+    /// The times at which it was begun and closed, if this process wrote it.
     written: Option<(Duration, Duration)>,
 }
 
-/// An old segment that is empty now and waits to become the next one, under the name of a file that is not needed: whoever opens
-/// the database after a crash removes it. Under its old name it would pass for a segment that was lost, wherever the end of the manifest
-/// is.
+/// An obsolete segment that is empty and will become the next one. It has the name of an obsolete file, so that an open
+/// after a crash removes it. With its old name it would look like a lost segment if the manifest ends before the edit that
+/// made it obsolete.
 #[derive(Debug)]
 pub(crate) struct RecycledSegment {
     path: PathBuf,
     file: Arc<dyn File>,
 }
 
-/// Segments that are not needed any more, taken out of the log so that they go without its lock.
+/// Segments that were taken out of the log, so that they are removed without its lock.
 #[derive(Debug)]
 pub(crate) struct ObsoleteSegments {
     segments: Vec<OlderSegment>,
@@ -107,18 +107,19 @@ pub(crate) struct ObsoleteSegments {
 }
 
 impl ObsoleteSegments {
-    /// Makes a spare of one of them where that is wanted and possible, and removes the others, oldest first.
+    /// Recycles one of them if that is wanted and possible, and removes the others, oldest first.
     ///
     /// # Errors
     /// The system's; what could not be removed is left in `self`.
     pub(crate) fn remove(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<()> {
         while let Some(segment) = self.segments.first_mut() {
             let path = FileName::Log(segment.end.number).path(folder);
-            // The handle cuts off the room behind the segment, which must not happen to what the file is next.
+            // Dropping the handle truncates the allocated room after the segment, which must not happen to the recycled
+            // file.
             segment.file = None;
             if self.is_recycling_wanted && segment.was_filled_quickly() {
                 self.is_recycling_wanted = false;
-                self.recycled = RecycledSegment::make(vfs, folder, &path, segment.end.number);
+                self.recycled = RecycledSegment::recycle(vfs, folder, &path, segment.end.number);
             }
             if let Err(error) = vfs.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
@@ -131,21 +132,21 @@ impl ObsoleteSegments {
     }
 }
 
-/// The end of the log; see the head of this file.
+/// The writable end of the log; see the head of this file.
 pub(crate) struct Log {
     setup: LogSetup,
-    /// `None` after a failed append, until a new segment can be begun.
+    /// `None` after a failed append, until a new segment is begun.
     current: Option<OpenSegment>,
-    /// In ascending order of their numbers.
+    /// In the order of their numbers.
     older: Vec<OlderSegment>,
-    /// Whole frames that were not given to the operating system yet.
+    /// Whole frames that were not passed to the operating system yet.
     pending_frames: Vec<u8>,
-    /// When the first of them arrived.
+    /// The time at which the first of them was appended.
     pending_since: Option<Duration>,
     recycled: Option<RecycledSegment>,
-    /// Held by whoever reads segments without the log's lock: none is used again meanwhile.
+    /// Cloned by those that read segments without the log's lock: no segment is recycled meanwhile.
     readers: Arc<()>,
-    /// Whether the names of all segments survive the machine.
+    /// Whether the names of all segments are durable.
     is_folder_durable: bool,
     /// The first failed sync.
     background_error: Option<Arc<str>>,
@@ -164,12 +165,12 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Begins a new segment behind `previous`, the segments that replay kept (in order; none for a new database).
+    /// Begins a new segment after `previous`, the segments that replay kept (in order; none for a new database).
     ///
     /// # Errors
-    /// When the segment can't be made.
+    /// If the segment can't be created.
     pub(crate) fn create(setup: LogSetup, previous: &[SegmentEnd]) -> Result<Self> {
-        // Replayed bytes may stand in the page cache only: all are synced again before the first sync counts.
+        // Replayed bytes may be in the page cache only: all are synced again before the first sync counts.
         let older = previous.iter().map(|end| OlderSegment {
             end: *end,
             is_durable: false,
@@ -191,20 +192,20 @@ impl Log {
         Ok(log)
     }
 
-    /// Makes the name of segment `number` survive the machine, where those up to `known` do so already.
+    /// Makes the name of segment `number` durable, if only those up to `known` are.
     ///
     /// # Errors
-    /// The system's; final.
-    pub(crate) fn keep_names(&mut self, number: u64, known: u64) -> Result<()> {
+    /// The system's; fatal.
+    pub(crate) fn sync_names_up_to(&mut self, number: u64, known: u64) -> Result<()> {
         if number <= known { Ok(()) } else { self.sync_names() }
     }
 
     /// Appends one record whose payload is the concatenation of `parts`, and makes it and all before it as durable as
-    /// asked; gives the bytes that it takes in the log. `now` is the runtime's clock.
+    /// requested. Returns the bytes that it takes in the log. `now` is the runtime's clock.
     ///
     /// # Errors
-    /// The record is not in the log (it may be found by a later replay where the disk kept it in spite of the error).
-    /// After a failed sync: [`Error::WritesRefused`] for ever.
+    /// The record is not in the log (a later replay may find it if the disk kept it in spite of the error). After a failed
+    /// sync always [`Error::WritesRefused`].
     pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<u64> {
         self.check_background_error()?;
         if durability == Durability::Synced {
@@ -220,8 +221,8 @@ impl Log {
             return Ok(bytes);
         }
         if let Err(error) = self.write_pending_frames() {
-            // Those that waited before it may have been moved to a new segment, where frames are shorter; its own was not marked then, and
-            // is as long as it was.
+            // The frames before it may have been moved to a new segment, where frames are shorter. Its own frame had no
+            // mark then, and its length is unchanged.
             self.pending_frames.truncate(self.pending_frames.len() - bytes as usize);
             return Err(error);
         }
@@ -231,10 +232,10 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Makes all that was appended as durable as asked.
+    /// Makes all appended records as durable as requested.
     ///
     /// # Errors
-    /// Deferred records are kept when they can't be written; a failed sync is final.
+    /// Deferred records are kept if they can't be written; a failed sync is fatal.
     pub(crate) fn persist(&mut self, durability: Durability) -> Result<()> {
         self.check_background_error()?;
         match durability {
@@ -248,7 +249,7 @@ impl Log {
         }
     }
 
-    /// Gives deferred records to the operating system; the scheduler calls it when [`Log::deferred_since`] is 100 ms ago.
+    /// Passes deferred records to the operating system; the scheduler calls it when [`Log::deferred_since`] is 100 ms ago.
     ///
     /// # Errors
     /// As [`Log::persist`].
@@ -256,16 +257,16 @@ impl Log {
         self.persist(Durability::Buffered)
     }
 
-    /// When the oldest record that still waits in the process was appended.
+    /// The time at which the oldest pending record was appended.
     pub(crate) const fn deferred_since(&self) -> Option<Duration> {
         self.pending_since
     }
 
-    /// Begins a new segment, and returns its number: all records so far lie in segments below it, all later ones in it
-    /// or above. A segment without records is not left; its number is returned.
+    /// Begins a new segment and returns its number: all records so far are in segments below it, all later ones in it or
+    /// above. If the current segment has no records, its number is returned instead.
     ///
     /// # Errors
-    /// When records still wait and can't be written, or the segment can't be made; the log goes on as it was.
+    /// If pending records can't be written, or the segment can't be created; the log is unchanged.
     pub(crate) fn rotate(&mut self) -> Result<u64> {
         self.check_background_error()?;
         self.write_pending_frames()?;
@@ -275,14 +276,14 @@ impl Log {
         }
     }
 
-    /// Syncs all and adds an empty record that says so: from then on every flipped bit in what was written is noticed.
+    /// Syncs all and adds an empty record with a mark: from then on every flipped bit in the log is detected.
     ///
     /// # Errors
     /// As [`Log::persist`].
     pub(crate) fn close(&mut self) -> Result<()> {
         self.persist(Durability::Synced)?;
         if self.current.as_ref().is_some_and(|segment| segment.length > HEADER_BYTES) {
-            // Nothing depends on the mark: without it the last record alone is unproven.
+            // The mark may fail: without it only the last record is not proven.
             let _ = self.append(&[], Durability::Buffered, Duration::ZERO);
         }
         if let Some(recycled) = self.recycled.take() {
@@ -291,13 +292,13 @@ impl Log {
         Ok(())
     }
 
-    /// The number of the segment that is written, or of the last one while a new one can't be begun.
+    /// The number of the current segment, or of the last one while no new one can be begun.
     pub(crate) fn number(&self) -> u64 {
         let last = self.older.last().map_or(0, |segment| segment.end.number);
         self.current.as_ref().map_or(last, |segment| segment.number)
     }
 
-    /// Bytes of the segment that is written, those that wait included.
+    /// Bytes of the current segment, including pending frames.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.current.as_ref().map_or(0, |segment| segment.length) + self.pending_frames.len() as u64
     }
@@ -314,13 +315,13 @@ impl Log {
         older.chain(current).collect()
     }
 
-    /// The error that every write gets since a sync failed.
+    /// The error that every write returns since a sync failed.
     pub(crate) fn background_error(&self) -> Option<Error> {
         self.background_error.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
     }
 
-    /// Takes out the segments below `number`, after the manifest durably says that they are not needed: [`ObsoleteSegments::remove`]
-    /// does the rest without the log's lock, [`Log::put_back`] takes what comes of it. The segment that is written stays.
+    /// Takes out the segments below `number`, after the manifest durably does not need them. [`ObsoleteSegments::remove`]
+    /// removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken.
     pub(crate) fn take_obsolete(&mut self, number: u64) -> ObsoleteSegments {
         let count = self.older.iter().take_while(|segment| segment.end.number < number).count();
         let is_recycling_wanted = self.recycled.is_none() && Arc::strong_count(&self.readers) == 1;
@@ -331,18 +332,18 @@ impl Log {
         }
     }
 
-    /// Takes the spare, and segments that could not be removed: they are tried again.
+    /// Takes the recycled segment, and the segments that could not be removed, to try them again.
     pub(crate) fn put_back(&mut self, obsolete: ObsoleteSegments) {
         self.older.splice(..0, obsolete.segments);
         match obsolete.recycled {
-            // Two jobs may each have made one.
+            // Two jobs may each have recycled one.
             Some(second) if self.recycled.is_some() => second.remove(&*self.setup.vfs),
             recycled @ Some(_) => self.recycled = recycled,
             None => {}
         }
     }
 
-    /// While it is held, no segment that is in the log now is used again.
+    /// While this is alive, no segment that is in the log now is recycled.
     pub(crate) fn pin_segments(&self) -> Arc<()> {
         Arc::clone(&self.readers)
     }
@@ -351,7 +352,7 @@ impl Log {
         self.background_error().map_or(Ok(()), Err)
     }
 
-    /// Makes a new segment the current one. On failure the log stays as it was.
+    /// Makes a new segment the current one. On failure the log is unchanged.
     fn begin_segment(&mut self) -> Result<u64> {
         let number = (self.setup.next_number)();
         let path = FileName::Log(number).path(&self.setup.folder);
@@ -371,7 +372,7 @@ impl Log {
         let written = file.append(&header.encode()).map_err(|error| Error::io("append to", &path, error));
         let begun = written.and_then(|()| if previous.is_none() { self.sync_names() } else { Ok(()) });
         if let Err(error) = begun {
-            // A file that stays in spite of this is passed over: no later segment names it as its previous one.
+            // If the file stays, it is ignored: no later segment names it as its previous one.
             let _ = self.setup.vfs.remove(&path);
             return Err(error);
         }
@@ -387,20 +388,20 @@ impl Log {
         Ok(number)
     }
 
-    /// An empty file of this name: the spare, where there is one.
+    /// An empty file of this name: the recycled segment if there is one.
     fn make_file(&mut self, path: &Path) -> Result<Arc<dyn File>> {
         if let Some(recycled) = self.recycled.take() {
             if self.setup.vfs.rename(&recycled.path, path).is_ok() {
                 return Ok(recycled.file);
             }
-            // It may stand under either name; a new file is made as if there had been none.
+            // The file may have either name; a new one is created.
             let _ = self.setup.vfs.remove(path);
             recycled.remove(&*self.setup.vfs);
         }
         self.setup.vfs.create_log(path).map_err(|error| Error::io("create", path, error))
     }
 
-    /// Gives what waits to the operating system, in a new segment if need be. On failure it goes on waiting.
+    /// Passes pending frames to the operating system, in a new segment if necessary. On failure they stay pending.
     fn write_pending_frames(&mut self) -> Result<()> {
         if self.pending_frames.is_empty() {
             return Ok(());
@@ -416,33 +417,33 @@ impl Log {
         }
         segment.length += self.pending_frames.len() as u64;
         self.pending_frames.clear();
-        self.pending_frames.shrink_to(KEPT_BUFFER_BYTES);
+        self.pending_frames.shrink_to(RETAINED_BUFFER_BYTES);
         self.pending_since = None;
         Ok(())
     }
 
-    /// Leaves the current segment after a failed append.
+    /// Closes the current segment after a failed append.
     fn close_segment(&mut self) {
         let Some(segment) = self.current.take() else { return };
         if segment.length == HEADER_BYTES {
-            // Nothing was ever acknowledged in it, and no segment will name it, whether it goes (so that failing again and
-            // again leaves no files) or stays.
+            // No record in it was acknowledged, and no segment will name it, whether it is removed (so that repeated
+            // failures leave no files) or stays.
             let _ = self.setup.vfs.remove(&segment.path);
             return;
         }
-        // The next header says where the valid part ends, so that this may fail.
+        // May fail: the next header has the length of the valid part.
         let _ = segment.file.truncate(segment.length);
         let now = self.setup.clock.now();
         self.older.push(segment.into_older(now));
     }
 
-    /// Makes all that was written survive the machine, in the order of rule 4. A failure is final.
+    /// Makes all written records durable, in the order of rule 5. A failure is fatal.
     fn sync(&mut self) -> Result<()> {
         let result = self.try_sync();
         self.record_failed_sync(result)
     }
 
-    /// Makes the names of all segments survive the machine. A failure is final.
+    /// Makes the names of all segments durable. A failure is fatal.
     fn sync_names(&mut self) -> Result<()> {
         let result = self.try_sync_names();
         self.record_failed_sync(result)
@@ -461,8 +462,8 @@ impl Log {
         Ok(())
     }
 
-    /// Opens the segments of an earlier process that a sync will be about. A failure is none of the sync, and comes before
-    /// anything was appended: it changes nothing.
+    /// Opens the segments of an earlier process that the next sync needs. A failure is not one of the sync, and happens
+    /// before anything was appended: it changes nothing.
     fn open_older(&mut self) -> Result<()> {
         let closed = |segment: &&mut OlderSegment| !segment.is_durable && segment.file.is_none();
         for segment in self.older.iter_mut().filter(closed) {
@@ -508,25 +509,25 @@ impl OpenSegment {
 
 impl OlderSegment {
     fn was_filled_quickly(&self) -> bool {
-        self.written.is_some_and(|(begun, left)| left.saturating_sub(begun) <= REUSED_AGE_MAX)
+        self.written.is_some_and(|(begun, left)| left.saturating_sub(begun) <= RECYCLED_AGE_MAX)
     }
 }
 
 impl RecycledSegment {
-    /// Takes the old name off a segment and empties it; none where it can't be used again: then it is removed.
-    fn make(vfs: &dyn Vfs, folder: &Path, old: &Path, number: u64) -> Option<Self> {
+    /// Renames a segment and empties it; `None` if it can't be recycled, and then it is removed.
+    fn recycle(vfs: &dyn Vfs, folder: &Path, old: &Path, number: u64) -> Option<Self> {
         let path = folder.join(format!("{}.obsolete", FileName::Log(number).name()));
         vfs.rename(old, &path).ok()?;
         let file = vfs.reuse_log(&path).ok().flatten();
         if file.is_none() {
-            // What stays is removed by the next open.
+            // If it stays, the next open removes it.
             let _ = vfs.remove(&path);
         }
         file.map(|file| Self { path, file })
     }
 
     fn remove(self, vfs: &dyn Vfs) {
-        // What stays is removed by the next open: the manifest does not need it.
+        // If it stays, the next open removes it: the manifest does not need it.
         let _ = vfs.remove(&self.path);
     }
 }

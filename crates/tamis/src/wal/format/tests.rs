@@ -1,4 +1,4 @@
-//! Headers read back; what does not belong here is refused by name.
+//! Headers can be read back; headers of other segments, databases and versions are refused.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::*;
@@ -10,7 +10,7 @@ fn decode(bytes: &[u8]) -> Result<Option<SegmentHeader>> {
     SegmentHeader::decode(bytes, Path::new("000009.log"), 7, 9, 0)
 }
 
-/// The header with a field changed and the checksum made anew.
+/// The header with a changed field and a correct checksum.
 fn changed(offset: usize, value: u64) -> Vec<u8> {
     let mut bytes = HEADER.encode();
     bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
@@ -27,7 +27,7 @@ fn a_header_reads_back() {
 }
 
 #[test]
-fn torn_and_flipped_headers_are_none() {
+fn torn_and_flipped_headers_are_not_decoded() {
     let bytes = HEADER.encode();
     for length in 0..bytes.len() {
         assert_eq!(decode(&bytes[..length]).unwrap(), None);
@@ -40,13 +40,13 @@ fn torn_and_flipped_headers_are_none() {
 }
 
 #[test]
-fn a_newer_version_is_told() {
+fn a_newer_version_is_refused() {
     let bytes = changed(0, u64::from(MAGIC) | 3 << 32);
     assert!(matches!(decode(&bytes), Err(Error::UnknownFormat { found: 3, known: 2, .. })));
 }
 
 #[test]
-fn fields_that_do_not_belong_here_are_damage_at_their_offset() {
+fn foreign_fields_are_damage_at_their_offset() {
     for (offset, value) in [(8, 6), (16, 10), (24, 9), (32, 63), (40, 101), (48, 1)] {
         match decode(&changed(offset, value)) {
             Err(Error::Corruption(found)) => assert_eq!(found.offset, offset as u64),

@@ -1,4 +1,4 @@
-//! Chains with gaps, strangers and leftovers; and that reading writes nothing.
+//! Chains with gaps, foreign and obsolete segments; and that reading writes nothing.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn segment(number: u64, previous: SegmentEnd, id: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_missing_segment_is_told_where_the_log_was_synced() {
+fn a_missing_segment_of_a_synced_log_is_an_error() {
     for gone in [1, 2] {
         let vfs = chain(3, Durability::Synced);
         vfs.remove(&path(gone)).unwrap();
@@ -57,14 +57,15 @@ fn a_missing_segment_is_told_where_the_log_was_synced() {
 }
 
 #[test]
-fn behind_a_gap_that_was_never_synced_replay_ends_and_reports() {
+fn replay_ends_at_an_unsynced_gap_and_reports_it() {
     let vfs = chain(4, Durability::Buffered);
     vfs.remove(&path(2)).unwrap();
     let lengths: Vec<u64> = log_files(&vfs).values().map(|bytes| bytes.len() as u64).collect();
     let (ids, report) = replayed(&vfs, 0).unwrap();
     assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3, 4][..]));
-    let cuts = [(3, lengths[1]), (4, lengths[2])].map(|(n, bytes)| Cut { file: path(n), offset: 0, bytes });
-    assert_eq!(report.cuts, cuts);
+    let truncations =
+        [(3, lengths[1]), (4, lengths[2])].map(|(n, bytes)| Truncation { file: path(n), offset: 0, bytes });
+    assert_eq!(report.truncations, truncations);
 }
 
 #[test]
@@ -74,13 +75,16 @@ fn a_torn_unsynced_segment_ends_replay_and_drops_the_later_ones() {
     let length = files["000002.log"].len() as u64;
     let (ids, report) = replayed(&vfs_of(&files), 0).unwrap();
     assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3][..]));
-    assert_eq!(report.cuts[0], Cut { file: path(2), offset: HEADER_BYTES, bytes: length - HEADER_BYTES });
-    assert_eq!(report.cuts[1].file, path(3));
+    assert_eq!(
+        report.truncations[0],
+        Truncation { file: path(2), offset: HEADER_BYTES, bytes: length - HEADER_BYTES }
+    );
+    assert_eq!(report.truncations[1].file, path(3));
     assert_eq!(report.segments[1], SegmentEnd { number: 2, bytes: HEADER_BYTES, synced: 0 });
 }
 
 #[test]
-fn the_next_header_proves_what_was_synced() {
+fn the_next_header_proves_that_a_segment_was_synced() {
     let end = |synced| SegmentEnd { number: 1, bytes: segment(1, NONE, 1).len() as u64, synced };
     for synced in [0, end(0).bytes] {
         let mut files = [
@@ -96,53 +100,53 @@ fn the_next_header_proves_what_was_synced() {
 const NONE: SegmentEnd = SegmentEnd { number: 0, bytes: 0, synced: 0 };
 
 #[test]
-fn what_stands_behind_the_valid_part_is_no_part_of_the_log() {
+fn bytes_after_the_valid_part_are_not_part_of_the_log() {
     let mut first = segment(1, NONE, 1);
     let end = SegmentEnd { number: 1, bytes: first.len() as u64, synced: first.len() as u64 };
     let (seed, offset) = (segment_seed(DATABASE_ID, 1), first.len() as u64);
     put_frame_parts(&mut first, seed, offset, 0, &[&payload(2)]).unwrap();
     let files = [("000001.log".to_owned(), first), ("000002.log".to_owned(), segment(2, end, 3))];
     let (ids, report) = replayed(&vfs_of(&files.into()), 0).unwrap();
-    assert_eq!((ids, report.cuts), (vec![1, 3], vec![]));
+    assert_eq!((ids, report.truncations), (vec![1, 3], vec![]));
 }
 
 #[test]
-fn abandoned_segments_are_passed_over() {
+fn abandoned_segments_are_skipped() {
     let vfs = chain(2, Durability::Synced);
     let last = replayed(&vfs, 0).unwrap().1.segments[1];
     write(&vfs, &path(5), &segment(9, NONE, 9)[..20]); // a header that was cut off
     write(&vfs, &path(6), &segment(6, last, 9)); // whole, but no later segment names it
     write(&vfs, &path(7), &segment(7, last, 3));
     let (ids, report) = replayed(&vfs, 0).unwrap();
-    assert_eq!((ids, &report.obsolete[..], report.cuts.len()), (vec![1, 2, 3], &[5, 6][..], 0));
+    assert_eq!((ids, &report.obsolete[..], report.truncations.len()), (vec![1, 2, 3], &[5, 6][..], 0));
 }
 
 #[test]
-fn an_empty_last_segment_is_no_cut_and_a_torn_header_is() {
+fn a_torn_header_is_reported_and_an_empty_last_segment_is_not() {
     let vfs = chain(1, Durability::Synced);
     write(&vfs, &path(2), b"");
     let (ids, report) = replayed(&vfs, 0).unwrap();
-    assert_eq!((ids, report.cuts, report.obsolete), (vec![1], vec![], vec![2]));
+    assert_eq!((ids, report.truncations, report.obsolete), (vec![1], vec![], vec![2]));
     write(&vfs, &path(3), &[0; 64]);
     let (ids, report) = replayed(&vfs, 0).unwrap();
     assert_eq!((ids, report.obsolete), (vec![1], vec![2, 3]));
-    assert_eq!(report.cuts, [Cut { file: path(3), offset: 0, bytes: 64 }]);
+    assert_eq!(report.truncations, [Truncation { file: path(3), offset: 0, bytes: 64 }]);
 }
 
 #[test]
 fn a_log_of_another_database_is_refused() {
     let vfs = chain(1, Durability::Synced);
     let files = LogFiles::find(&vfs, &folder(), DATABASE_ID + 1, 0).unwrap();
-    let result = replay(&files, &mut |_, _| panic!("no entry of it is given"));
+    let result = replay(&files, &mut |_, _| panic!("no entry is returned"));
     assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 8 && found.file == path(1)));
 }
 
 #[test]
-fn an_unknown_kind_is_told_with_its_record() {
+fn an_unknown_kind_is_reported_with_its_record() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     let mut strange = payload(1);
-    // Behind the count and the first sequence number.
+    // After the count and the first sequence number.
     strange[2] |= 3;
     append(&mut log, 1, Durability::Buffered).unwrap();
     let offset = log.segment_bytes();
@@ -162,13 +166,13 @@ fn reading_writes_nothing() {
     let vfs = RecordVfs::new(Arc::new(vfs_of(&files)));
     vfs.reset();
     let (_, report) = replayed(&vfs, 0).unwrap();
-    assert_eq!(report.cuts.len(), 1);
+    assert_eq!(report.truncations.len(), 1);
     let reads = [OperationKind::Open, OperationKind::Read, OperationKind::List];
     assert!(vfs.operations().iter().all(|operation| reads.contains(&operation.kind)));
 }
 
 #[test]
-fn errors_of_the_taker_end_replay() {
+fn errors_of_the_callback_end_replay() {
     let vfs = chain(2, Durability::Buffered);
     let files = LogFiles::find(&vfs, &folder(), DATABASE_ID, 0).unwrap();
     let mut segments = Vec::new();
@@ -180,7 +184,7 @@ fn errors_of_the_taker_end_replay() {
     assert_eq!(segments, [1, 1, 2], "record 1 has two entries");
 }
 
-/// Flips a bit of the first record of segment 1, then takes the segment away: both had been synced.
+/// Flips a bit of the first record of segment 1, then removes the segment: both were synced.
 fn expect_proven(vfs: &MemVfs, context: &str) {
     let mut files = log_files(vfs);
     files.get_mut("000001.log").unwrap()[100] ^= 1;
@@ -211,7 +215,7 @@ fn a_sync_of_a_later_segment_proves_the_earlier_ones() {
 }
 
 #[test]
-fn a_sync_after_a_failed_append_is_told_by_the_next_header() {
+fn the_next_header_shows_a_sync_after_a_failed_append() {
     let inner = new_vfs();
     let vfs = Arc::new(FaultVfs::new(Arc::new(inner.clone())));
     let mut log = open_log(Arc::clone(&vfs) as Arc<dyn Vfs>, &Numbers::default(), &[]).unwrap();
@@ -219,14 +223,14 @@ fn a_sync_after_a_failed_append_is_told_by_the_next_header() {
     let length = log.segment_bytes();
     vfs.add_rule(Rule::short_append(10));
     append(&mut log, 2, Durability::Buffered).unwrap_err();
-    assert_eq!(log_files(&inner)["000001.log"].len() as u64, length, "the torn record is cut off");
+    assert_eq!(log_files(&inner)["000001.log"].len() as u64, length, "the torn record is truncated");
     log.persist(Durability::Synced).unwrap();
     append(&mut log, 3, Durability::Buffered).unwrap();
     expect_proven(&inner, "by the header of segment 2");
 }
 
 #[test]
-fn salvage_names_every_fault_and_gives_all_that_can_be_read() {
+fn salvage_reports_every_fault_and_returns_all_readable_entries() {
     let mut files = log_files(&chain(4, Durability::Synced));
     files.get_mut("000002.log").unwrap()[100] ^= 1;
     files.get_mut("000003.log").unwrap()[10] ^= 1;
@@ -255,9 +259,9 @@ fn salvage_names_every_fault_and_gives_all_that_can_be_read() {
     assert_eq!((faults.len(), count > 0), (1, true), "{faults:?}");
 }
 
-/// A verification reads while writes go on: it sees the log as it was when it was found.
+/// A verification reads during writes: it sees the log as it was when it was found.
 #[test]
-fn what_is_appended_or_removed_later_is_not_read() {
+fn later_appends_and_removals_are_not_read() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     append(&mut log, 1, Durability::Buffered).unwrap();
@@ -270,5 +274,5 @@ fn what_is_appended_or_removed_later_is_not_read() {
         Ok(())
     };
     let report = replay(&found, take).unwrap();
-    assert_eq!((report.records, report.cuts.len(), &ids[..]), (1, 0, &[1, 1][..]));
+    assert_eq!((report.records, report.truncations.len(), &ids[..]), (1, 0, &[1, 1][..]));
 }

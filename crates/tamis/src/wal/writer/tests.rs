@@ -1,4 +1,4 @@
-//! When bytes reach the operating system and the disk, and what a failed append or sync leaves.
+//! Tests of when bytes reach the operating system and the disk, and of what a failed append or sync leaves.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{
@@ -28,7 +28,7 @@ fn found(vfs: &dyn Vfs) -> Vec<u64> {
 }
 
 #[test]
-fn deferred_records_wait_in_the_process_up_to_the_bound() {
+fn deferred_records_stay_in_the_process_up_to_the_limit() {
     let (vfs, _, mut log) = fault_log();
     let record = payload(1);
     let now = Duration::from_millis(5);
@@ -49,7 +49,7 @@ fn deferred_records_wait_in_the_process_up_to_the_bound() {
 }
 
 #[test]
-fn a_buffered_record_takes_the_deferred_ones_along_in_one_write() {
+fn a_buffered_record_and_the_deferred_ones_are_one_write() {
     let vfs = Arc::new(RecordVfs::new(Arc::new(new_vfs())));
     let mut log = open_log(Arc::clone(&vfs) as Arc<dyn Vfs>, &Numbers::default(), &[]).unwrap();
     vfs.reset();
@@ -68,7 +68,7 @@ fn a_buffered_record_takes_the_deferred_ones_along_in_one_write() {
     append(&mut log, 5, Durability::Synced).unwrap();
     assert_eq!(vfs.operations().len(), 2, "the folder is synced once per segment");
     log.persist(Durability::Synced).unwrap();
-    assert_eq!(vfs.operations().len(), 2, "nothing new, nothing to sync");
+    assert_eq!(vfs.operations().len(), 2, "nothing new to sync");
     assert_eq!(found(&*vfs), [1, 2, 3, 4, 5]);
 }
 
@@ -107,7 +107,7 @@ fn replayed_segments_are_synced_before_a_later_record_counts_as_durable() {
 }
 
 #[test]
-fn rotation_parts_records_by_number_and_leaves_no_empty_segment() {
+fn rotation_separates_records_by_number_and_leaves_no_empty_segment() {
     let (vfs, _, mut log) = fault_log();
     assert_eq!((log.number(), log.rotate().unwrap()), (1, 1));
     append(&mut log, 1, Durability::Deferred).unwrap();
@@ -140,7 +140,7 @@ fn a_segment_that_was_filled_quickly_becomes_the_next_one() {
     append(&mut log, 9, Durability::Buffered).unwrap();
     remove_below(&mut log, &*vfs, 2).unwrap();
     let spare = folder().join("000001.log.obsolete");
-    assert!(vfs.read(&spare).unwrap().is_empty(), "it waits, empty");
+    assert!(vfs.read(&spare).unwrap().is_empty(), "it is empty");
     assert_eq!(lengths(&*vfs).len(), 1, "and not under the name of a segment");
     assert_eq!(log.segments().len(), 1, "and is no part of the log");
     vfs.reset();
@@ -156,7 +156,7 @@ fn a_segment_that_was_filled_quickly_becomes_the_next_one() {
 }
 
 #[test]
-fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
+fn a_segment_that_was_filled_slowly_or_is_being_read_is_not_recycled() {
     let clock = Arc::new(ManualClock::default());
     for is_slow in [true, false] {
         let (vfs, numbers) = (new_vfs(), AtomicU64::new(1));
@@ -171,12 +171,12 @@ fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
         let mut log = Log::create(setup, &[]).unwrap();
         append(&mut log, 1, Durability::Buffered).unwrap();
         let hold = if is_slow { None } else { Some(log.pin_segments()) };
-        clock.advance(REUSED_AGE_MAX * if is_slow { 2 } else { 0 });
+        clock.advance(RECYCLED_AGE_MAX * if is_slow { 2 } else { 0 });
         log.rotate().unwrap();
         append(&mut log, 2, Durability::Buffered).unwrap();
         remove_below(&mut log, &vfs, 2).unwrap();
         assert_eq!(log_files(&vfs).keys().collect::<Vec<_>>(), ["000002.log"], "slow: {is_slow}");
-        // From then on it is as ever.
+        // From then on segments are recycled as usual.
         drop(hold);
         log.rotate().unwrap();
         append(&mut log, 3, Durability::Buffered).unwrap();
@@ -187,7 +187,7 @@ fn what_was_filled_slowly_or_is_being_read_is_not_used_again() {
 }
 
 #[test]
-fn a_log_goes_on_where_a_spare_can_not_be_had_renamed_or_removed() {
+fn the_log_continues_if_a_segment_can_not_be_recycled() {
     for kind in [OperationKind::Reuse, OperationKind::Rename, OperationKind::Remove] {
         for rule in [Rule::error(ErrorKind::Other), Rule::error_after(ErrorKind::Other)] {
             let (_, vfs, mut log) = fault_log();
@@ -210,21 +210,21 @@ fn a_log_goes_on_where_a_spare_can_not_be_had_renamed_or_removed() {
 }
 
 #[test]
-fn a_header_of_a_segment_that_is_not_needed_is_a_torn_one_and_one_that_is_needed_is_damage() {
+fn a_header_of_an_obsolete_segment_is_torn_and_of_a_needed_one_damage() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     append(&mut log, 1, Durability::Buffered).unwrap();
     log.rotate().unwrap();
     append(&mut log, 2, Durability::Buffered).unwrap();
-    // What a crash can show of a segment that was used again: the new name, the old bytes.
+    // What a crash can show of a recycled segment: the new name, the old bytes.
     vfs.rename(&FileName::Log(1).path(&folder()), &FileName::Log(3).path(&folder())).unwrap();
     let (found, report) = replayed(&vfs, 2).unwrap();
-    assert_eq!((found, report.cuts.len()), (vec![2], 1));
-    assert!(matches!(replayed(&vfs, 1), Err(Error::Corruption(_))), "segment 1 would have to be there");
+    assert_eq!((found, report.truncations.len()), (vec![2], 1));
+    assert!(matches!(replayed(&vfs, 1), Err(Error::Corruption(_))), "segment 1 is needed");
 }
 
 #[test]
-fn after_a_full_disk_the_log_goes_on_in_a_new_segment_and_keeps_deferred_records() {
+fn after_a_full_disk_the_log_continues_in_a_new_segment_with_deferred_records() {
     for truncates in [true, false] {
         let (inner, vfs, mut log) = fault_log();
         append(&mut log, 1, Durability::Synced).unwrap();
@@ -240,8 +240,8 @@ fn after_a_full_disk_the_log_goes_on_in_a_new_segment_and_keeps_deferred_records
         assert!(log.background_error().is_none());
         vfs.remove_rule(full);
         append(&mut log, 6, Durability::Buffered).unwrap();
-        assert_eq!(found(&inner), [1, 2, 6], "the file could be cut: {truncates}");
-        assert_eq!(log_files(&inner).len(), 2, "failing again and again leaves no files");
+        assert_eq!(found(&inner), [1, 2, 6], "truncation works: {truncates}");
+        assert_eq!(log_files(&inner).len(), 2, "repeated failures leave no files");
         append(&mut log, 7, Durability::Synced).unwrap();
         for seed in 0..20 {
             assert_eq!(found(&inner.crash_clone(seed)), [1, 2, 6, 7]);
@@ -251,7 +251,7 @@ fn after_a_full_disk_the_log_goes_on_in_a_new_segment_and_keeps_deferred_records
 
 /// Deferred frames get shorter when they are moved to a segment of which nothing is synced.
 #[test]
-fn a_record_that_fails_in_a_new_segment_leaves_nothing_of_itself_behind_deferred_ones() {
+fn a_record_that_fails_in_a_new_segment_is_removed_from_the_pending_frames() {
     for deferred_count in 1..4 {
         let (inner, vfs, mut log) = fault_log();
         append(&mut log, 1, Durability::Synced).unwrap();
@@ -261,7 +261,7 @@ fn a_record_that_fails_in_a_new_segment_leaves_nothing_of_itself_behind_deferred
         let failing = |nth| Rule::error(ErrorKind::Other).on(&[OperationKind::Append]).nth(nth);
         vfs.add_rule(failing(1));
         append(&mut log, 10, Durability::Buffered).unwrap_err();
-        // The header of the new segment passes, what stands behind it does not.
+        // The header of the new segment is written, the record after it is not.
         vfs.add_rule(failing(2));
         append(&mut log, 11, Durability::Buffered).unwrap_err();
         append(&mut log, 12, Durability::Buffered).unwrap();
@@ -272,7 +272,7 @@ fn a_record_that_fails_in_a_new_segment_leaves_nothing_of_itself_behind_deferred
 }
 
 #[test]
-fn a_segment_whose_first_append_fails_is_not_left() {
+fn a_segment_whose_first_append_fails_is_removed() {
     let (inner, vfs, mut log) = fault_log();
     for id in 1..5 {
         vfs.add_rule(Rule::short_append(3).nth(if id == 1 { 1 } else { 2 }));
@@ -283,9 +283,9 @@ fn a_segment_whose_first_append_fails_is_not_left() {
     assert_eq!((found(&inner), log_files(&inner).len()), (vec![5], 1));
 }
 
-/// The first segment may be left before anything stood in it; the reader misses the name of the one that is first then, too.
+/// The first segment may be closed before it has a record; the reader also needs the name of the one that is first then.
 #[test]
-fn the_name_of_the_first_segment_survives_though_an_earlier_one_failed() {
+fn the_name_of_the_first_segment_is_durable_after_an_earlier_one_failed() {
     let (inner, vfs, mut log) = fault_log();
     let rule = vfs.add_rule(Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Append]));
     append(&mut log, 1, Durability::Buffered).unwrap_err();
@@ -299,10 +299,11 @@ fn the_name_of_the_first_segment_survives_though_an_earlier_one_failed() {
     }
 }
 
-/// What a crash cut at its front: the second segment is there, the header of the first one is not. The first recovery is killed
-/// before it removed anything, so that the second one goes on from a segment that is in the page cache only.
+/// The log after a crash that lost its front: the second segment exists, the header of the first one does not. The first
+/// recovery is killed before it removed anything, so that the second one continues from a segment that is in the page cache
+/// only.
 #[test]
-fn what_was_left_out_goes_after_the_log_that_goes_on_is_synced() {
+fn dropped_segments_are_removed_after_the_new_log_is_synced() {
     let (inner, _, mut log) = fault_log();
     append(&mut log, 1, Durability::Buffered).unwrap();
     log.rotate().unwrap();
@@ -343,7 +344,7 @@ fn a_failed_rotation_changes_nothing() {
 }
 
 #[test]
-fn a_failed_sync_is_final_and_names_its_cause() {
+fn a_failed_sync_is_fatal_and_reports_its_cause() {
     for kind in [OperationKind::Sync, OperationKind::SyncDir] {
         for error in [ErrorKind::Other, ErrorKind::StorageFull] {
             let (inner, vfs, mut log) = fault_log();
@@ -366,7 +367,7 @@ fn a_failed_sync_is_final_and_names_its_cause() {
 }
 
 #[test]
-fn a_record_that_does_not_fit_is_refused_and_the_log_goes_on() {
+fn a_record_that_does_not_fit_is_refused_and_the_log_continues() {
     let (inner, _, mut log) = fault_log();
     let part = vec![0; 1 << 28];
     let parts = [part.as_slice(); 16];
