@@ -138,7 +138,7 @@ impl BadFrame {
     }
 }
 
-/// What is at a reader's offset.
+/// The bytes at a reader's offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Record(Record<'a>),

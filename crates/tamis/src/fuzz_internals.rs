@@ -65,8 +65,8 @@ pub fn batch(data: &[u8]) {
     for entry in batch::entries(data).map_while(Result::ok) {
         copy.carry(entry).expect("an entry of a batch can be written to a batch");
     }
-    let sealed = copy.seal(1).to_vec();
-    assert_eq!(batch::entries(&sealed).filter(Result::is_ok).count(), copy.len());
+    let encoded = copy.seal(1).to_vec();
+    assert_eq!(batch::entries(&encoded).filter(Result::is_ok).count(), copy.len());
 }
 
 /// A segment of the write-ahead log: the bytes as given, or pieces as valid records.

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Put = 1,
     /// The key is deleted.
     Tombstone = 2,
-    /// All keys from this one up to another are deleted. In batches and logs only: tables keep them in a section of their own.
+    /// All keys from this one up to another are deleted. In batches and logs only: tables have a section for them.
     RangeTombstone = 4,
     // 3 merge operand, 5 blob reference, 6 put with expiry: reserved.
 }

@@ -12,7 +12,7 @@
 //! 4. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is no harm).
-//! Admission is a pass over all members, so it is tried at every [`RETRY_INTERVAL`]th access only.
+//! Admission scans all members, so it is tried at every [`RETRY_INTERVAL`]th access only.
 
 use std::{
     ops::Deref,

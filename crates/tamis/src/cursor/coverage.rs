@@ -1,11 +1,11 @@
-//! What range tombstones cover along a scan, over all of its sources.
+//! The spans that range tombstones cover, over all sources of a scan.
 //!
-//! Sources have ranks, the newest first: of two sources that hold a key, all entries and range tombstones of the one with the lower rank
-//! are newer. So the covering source of the lowest rank has the newest tombstone, and whatever the sources of higher ranks hold
-//! within its span is deleted: a scan jumps over it without reading.
+//! Sources have ranks, the newest first: of two sources with entries of a key, all entries and range tombstones of the one
+//! with the lower rank are newer. So the covering source of the lowest rank has the newest tombstone, and all entries of
+//! sources of higher rank within its span are deleted: a scan jumps over them without reading.
 //!
-//! A lookup is remembered together with the keys for which it stays true, so that a scan looks once per span and not once per entry. Only
-//! the tables at the scan's place are opened.
+//! A lookup is cached with the keys for which it is valid, so that a scan looks once per span and not once per entry. Only
+//! the tables at the scan's position are opened.
 //!
 //! Cost: a lookup takes one binary search per source that has range tombstones.
 
@@ -29,7 +29,7 @@ pub(crate) enum CoverSource {
 /// A span of keys whose entries are deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoveredSpan {
-    /// Entries at or above this number are not deleted; 0: nothing is.
+    /// Entries at or above this number are not deleted; 0 if no entry is deleted.
     pub(crate) sequence: Sequence,
     /// The source of the tombstone.
     pub(crate) rank: usize,
@@ -37,23 +37,23 @@ pub(crate) struct CoveredSpan {
     pub(crate) lower: Vec<u8>,
     /// Excluded; empty: no end.
     pub(crate) upper: Vec<u8>,
-    /// Where the source itself may have entries that are newer.
+    /// The keys at which the source itself may have newer entries.
     pub(crate) newer: Newer,
 }
 
 /// See the head of this file.
 pub(crate) struct Coverage {
-    /// With their ranks, ascending.
+    /// With their ranks, in ascending order.
     sources: Vec<(usize, CoverSource)>,
     tables: Arc<TableCache>,
     snapshot: Sequence,
     span: CoveredSpan,
-    /// The keys for which `span` is the answer; `None` before the first lookup.
+    /// The keys for which `span` is valid; `None` before the first lookup.
     valid: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Coverage {
-    /// `None` where no source has range tombstones. `sources` ascend by rank.
+    /// `None` if no source has range tombstones. `sources` are in the order of their ranks.
     pub(crate) fn new(
         sources: Vec<(usize, CoverSource)>,
         tables: &Arc<TableCache>,
@@ -65,7 +65,7 @@ impl Coverage {
         (!sources.is_empty()).then_some(Self { sources, tables, snapshot, span, valid: None })
     }
 
-    /// The span that holds `key`, with the newest tombstone over it.
+    /// The span of `key`, with the newest tombstone over it.
     pub(crate) fn span_at(&mut self, key: &[u8]) -> Result<&CoveredSpan> {
         let is_known =
             |(lower, upper): &(Vec<u8>, Vec<u8>)| lower.as_slice() <= key && is_below_upper(key, upper);
@@ -108,7 +108,7 @@ impl Coverage {
     }
 }
 
-/// What the range tombstones of a run cover at `key`.
+/// The cover of `key` by the range tombstones of a run.
 fn cover_of_run(
     run: &Run,
     tables: &TableCache,

@@ -34,12 +34,12 @@ use crate::{
     slice::Slice,
 };
 
-/// Where a lane goes from a span of deleted entries.
+/// The next position of a lane after a span of deleted entries.
 enum Place<'a> {
     Unknown,
     /// The lane has no more entries that are needed.
     End,
-    /// At the key, or behind it in the direction of the scan.
+    /// At the key, or after it in the direction of the scan.
     From(&'a [u8]),
     Before(&'a [u8]),
 }
@@ -51,7 +51,7 @@ struct Lane<C> {
     /// The first eight bytes of the cursor's key, while it is valid.
     head: u64,
     is_valid: bool,
-    /// It ended before a span that a range tombstone covers, though there may be entries behind.
+    /// It ended before a span that a range tombstone covers; there may be entries after the span.
     is_cut: bool,
 }
 
@@ -75,7 +75,7 @@ impl<C: Cursor> Lane<C> {
         Ok(())
     }
 
-    /// Past the entries of a span that a range tombstone deletes; `false` where the lane did not move.
+    /// Moves past the entries of a span that a range tombstone deletes; `false` if the lane did not move.
     fn skip(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
         if !self.is_valid || self.rank < span.rank {
             return Ok(false);
@@ -101,7 +101,7 @@ impl<C: Cursor> Lane<C> {
         Ok(true)
     }
 
-    /// Up to where all entries of this lane are deleted.
+    /// The key up to which all entries of this lane are deleted.
     fn place_behind<'s>(&self, span: &'s CoveredSpan, target: SkipTarget) -> Place<'s> {
         let end = match (target.is_forward, span.upper.as_slice(), span.lower.as_slice()) {
             _ if target.is_last => Place::End,
@@ -126,7 +126,7 @@ impl<C: Cursor> Lane<C> {
         }
     }
 
-    /// To the first entry of the key or behind it; backward, to the last of the key or before it.
+    /// Moves to the first entry of the key or after it; backward, to the last of the key or before it.
     fn seek_to(&mut self, key: &[u8], is_forward: bool) -> Result<()> {
         if is_forward {
             self.cursor.seek(key, SEQUENCE_MAX)?

@@ -28,11 +28,11 @@ use crate::{
     key::{Kind, Sequence},
 };
 
-/// Where a cursor goes from a span of deleted entries.
+/// The next position of a cursor after a span of deleted entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SkipTarget {
     pub(crate) is_forward: bool,
-    /// Nothing behind the span is needed.
+    /// No entry after the span is needed.
     pub(crate) is_last: bool,
 }
 
@@ -49,8 +49,8 @@ pub(crate) trait Cursor: Send {
     }
     /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if `is_inclusive`.
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
-    /// Moves past entries that a range tombstone deletes, from an entry within the span; `false` where that is not possible
-    /// without steps, and nothing moved.
+    /// Moves past entries that a range tombstone deletes, from an entry within the span; `false` if that is not possible
+    /// without steps; then the cursor did not move.
     fn skip_covered(&mut self, _span: &CoveredSpan, _target: SkipTarget) -> Result<bool> {
         Ok(false)
     }

@@ -42,7 +42,7 @@ pub(crate) struct VisibleCursor<C> {
     source: C,
     snapshot: Sequence,
     range: Arc<KeyRange>,
-    /// Where the sources have range tombstones.
+    /// The range tombstones of the sources.
     coverage: Option<Box<Coverage>>,
     state: State,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.

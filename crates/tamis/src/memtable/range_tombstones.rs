@@ -1,17 +1,18 @@
-//! The range tombstones of a memtable, and what they cover for readers.
+//! The range tombstones of a memtable, and the spans that they cover for readers.
 //!
-//! Tombstones are added in the order of their sequence numbers, by the one thread that leads a commit. Besides the list of all,
-//! which the flush takes, the newest tombstone of each span is kept in a map of disjoint spans: a later tombstone replaces what it covers.
-//! So readers of the newest data look at one span; readers of older snapshots go through the list.
+//! Tombstones are added in the order of their sequence numbers, by the one thread that leads a commit. There is a list of
+//! all tombstones for the flush, and a map of disjoint spans with the newest tombstone of each: a later tombstone replaces
+//! the spans that it covers. So readers of the newest entries look at one span; readers of older snapshots scan the list.
 //!
-//! A span also knows between which keys entries were added after its tombstone. A scan jumps over the rest of the span in this
-//! memtable: all entries there are older, so they are deleted or newer than the scan's snapshot.
+//! A span also has the keys between which entries were added after its tombstone. A scan jumps over the rest of the span in
+//! this memtable: all entries there are older, so they are deleted or newer than the scan's snapshot.
 //!
-//! Invariants: (1) spans are disjoint and not empty; (2) an entry above the sequence number of the span that holds its key is within
-//! the span's `newer` keys.
+//! Invariants: (1) spans are disjoint and not empty; (2) an entry above the sequence number of its span is within the
+//! span's `newer` keys.
 //!
-//! Cost: without tombstones one load per read and insert. With them a lookup takes a read lock and O(log spans); an insert
-//! likewise, and a write lock where its key is within a span; a scan takes O(spans) where they changed since the last one.
+//! Cost: without tombstones one load per read and insert. With tombstones a lookup or insert takes a read lock and O(log
+//! spans); an insert whose key is within a span also takes a write lock; a scan takes O(spans) if they changed since the
+//! last one.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -23,7 +24,7 @@ use crate::{
     range_tombstone::{Cover, RangeTombstone, is_below_upper},
 };
 
-/// Bytes that a tombstone takes besides its bounds, which stand in the list and in the map.
+/// Bytes of a tombstone in addition to its bounds, which are in the list and in the map.
 const OVERHEAD_BYTES: usize = 160;
 
 /// See the head of this file.
@@ -51,7 +52,7 @@ struct Newest {
     newer: Newer,
 }
 
-/// Where in a span entries may be newer than its tombstone.
+/// The part of a span in which entries may be newer than its tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Newer {
     Nowhere,
@@ -88,14 +89,14 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// The span that holds `key`.
+    /// The span of `key`.
     pub(crate) fn span_of(&self, key: &[u8]) -> Option<&Span> {
         let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);
         let span = self.0.get(begun.checked_sub(1)?)?;
         is_below_upper(key, &span.upper).then_some(span)
     }
 
-    /// What covers `key`, which may be empty.
+    /// The cover of `key`, which may be empty.
     pub(crate) fn cover_at(&self, key: &[u8]) -> Cover<'_> {
         let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);
         let before = begun.checked_sub(1).and_then(|index| self.0.get(index));
@@ -113,7 +114,7 @@ impl Spans {
 }
 
 impl State {
-    /// Puts a tombstone newer than all others into the map.
+    /// Adds a tombstone newer than all others to the map.
     fn add_newest(&mut self, tombstone: &RangeTombstone) {
         let RangeTombstone { lower, upper, sequence } = tombstone;
         self.shared = None;
@@ -134,7 +135,7 @@ impl State {
         self.newest.insert(lower.clone(), newest);
     }
 
-    /// Cuts the span that holds `key` in two, unless it begins there.
+    /// Splits the span of `key`, unless it begins there.
     fn split(&mut self, key: &[u8]) {
         let Some((lower, span)) =
             self.newest.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()
@@ -170,7 +171,7 @@ impl State {
         is_below_upper(key, &span.upper).then_some(span)
     }
 
-    /// The newest spans for readers at `snapshot`, where it is not known which entries are newer.
+    /// The newest spans for readers at `snapshot`, if it is unknown which entries are newer.
     fn newest_at(&self, snapshot: Sequence) -> BTreeMap<Vec<u8>, Newest> {
         let mut earlier = Self::default();
         for tombstone in self.all.iter().filter(|tombstone| tombstone.sequence <= snapshot) {
@@ -190,7 +191,7 @@ impl RangeTombstones {
         Self { count: AtomicU64::new(0), bytes: AtomicU64::new(0), state: RwLock::default() }
     }
 
-    /// Whether none was added.
+    /// Whether there are no range tombstones.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count() == 0
@@ -201,12 +202,12 @@ impl RangeTombstones {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Memory that they take, about.
+    /// Approximate memory of the tombstones.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds one; `entries_newest` is the greatest sequence number of the memtable's entries.
+    /// Adds a tombstone; `entries_newest` is the greatest sequence number of the memtable's entries.
     pub(super) fn add(&self, tombstone: RangeTombstone, entries_newest: Sequence) {
         let bytes = 2 * (tombstone.lower.len() + tombstone.upper.len()) + OVERHEAD_BYTES;
         let mut state = self.state.write();
@@ -214,7 +215,7 @@ impl RangeTombstones {
             state.add_newest(&tombstone);
             state.all.push(tombstone);
         } else {
-            // Entries that are carried from an older segment have their own sequence numbers.
+            // Entries of an older segment keep their own sequence numbers.
             let place = state.all.partition_point(|other| other.sequence <= tombstone.sequence);
             state.all.insert(place, tombstone);
             state.newest = state.newest_at(Sequence::MAX);
@@ -225,7 +226,7 @@ impl RangeTombstones {
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Notes that an entry was added after all tombstones.
+    /// Records that an entry was added after all tombstones.
     pub(super) fn note_newer_entry(&self, key: &[u8]) {
         let is_noted = |newer: &Newer| match newer {
             Newer::Nowhere => false,

@@ -57,9 +57,9 @@ pub(crate) struct TableSummary {
     pub(crate) smallest_key: Vec<u8>,
     /// The last entry's key.
     pub(crate) largest_key: Vec<u8>,
-    /// Fragments of range tombstones. The first begins at or behind the smallest key.
+    /// Fragments of range tombstones. The first begins at or after the smallest key.
     pub(crate) range_tombstone_count: u64,
-    /// Where the last fragment ends (excluded); empty: no end, or no fragments.
+    /// The end of the last fragment (excluded); empty: no end, or no fragments.
     pub(crate) range_tombstone_upper: Vec<u8>,
 }
 
@@ -124,13 +124,13 @@ impl TableSummary {
         put_bytes(target, &self.largest_key);
     }
 
-    /// What it says of range tombstones, where there are some.
+    /// The fields of range tombstones, if there are any.
     pub(crate) fn encode_range_tombstones(&self, target: &mut Vec<u8>) {
         put_varint(target, self.range_tombstone_count);
         put_bytes(target, &self.range_tombstone_upper);
     }
 
-    /// Takes what [`TableSummary::encode_range_tombstones`] wrote; `None` for bytes that it can't have written.
+    /// Decodes the fields of [`TableSummary::encode_range_tombstones`]; `None` for bytes that it can't have written.
     pub(crate) fn take_range_tombstones(&mut self, source: &mut Decoder<'_>) -> Option<()> {
         self.range_tombstone_count = source.take_varint().filter(|&count| count > 0)?;
         self.range_tombstone_upper = source.take_bytes()?.to_vec();
@@ -161,7 +161,7 @@ impl TableSummary {
         is_possible.then_some(summary)
     }
 
-    /// Where the table ends: at its last entry, or where its last range tombstone ends.
+    /// The end of the table: its last entry, or the end of its last range tombstone.
     pub(crate) fn end(&self) -> Bound<&[u8]> {
         match self.range_tombstone_upper.as_slice() {
             [] if self.range_tombstone_count > 0 => Bound::Unbounded,

@@ -27,7 +27,7 @@ pub(super) fn encode(fragments: &[Fragment]) -> Vec<u8> {
 pub(super) fn decode(body: &[u8], shift: Sequence) -> Option<Fragments> {
     let mut decoder = Decoder::new(body);
     let mut list = Vec::new();
-    // Counts are not trusted: fragments are taken while there are bytes for them.
+    // Counts are not trusted: fragments are decoded while there are bytes.
     for _ in 0..decoder.take_varint()? {
         let lower = decoder.take_bytes().filter(|key| key.len() <= KEY_LENGTH_MAX)?.to_vec();
         let upper = decoder.take_bytes().filter(|key| key.len() <= KEY_LENGTH_MAX)?.to_vec();

@@ -218,7 +218,7 @@ impl ReadAhead {
         self.used_bytes = (self.used_bytes + length).min(2 * SCAN_BYTES);
     }
 
-    /// Drops the last read. Its buffer is reused if nobody shares it.
+    /// Drops the last read. Its buffer is reused if no other scan shares it.
     fn drop_read(&mut self) {
         let content = self.long.take().and_then(Arc::into_inner).and_then(|read| read.content.into_inner());
         if let Some((bytes, _)) = content.flatten() {

@@ -161,7 +161,7 @@ impl TableReader {
         }))
     }
 
-    /// The range tombstones, where the table has some. They apply whatever its filters answer.
+    /// The range tombstones, if the table has any. They apply even if its filters deny the key.
     #[inline]
     pub(crate) const fn range_tombstones(&self) -> Option<&Arc<Fragments>> {
         self.range_tombstones.as_ref()
@@ -330,7 +330,7 @@ impl TableReader {
     }
 }
 
-/// The range tombstones of a table, compared with what its properties say of them.
+/// The range tombstones of a table, compared with its properties.
 pub(super) fn read_range_tombstones(
     source: &Source,
     records: &[SectionRecord],

@@ -1,9 +1,9 @@
 //! Finds the blocks and sections of a table by their own headers, without an index or directory.
 //!
-//! From the first byte on: bytes that begin with the header of a block or section and have a correct checksum are a part,
-//! and the next part begins at their end. A block's header has the length of its content; compressed content ends by
-//! itself; all possible paddings of blocks are tried. After damaged bytes, the next position is searched at which a part
-//! with a correct checksum begins. Headers in between that are still readable show how many parts are damaged.
+//! From the first byte on: bytes that begin with the header of a block or section and have a correct checksum are a part, and
+//! the next part begins at their end. A block's header has the length of its content. The end of compressed content follows
+//! from its bytes, and all possible paddings of blocks are tried. After damaged bytes, the next position is searched at which
+//! a part with a correct checksum begins. Headers in between that are still readable show how many parts are damaged.
 //!
 //! Cost: every byte is read once. Bytes of failed checksums and decompressions are counted, and the search ends at
 //! [`EFFORT`] times the length, so that bytes that look like headers everywhere can't make it long.
@@ -231,11 +231,11 @@ fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
 /// A count of four bits, which continues in more bytes if all bits are set.
 fn lz4_count(source: &mut Decoder<'_>, bits: u8) -> Option<usize> {
     let mut count = usize::from(bits);
-    let mut goes_on = bits == 15;
-    while goes_on {
+    let mut continues = bits == 15;
+    while continues {
         let byte = source.take_u8()?;
         count = count.checked_add(usize::from(byte))?;
-        goes_on = byte == u8::MAX;
+        continues = byte == u8::MAX;
     }
     Some(count)
 }

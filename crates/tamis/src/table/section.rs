@@ -84,7 +84,7 @@ impl Source {
         self.file.mapping()?.get(start..start.checked_add(length)?)
     }
 
-    /// Fills `target`; direct reads go through an aligned buffer.
+    /// Fills `target`; direct reads use an aligned buffer.
     pub(crate) fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         if let Some(bytes) = self.mapped(offset, target.len()) {
             target.copy_from_slice(bytes);

@@ -21,7 +21,7 @@ use crate::{
     key::{Sequence, compare_entries},
 };
 
-/// What the blocks are compared with.
+/// The parts with which blocks are compared.
 struct Check<'a> {
     table: &'a TableReader,
     index: &'a Index,

@@ -195,7 +195,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Tells that a fragment of range tombstones comes, whose entries are added before [`TableWriter::add_range_tombstones`]. Without an
+    /// Announces a fragment of range tombstones, whose entries are added before [`TableWriter::add_range_tombstones`]. Without an
     /// entry before, its lower bound is deleted by a point tombstone too: no fragment begins below the smallest key of its table.
     pub(crate) fn begin_range_tombstones(&mut self, fragment: &Fragment) -> Result<()> {
         if self.summary.entry_count > 0 {
@@ -205,7 +205,7 @@ impl TableWriter {
         self.add(&fragment.lower, newest, Kind::Tombstone, &[])
     }
 
-    /// Adds the next fragment of range tombstones: behind the fragment before, and at or behind the first entry.
+    /// Adds the next fragment of range tombstones: after the fragment before, and at or after the first entry.
     pub(crate) fn add_range_tombstones(&mut self, fragment: Fragment) -> Result<()> {
         debug_assert!(self.range_tombstones.last().is_none_or(|last| last.upper <= fragment.lower));
         let summary = &mut self.summary;

@@ -124,7 +124,7 @@ impl Change {
 /// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
 const IGNORABLE: u8 = 1;
 
-/// Manifests of lower versions have no flags behind the summary of a table.
+/// Manifests of lower versions have no flags after the summary of a table.
 const FIRST_VERSION_WITH_TABLE_FLAGS: u32 = 3;
 
 /// Flags of an added table.

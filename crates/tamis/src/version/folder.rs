@@ -17,7 +17,7 @@ use crate::{
     file_name::FileName,
 };
 
-/// What is in a folder.
+/// The kind of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FolderKind {
     /// Nothing, or only files that an interrupted creation left: a database can be created here.

@@ -159,7 +159,7 @@ impl Table {
         &self.summary.largest_key
     }
 
-    /// Where the table ends: at its last entry, or where its last range tombstone ends.
+    /// The end of the table: its last entry, or the end of its last range tombstone.
     pub(crate) fn end(&self) -> Bound<&[u8]> {
         self.summary.end()
     }

@@ -155,7 +155,7 @@ impl<'a> NewestByKey<'a> {
     }
 }
 
-/// What an edit changed that can break an invariant; see the head of this file.
+/// The changes of an edit that can break an invariant; see the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedPlaces {
     /// Tables that were added, moved ones included, by number.
@@ -237,7 +237,7 @@ fn index_of(version: &KeyspaceVersion, partition: u64) -> Option<usize> {
     version.partitions.iter().position(|other| other.id == partition)
 }
 
-/// What an added table breaks in its partition.
+/// The first invariant that an added table breaks in its partition.
 fn check_added(
     partition: &Partition,
     upper: Option<&[u8]>,

@@ -1,9 +1,9 @@
-//! Bounds of keys as tables, plans and jobs have them: a lower bound, and an upper bound that is included (the last entry) or
+//! Bounds of keys of tables, plans and jobs: a lower bound, and an upper bound that is included (the last entry) or
 //! excluded (the end of a range tombstone).
 
 use std::{cmp::Ordering, ops::Bound};
 
-/// A lower and an upper bound of keys, as given.
+/// A lower and an upper bound of keys, as the caller gave them.
 pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// A place between keys, in the order of places: whether it is after all keys, else a key, and whether it is after that key.
@@ -40,7 +40,7 @@ pub(crate) struct KeySpan {
 }
 
 impl KeySpan {
-    /// The least span that holds all bounds; `None` for none. Their lower bounds are included ones.
+    /// The least span that contains all bounds; `None` for none. Their lower bounds are included ones.
     pub(crate) fn around<'a>(all: impl Iterator<Item = KeyBounds<'a>> + Clone) -> Option<Self> {
         let lower = all.clone().map(|(lower, _)| key_of(lower)).min()?;
         let end = all.map(|(_, end)| end).max_by(|left, right| compare_ends(*left, *right))?;

@@ -8,7 +8,7 @@
 //!
 //! Cost: a lookup is a binary search over the first eight bytes of the tables' largest keys, which are contiguous in
 //! memory. Whole keys are compared only where those bytes are equal. Adding or removing a table moves the entries after
-//! it; a table is found by its number in one pass over contiguous numbers.
+//! it; a table is found by its number by a scan of contiguous numbers.
 
 use std::{
     cmp::Ordering,

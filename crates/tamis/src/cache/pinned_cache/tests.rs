@@ -137,13 +137,13 @@ fn the_cache_follows_a_hot_spot_that_moves() {
     let hotness = Arc::new(Hotness::default());
     let share = Share { hotness: Arc::clone(&hotness), saved: 0.75 };
     let unit = Pinned::shared(&pinned_cache, &Arc::from(Path::new("/db/000001.table")), share, 80);
-    let in_vain = |count: u64| {
+    let false_positives = |count: u64| {
         for _ in 0..count {
             hotness.record_access(pinned_cache.epoch());
             let _ = unit.get_if_admitted(|| Ok(1));
         }
     };
-    in_vain(4 * EPOCH);
+    false_positives(4 * EPOCH);
     assert!(is_cached(&unit) && !is_cached(&second));
     access(&second, 3 * EPOCH);
     assert!(!is_cached(&unit) && is_cached(&second));

@@ -184,7 +184,7 @@ fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
 
 /// A flushed table of one entry was taken for an ingested one, so that `CURRENT` was written for its edit.
 #[test]
-fn only_edits_with_information_of_their_own_must_be_covered() {
+fn only_edits_with_unique_information_must_be_covered() {
     let table = |number, is_ingested| Change::AddTable {
         place: place(0, 9),
         summary: summary(number, ("a", "c"), 100, (9, 9)),

@@ -216,7 +216,7 @@ fn a_header_of_an_obsolete_segment_is_torn_and_of_a_needed_one_damage() {
     append(&mut log, 1, Durability::Buffered).unwrap();
     log.rotate().unwrap();
     append(&mut log, 2, Durability::Buffered).unwrap();
-    // What a crash can show of a recycled segment: the new name, the old bytes.
+    // After a crash a recycled segment can have the new name and the old bytes.
     vfs.rename(&FileName::Log(1).path(&folder()), &FileName::Log(3).path(&folder())).unwrap();
     let (found, report) = replayed(&vfs, 2).unwrap();
     assert_eq!((found, report.truncations.len()), (vec![2], 1));
