@@ -1,4 +1,4 @@
-//! What programs get wrong, and what they find: a typed error that says what to do, and nothing lost or changed.
+//! Mistakes of programs: each gets a typed error that says what to do, and nothing is lost or changed.
 
 use std::{
     fs, io::ErrorKind, ops::Bound, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Arc,
@@ -218,7 +218,7 @@ fn a_folder_that_holds_something_else_is_left_alone() {
     assert!(matches!(error, Error::NotADatabase { .. }));
     assert_eq!(fs::read(photos.join("cat.jpg")).unwrap(), b"cat");
 
-    // Strangers beside a database are named and stay.
+    // Foreign files in the folder are reported and stay.
     let store = folder.path().join("store");
     Db::open(&store).unwrap().put("key", "value").unwrap();
     fs::write(store.join("notes.txt"), "notes").unwrap();
@@ -263,7 +263,7 @@ fn a_missing_folder_is_made_only_where_that_is_asked_for() {
 
 const CHILD_FOLDER: &str = "TAMIS_TEST_CHILD_FOLDER";
 
-/// Not a test of its own: what [`a_database_has_one_owner`] runs in another process.
+/// Not a test: the body that [`a_database_has_one_owner`] runs in another process.
 #[test]
 fn child_that_opens_a_folder() {
     let Some(folder) = std::env::var_os(CHILD_FOLDER) else { return };
@@ -387,7 +387,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
     let is_root = fs::write(folder.path().join("probe"), "").is_ok();
     if is_root {
         OsVfs.remove(&folder.path().join("probe")).unwrap();
-        println!("passed over: this user may write anywhere");
+        println!("skipped: this user may write anywhere");
     } else {
         assert!(matches!(says(Db::open(folder.path()), "change its permissions"), Error::NotWritable { .. }));
         check_read_only(folder.path());
@@ -449,7 +449,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
     ] {
         assert!(matches!(says(result, "open it again"), Error::Closed));
     }
-    assert_eq!(begun.count(), 999, "a scan that was begun goes on");
+    assert_eq!(begun.count(), 999, "an open scan continues");
     assert!(other.snapshot().sequence() > 0);
     assert_eq!(other.statistics().keyspaces.len(), 2);
     other.close().unwrap();

@@ -1,4 +1,4 @@
-//! A checkpoint is the store as it was at one moment: while writes go on, under threads, and when power is lost meanwhile.
+//! A checkpoint is the store at one moment: while writes continue, with threads, and when power fails meanwhile.
 
 use std::{
     path::Path,
@@ -48,9 +48,9 @@ fn steps(seed: u64) -> Vec<Step> {
     script(plan).into_iter().filter(|step| !matches!(step, Step::Reopen | Step::Kill)).collect()
 }
 
-/// While the files of the copy are made, the store goes on: writes, flushes, compactions, keyspaces made and dropped.
+/// While the files of the copy are made, the store continues: writes, flushes, compactions, keyspaces created and dropped.
 #[test]
-fn a_checkpoint_is_the_state_of_its_moment_while_the_store_goes_on() {
+fn a_checkpoint_is_the_state_of_its_moment_while_writes_continue() {
     for seed in 0..8 {
         let _context = Context(format!("seed {seed}"));
         let memory = MemVfs::new();
@@ -82,7 +82,7 @@ fn a_checkpoint_is_the_state_of_its_moment_while_the_store_goes_on() {
             .on(&[OperationKind::HardLink, OperationKind::Create, OperationKind::Append])
             .path("copy"),
         );
-        // A hard link goes by its source: that is in the store's own folder.
+        // A hard link follows its source, which is in the store's own folder.
         let report = db.checkpoint(COPY).unwrap();
         faults.remove_rule(hook);
         assert!(report.linked_file_count > 0 && step_count.load(Ordering::Relaxed) > 10, "{report:?}");
@@ -102,11 +102,11 @@ fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
     let options = Options { workers: 2, ..inline_options() };
     let db = Db::open_on(Arc::new(memory.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
-    let told: [AtomicU64; 3] = Default::default();
+    let acknowledged: [AtomicU64; 3] = Default::default();
     let is_done = AtomicBool::new(false);
     let key = |thread: usize, number: u64| format!("{thread}/{number:06}");
     std::thread::scope(|scope| {
-        for (thread, told) in told.iter().enumerate() {
+        for (thread, acknowledged) in acknowledged.iter().enumerate() {
             let (db, keyspaces, is_done) = (&db, &keyspaces, &is_done);
             scope.spawn(move || {
                 let mut number = 0;
@@ -118,15 +118,15 @@ fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
                     let durability = [Durability::Deferred, Durability::Buffered][number as usize % 2];
                     db.write_with(batch, durability).unwrap();
                     number += 1;
-                    told.store(number, Ordering::SeqCst);
+                    acknowledged.store(number, Ordering::SeqCst);
                 }
             });
         }
         for round in 0..12 {
-            let least = told.each_ref().map(|count| count.load(Ordering::SeqCst));
+            let least = acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst));
             let folder = format!("/copy{round}");
             let report = db.checkpoint(&folder).unwrap();
-            let most = told.each_ref().map(|count| count.load(Ordering::SeqCst) + 1);
+            let most = acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst) + 1);
             let copy = open(&memory, &folder).unwrap();
             let mut entry_count = 0;
             for thread in 0..3 {
@@ -147,7 +147,7 @@ fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
                 );
                 entry_count += 2 * a.len() as u64;
             }
-            assert_eq!(report.sequence, entry_count, "each entry has a number of its own");
+            assert_eq!(report.sequence, entry_count, "each entry has its own number");
             assert!(copy.verify().unwrap().is_sound());
         }
         is_done.store(true, Ordering::Relaxed);
@@ -220,11 +220,11 @@ fn a_failed_checkpoint_leaves_nothing_and_harms_nothing() {
             }
             faults.clear_rules();
             match result {
-                // What could not be linked was copied.
+                // Files that could not be linked were copied.
                 Ok(_) => assert_eq!(open(&memory, COPY).unwrap().range::<&[u8]>(..).count(), 2),
                 Err(_) => {
                     let left = memory.list(Path::new(COPY)).unwrap();
-                    // A last sync that failed may have put the copy in force for good.
+                    // A last sync that failed may have completed the copy.
                     assert!(left.is_empty(), "{nth}: {left:?}");
                     db.checkpoint(COPY).unwrap();
                 }

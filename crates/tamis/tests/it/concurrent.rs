@@ -91,7 +91,7 @@ impl World {
     }
 }
 
-/// What a writer knows of its keys.
+/// A writer's view of its keys.
 #[derive(Default)]
 struct Own {
     pairs: Model,
@@ -154,7 +154,7 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
     let mut held: Option<(tamis::Snapshot, Vec<(Slice, Slice)>)> = None;
     loop {
         let is_last = is_over();
-        // A scan that stands still for a while shows the moment at which it began.
+        // A scan that pauses for a while shows the moment at which it began.
         let mut slow = world.accounts.range::<&[u8]>(..);
         let begun: Vec<_> = slow.by_ref().take(3).map(|entry| entry.unwrap().1).collect();
 
@@ -222,7 +222,7 @@ fn keep_up(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
                 scan.move_next().unwrap();
                 world.db.drop_keyspace(&name).unwrap();
                 assert!(matches!(keyspace.put("a", "b"), Err(Error::KeyspaceDropped)));
-                assert_eq!(scan.count(), 299, "a scan that was begun goes on");
+                assert_eq!(scan.count(), 299, "an open scan continues");
             }
             _ => {
                 let statistics = world.db.statistics();
@@ -399,7 +399,7 @@ fn the_folder_is_free_only_when_the_last_job_has_ended() {
         }
         db.flush().unwrap();
     }
-    // The merge stops where it writes its table, until it is let go on.
+    // The merge stops where it writes its table, until the gate opens.
     let (reached, is_reached) = mpsc::channel();
     let (release, is_released) = mpsc::channel::<()>();
     let is_released = parking_lot::Mutex::new(is_released);

@@ -1,7 +1,7 @@
 //! Bytes of a small store change: in each place, of each file, one at a time. Every time the store gives the right
 //! answers, or an error that names the changed file and an offset; never a wrong answer, never a panic.
 //!
-//! What can't be told from a write that a crash interrupted is left out and reported: the last record of a log that was not
+//! Damage that looks like a write that a crash interrupted is truncated and reported: the last record of a log that was not
 //! closed, the last record of the manifest (an empty one, in which nothing is lost).
 
 use std::{
@@ -55,7 +55,7 @@ fn open(memory: &MemVfs, table_access: Access) -> tamis::Result<Db> {
 /// A small store and what it holds.
 struct Sample {
     files: Files,
-    /// What it held after each write and each change of its keyspaces; the last is what it holds.
+    /// The contents after each write and each change of its keyspaces; the last entry is the current content.
     history: Vec<State>,
 }
 
@@ -114,7 +114,7 @@ fn sample(is_closed: bool) -> Sample {
             _ => {}
         }
     }
-    // A change of the manifest by itself; the last write stays the last of the log.
+    // A separate change of the manifest; the last write stays the last of the log.
     db.create_keyspace("c", keyspace_options("c")).unwrap();
     for state in &mut history {
         state.insert("c".to_owned(), Entries::new());
@@ -130,7 +130,7 @@ fn sample(is_closed: bool) -> Sample {
     Sample { files, history }
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// The store can't be opened.
@@ -140,12 +140,12 @@ enum Outcome {
     /// Only `verify` tells.
     Verified,
     /// A torn end was left out and reported; what is left is right.
-    Cut,
-    /// Nothing is told, and everything is right.
+    Truncated,
+    /// No report, and everything is right.
     Right,
 }
 
-/// The error is about the file, and tells where.
+/// The error is about the file and names the offset.
 fn check_error(error: &Error, name: &str) {
     let is_named = |file: &PathBuf| file.file_name().is_some_and(|found| found.to_str() == Some(name));
     let is_right = match error {
@@ -235,7 +235,7 @@ fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome
     match (has_error, report.is_sound(), is_cut) {
         (true, ..) => Outcome::Unreadable,
         (_, false, _) => Outcome::Verified,
-        (_, _, true) => Outcome::Cut,
+        (_, _, true) => Outcome::Truncated,
         _ => Outcome::Right,
     }
 }
@@ -372,7 +372,7 @@ fn records(bytes: &[u8], mut offset: usize) -> Vec<usize> {
     offsets
 }
 
-/// The last record alone can't be told from one that a crash tore. In a log that was closed nothing is in it; otherwise it
+/// The last record alone looks like one that a crash tore. In a log that was closed nothing is in it; otherwise it
 /// is the last write.
 #[test]
 fn a_flipped_bit_of_a_log_is_an_error_or_cuts_its_last_record() {
@@ -386,7 +386,7 @@ fn a_flipped_bit_of_a_log_is_an_error_or_cuts_its_last_record() {
             let cut = if is_last { offsets[offsets.len() - 2] } else { bytes.len() };
             let state_at = |offset| if offset >= cut && !is_closed { last_state - 1 } else { last_state };
             for (offset, outcome) in flip(&sample, name, Access::Mapped, 1, all_bits, &state_at) {
-                let expected = if offset >= cut { Outcome::Cut } else { Outcome::Refused };
+                let expected = if offset >= cut { Outcome::Truncated } else { Outcome::Refused };
                 assert_eq!(outcome, expected, "{name} byte {offset}");
             }
         }
@@ -400,13 +400,13 @@ fn a_flipped_bit_of_current_or_manifest_is_an_error_or_cuts_an_empty_record() {
     for name in sample.names(".manifest").chain(["CURRENT"]) {
         let cut = sample.files[name].len() - if name == "CURRENT" { 0 } else { EMPTY_RECORD_BYTES };
         for (offset, outcome) in flip(&sample, name, Access::Mapped, 1, all_bits, &|_| last_state) {
-            let expected = if offset >= cut { Outcome::Cut } else { Outcome::Refused };
+            let expected = if offset >= cut { Outcome::Truncated } else { Outcome::Refused };
             assert_eq!(outcome, expected, "{name} byte {offset}");
         }
     }
 }
 
-/// Keeps the cuts of the log that it is told of.
+/// Keeps the truncations of the log that are reported to it.
 #[derive(Debug, Default)]
 struct Cuts(Mutex<Vec<(PathBuf, u64, u64)>>);
 
@@ -419,7 +419,7 @@ impl EventListener for Cuts {
 }
 
 #[test]
-fn a_cut_of_the_log_is_reported_and_told() {
+fn a_truncation_of_the_log_is_reported() {
     let sample = sample(false);
     let mut files = sample.files.clone();
     let log = files.get_mut(sample.last_log()).unwrap();
@@ -446,7 +446,7 @@ fn a_cut_of_the_log_is_reported_and_told() {
     assert!(read_all(&db, sample.state()).unwrap() == sample.history[sample.history.len() - 2]);
 }
 
-/// What the store may hold when the end of a file is missing: of the last log segment the records before, of the
+/// The possible contents when the end of a file is missing: of the last log segment the records before, of the
 /// manifest the edits before.
 fn states_after_cut(sample: &Sample, name: &str) -> Vec<State> {
     let mut states = sample.history.clone();
@@ -476,11 +476,11 @@ fn a_file_that_was_cut_is_an_error_or_a_shorter_history() {
             let outcome = check(&files, &states, name, Access::Mapped);
             if name == sample.last_log() {
                 let is_whole = length == 0 || records(bytes, LOG_HEADER_BYTES).contains(&length);
-                let expected = if is_whole { Outcome::Right } else { Outcome::Cut };
+                let expected = if is_whole { Outcome::Right } else { Outcome::Truncated };
                 assert_eq!(outcome, expected);
             } else if name.ends_with(".manifest") && length as u64 >= switched {
                 let is_whole = records(bytes, 32).contains(&length);
-                assert_eq!(outcome, if is_whole { Outcome::Right } else { Outcome::Cut });
+                assert_eq!(outcome, if is_whole { Outcome::Right } else { Outcome::Truncated });
             } else if name.ends_with(".filter") {
                 assert_eq!(outcome, Outcome::Verified);
             } else {
@@ -501,11 +501,11 @@ fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
             let outcome = check(&files, &[sample.state().clone()], name, Access::Mapped);
             let expected = match name.rsplit_once('.') {
                 Some((_, "log")) if name == sample.last_log() && garbage.iter().any(|&byte| byte != 0) => {
-                    Outcome::Cut
+                    Outcome::Truncated
                 }
                 // Zero bytes are room that a killed writer had prepared; of others the next segment says where this one ends.
                 Some((_, "log")) => Outcome::Right,
-                Some((_, "manifest")) => Outcome::Cut,
+                Some((_, "manifest")) => Outcome::Truncated,
                 Some((_, "filter")) => Outcome::Verified,
                 _ => Outcome::Refused,
             };
@@ -604,7 +604,7 @@ fn foreign_files_are_reported_and_left_alone() {
     let mut reported = db.open_report().foreign_files.clone();
     reported.sort_unstable();
     assert_eq!(reported, ["000004.table.copy", "7.log", "README", "folder", "quarantine", "x.tmp"]);
-    // What was in it can't be told.
+    // Its content cannot be known.
     assert_eq!(db.open_report().quarantined_files, ["000900.table"]);
     assert_eq!(memory.read(&Path::new(FOLDER).join("quarantine/000900.table")).unwrap(), b"left by a crash");
     db.close().unwrap();
@@ -671,12 +671,12 @@ fn check_formats(sample: &Sample, is_older: bool) {
 }
 
 #[test]
-fn newer_formats_are_told_from_damage() {
+fn newer_formats_are_not_reported_as_damage() {
     check_formats(&sample(true), false);
 }
 
 #[test]
-fn older_formats_are_told_from_damage() {
+fn older_formats_are_not_reported_as_damage() {
     check_formats(&sample(true), true);
 }
 

@@ -1,4 +1,4 @@
-//! What reads and writes cost in blocks, files and bytes: counted by the recording file system where tables are read
+//! Costs of reads and writes in blocks, files and bytes: counted by the recording file system where tables are read
 //! through it, and by the statistics in any case.
 
 use std::{
@@ -35,7 +35,7 @@ impl Bench {
         (db, keyspace)
     }
 
-    /// What `work` cost: data blocks by the statistics, and what the file system saw of tables.
+    /// The cost of `work`: data blocks by the statistics, and operations on tables by the file system.
     fn cost<R>(&self, db: &Db, work: impl FnOnce() -> R) -> (Cost, R) {
         let before = db.statistics();
         self.vfs.reset();
@@ -86,12 +86,12 @@ fn value(number: u64) -> Vec<u8> {
     (0..13).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 
-/// Memtables and tables that hold all of a test; nothing is merged by itself.
+/// Memtables and tables that are large enough for all data of a test; nothing is merged without a call.
 fn roomy() -> KeyspaceOptions {
     KeyspaceOptions { memtable_bytes: 64 << 20, level0_runs: 64, ..KeyspaceOptions::default() }
 }
 
-/// A store whose keys `0, 2, 4, ... 2 * count` lie in `run_count` runs that all span the whole range.
+/// A store whose keys `0, 2, 4, ... 2 * count` are in `run_count` runs that all span the whole range.
 fn with_runs(access: Access, count: u64, run_count: u64) -> Bench {
     let bench = Bench::new(access, roomy());
     fill_runs(&bench, count, run_count);
@@ -199,7 +199,7 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
     assert!(total < 4_200, "{total} blocks for 4,000 gets");
 }
 
-/// The families whose answers to points come from digests: alone, and beside each other on several levels.
+/// The families that answer points from digests: alone, and several on different levels.
 fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
     fn row(
         access: Access,
@@ -257,7 +257,7 @@ fn one_digest_serves_a_lookup_whatever_families_are_asked() {
             assert!(designs.iter().any(|filter| filter.design.starts_with(name)), "{name}: {designs:?}");
         }
 
-        // What a memtable answers is not hashed, alone or among others.
+        // A key that a memtable answers is not hashed, alone or in a batch.
         for number in 1_000..1_100 {
             keyspace.put(key(number), b"new").unwrap();
         }
@@ -417,7 +417,7 @@ fn a_short_scan_reads_no_more_than_what_it_gives() {
     let bench = with_runs(Access::Buffered, 3_000, 1);
     for style in 0..2 {
         let (db, keyspace) = bench.open();
-        // 20 entries of 117 bytes lie in one block or in two.
+        // 20 entries of 117 bytes are in one block or in two.
         let (cost, seen) = bench.cost(&db, || walk(&keyspace, key(1_000)..key(1_040), style));
         assert_eq!(seen.len(), 20);
         assert!(cost.blocks <= 2, "{cost:?}");
@@ -641,7 +641,7 @@ fn a_key_column_is_written_only_where_asked_for_and_never_read_by_reads() {
     assert!(with.2 - without.2 < 256, "reads do not touch the column: {with:?} {without:?}");
 }
 
-/// What is written is counted in the blocks that a walk over all of it reads.
+/// Written blocks are compared with the blocks that a full scan reads.
 #[test]
 fn the_blocks_that_flushes_and_compactions_write_are_counted() {
     for compression in [Compression::None, Compression::Lz4] {
@@ -673,7 +673,7 @@ fn the_blocks_that_flushes_and_compactions_write_are_counted() {
 }
 
 #[test]
-fn tables_are_written_in_pieces_that_lie_in_one_huge_page_each() {
+fn tables_are_written_in_pieces_of_one_huge_page_each() {
     const PIECE: u64 = 2 << 20;
     let bench = Bench::new(Access::Mapped, roomy());
     let (db, keyspace) = bench.open();
@@ -710,7 +710,7 @@ fn a_random_fill_writes_a_bounded_number_of_bytes() {
     db.wait_for_compactions().unwrap();
     let statistics = db.statistics();
     assert_eq!(statistics.user_bytes_written, 80_000 * 112);
-    // What the statistics say is what the file system saw.
+    // The statistics agree with the file system.
     let written = |suffix| bench.vfs.tally_of(OperationKind::Append, suffix).bytes;
     let tables = written(".table") + written(".tmp");
     assert_eq!(statistics.flush_bytes_written + statistics.compaction_bytes_written, tables);
@@ -722,7 +722,7 @@ fn a_random_fill_writes_a_bounded_number_of_bytes() {
     assert!(statistics.trivial_moves < 1_000);
 }
 
-/// Eighteen bytes besides key and value: frame and batch of a single put are as small as they can be told apart.
+/// Eighteen bytes in addition to key and value: the smallest possible frame and batch of a single put.
 #[test]
 fn a_put_takes_little_more_than_its_key_and_value_in_the_log() {
     let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
@@ -738,7 +738,7 @@ fn a_put_takes_little_more_than_its_key_and_value_in_the_log() {
     assert_eq!(put(20_000).ceil(), 133.0, "and of three at most");
 }
 
-/// What a range holds is told without a block, and in a compacted store to within two blocks at each end.
+/// A range is counted without reading a block, and in a compacted store to within two blocks at each end.
 #[test]
 fn counting_about_reads_no_block() {
     let memory = MemVfs::new();

@@ -1,6 +1,6 @@
 //! Power is lost before every file operation of a scenario, close and recovery included.
 //!
-//! What is found then, for each of several choices of what the disk kept: nothing that was acknowledged as surviving
+//! Expected then, for each of several choices of what the disk kept: nothing that was acknowledged as surviving
 //! the machine is lost, nor anything acknowledged before it; no batch is there by half; the rest is a prefix of what was written;
 //! dropped keyspaces and deleted keys stay away; scans and point reads agree; every file is sound; the store takes writes, and keeps
 //! them through a second crash.
@@ -57,7 +57,7 @@ struct Progress {
     done: usize,
     /// Steps whose writes all survive the machine.
     durable: usize,
-    /// What the store holds after the durable steps.
+    /// The contents after the durable steps.
     durable_state: State,
     operation_count: u64,
     crash_count: u64,
@@ -93,7 +93,7 @@ impl Progress {
         states
     }
 
-    /// What the first steps make of a store: the writes of `written` of them, and of `made` all else.
+    /// The state that the first steps make: the writes of `written` of them, and everything else of `made`.
     fn catalog_of(&self, written: usize, made: usize) -> State {
         let mut state = self.durable_state.clone();
         for (index, step) in (self.durable..).zip(&self.steps[self.durable..made]) {
@@ -192,7 +192,7 @@ fn check_recovery_crashes(crashed: &MemVfs, seed: u64, possible: &[State]) {
     drop(open(Arc::new(faults)));
 }
 
-/// What is found when power is lost now.
+/// The contents if power fails now.
 fn crash(memory: &MemVfs, seed: u64, possible: &[State]) {
     let crashed = memory.crash_clone(seed);
     let mut random = Random(seed);
@@ -212,7 +212,7 @@ fn is_durable(step: &Step) -> bool {
     }
 }
 
-/// What a scenario gave the store to do.
+/// The steps that a scenario gave to the store.
 #[derive(Debug, Default)]
 struct Work {
     flushes: u64,
@@ -357,8 +357,8 @@ fn no_crash_leaves_half_of_what_was_taken_in() {
 }
 
 /// A keyspace is made in the manifest, which is synced, while the writes before it may be lost with the log's end. Its first
-/// partition says up to which sequence number it has nothing in the log; that number was given out again after the crash, and
-/// the next replay passed over the keyspace's first writes.
+/// partition says up to which sequence number it has nothing in the log; that number was used again after the crash, and
+/// the next replay skipped the keyspace's first writes.
 #[test]
 fn writes_to_a_keyspace_made_behind_lost_writes_are_replayed() {
     let memory = MemVfs::new();
@@ -377,7 +377,7 @@ fn writes_to_a_keyspace_made_behind_lost_writes_are_replayed() {
     assert_eq!(db.keyspace("made").unwrap().get("key").unwrap().as_deref(), Some(b"value".as_slice()));
 }
 
-/// What is found when power is lost before each operation of `work`, with each of these seeds.
+/// The contents if power fails before each operation of `work`, with each of these seeds.
 fn crashes_in(memory: &MemVfs, faults: &FaultVfs, seeds: u64, work: impl FnOnce()) -> Vec<MemVfs> {
     let found: Arc<Mutex<Vec<MemVfs>>> = Arc::default();
     let (all, memory) = (Arc::clone(&found), memory.clone());
@@ -467,10 +467,10 @@ fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
     }
 }
 
-/// What threads were told, for the check of one crash.
+/// The acknowledgements of threads, for the check of one crash.
 type Picture = (u64, MemVfs, [u64; 3]);
 
-/// Writers in groups, workers beside them: power is lost before every so-manieth operation of any of the threads.
+/// Writers in groups along with workers: power fails before every n-th operation of any of the threads.
 #[test]
 fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
     const INTERVAL: u64 = 9;
@@ -483,14 +483,14 @@ fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
     let options = Options { workers: 2, ..options() };
     let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
-    let (told, taken, count) = (Arc::clone(&durable), Arc::clone(&pictures), AtomicU64::new(0));
+    let (acknowledged, taken, count) = (Arc::clone(&durable), Arc::clone(&pictures), AtomicU64::new(0));
     faults.add_rule(
         Rule::slow(move |_| {
             let number = count.fetch_add(1, Ordering::SeqCst);
             if number.is_multiple_of(INTERVAL) {
-                // What was told before the picture is taken has to be on it.
-                let told = told.each_ref().map(|count| count.load(Ordering::SeqCst));
-                let picture = (number, memory.crash_clone(number), told);
+                // Everything acknowledged before the picture must be on it.
+                let acknowledged = acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst));
+                let picture = (number, memory.crash_clone(number), acknowledged);
                 taken.lock().unwrap().push(picture);
             }
         })

@@ -1,4 +1,4 @@
-//! Elastic filters in a store: their units go where lookups in vain are, within the account.
+//! Elastic filters in a store: units are loaded where lookups have false positives, within the budget.
 
 use std::path::PathBuf;
 
@@ -65,7 +65,7 @@ fn units(db: &Db) -> (u64, u64) {
 }
 
 #[test]
-fn units_go_to_the_tables_that_are_asked_in_vain() {
+fn units_are_loaded_for_tables_with_false_positives() {
     let vfs = MemVfs::new();
     fill(&vfs);
     // With room for all, every unit is there.
@@ -128,7 +128,7 @@ fn key_of(table: usize, number: u64) -> Vec<u8> {
 }
 
 /// A store of a hundred tables that lie side by side in one run, read into memory.
-fn side_by_side(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
+fn adjacent_tables(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
     let db = open_in_memory(vfs, inline_options()).unwrap();
     // One block a table makes small indexes: it is filters that are compared.
     let options =
@@ -182,8 +182,8 @@ impl Lookups {
 #[test]
 fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_nothing() {
     let (elastic_vfs, plain_vfs) = (MemVfs::new(), MemVfs::new());
-    let (db, keyspace) = side_by_side(&elastic_vfs, &format!("elastic:units={UNIT_COUNT}@12"));
-    let (plain_db, plain_keyspace) = side_by_side(&plain_vfs, "blocked-bloom@6");
+    let (db, keyspace) = adjacent_tables(&elastic_vfs, &format!("elastic:units={UNIT_COUNT}@12"));
+    let (plain_db, plain_keyspace) = adjacent_tables(&plain_vfs, "blocked-bloom@6");
     for table in 0..TABLE_COUNT {
         assert!(keyspace.get(key_of(table, 1 << 20)).unwrap().is_some());
     }

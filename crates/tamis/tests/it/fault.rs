@@ -2,8 +2,8 @@
 //!
 //! Each call gives `Ok` or an error of the file system; what was acknowledged stays readable in the same handle, after a
 //! crash (as far as it was synced) and after an open; what failed is there as a whole or not at all. A failed sync is final: writes are
-//! refused, reads go on. Anything else is not: once the fault is gone, writes work again. Failures of the background
-//! are told. Nothing stays in the folder that the store does not need.
+//! refused, reads continue. Anything else is not: once the fault is gone, writes work again. Failures of the background
+//! are reported. Nothing stays in the folder that the store does not need.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -68,23 +68,23 @@ impl EventListener for Listener {
 #[derive(Debug, Clone)]
 struct Record {
     step: Step,
-    /// Tells by itself whether a write is there.
+    /// Shows without other records whether a write is there.
     mark: Vec<u8>,
     is_acknowledged: bool,
     /// A change of the manifest that failed and was found nevertheless: certain once a store was opened with it.
     may_vanish: bool,
 }
 
-/// A program, its store, and what it was told.
+/// A program, its store, and the acknowledgements it got.
 struct World {
     memory: MemVfs,
     faults: FaultVfs,
     listener: Arc<Listener>,
     db: Option<Db>,
     records: Vec<Record>,
-    /// What was acknowledged of the records before this one survives the machine.
+    /// The acknowledged records before this one survive the machine.
     durable: usize,
-    /// What the handle shows.
+    /// The contents that the handle shows.
     state: State,
     mark_count: usize,
     error_count: usize,
@@ -92,7 +92,7 @@ struct World {
     is_refused: bool,
 }
 
-/// What of the acknowledged writes may be gone.
+/// Which acknowledged writes may be gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     /// Nothing.
@@ -200,7 +200,7 @@ impl World {
             Step::Verify => db.verify().map(drop),
             _ => run(&db, &step),
         };
-        // A table is built outside of the store, where writes go on.
+        // A table is built outside of the store while writes continue.
         if self.is_refused && !matches!(step, Step::Verify | Step::Ingest(_)) {
             let is_refusal = matches!(result, Err(Error::WritesRefused { .. }));
             assert!(is_refusal, "{step:?} after a failed sync: {result:?}");
@@ -244,7 +244,7 @@ impl World {
         self.records = records.map(found).collect();
     }
 
-    /// What a store in `memory` holds, and which records make it.
+    /// The contents of a store in `memory`, and the records that make them.
     fn look_at(&self, memory: MemVfs, loss: Loss) -> (State, Vec<usize>) {
         let db = self.open(Arc::new(memory)).expect("without faults the store opens");
         let found = read_all(&db, &self.state).expect("without faults the store can be read");
@@ -277,7 +277,7 @@ impl World {
                     let later = later.find(|record| {
                         record.is_acknowledged && matches!(record.step, Step::Write(..)) && is_there(record)
                     });
-                    assert!(later.is_none(), "failed, and there beside a later one: {}", text());
+                    assert!(later.is_none(), "failed, and there along with a later one: {}", text());
                 }
                 (false, false) => {}
             }
@@ -316,11 +316,11 @@ impl World {
     /// The handle shows what was acknowledged and nothing else.
     fn check_handle(&self) {
         let Some(db) = &self.db else { return };
-        let found = read_all(db, &self.state).expect("without faults reads go on");
+        let found = read_all(db, &self.state).expect("without faults reads continue");
         assert!(found == self.state, "the handle shows another state: {}", difference(&found, &self.state));
     }
 
-    /// The faults are gone: reads and, unless a sync failed, writes go on in the same handle. Whatever
+    /// The faults are gone: reads and, unless a sync failed, writes continue in the same handle. Whatever
     /// happened, the next open finds all that it has to.
     fn check_end(&mut self, random: &mut Random) {
         self.faults.clear_rules();
@@ -454,8 +454,8 @@ fn each_operation_fails_once() {
         let Some(operation) = met.lock().unwrap().take() else { break };
         let _context = Context(format!("failed: {operation:?}"));
         assert!(!is_refused || is_final(&operation), "writes are refused, and no sync failed");
-        let is_told = world.error_count > 0 || !world.listener.failures.lock().unwrap().is_empty();
-        assert!(is_told || may_be_silent(&operation), "nobody was told");
+        let is_reported = world.error_count > 0 || !world.listener.failures.lock().unwrap().is_empty();
+        assert!(is_reported || may_be_silent(&operation), "no error or event reports the fault");
         *seen.entry(operation.kind).or_default() += 1;
         world.check_end(&mut Random(nth));
     }
@@ -536,7 +536,7 @@ fn put(key: &[u8], length: usize) -> Step {
 
 /// The rule of the step function is that every write after a failed sync is refused; here it is seen to apply.
 #[test]
-fn a_failed_sync_is_final_and_reads_go_on() {
+fn a_failed_sync_is_final_and_reads_continue() {
     let end = [Step::Create("z".to_owned()), Step::Flush, put(b"k", 5), Step::Persist(Durability::Synced)];
     for (part, error) in [".log", ".manifest"]
         .into_iter()
@@ -562,7 +562,7 @@ fn a_failed_sync_is_final_and_reads_go_on() {
 
 /// Threads that write while the disk fills up, workers that can't flush, and space that returns.
 #[test]
-fn threads_go_on_when_space_returns() {
+fn threads_continue_when_space_returns() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory));
     let options = Options { workers: 2, ..inline_options() };

@@ -1,4 +1,4 @@
-//! Damaged filters: answers stay right, and each fault is told and counted once, whether it is found when a table is opened or
+//! Damaged filters: answers stay right, and each fault is reported and counted once, whether it is found when a table is opened or
 //! when a filter is read again that had been dropped.
 
 use std::{
@@ -15,7 +15,7 @@ use crate::support::{filters, inline_options};
 
 const KEY_COUNT: u64 = 6_000;
 
-/// Keeps which filters were passed over.
+/// Keeps which filters were ignored.
 #[derive(Debug, Default)]
 struct Ignored(Mutex<Vec<(PathBuf, String)>>);
 
@@ -54,11 +54,11 @@ impl Store {
         Self { db, keyspace, ignored }
     }
 
-    /// What was told, which is what was counted.
+    /// The reported filters, which must be the counted ones.
     fn ignored(&self) -> Vec<(PathBuf, String)> {
-        let told = self.ignored.0.lock().unwrap().clone();
-        assert_eq!(self.db.statistics().corrupt_filters, told.len() as u64);
-        told
+        let reported = self.ignored.0.lock().unwrap().clone();
+        assert_eq!(self.db.statistics().corrupt_filters, reported.len() as u64);
+        reported
     }
 
     /// Looks up absent keys of the first or second half; gives the share that a filter denied.
@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-/// Two tables side by side: the even numbers of each half; beside them filter files where `rebuilt` says so.
+/// Two adjacent tables with the even numbers of each half, and filter files for them if `rebuilt` says so.
 fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open_with(folder.path(), inline_options()).unwrap();
@@ -125,7 +125,7 @@ fn damage((path, offset): &(PathBuf, u64), at: u64) {
 const ACCESSES: [Access; 3] = [Access::Mapped, Access::Buffered, Access::Direct];
 
 #[test]
-fn a_damaged_filter_of_a_table_is_told_and_done_without() {
+fn a_damaged_filter_of_a_table_is_reported_and_ignored() {
     for access in ACCESSES {
         let folder = fill("blocked-bloom@10", None);
         let places = encoded_filters(folder.path(), "table");
@@ -144,7 +144,7 @@ fn a_damaged_filter_of_a_table_is_told_and_done_without() {
 }
 
 #[test]
-fn a_damaged_filter_file_is_told_and_the_tables_own_filter_takes_its_place() {
+fn a_damaged_filter_file_is_reported_and_replaced_by_the_tables_own_filter() {
     for access in ACCESSES {
         for rebuilt in ["blocked-bloom@14", "elastic@12"] {
             let folder = fill("blocked-bloom@10", Some(rebuilt));
@@ -167,7 +167,7 @@ fn a_damaged_filter_file_is_told_and_the_tables_own_filter_takes_its_place() {
 const UNITS_BEGIN: u64 = 128;
 
 #[test]
-fn a_damaged_unit_is_told_and_the_others_go_on() {
+fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
     for access in ACCESSES {
         for (rebuilt, suffix) in [(None, "table"), (Some("elastic:units=4@12"), "filter")] {
             let folder = fill("elastic:units=4@12", rebuilt);
@@ -198,7 +198,7 @@ fn a_damaged_unit_is_told_and_the_others_go_on() {
 
 /// A mapped filter is never dropped.
 #[test]
-fn a_filter_that_was_dropped_and_then_damaged_is_told_once() {
+fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
     for access in [Access::Buffered, Access::Direct] {
         for (rebuilt, suffix) in [(None, "table"), (Some("blocked-bloom@10"), "filter")] {
             let folder = fill("blocked-bloom@10", rebuilt);
@@ -227,7 +227,7 @@ fn a_filter_that_was_dropped_and_then_damaged_is_told_once() {
 }
 
 #[test]
-fn a_unit_that_was_dropped_and_then_damaged_is_told_once() {
+fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
     for access in [Access::Buffered, Access::Direct] {
         let folder = fill("elastic:units=4@12", None);
         let places = encoded_filters(folder.path(), "table");

@@ -15,7 +15,7 @@ use crate::support::{FOLDER, inline_options, open_in_memory};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What each keyspace holds.
+/// The contents of each keyspace.
 type Models = BTreeMap<&'static str, Model>;
 
 fn golden(version: &str) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Tables built outside of the store: what is refused, what becomes of them, and writers beside an ingest.
+//! Tables built outside of the store: refusals, installed tables, and writers during an ingest.
 //!
 //! That an ingest is whole or not there, whatever fails, is in `crash.rs` and `fault.rs`; that it is newer than all before it and
 //! older than all behind it, through snapshots, compactions and reopens, in `model.rs`.
@@ -35,7 +35,7 @@ fn table_count(vfs: &MemVfs) -> usize {
 
 /// There is no listener to tell.
 #[test]
-fn filters_that_can_not_be_built_are_told_with_the_table() {
+fn filters_that_cannot_be_built_are_reported_with_the_table() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     for (filters, count) in [(["blocked-bloom@10", "surf@2"], 1), (["blocked-bloom@10", "surf@20"], 0)] {
         let filters = tamis::Filters::per_level([filters.map(|filter| filter.parse().unwrap()).to_vec()]);

@@ -33,7 +33,7 @@ fn is_dropped<T>(result: tamis::Result<T>) -> bool {
 }
 
 #[test]
-fn a_dropped_keyspace_is_gone_for_its_handles_and_goes_on_for_begun_scans() {
+fn a_dropped_keyspace_is_gone_for_its_handles_and_stays_readable_by_open_scans() {
     let vfs = MemVfs::new();
     let db = open(&vfs);
     db.put("kept", "1").unwrap();
@@ -104,7 +104,7 @@ fn a_name_that_is_taken_again_begins_empty_however_the_database_ends() {
         let mut random = Random(seed);
         let mut vfs = MemVfs::new();
         let mut db = open(&vfs);
-        // What the keyspace of each name holds now.
+        // The contents of the keyspace of each name.
         let mut models: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
         for step in 0..400 {
             let name = format!("k{}", random.below(3));

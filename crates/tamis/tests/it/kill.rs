@@ -1,8 +1,8 @@
-//! A process is killed while its threads write, again and again in the same store: every batch that it was told of is
+//! A process is killed while its threads write, again and again in the same store: every batch that it acknowledged is
 //! there and whole.
 //!
-//! The test starts itself anew as the process that is killed. That one writes each acknowledgement to its standard output; what
-//! stands there when it is dead was acknowledged.
+//! The test starts itself as the process that is killed. That process writes each acknowledgement to its standard output; the
+//! lines that are there when it is dead were acknowledged.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -23,7 +23,7 @@ const FOLDER_VARIABLE: &str = "TAMIS_TEST_KILL_FOLDER";
 const TABLE_VARIABLE: &str = "TAMIS_TEST_KILL_TABLE";
 const THREAD_COUNT: u64 = 3;
 const ROUND_COUNT: u64 = 20;
-/// The process ends by itself after so many batches for each thread.
+/// The process ends after so many batches for each thread if it is not killed.
 const BATCH_COUNT_MAX: u64 = 20_000;
 
 fn open(folder: &Path) -> tamis::Result<(Db, [Keyspace; 2])> {
@@ -58,7 +58,7 @@ fn count_batches(keyspaces: &[Keyspace; 2], thread: u64) -> u64 {
     left.len() as u64
 }
 
-/// What a thread of the killed process does. Every third batch is not synced: it has to survive the process only.
+/// The work of a thread of the killed process. Every third batch is not synced: it must survive the process only.
 fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Result<()> {
     for number in count_batches(keyspaces, thread)..BATCH_COUNT_MAX {
         let [left, right] = keyspaces;
@@ -70,7 +70,7 @@ fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Resu
         let mut output = std::io::stdout().lock();
         let written = output.write_all(format!("acknowledged {thread} {number}\n").as_bytes());
         if written.and_then(|()| output.flush()).is_err() {
-            // Nobody listens any more.
+            // The parent no longer reads.
             break;
         }
     }
@@ -148,7 +148,7 @@ fn run_and_kill(folder: &Path, wait_count: u64, spin_count: u64) -> Vec<(u64, u6
         }
     }
     process.wait().expect("it is dead");
-    assert!(!is_alive, "the process ended by itself");
+    assert!(!is_alive, "the process ended before it was killed");
     acknowledged
 }
 

@@ -127,7 +127,7 @@ fn of_keyspace(statistics: &Statistics) -> KeyspaceStatistics {
     statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().clone()
 }
 
-/// What a fill with these options leaves.
+/// The files that a fill with these options leaves.
 fn filled(change: impl Fn(&mut KeyspaceOptions)) -> Statistics {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
@@ -286,23 +286,23 @@ fn log_bytes_max_bounds_the_log() {
 }
 
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<Event>>);
+struct EventLog(Mutex<Vec<Event>>);
 
-impl EventListener for Told {
+impl EventListener for EventLog {
     fn on_event(&self, event: &Event) {
         self.0.lock().push(event.clone());
     }
 }
 
 #[test]
-fn a_listener_is_told_of_flushes_and_compactions() {
-    let told = Arc::new(Told::default());
-    let listener: Arc<dyn EventListener> = Arc::<Told>::clone(&told);
+fn flushes_and_compactions_are_reported_to_the_listener() {
+    let reported = Arc::new(EventLog::default());
+    let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&reported);
     let options = Options { listener: Some(listener), ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     fill(&db, small_keyspace(), 4_000);
     let statistics = db.statistics();
-    let events = told.0.lock();
+    let events = reported.0.lock();
     let flushed = events.iter().filter_map(|event| match event {
         Event::Flushed { keyspace, bytes } if keyspace == "k" => Some(*bytes),
         _ => None,
@@ -380,7 +380,7 @@ fn compression_makes_the_levels_it_is_given_for_smaller() {
 }
 
 #[test]
-fn filters_decide_how_often_a_table_is_read_in_vain() {
+fn filters_decide_the_number_of_false_positive_reads() {
     let errors = |bits: f32| {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let options = KeyspaceOptions { filters: Filters::bits(bits), ..KeyspaceOptions::default() };

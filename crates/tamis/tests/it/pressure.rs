@@ -1,6 +1,6 @@
-//! Writers that are faster than the disk are slowed, memory stays bounded, and nothing waits for ever.
+//! Writers that are faster than the disk are throttled, memory stays bounded, and nothing waits forever.
 //!
-//! The disk of these tests is as slow as a clock says that stands still unless every thread of the database waits for it:
+//! The disk of these tests is as slow as a clock that is stopped unless every thread of the database waits for it:
 //! what is asserted is how often and how long in that time, and never the machine's.
 
 use std::{
@@ -46,7 +46,7 @@ struct SimulatedState {
 }
 
 impl SimulatedClock {
-    /// Moves the time forward by `by`, from one moment at which a worker goes on to the next.
+    /// Moves the time forward by `by`, from one moment at which a worker continues to the next.
     fn advance(&self, by: Duration) {
         let mut state = self.state.lock();
         let target = state.now + by;
@@ -101,10 +101,10 @@ impl Clock for SimulatedClock {
         };
         let until = self.now() + timeout;
         loop {
-            // Woken by time alone: nobody told it of work since it was asked.
-            let is_told = !condition.wait_for(guard, POLL).timed_out();
+            // Woken by time alone: no notification since the last check.
+            let is_notified = !condition.wait_for(guard, POLL).timed_out();
             let mut state = self.state.lock();
-            if is_told || state.now >= until {
+            if is_notified || state.now >= until {
                 state.waiting.remove(&worker);
                 return;
             }
@@ -195,7 +195,7 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
 }
 
 #[test]
-fn a_fill_faster_than_the_disk_is_slowed_and_never_stands_still() {
+fn a_fill_faster_than_the_disk_is_throttled_and_never_stops() {
     let (statistics, longest) = fill(4 << 20, 2, 3_000_000);
     assert!(statistics.throttled_writes > 10, "{} writes were slowed", statistics.throttled_writes);
     assert!(statistics.throttled_microseconds > 100_000);
@@ -212,12 +212,12 @@ fn a_fill_slower_than_the_disk_is_not_slowed() {
     assert!(longest <= Duration::from_micros(160), "{longest:?}");
 }
 
-/// Fills six memtables of 8 MiB through a file system that takes `nanoseconds_per_byte` for tables; `order` gives the keys, `beside`
+/// Fills six memtables of 8 MiB through a file system that takes `nanoseconds_per_byte` for tables; `order` gives the keys, `meanwhile`
 /// is done after each put. Gives the flushes, and how many of them went past the page cache.
 fn direct_flushes(
     nanoseconds_per_byte: u64,
     order: impl Fn(u64) -> u64,
-    beside: impl Fn(&Keyspace, u64),
+    meanwhile: impl Fn(&Keyspace, u64),
 ) -> [u64; 2] {
     let clock = Arc::new(ManualClock::default());
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
@@ -233,7 +233,7 @@ fn direct_flushes(
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in 0..6 * 128 {
         keyspace.put(order(number).to_be_bytes(), vec![number as u8; 64 << 10]).unwrap();
-        beside(&keyspace, number);
+        meanwhile(&keyspace, number);
         clock.advance(Duration::from_micros(300));
     }
     for number in 0..6 * 128 {
@@ -258,7 +258,7 @@ fn a_fill_in_order_that_waits_for_flushes_goes_past_the_page_cache_and_no_other_
     assert_eq!(direct_flushes(10, |number| number, read), [6, 0], "in a store that is read");
 }
 
-/// A gate that a flush waits at, and what the writers were told meanwhile.
+/// A gate that a flush waits at, and the events that writers got meanwhile.
 #[derive(Debug)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -289,10 +289,10 @@ impl Drop for Opened {
 }
 
 #[derive(Debug)]
-struct Stops(Mutex<mpsc::Sender<Told>>);
+struct Stops(Mutex<mpsc::Sender<Signal>>);
 
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum Signal {
     Stopped,
     Done,
 }
@@ -300,7 +300,7 @@ enum Told {
 impl EventListener for Stops {
     fn on_event(&self, event: &Event) {
         if matches!(event, Event::BackPressure { microseconds_per_mib: None }) {
-            let _ = self.0.lock().send(Told::Stopped);
+            let _ = self.0.lock().send(Signal::Stopped);
         }
     }
 }
@@ -311,7 +311,7 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
     for names in [["idle", "busy"], ["busy", "idle"]] {
         let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
-        let (sender, told) = mpsc::channel();
+        let (sender, signals) = mpsc::channel();
         let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
         let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
@@ -330,20 +330,20 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
                     }
                     db.write(batch).unwrap();
                 }
-                let _ = sender.send(Told::Done);
+                let _ = sender.send(Signal::Done);
             });
-            let first = told.recv().unwrap();
+            let first = signals.recv().unwrap();
             let statistics = db.statistics();
             let busy = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "busy").unwrap();
             assert!(busy.immutable_memtable_count <= 5, "{names:?}: {busy:?}");
-            assert_eq!(first, Told::Stopped);
-            // Reads go on, and so do writes once the disk does.
+            assert_eq!(first, Signal::Stopped);
+            // Reads continue, and so do writes once the disk does.
             assert_eq!(
                 keyspaces[0].get(1_u32.to_be_bytes()).unwrap(),
                 keyspaces[0].get([0, 0, 0, 1]).unwrap()
             );
             gate.open();
-            while told.recv().unwrap() != Told::Done {}
+            while signals.recv().unwrap() != Signal::Done {}
         });
         assert_eq!(keyspaces[0].range::<&[u8]>(..).count(), 1_000);
         assert!(db.statistics().stopped_writes > 0);
@@ -382,7 +382,7 @@ fn with_a_failing_disk_a_full_stop_is_an_error_and_ends_with_the_failure() {
 }
 /// Old files that could not be deleted were tried again and again, without an end, by the thread of the write.
 #[test]
-fn old_files_that_can_not_be_deleted_stop_nobody() {
+fn old_files_that_cannot_be_deleted_stop_no_writer() {
     for kind in [OperationKind::Rename, OperationKind::Remove] {
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
         let options = Options { workers: 0, ..Options::default() };

@@ -14,7 +14,7 @@ use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, s
 
 const RUN_COUNT: u64 = 4;
 
-/// What can deny ranges between two neighbouring keys, and how many digests a question of theirs needs at most.
+/// Filters that can reject ranges between two neighbouring keys, and how many digests a probe needs at most.
 const RANGE_FILTERS: [(&str, u64); 10] = [
     ("surf-real:bits=16", 0),
     ("surf-mixed:hash=2,real=16", 0),
@@ -196,14 +196,17 @@ impl EventListener for Refusals {
 }
 
 #[test]
-fn a_filter_that_can_not_be_built_is_told_and_left_out() {
+fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
     let refusals = Arc::new(Refusals::default());
     let options = Options { listener: Some(Arc::<Refusals>::clone(&refusals)), ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let keyspace = fill(&db, "blocked-bloom@10 surf@2");
-    let told = std::mem::take(&mut *refusals.0.lock().unwrap());
-    assert_eq!(told.len() as u64, RUN_COUNT, "{told:?}");
-    assert!(told.iter().all(|text| text.contains(".table: surf@2: ") && text.contains("least")), "{told:?}");
+    let reported = std::mem::take(&mut *refusals.0.lock().unwrap());
+    assert_eq!(reported.len() as u64, RUN_COUNT, "{reported:?}");
+    assert!(
+        reported.iter().all(|text| text.contains(".table: surf@2: ") && text.contains("least")),
+        "{reported:?}"
+    );
     let cost = counted(&db, || {
         assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(103)), 0), 1)
     });

@@ -1,4 +1,4 @@
-//! Filters that are rebuilt beside their tables: the same answers, other files, and damage that `verify` goes past.
+//! Rebuilt filters of existing tables: the same answers, other files, and damage after which `verify` continues.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
         let db = open_in_memory(&vfs, inline_options()).unwrap();
         check(&db.keyspace("k").unwrap());
         let denied: u64 = db.statistics().filters.iter().map(|level| level.negative).sum();
-        assert!(denied > 1_000, "the rebuilt filters are in force after a reopen: {denied}");
+        assert!(denied > 1_000, "the rebuilt filters are used after a reopen: {denied}");
         assert!(db.verify().unwrap().is_sound());
     }
 }
@@ -103,7 +103,7 @@ fn offsets_in(table: &Path, report: &VerifyReport) -> Vec<u64> {
 }
 
 #[test]
-fn verify_goes_on_after_a_fault_and_names_each() {
+fn verify_continues_after_a_fault_and_names_each() {
     let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
     let (folder, table) = store_on_disk(options);
     let mut bytes = std::fs::read(&table).unwrap();
@@ -117,7 +117,7 @@ fn verify_goes_on_after_a_fault_and_names_each() {
 
 /// A damaged index, footer or properties section keeps a table from being opened, and hides none of the other faults.
 #[test]
-fn verify_goes_on_behind_what_keeps_a_table_from_being_opened() {
+fn verify_continues_in_a_table_that_cannot_be_opened() {
     let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
     let (folder, table) = store_on_disk(options);
     let whole = std::fs::read(&table).unwrap();
@@ -138,7 +138,7 @@ fn verify_goes_on_behind_what_keeps_a_table_from_being_opened() {
         db.close().unwrap();
         let report = Db::verify_folder(folder.path()).unwrap();
         assert_eq!(offsets_in(&table, &report), parts);
-        // Where nothing says which tables are in force, too.
+        // Without a manifest, too.
         let current = folder.path().join("CURRENT");
         let named = std::fs::read(&current).unwrap();
         std::fs::write(&current, "").unwrap();

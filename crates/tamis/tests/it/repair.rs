@@ -85,7 +85,7 @@ impl Sample {
     }
 }
 
-/// A keyspace whose name stood in the lost part of the manifest goes by its number, which the report says.
+/// A keyspace whose name was in the lost part of the manifest is called by its number, and the report says so.
 fn covers(report: &RepairReport, keyspace: &str, key: &[u8], is_back: bool) -> bool {
     let is_nameless =
         |name: &str| name.starts_with("recovered-") && report.default_options.iter().any(|n| n == name);
@@ -118,7 +118,7 @@ fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> Diff
                 report.lost_ranges
             );
             let was_there = sample.ever.contains(&(name.clone(), key.clone()));
-            // A keyspace whose name the lost manifest had goes by its number.
+            // A keyspace whose name was in the lost manifest is called by its number.
             assert!(
                 was_there || name.starts_with("recovered") || name.contains('-'),
                 "{name}/{text} never was"
@@ -142,7 +142,7 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     for left in &report.quarantined {
         assert!(memory.exists(&left.file).unwrap(), "{left:?}");
     }
-    // What is in force survives the machine.
+    // The installed tables survive the machine.
     let memory = memory.crash_clone(3);
     let db = open_in_memory(&memory, inline_options()).unwrap();
     let verified = db.verify().unwrap();
@@ -395,7 +395,7 @@ fn check_loss_of_log(files: &Files, sample: &Sample) {
 
 /// Outputs of a compaction that never came into force, and inputs of one that did.
 #[test]
-fn leftovers_of_a_compaction_are_told_from_what_is_in_force() {
+fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
     let mut picture_count = 0;
     for seed in 0..12 {
         let memory = MemVfs::new();
@@ -420,7 +420,7 @@ fn leftovers_of_a_compaction_are_told_from_what_is_in_force() {
             }
             db.flush().unwrap();
         }
-        // Pictures before and after each step of a compaction: with outputs not in force, with inputs not yet gone.
+        // Pictures before and after each step of a compaction: outputs not installed yet, inputs not deleted yet.
         let pictures = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (taken, watched) = (Arc::clone(&pictures), memory.clone());
         faults.add_rule(Rule::slow(move |_| taken.lock().unwrap().push(files_of(&watched, FOLDER))).on(&[
@@ -496,7 +496,7 @@ fn a_folder_without_a_store_is_refused() {
     assert!(matches!(open, Err(tamis::Error::Locked { .. })));
 }
 
-/// The bytes of the manifest in force.
+/// The bytes of the current manifest.
 fn manifest_of(files: &Files) -> (String, Vec<u8>) {
     let current = &files["CURRENT"];
     let number = u64::from_le_bytes(current[8..16].try_into().unwrap());
@@ -617,7 +617,7 @@ fn a_manifest_truncated_before_a_covered_edit_is_detected() {
     }
 }
 
-/// The log of a killed process, of which nothing was synced, is read whole though what it goes on from was removed long ago.
+/// The log of a killed process, of which nothing was synced, is read whole though its previous segment was removed long ago.
 #[test]
 fn without_a_manifest_an_unsynced_log_is_kept() {
     for is_closed in [false, true] {
@@ -720,19 +720,19 @@ fn errors_of_the_system_end_a_repair() {
         let db = open_in_memory(&memory, inline_options()).unwrap();
         let found = read_all(&db, &sample.state).unwrap();
         drop(db);
-        let told = result.as_ref().unwrap_or(&report);
-        assert!(told.faults.iter().all(|fault| fault.file.ends_with(&table)), "{told:#?}");
-        check_reported(&found, &sample, told);
+        let reported = result.as_ref().unwrap_or(&report);
+        assert!(reported.faults.iter().all(|fault| fault.file.ends_with(&table)), "{reported:#?}");
+        check_reported(&found, &sample, reported);
     }
     assert!(error_count >= 20, "{error_count}");
 }
 
-/// What only a newer program knows is not damaged: a repair leaves all as it is.
+/// Data that only a newer program knows is not damaged: a repair leaves everything as it is.
 #[test]
 fn a_change_of_a_newer_program_is_not_repaired_away() {
     let mut files = sample(20).files;
     let (manifest, bytes) = manifest_of(&files);
-    // A frame with a change of tag 60 that may not be passed over.
+    // A frame with a change of tag 60 that must not be ignored.
     let covered = [3_u8, 60, 0, 0];
     let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&covered, bytes.len() as u64);
     let frame = [&[0x50_u8][..], &sum.to_le_bytes(), &covered].concat();

@@ -128,7 +128,7 @@ fn operations(seed: u64, count: usize) -> Vec<Operation> {
     (0..count).map(operation).collect()
 }
 
-/// What a scan gave, as text short enough to compare.
+/// The result of a scan, as text short enough to compare.
 fn note_scan(out: &mut String, mut scan: Scan, style: Style) {
     let (mut count, mut hash) = (0_u64, 0xcbf2_9ce4_8422_2325_u64);
     for turn in 0.. {
@@ -340,7 +340,7 @@ fn random_setup(random: &mut Random) -> Setup {
     setup
 }
 
-/// The sets that stand for one option each.
+/// The sets that cover one option each.
 fn chosen_setups() -> Vec<Setup> {
     let mut setups = Vec::new();
     let mut add = |change: &dyn Fn(&mut Setup)| {

@@ -1,6 +1,6 @@
 //! A life of a store from a seed, what it must hold after each step, and how to read all that it does hold.
 //!
-//! Two orders are kept apart: writes go through the log, the making and dropping of keyspaces through the manifest. A
+//! Two orders are separate: writes use the log, the creation and dropping of keyspaces use the manifest. A
 //! crash may take the unsynced end of the first and leaves what was acknowledged of the second.
 
 use std::{
@@ -17,7 +17,7 @@ use crate::support::{Random, small_keyspace};
 
 /// The entries of one keyspace.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
-/// What a store holds: entries by keyspace.
+/// The contents of a store: entries by keyspace.
 pub(crate) type State = BTreeMap<String, Entries>;
 
 /// One entry of a batch.
@@ -155,7 +155,7 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
     steps
 }
 
-/// What a write makes of a state. Keyspaces that are gone take nothing.
+/// Applies a write to a state. Keyspaces that are gone take nothing.
 pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
     for entry in entries {
         let Some(keyspace) = state.get_mut(&entry.keyspace) else { continue };
@@ -166,7 +166,7 @@ pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
     }
 }
 
-/// What a step makes of a state.
+/// Applies a step to a state.
 pub(crate) fn apply(state: &mut State, step: &Step) {
     match step {
         Step::Write(entries, _) | Step::Ingest(entries) => write_to(state, entries),

@@ -1,4 +1,4 @@
-//! What the modules share: small options, a database in memory, random numbers from a seed.
+//! Shared by the modules: small options, a database in memory, random numbers from a seed.
 
 use std::sync::Arc;
 

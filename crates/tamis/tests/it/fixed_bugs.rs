@@ -1,4 +1,4 @@
-//! Mended defects, each named by the behaviour that users get now.
+//! Fixed bugs, each named by the behaviour that users get now.
 
 use std::{
     io::ErrorKind,
