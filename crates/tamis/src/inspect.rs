@@ -1,7 +1,7 @@
-//! What stands in one file of a store, for people and tools: tables, blocks, filters, log segments, manifests.
+//! The content of one file of a store, for people and tools: tables, blocks, filters, log segments, manifests.
 //!
-//! Files are looked at one by one, wherever they lie and whether or not the store can be opened. What can't be read is a
-//! fault with its offset; what stands before it is given.
+//! Files are read one by one, in any folder and whether or not the store can be opened. A part that cannot be read is a
+//! fault with its offset; the parts before it are returned.
 
 use std::{path::Path, sync::Arc};
 
@@ -43,7 +43,7 @@ pub enum Cell {
     Value(Vec<u8>),
 }
 
-/// What a file holds: facts about the whole, then a row for each part.
+/// The content of a file: facts about the whole, then a row for each part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -53,7 +53,7 @@ pub struct Inspection {
     pub columns: Vec<&'static str>,
     /// The parts, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub faults: Vec<Fault>,
 }
 
@@ -194,7 +194,7 @@ impl Inspection {
             facts: vec![
                 ("number", Cell::Number(number)),
                 ("database", text(format!("{id:016x}"))),
-                ("goes on from segment", Cell::Number(header.previous)),
+                ("continues segment", Cell::Number(header.previous)),
                 ("which ends at", Cell::Number(header.previous_bytes)),
                 ("and was synced to", Cell::Number(header.previous_synced)),
                 ("bytes", Cell::Number(bytes.len() as u64)),

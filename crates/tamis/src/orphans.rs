@@ -1,16 +1,15 @@
-//! Tables that the manifest does not name: which are proven to be unneeded, and which may be all that is left of some entries.
+//! Tables that the manifest does not name: which are proven obsolete, and which may be the only copy of some entries.
 //!
-//! A flush or compaction that did not come to its end leaves a table that nothing names. It is not needed, for what it holds is
-//! elsewhere:
+//! An interrupted flush or compaction leaves a table that nothing names. It is obsolete, because its entries are elsewhere:
 //!
 //! 1. All its entries up to the flushed sequence number of their partitions are in tables that the manifest names (these are
 //!    there, or the store does not open).
 //! 2. All others are in the log, which keeps them until an edit says that they are in tables.
-//! 3. What was brought in from outside counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
+//! 3. An ingested table counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
 //! 4. Of a keyspace that was dropped nothing is needed.
 //!
-//! Any other table shows that the manifest, or the log, was longer once: it is never deleted. (A power cut may leave one, too,
-//! behind writes that were not synced: then nobody was promised what it holds.)
+//! Any other table shows that the manifest, or the log, was longer once: it is never deleted. (A power failure may leave one, too,
+//! behind writes that were not synced: these were not acknowledged as durable.)
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -83,7 +82,7 @@ fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Seq
     covering.map(|(_, partition)| partition.flushed_sequence).min().unwrap_or(0)
 }
 
-/// The tables of a folder that the state does not name, and that are not proven to be unneeded; with the reasons.
+/// The tables of a folder that the state does not name, and that are not proven obsolete; with the reasons.
 pub(crate) fn find(
     tables: &TableCache,
     entries: &[DirEntry],

@@ -1,14 +1,14 @@
-//! Reads every byte that is in force and names each fault: file, offset, what is wrong. It goes on after a fault.
+//! Reads every byte of the current state and names each fault: file, offset, kind. It continues after a fault.
 //!
 //! Checked: `CURRENT` and the manifest (by replaying them), every log segment (headers, records, entries), every table
-//! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). What was
+//! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). Data
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
-//! A store that can't be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]); with none,
-//! all tables and log segments that are there are read. There the tables are named, too, that the manifest does not name and that are not proven
-//! to be unneeded (`orphans.rs`).
+//! A store that cannot be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]); without one,
+//! all existing tables and log segments are read. Tables that the manifest does not name and that are not proven obsolete
+//! are named, too (`orphans.rs`).
 //!
-//! A table that can't be opened is checked part by part, as far as its parts can be found (`table/remains.rs`).
+//! A table that cannot be opened is checked part by part, as far as its parts can be found (`table/partial_verify.rs`).
 //!
 //! Cost: every file is read once.
 
@@ -46,11 +46,11 @@ pub struct Fault {
     pub file: PathBuf,
     /// Offset in bytes, where it is known.
     pub offset: Option<u64>,
-    /// What is wrong, for people.
+    /// A description of the fault.
     pub what: String,
 }
 
-/// What [`crate::Db::verify`] read and found.
+/// Findings of [`crate::Db::verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -220,7 +220,7 @@ impl Engine {
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
         let (found, _hold) = {
-            // No segment ends within a record or goes before it is open. Writes go on while it is read.
+            // No segment ends within a record or is removed before it is open. Writes continue while it is read.
             let log = self.log.lock();
             let first_needed = self.versions.catalog().counters.oldest_log;
             let mut found =

@@ -1,4 +1,4 @@
-//! What is there: the readable part of the manifest, tables with their properties, numbers that were used.
+//! Inventory of a folder: the readable part of the manifest, tables with their properties, numbers that were used.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Inventory {
     pub(super) prefix: Prefix,
-    /// Whether the prefix stands for the state in force, as far as the manifest and the numbers of files tell.
+    /// Whether the prefix is the current state, as far as the manifest and the numbers of files show.
     pub(super) is_certain: bool,
     /// Id and seed of the database.
     pub(super) database: (u64, u64),
@@ -55,7 +55,7 @@ pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) ->
     errors.into_iter().find(is_foreign).cloned()
 }
 
-/// What is in the quarantine folder, which may not be there.
+/// The files of the quarantine folder, if it exists.
 fn list_quarantine(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<tamis_vfs::DirEntry>> {
     let quarantine = folder.join(QUARANTINE);
     match vfs.list(&quarantine) {
@@ -133,7 +133,7 @@ impl Inventory {
         (id, runtime.seed)
     }
 
-    /// Whether the prefix is a state that was in force, and nothing shows that there was a later one.
+    /// Whether the prefix is a state that was current once, and nothing shows that there was a later one.
     fn has_no_later_files(&self, entries: &[tamis_vfs::DirEntry]) -> bool {
         let state = &self.prefix.catalog;
         let mut numbers = entries.iter().filter_map(|entry| match FileName::parse(&entry.name)? {
@@ -166,14 +166,14 @@ impl Inventory {
         self.readable.iter().filter(|(number, _)| !named.contains_key(number)).find_map(|(&number, found)| {
             let origin = &found.origin;
             if origin.database_id == 0 {
-                // Without CURRENT nothing tells how long the manifest was.
+                // Without CURRENT the length of the manifest is unknown.
                 let why = "it was taken in from outside";
                 return (!self.prefix.faults.is_empty()).then(|| (number, why.to_owned()));
             }
             if origin.database_id != self.database.0 {
                 return None;
             }
-            // Inputs go when the edit is in force that names the outputs. Numbers ascend.
+            // Inputs are deleted after the edit that names the outputs is installed. Numbers ascend.
             let may_hold = |(input, keyspace): &&(u64, u64)| {
                 *input < number && *keyspace == origin.keyspace_id && !origin.replaced.is_empty()
             };
@@ -185,9 +185,9 @@ impl Inventory {
         })
     }
 
-    /// What the choice of tables goes by.
+    /// The input of the choice of tables.
     pub(super) fn tables(&self) -> Tables {
-        let in_force = self.prefix.catalog.keyspaces.values().flat_map(|version| version.tables());
+        let installed = self.prefix.catalog.keyspaces.values().flat_map(|version| version.tables());
         Tables {
             readable: self
                 .readable
@@ -195,7 +195,7 @@ impl Inventory {
                 .map(|(number, properties)| (*number, properties.origin.replaced.clone()))
                 .collect(),
             present: self.readable.keys().chain(self.unreadable.keys()).copied().collect(),
-            in_force: in_force.map(|table| table.number()).collect(),
+            installed: installed.map(|table| table.number()).collect(),
         }
     }
 }

@@ -1,23 +1,23 @@
 //! Makes a store that opens out of one that does not, from all that can be read; and says what may be lost.
 //!
-//! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). Where the manifest is whole, and no table is
-//!    there that shows that it was longer once (`orphans.rs`), that is the state in force. Where it is not whole, but no file is
-//!    there that is newer than this state and none of its tables is missing, it is taken as the state in force too; as its lost
-//!    edits may have dropped a keyspace, all ranges are reported.
+//! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). It is the current state if the manifest is
+//!    whole and no table shows that it was longer once (`orphans.rs`). If the manifest is not whole, but no file is newer than
+//!    this state and none of its tables is missing, it is taken as the current state, too; its lost edits may have dropped a
+//!    keyspace, so all ranges are reported.
 //! 2. Otherwise the tables are chosen by their properties (`select_tables.rs`), all of a keyspace are merged by sequence numbers
-//!    into one run, and every range that they cover is reported: a table that was replaced by others, which are gone, can't be told.
-//! 3. A missing table is reported with its range. Of a damaged one all readable blocks are written anew in its place.
-//! 4. A log without faults stays as it is. Otherwise, and in case 2, all entries that can be read are put into tables. In case 2
-//!    it is not known which segment is the oldest needed one: the log begins with the oldest that is there.
+//!    into one run, and every range that they cover is reported: a table whose replacements are gone cannot be recognized.
+//! 3. A missing table is reported with its range. The readable blocks of a damaged table are rewritten in its place.
+//! 4. A log without faults stays as it is. Otherwise, and in case 2, all readable entries are put into tables. In case 2
+//!    the oldest needed segment is unknown: the log begins with the oldest that exists.
 //! 5. All files that the new state does not need get a name in the folder `quarantine`; then the new manifest and `CURRENT` are
-//!    written; then their old names go. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
+//!    written; then the old names are removed. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
 //!
 //! A file of another program's format, or with a change or an entry that only another program knows, is not damaged: the repair
-//! refuses, and nothing is touched. Nor is a file that the system refuses to open or to read: the repair ends with its error.
+//! refuses, and no file changes. Neither is a file that the system refuses to open or to read: the repair ends with its error.
 //!
-//! What can't be told: with the manifest lost, that a table is gone, too (nothing names it); what was in a log segment that is gone
-//! together with the end of the manifest; that a table was replaced by others which were replaced in turn.
-//! A store in which nothing is wrong is left as it is. Cost: every file is read once; in case 2 all tables are written anew,
+//! Not detectable: with the manifest lost, a table that is gone, too (nothing names it); entries of a log segment that is gone
+//! together with the end of the manifest; a table that was replaced by others which were replaced in turn.
+//! A store without faults is left as it is. Cost: every file is read once; in case 2 all tables are rewritten,
 //! unless no two of them overlap.
 
 mod inventory;
@@ -61,7 +61,7 @@ fn check_is_loss(error: &Error) -> Result<()> {
     }
 }
 
-/// What all steps need.
+/// The parts that all steps need.
 struct Repair {
     vfs: Arc<dyn Vfs>,
     folder: std::path::PathBuf,

@@ -54,7 +54,7 @@ pub(super) struct StateRebuilder<'a> {
 /// The entries of the log by keyspace, in memtables of bounded size.
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
 
-/// What the log tells before its entries are taken.
+/// Facts about the log before its entries are taken.
 struct Logged {
     keyspaces: BTreeSet<u64>,
     span: LogSpan,
@@ -184,7 +184,7 @@ impl<'a> StateRebuilder<'a> {
         self.note_loss(keyspace, range, summary.tombstone_count > 0, why);
     }
 
-    /// Step 3 where the state is certain: missing tables go, damaged ones are written anew in their places.
+    /// Step 3 where the state is certain: missing tables go, damaged ones are rewritten in their places.
     fn rebuild_tables(&mut self) -> Result<()> {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
         for version in versions {
@@ -262,13 +262,13 @@ impl<'a> StateRebuilder<'a> {
             return Err(error);
         }
         faults.iter().for_each(|error| self.note_fault(name, error));
-        self.reasons.insert(name.name(), "damaged: what could be read of it was written anew".to_owned());
-        let salvaged = self.write_anew(version, place, table)?;
+        self.reasons.insert(name.name(), "damaged: its readable entries were rewritten".to_owned());
+        let salvaged = self.rewrite_readable(version, place, table)?;
         Ok(salvaged.map(|summary| Table::new(summary, None, &self.repair.obsolete_files)))
     }
 
     /// Writes the readable blocks of a damaged table as another one; notes the others.
-    fn write_anew(
+    fn rewrite_readable(
         &mut self,
         version: &KeyspaceVersion,
         place: RunPlace,
@@ -427,7 +427,7 @@ impl<'a> StateRebuilder<'a> {
         }
         self.note_tables_that_are_gone();
         let mut chosen = self.choose(&left);
-        // What was left out may be gone elsewhere: its ranges are uncertain, too.
+        // A file that was left out may be gone elsewhere: its ranges are uncertain, too.
         let mut ranges: BTreeMap<u64, Vec<KeyRange>> = BTreeMap::new();
         for found in left.keys().filter_map(|number| self.inventory.readable.get(number)) {
             let range = (found.summary.smallest_key.clone(), found.summary.largest_key.clone());
@@ -500,7 +500,7 @@ impl<'a> StateRebuilder<'a> {
                 chosen.entry(found.origin.keyspace_id).or_default().push(table);
             } else if found.origin.database_id == 0 {
                 let why =
-                    "it was built outside of the store, and its place stood in the lost part of the manifest";
+                    "it was built outside of the store, and its place was in the lost part of the manifest";
                 self.note_lost_table(None, &found.summary, why);
                 self.reasons.insert(name, format!("{why}: ingest it again"));
             } else {
@@ -514,11 +514,11 @@ impl<'a> StateRebuilder<'a> {
     /// The keyspace as far as it is known, with one partition that holds nothing.
     fn bare_version(&self, id: u64, tables: &[Arc<Table>]) -> KeyspaceVersion {
         let known = self.state.keyspaces.get(&id);
-        let told = tables.iter().find_map(|table| {
+        let from_tables = tables.iter().find_map(|table| {
             let found = self.inventory.readable.get(&table.number())?;
             Some(found.origin.keyspace_name.clone()).filter(|name| !name.is_empty())
         });
-        let name = match (known, told) {
+        let name = match (known, from_tables) {
             (Some(version), _) => version.name.to_string(),
             (None, Some(name)) => name,
             // The first keyspace of every store is the default one.

@@ -1,4 +1,4 @@
-//! What a repair found, did, and could not save.
+//! Findings, actions and losses of a repair.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct LostRange {
     /// Whether a delete may be lost, so that a key that was deleted may be there again. Otherwise only values may be missing or
     /// older than they were.
     pub may_lose_deletes: bool,
-    /// What happened.
+    /// The reason.
     pub why: String,
 }
 
@@ -31,7 +31,7 @@ pub struct QuarantinedFile {
     pub why: String,
 }
 
-/// What [`crate::Db::repair`] found and did.
+/// Findings and actions of [`crate::Db::repair`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
@@ -39,7 +39,7 @@ pub struct RepairReport {
     pub faults: Vec<Fault>,
     /// Tables of the repaired store.
     pub table_count: usize,
-    /// Of those: tables that were written anew.
+    /// Of those: tables that were rewritten.
     pub rewritten_table_count: usize,
     /// Entries of the log that were put into tables.
     pub log_entry_count: u64,
@@ -48,7 +48,7 @@ pub struct RepairReport {
     /// Every range of keys in which writes, and where it says so deletes, may be lost. Of a table that is gone together with the
     /// manifest nothing tells.
     pub lost_ranges: Vec<LostRange>,
-    /// Keyspaces whose options stood in a lost part of the manifest: they have the defaults now.
+    /// Keyspaces whose options were in a lost part of the manifest: they have the defaults now.
     pub default_options: Vec<String>,
 }
 

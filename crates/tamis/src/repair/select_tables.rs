@@ -1,27 +1,27 @@
 //! Which tables make up a store whose manifest is lost, by what their properties say. Pure.
 //!
-//! A compaction writes into each of its outputs which tables it replaces. It takes its inputs away only after it is in force.
+//! A compaction writes into each of its outputs which tables it replaces. It deletes its inputs only after its edit is installed.
 //!
-//! 1. A compaction *was in force* when one of its inputs is no longer there, when one of its outputs was in force by the part
-//!    of the manifest that can be read, or when one of its outputs was the input of another compaction.
-//! 2. Of one that was, the inputs are obsolete: a delete that they once held may be gone by now.
-//! 3. Of one that was not, the outputs are leftovers: they may be some of many. Where an input can't be read they stay, too:
-//!    then every entry counts.
+//! 1. A compaction *was installed* if one of its inputs is missing, if the readable part of the manifest names one of its
+//!    outputs, or if one of its outputs was the input of another compaction.
+//! 2. The inputs of an installed compaction are obsolete: a delete that they once had may be gone by now.
+//! 3. The outputs of a compaction that was not installed are leftovers: they may be some of many. If an input cannot be read they
+//!    stay, too: then every entry counts.
 //!
-//! What this can't tell: an input that is still there while all that replaced it was itself replaced and is gone. Who
-//! repairs says so.
+//! Not detectable: an input that still exists while all tables that replaced it were replaced themselves and are gone. The repair
+//! reports this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the tables in a folder.
+/// Known facts about the tables in a folder.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// The tables that can be read, with the numbers of those that each replaces.
     pub(super) readable: BTreeMap<u64, Vec<u64>>,
     /// All tables that are there.
     pub(super) present: BTreeSet<u64>,
-    /// Those that the readable part of the manifest puts in force.
-    pub(super) in_force: BTreeSet<u64>,
+    /// Those that the readable part of the manifest installs.
+    pub(super) installed: BTreeSet<u64>,
 }
 
 /// Why a table is left out.
@@ -48,11 +48,11 @@ pub(super) fn excluded_tables(tables: &Tables) -> BTreeMap<u64, Exclusion> {
     let inputs_of_any: BTreeSet<u64> = jobs.keys().flatten().copied().collect();
     let mut left = BTreeMap::new();
     for (inputs, outputs) in &jobs {
-        let was_in_force = inputs.iter().any(|input| !tables.present.contains(input))
+        let was_installed = inputs.iter().any(|input| !tables.present.contains(input))
             || outputs
                 .iter()
-                .any(|output| tables.in_force.contains(output) || inputs_of_any.contains(output));
-        if was_in_force {
+                .any(|output| tables.installed.contains(output) || inputs_of_any.contains(output));
+        if was_installed {
             let by = outputs.first().copied().unwrap_or_default();
             left.extend(inputs.iter().map(|&input| (input, Exclusion::Obsolete { by })));
         } else if inputs.iter().all(|input| tables.readable.contains_key(input)) {

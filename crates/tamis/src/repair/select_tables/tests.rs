@@ -3,11 +3,11 @@
 use super::*;
 
 /// Tables with what they replace; `gone` are not there, `damaged` can't be read.
-fn tables(all: &[(u64, &[u64])], in_force: &[u64], damaged: &[u64]) -> Tables {
+fn tables(all: &[(u64, &[u64])], installed: &[u64], damaged: &[u64]) -> Tables {
     Tables {
         readable: all.iter().map(|(number, replaced)| (*number, replaced.to_vec())).collect(),
         present: all.iter().map(|(number, _)| *number).chain(damaged.iter().copied()).collect(),
-        in_force: in_force.iter().copied().collect(),
+        installed: installed.iter().copied().collect(),
     }
 }
 
@@ -44,12 +44,12 @@ fn inputs_are_obsolete_when_the_output_was_compacted_again() {
     let left =
         excluded_tables(&tables(&[(1, &[]), (2, &[]), (3, &[1, 2]), (4, &[]), (5, &[3, 4])], &[], &[]));
     assert_eq!(numbers(&left), [1, 2, 5]);
-    // 5 was in force: 4 is gone.
+    // 5 was installed: 4 is gone.
     let left = excluded_tables(&tables(&[(1, &[]), (2, &[]), (3, &[1, 2]), (5, &[3, 4])], &[], &[]));
     assert_eq!(numbers(&left), [1, 2, 3]);
 }
 
 #[test]
-fn beside_a_damaged_input_every_entry_counts() {
+fn with_a_damaged_input_every_entry_counts() {
     assert!(excluded_tables(&tables(&[(1, &[]), (3, &[1, 2])], &[], &[2])).is_empty());
 }
