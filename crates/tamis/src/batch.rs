@@ -34,7 +34,7 @@ const FLAG_OWN_SEQUENCES: u64 = 1;
 /// A batch can be written once, then [cleared](WriteBatch::clear) and filled again without new allocations.
 #[derive(Debug, Clone, Default)]
 pub struct WriteBatch {
-    /// Empty, or room for the header, which [`WriteBatch::seal`] fills, and the entries.
+    /// Empty, or room for the header, which [`WriteBatch::assign_sequences`] fills, and the entries.
     bytes: Vec<u8>,
     /// Where the header begins, once it is there.
     start: usize,
@@ -203,7 +203,7 @@ impl WriteBatch {
     }
 
     /// Numbers the entries from `first` on (where they have no numbers of their own) and gives the bytes for the log.
-    pub(crate) fn seal(&mut self, first: Sequence) -> &[u8] {
+    pub(crate) fn assign_sequences(&mut self, first: Sequence) -> &[u8] {
         let Some(room) = self.bytes.get_mut(..HEADER_BYTES_MAX) else { return &[] };
         let count = u64::from(self.count) << 1;
         self.start = if self.has_own_sequences {
@@ -215,7 +215,7 @@ impl WriteBatch {
         self.bytes()
     }
 
-    /// The bytes as [`WriteBatch::seal`] left them.
+    /// The bytes as [`WriteBatch::assign_sequences`] left them.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }

@@ -1,14 +1,13 @@
-//! A copy of an open database, as it is at one moment, while writes go on.
+//! Checkpoints: a consistent copy of an open store while writes continue.
 //!
-//! 1. Under the log's lock, for a moment: what waits in the process is given to the log, and it is noted which tables are in
-//!    force, how long the log is, and which segments are needed. That is the moment of the copy. Tables stay as long as the
-//!    noted state is held, segments as long as they are open.
-//! 2. Tables and filter files, which never change, are linked; where that is not possible they are copied.
-//! 3. The log is copied as far as it went at the moment, and synced.
-//! 4. The manifest is written, and last `CURRENT`: before it the folder is no database.
+//! 1. Under the log's lock: deferred bytes are written to the log; the current catalog, the length of the log and its segments are
+//!    recorded. This fixes the content of the copy. Tables stay as long as the catalog is held, segments as long as they are pinned.
+//! 2. Tables and filter files, which never change, are linked, or copied if links are not possible.
+//! 3. The log is copied up to the recorded length and synced.
+//! 4. The manifest is written, and last `CURRENT`: without it the folder is no store.
 //!
-//! A failed checkpoint takes away what it made. Cost: a link for each file, and a copy of the log: at most what
-//! [`crate::Options::log_bytes_max`] allows.
+//! A failed checkpoint removes the files that it created. Cost: a link for each file, and a copy of the log, whose size
+//! [`crate::Options::log_bytes_max`] bounds.
 
 use std::{
     io::ErrorKind,
@@ -19,106 +18,119 @@ use std::{
 use tamis_vfs::Vfs;
 
 use crate::{
-    engine::Engine,
+    commit_log::CommitLog,
+    context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     link::{Placed, link_or_copy, write_new},
-    version::catalog::Catalog,
+    read::snapshot::Snapshots,
+    version::{catalog::Catalog, set::VersionSet},
     wal::reader::LogFiles,
 };
 
-/// What [`crate::Db::checkpoint`] made.
+/// The result of [`crate::Db::checkpoint`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CheckpointReport {
-    /// The sequence number of the last write that the copy holds.
+    /// The sequence number of the last write in the copy.
     pub sequence: u64,
-    /// Tables and filter files that are in both folders as one.
+    /// Tables and filter files that both folders share by hard links.
     pub linked_file_count: usize,
     /// Files that were copied or written.
     pub copied_file_count: usize,
-    /// Bytes that were copied.
+    /// Bytes that were copied or written.
     pub copied_bytes: u64,
 }
 
-/// What the database is at one moment; holds the files of it.
-struct Moment {
+/// The content of a checkpoint; keeps its files from being deleted.
+struct FixedState {
     sequence: Sequence,
-    state: Arc<Catalog>,
+    catalog: Arc<Catalog>,
     log: LogFiles,
-    /// The segments that are part of the log; `None`: all may be.
-    parts: Option<Vec<u64>>,
-    /// Its segments are not used again as long as they are read.
-    _hold: Option<Arc<()>>,
+    /// The segments that are part of the log; `None` if all may be.
+    segments: Option<Vec<u64>>,
+    /// Segments are not recycled while they are read.
+    _pin: Option<Arc<()>>,
 }
 
-impl Engine {
+/// See the head of this file.
+pub(crate) struct Checkpointer {
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) log: Arc<CommitLog>,
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) snapshots: Arc<Snapshots>,
+}
+
+impl Checkpointer {
     /// See [`crate::Db::checkpoint`].
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<CheckpointReport> {
-        let _running = self.jobs.read();
-        self.check_open()?;
-        make_vacant_folder(&*self.vfs, target)?;
-        let moment = self.moment()?;
-        let report = CheckpointReport { sequence: moment.sequence, ..CheckpointReport::default() };
-        let mut copy = Copy { vfs: &*self.vfs, target, made: Vec::new(), report };
-        self.copy_all(&moment, &mut copy).inspect_err(|_| copy.put_back())?;
+        let _running = self.context.begin_job()?;
+        create_empty_folder(&*self.context.vfs, target)?;
+        let fixed = self.fix_state()?;
+        let report = CheckpointReport { sequence: fixed.sequence, ..CheckpointReport::default() };
+        let mut copy = Copy { vfs: &*self.context.vfs, target, created: Vec::new(), report };
+        self.copy_all(&fixed, &mut copy).inspect_err(|_| copy.remove_created())?;
         Ok(copy.report)
     }
 
-    fn moment(&self) -> Result<Moment> {
+    /// Step 1.
+    fn fix_state(&self) -> Result<FixedState> {
         let mut log = self.log.lock();
         if let Some(state) = log.as_mut() {
             state.log.flush_deferred()?;
         }
-        let state = self.versions.catalog();
+        let catalog = self.versions.catalog();
         let (id, _) = self.versions.database();
-        let mut files = LogFiles::find(&*self.vfs, &self.folder, id, state.counters.oldest_log)?;
-        let (sequence, parts) = match log.as_ref() {
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let mut files = LogFiles::find(&**vfs, folder, id, catalog.counters.oldest_log)?;
+        let (sequence, segments) = match log.as_ref() {
             Some(state) => (state.last_sequence, Some(state.log.segments())),
             None => (self.snapshots.visible(), None),
         };
-        files.limit_to(parts.as_deref().unwrap_or_default());
-        let parts = parts.map(|parts| parts.into_iter().map(|(number, _)| number).collect());
-        let hold = log.as_ref().map(|state| state.log.pin_segments());
-        Ok(Moment { sequence, state, log: files, parts, _hold: hold })
+        files.limit_to(segments.as_deref().unwrap_or_default());
+        let segments = segments.map(|segments| segments.into_iter().map(|(number, _)| number).collect());
+        let pin = log.as_ref().map(|state| state.log.pin_segments());
+        Ok(FixedState { sequence, catalog, log: files, segments, _pin: pin })
     }
 
-    fn copy_all(&self, moment: &Moment, copy: &mut Copy<'_>) -> Result<()> {
-        for file in moment.state.keyspaces.values().flat_map(|version| version.files()) {
-            copy.place(&self.folder, file.name())?;
+    /// Steps 2 to 4.
+    fn copy_all(&self, fixed: &FixedState, copy: &mut Copy<'_>) -> Result<()> {
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        for file in fixed.catalog.keyspaces.values().flat_map(|version| version.files()) {
+            copy.place(folder, file.name())?;
         }
-        for segment in moment.log.segments() {
-            // A segment that is no part of the log was abandoned after a failed append.
-            if moment.parts.as_ref().is_some_and(|parts| !parts.contains(&segment.number)) {
+        for segment in fixed.log.segments() {
+            // A segment that is not part of the log was abandoned after a failed append.
+            if fixed.segments.as_ref().is_some_and(|segments| !segments.contains(&segment.number)) {
                 continue;
             }
             let bytes = segment.read()?;
             copy.write(FileName::Log(segment.number), &bytes)?;
         }
-        self.vfs.sync_dir(copy.target).map_err(|error| Error::io("sync", copy.target, error))?;
+        vfs.sync_dir(copy.target).map_err(|error| Error::io("sync", copy.target, error))?;
         let number = self.versions.new_file_number();
         let names = [FileName::Temporary(number), FileName::Manifest(number), FileName::Current];
-        copy.made.extend(names.map(|name| name.path(copy.target)));
-        let bytes = self.versions.write_copy(&moment.state, copy.target, number)?;
+        copy.created.extend(names.map(|name| name.path(copy.target)));
+        let bytes = self.versions.write_copy(&fixed.catalog, copy.target, number)?;
         copy.report.copied_file_count += 2;
         copy.report.copied_bytes += bytes;
         Ok(())
     }
 }
 
-/// Makes the folder where it is missing.
+/// Creates the folder if it is missing.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for one that holds something.
-fn make_vacant_folder(vfs: &dyn Vfs, target: &Path) -> Result<()> {
+/// [`Error::InvalidArgument`] if it is not empty.
+fn create_empty_folder(vfs: &dyn Vfs, target: &Path) -> Result<()> {
     match vfs.list(target) {
         Ok(entries) if entries.is_empty() => Ok(()),
         Ok(entries) => {
             let first = entries.first().map(|entry| entry.name.as_str()).unwrap_or_default();
             Err(Error::InvalidArgument {
                 what: "checkpoint folder",
-                got: format!("{}, which holds {first:?},", target.display()),
+                got: format!("{}, which contains {first:?}", target.display()),
                 expected: "name a folder that is new or empty".to_owned(),
             })
         }
@@ -129,11 +141,11 @@ fn make_vacant_folder(vfs: &dyn Vfs, target: &Path) -> Result<()> {
     }
 }
 
-/// The copy while it is made.
+/// A copy in progress.
 struct Copy<'a> {
     vfs: &'a dyn Vfs,
     target: &'a Path,
-    made: Vec<PathBuf>,
+    created: Vec<PathBuf>,
     report: CheckpointReport,
 }
 
@@ -142,7 +154,7 @@ impl Copy<'_> {
         let target = name.path(self.target);
         let placed = link_or_copy(self.vfs, &name.path(folder), &target);
         let placed = match placed {
-            // Filters are derived data: the manifest may name one that is gone.
+            // Filters are derived data: the manifest may name one that is missing.
             Err(Error::Io { source, .. })
                 if source.kind() == ErrorKind::NotFound && matches!(name, FileName::Filter(_)) =>
             {
@@ -150,7 +162,7 @@ impl Copy<'_> {
             }
             other => other?,
         };
-        self.made.push(target);
+        self.created.push(target);
         match placed {
             Placed::Linked => self.report.linked_file_count += 1,
             Placed::Copied(bytes) => self.note_copy(bytes),
@@ -161,7 +173,7 @@ impl Copy<'_> {
     fn write(&mut self, name: FileName, bytes: &[u8]) -> Result<()> {
         let target = name.path(self.target);
         write_new(self.vfs, &target, |append| append(bytes))?;
-        self.made.push(target);
+        self.created.push(target);
         self.note_copy(bytes.len() as u64);
         Ok(())
     }
@@ -171,9 +183,9 @@ impl Copy<'_> {
         self.report.copied_bytes += bytes;
     }
 
-    /// Removes what was made. `CURRENT` goes first: half a folder is no database.
-    fn put_back(&mut self) {
-        for path in self.made.drain(..).rev() {
+    /// Removes the created files, `CURRENT` first: a partial copy must not look like a store.
+    fn remove_created(&mut self) {
+        for path in self.created.drain(..).rev() {
             let _ = self.vfs.remove(&path);
         }
     }

@@ -65,7 +65,7 @@ pub fn batch(data: &[u8]) {
     for entry in batch::entries(data).map_while(Result::ok) {
         copy.carry(entry).expect("an entry of a batch can be written to a batch");
     }
-    let encoded = copy.seal(1).to_vec();
+    let encoded = copy.assign_sequences(1).to_vec();
     assert_eq!(batch::entries(&encoded).filter(Result::is_ok).count(), copy.len());
 }
 

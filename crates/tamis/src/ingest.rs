@@ -1,56 +1,62 @@
-//! Takes tables that were built outside of the store into a keyspace, all of them in one edit.
+//! Ingests tables that were built outside of the store into a keyspace, all of them in one edit.
 //!
-//! 1. Each file gets a name in the folder (a link, or a copy) and is read as a whole: a damaged file, or one that is no table
-//!    built outside, is refused. Nothing names these files yet: after a crash the next open sweeps them.
-//! 2. The keyspace's memtables are flushed, so that all that it holds is in tables. Where writers go on meanwhile, those of this
-//!    keyspace wait from the second try on.
-//! 3. Under the log's lock: the log is synced (what was acknowledged before survives whatever survives of this), the tables get
-//!    the next sequence number, one for all, and one edit puts them into L0 as the newest run. It also says that all of the
-//!    keyspace up to this number is in tables, so that a replay puts nothing older above them.
+//! 1. Each file is linked (or copied) into the folder and read completely: a damaged file, or one that is not a table built
+//!    outside, is refused. The manifest does not name these files yet: after a crash the next open deletes them.
+//! 2. The memtables are flushed, so that all entries of the keyspace are in tables. If writers continue in the meantime, writers
+//!    of this keyspace wait from the second attempt on.
+//! 3. Under the log's lock: the log is synced (writes acknowledged before the ingest must survive if the ingest does), the tables
+//!    get the next sequence number, one for all, and one edit adds them to L0 as the newest run. The edit also records that all
+//!    entries of the keyspace up to this number are in tables, so that a replay inserts nothing older above them.
 //!
-//! The sequence number stands in the manifest and not in the file, which never changes: readers add it (`table/reader.rs`).
+//! The sequence number is stored in the manifest, not in the file, which never changes: readers add it (`table/reader.rs`).
 //!
-//! Cost: each file is read once; a flush; an edit.
+//! Cost: each file is read once; one flush; one edit.
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
 };
 
 use tamis_vfs::{Access, Vfs};
 
 use crate::{
-    engine::{Engine, KeyspaceState},
+    cache::table::TableCache,
+    commit_log::CommitLog,
+    compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
+    context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
+    keyspace_state::KeyspaceState,
     link::link_or_copy,
     options::Durability,
+    read::snapshot::Snapshots,
     table::{properties::TableSummary, reader::TableReader},
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
         version::KeyspaceVersion,
     },
+    version_installer::VersionInstaller,
 };
 
-/// What [`crate::Db::ingest`] took in.
+/// The result of [`crate::Db::ingest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct IngestReport {
-    /// Tables.
+    /// Number of tables.
     pub table_count: usize,
-    /// Their entries.
+    /// Number of entries.
     pub entry_count: u64,
-    /// Their bytes.
+    /// Bytes of the tables.
     pub bytes: u64,
-    /// The sequence number that all entries got; 0 where there were none.
+    /// The sequence number of all entries; 0 if there were no tables.
     pub sequence: u64,
 }
 
-/// Files in the folder that nothing names yet; they go unless they are put in force.
+/// Tables in the folder that the manifest does not name yet. They are removed unless they are installed.
 struct PendingTables<'a> {
-    engine: &'a Engine,
+    context: &'a StoreContext,
     summaries: Vec<TableSummary>,
     names: Vec<FileName>,
 }
@@ -58,33 +64,44 @@ struct PendingTables<'a> {
 impl Drop for PendingTables<'_> {
     fn drop(&mut self) {
         for name in self.names.drain(..) {
-            // One that can't be removed is swept at the next open.
-            let _ = self.engine.vfs.remove(&name.path(&self.engine.folder));
+            // A file that can't be removed is deleted at the next open.
+            let _ = self.context.vfs.remove(&name.path(&self.context.folder));
         }
     }
 }
 
-/// While it is held, writers of the keyspace wait before they take part in a group.
+/// While it exists, writers of the keyspace wait before they join a group.
 struct WriteGate<'a> {
-    engine: &'a Engine,
+    scheduler: &'a Scheduler,
     keyspace: &'a KeyspaceState,
 }
 
 impl<'a> WriteGate<'a> {
-    fn close(engine: &'a Engine, keyspace: &'a KeyspaceState) -> Self {
+    fn close(scheduler: &'a Scheduler, keyspace: &'a KeyspaceState) -> Self {
         keyspace.ingest_count.fetch_add(1, Ordering::SeqCst);
-        Self { engine, keyspace }
+        Self { scheduler, keyspace }
     }
 }
 
 impl Drop for WriteGate<'_> {
     fn drop(&mut self) {
         self.keyspace.ingest_count.fetch_sub(1, Ordering::SeqCst);
-        self.engine.scheduler.note_progress();
+        self.scheduler.note_progress();
     }
 }
 
-impl Engine {
+/// See the head of this file.
+pub(crate) struct Ingester {
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) log: Arc<CommitLog>,
+    pub(crate) installer: Arc<VersionInstaller>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) background: Arc<BackgroundJobs>,
+}
+
+impl Ingester {
     /// See [`crate::Db::ingest`].
     pub(crate) fn ingest(&self, keyspace: &KeyspaceState, paths: &[PathBuf]) -> Result<IngestReport> {
         let mut pending = self.link_tables(paths)?;
@@ -97,37 +114,37 @@ impl Engine {
         report.bytes = pending.summaries.iter().map(|summary| summary.file_bytes).sum();
         let mut gate = None;
         report.sequence = loop {
-            self.flush_all()?;
-            if let Some(sequence) = self.try_ingest(keyspace, &mut pending)? {
+            self.background.flush_all()?;
+            if let Some(sequence) = self.try_install(keyspace, &mut pending)? {
                 break sequence;
             }
-            gate.get_or_insert_with(|| WriteGate::close(self, keyspace));
+            gate.get_or_insert_with(|| WriteGate::close(&self.scheduler, keyspace));
         };
         drop(gate);
-        self.scheduler.wake();
-        self.run_inline();
+        self.background.run_due();
         Ok(report)
     }
 
     /// Step 1.
     fn link_tables(&self, paths: &[PathBuf]) -> Result<PendingTables<'_>> {
-        let _job = self.begin_job()?;
-        let mut pending = PendingTables { engine: self, summaries: Vec::new(), names: Vec::new() };
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let _job = self.context.begin_write_job()?;
+        let mut pending = PendingTables { context: &self.context, summaries: Vec::new(), names: Vec::new() };
         for path in paths {
-            let number = self.versions.new_file_number();
+            let number = self.installer.versions.new_file_number();
             let name = FileName::Table(number);
-            link_or_copy(&*self.vfs, path, &name.path(&self.folder))?;
+            link_or_copy(&**vfs, path, &name.path(folder))?;
             pending.names.push(name);
             let summary = self.verify_table(number).map_err(|error| at_path(error, path))?;
             pending.summaries.push(summary);
-            sync_file(&*self.vfs, &name.path(&self.folder))?;
+            sync_file(&**vfs, &name.path(folder))?;
         }
-        self.vfs.sync_dir(&self.folder).map_err(|error| Error::io("sync", &self.folder, error))?;
+        vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
         check_disjoint(&mut pending.summaries)?;
         Ok(pending)
     }
 
-    /// Reads a whole table that was just brought in.
+    /// Reads a linked table completely.
     fn verify_table(&self, number: u64) -> Result<TableSummary> {
         let reader = TableReader::open_outside(self.tables.environment(), number)?;
         match reader.verify().into_iter().next() {
@@ -136,30 +153,28 @@ impl Engine {
         }
     }
 
-    /// Step 3; `None` where somebody wrote to the keyspace since the flush.
-    fn try_ingest(
+    /// Step 3; `None` if a writer has written to the keyspace since the flush.
+    fn try_install(
         &self,
         keyspace: &KeyspaceState,
         pending: &mut PendingTables<'_>,
     ) -> Result<Option<Sequence>> {
-        let _job = self.begin_job()?;
+        let _job = self.context.begin_write_job()?;
         let mut log = self.log.lock();
-        self.check_writable()?;
+        self.context.check_writable()?;
         keyspace.check()?;
-        let Some(state) = log.as_mut() else { return Err(Error::ReadOnly { path: self.folder.clone() }) };
+        let Some(state) = log.as_mut() else { return Err(self.context.read_only_error()) };
         let read_state = keyspace.read_state.load_full();
         if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
             return Ok(None);
         }
-        state
-            .log
-            .persist(Durability::Synced)
-            .inspect_err(|error| self.propagate_background_error(state, error))?;
+        let synced = state.log.persist(Durability::Synced);
+        synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let sequence = state.last_sequence + 1;
         let edit = edit_of(&read_state.version, &pending.summaries, sequence)?;
-        if let Err(error) = self.apply(edit) {
-            if self.versions.background_error().is_some() {
-                // They may turn out to be in force.
+        if let Err(error) = self.installer.install(edit) {
+            if self.installer.versions.background_error().is_some() {
+                // The manifest may name them all the same.
                 pending.names.clear();
             }
             return Err(error);
@@ -171,7 +186,7 @@ impl Engine {
     }
 }
 
-/// The edit that puts the tables in force.
+/// The edit that adds the tables.
 fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> Result<VersionEdit> {
     let mut edit = VersionEdit::default();
     for (index, partition) in version.partitions.iter().enumerate() {
@@ -186,7 +201,8 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
                 return Err(Error::InvalidArgument {
                     what: "table",
                     got: format!("keys on both sides of {}", upper.unwrap_or_default().escape_ascii()),
-                    expected: "the keyspace is divided there: divide the table too".to_owned(),
+                    expected: "a partition of the keyspace ends there: split the table at this key"
+                        .to_owned(),
                 });
             }
             let summary =
@@ -199,7 +215,7 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
     Ok(edit)
 }
 
-/// Refuses tables that share keys: all get one sequence number, so that none would be the newer.
+/// Refuses tables that overlap: all get one sequence number, so that none would be newer.
 fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
     summaries.sort_unstable_by(|left, right| left.smallest_key.cmp(&right.smallest_key));
     for pair in summaries.windows(2) {
@@ -209,20 +225,20 @@ fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
             return Err(Error::InvalidArgument {
                 what: "tables",
                 got: format!("two that overlap at {}", right.smallest_key.escape_ascii()),
-                expected: "ingest them one after the other, the newer one last".to_owned(),
+                expected: "ingest them one after the other, the newest last".to_owned(),
             });
         }
     }
     Ok(())
 }
 
-/// A file that was brought here by another program may not be on the disk yet.
+/// Another program may have written the file without a sync.
 fn sync_file(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
     file.sync().map_err(|error| Error::io("sync", path, error))
 }
 
-/// Names the program's file instead of the one in the folder, which goes again.
+/// Replaces the path of the linked file, which will be removed, by the path that the program passed.
 fn at_path(error: Error, path: &Path) -> Error {
     match error {
         Error::Corruption(mut found) => {

@@ -42,7 +42,7 @@ impl Counter {
 
     /// As [`Counter::add`], for a counter that is only ever counted under one lock, which the caller holds.
     #[inline]
-    pub(crate) fn add_alone(&self, by: u64) {
+    pub(crate) fn add_exclusive(&self, by: u64) {
         if let Some(Part(part)) = self.0.first() {
             part.store(part.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
         }

@@ -1,43 +1,33 @@
-//! From a folder to an open database: lock, manifest, log, and a new log segment.
+//! Recovery: opens the manifest and the log of a folder and makes the state from which a store is opened.
 //!
-//! Steps:
+//! 1. Inspect the folder: a store, an empty folder, or something else.
+//! 2. Lock it, so that no second process or handle uses it.
+//! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables.
+//! 4. Replay the log into memtables; entries that are in tables and entries of dropped keyspaces are skipped. Full memtables are
+//!    rotated between two segments only: each segment holds complete batches.
+//! 5. Begin a new manifest, quarantine tables that a lost edit may have named (`orphans.rs`), delete files that interrupted jobs
+//!    left, and begin a new log segment. Obsolete segments are deleted last, after the new segment is synced.
 //!
-//! 1. Look at the folder: a database, a vacant folder, or something else.
-//! 2. Take its lock, so that no second process or handle is there.
-//! 3. Read the manifest: which tables are in force, up to which sequence number each partition has all in tables.
-//! 4. Replay the log into memtables, passing over what is in tables already and over keyspaces that were dropped. A memtable that is
-//!    full is sealed between two segments: each holds whole batches only.
-//! 5. Begin another manifest, put tables aside that a lost edit may have named (`orphans.rs`), sweep what interrupted work left,
-//!    and begin a new log segment behind what was replayed. Segments that were left out go last, once the log
-//!    that goes on without them is synced.
-//!    Up to here nothing was written: a damaged store that is refused stays as it is.
+//! Steps 1 to 4 write nothing: a damaged store that is refused stays as it was.
 //!
-//! Replayed memtables are flushed by the workers later: the time to open grows with the log, not with the data.
+//! The workers flush the replayed memtables later: the time to open grows with the log, not with the data.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLock};
-use tamis_filter::Digester;
 use tamis_vfs::{Lock, Vfs};
 
 use crate::{
     cache::table::TableCache,
-    compaction::scheduler::Scheduler,
-    engine::{Engine, KeyspaceState, Keyspaces, LogState, ReadState},
+    commit_log::LogState,
     error::{Error, Result},
     events::Event,
     file_name::{FileName, LOCK},
+    keyspace_state::{KeyspaceState, Keyspaces, ReadState},
     memtable::ChunkPool,
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, Options},
     orphans::{self, LogSpan},
-    read::snapshot::Snapshots,
     runtime::{Clock, Runtime},
     version::{
         folder::{self, FolderKind},
@@ -47,24 +37,42 @@ use crate::{
         reader::{LogFiles, ReplayReport, replay},
         writer::{Log, LogSetup},
     },
-    write::{GroupQueue, back_pressure::BackPressure, keyspaces::new_keyspace},
+    write::keyspace_admin::new_keyspace,
 };
 
-/// Opens or makes the database of a folder.
-pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: Runtime) -> Result<Engine> {
-    if look_at(&*vfs, folder, &options)? == FolderKind::Vacant {
+/// The state of a store after recovery.
+pub(crate) struct Recovered {
+    pub(crate) lock: Option<Box<dyn Lock>>,
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) keyspaces: Keyspaces,
+    /// Memory of the memtables.
+    pub(crate) pool: Arc<ChunkPool>,
+    /// `None` if the store is opened read-only.
+    pub(crate) log: Option<LogState>,
+    pub(crate) last_sequence: u64,
+    pub(crate) report: OpenReport,
+}
+
+/// Recovers the store in a folder, or creates one there.
+pub(crate) fn recover(
+    vfs: &Arc<dyn Vfs>,
+    folder: &Path,
+    options: &Options,
+    runtime: &Runtime,
+) -> Result<Recovered> {
+    if inspect_folder(&**vfs, folder, options)? == FolderKind::Vacant {
         vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     }
-    let lock = take_lock(&*vfs, folder, options.read_only)?;
-    // What was seen without the lock may have changed: only now nobody else makes a database here.
-    let kind = look_at(&*vfs, folder, &options)?;
+    let lock = take_lock(&**vfs, folder, options.read_only)?;
+    // Before the lock was taken another process may have created a store here.
+    let kind = inspect_folder(&**vfs, folder, options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
-        FolderKind::Vacant => (create(&vfs, folder, &runtime)?, None),
-        FolderKind::Database => VersionSet::open(Arc::clone(&vfs), folder, Mode::ReadOnly)?,
+        FolderKind::Vacant => (create(vfs, folder, runtime)?, None),
+        FolderKind::Database => VersionSet::open(Arc::clone(vfs), folder, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
-    // A crash while the database was made may have left it without.
+    // After a crash during its creation a store may have no default keyspace.
     if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
@@ -77,54 +85,31 @@ pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, options: Options, runtime: 
         .keyspaces
         .values()
         .map(|version| KeyspaceState::new(Arc::clone(version), &pool))
-        .map(|state| (state.id, state))
+        .map(|keyspace| (keyspace.id, keyspace))
         .collect();
-    let mut recovery =
-        Recovery { vfs: &vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
+    let recovery =
+        Recovery { vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
-    let log = recovery.begin_log(&options, &replayed, last_sequence, &mut report)?;
-    tell_cuts(&options, &report);
-    let metrics = Arc::new(Metrics::default());
-    let (_, seed) = versions.database();
-    let snapshots = Snapshots::default();
-    snapshots.publish(last_sequence);
-    let tables = TableCache::new(&vfs, folder, &options, &metrics);
-    Ok(Engine {
-        vfs,
-        folder: folder.to_path_buf(),
-        options,
-        runtime,
-        metrics,
-        snapshots,
-        digester: Digester::new(seed),
-        tables,
-        pool,
-        keyspaces: ArcSwap::from_pointee(keyspaces),
-        log: Mutex::new(log),
-        versions,
-        group: GroupQueue::new(),
-        back_pressure: BackPressure::default(),
-        scheduler: Scheduler::default(),
-        background_error: OnceLock::new(),
-        is_closed: AtomicBool::new(false),
-        jobs: RwLock::new(()),
-        report,
-        lock: Mutex::new(lock),
-    })
+    let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
+    report_truncations(options, &report);
+    Ok(Recovered { lock, versions, keyspaces, pool, log, last_sequence, report })
 }
 
-fn tell_cuts(options: &Options, report: &OpenReport) {
-    for cut in &report.wal_truncations {
-        let WalTruncation { file, offset, bytes } = cut.clone();
+fn report_truncations(options: &Options, report: &OpenReport) {
+    for found in &report.wal_truncations {
+        let WalTruncation { file, offset, bytes } = found.clone();
         if let Some(listener) = &options.listener {
             listener.on_event(&Event::WalTruncated { file, offset, bytes });
         }
     }
 }
 
-/// What the folder holds; a vacant one is refused where no database may be made.
-pub(crate) fn look_at(vfs: &dyn Vfs, folder: &Path, options: &Options) -> Result<FolderKind> {
+/// What the folder holds.
+///
+/// # Errors
+/// [`Error::NotADatabase`] also for an empty folder in which no store may be created.
+pub(crate) fn inspect_folder(vfs: &dyn Vfs, folder: &Path, options: &Options) -> Result<FolderKind> {
     let kind = folder::inspect(vfs, folder)?;
     if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
         let found = "it is empty or missing".to_owned();
@@ -133,11 +118,15 @@ pub(crate) fn look_at(vfs: &dyn Vfs, folder: &Path, options: &Options) -> Result
     Ok(kind)
 }
 
-/// A folder that can't be written has no lock, and needs none as long as nothing is written.
+/// Locks the folder. Returns `None` for a read-only open of a folder that no process can have open for writing: it has no lock
+/// file, or it can't be written.
+///
+/// # Errors
+/// [`Error::Locked`], [`Error::NotWritable`], [`Error::Io`].
 pub(crate) fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, WouldBlock};
     let path = folder.join(LOCK);
-    // Whoever has the database open has made the file; who only reads makes none.
+    // An open for writing creates the lock file; a read-only open does not.
     if is_read_only && !vfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
         return Ok(None);
     }
@@ -152,7 +141,7 @@ pub(crate) fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Res
     }
 }
 
-/// A new database without keyspaces.
+/// Creates a store without keyspaces.
 fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
     VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)
@@ -168,15 +157,16 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    fn replay(&mut self, report: &mut OpenReport) -> Result<ReplayReport> {
+    fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
         let first_needed = self.versions.catalog().counters.oldest_log;
         let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
         let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {
-            // The records of a dropped keyspace are passed over: ids are never used twice.
+            // Entries of a dropped keyspace are skipped: ids are never used twice.
             let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else { return Ok(()) };
-            // Between two segments lies no batch: a memtable that ended within one could be flushed, and the rest be lost.
+            // A memtable must not end within a batch: if it were flushed, the rest of the batch could be lost. No batch spans
+            // two segments.
             if segment != last_segment {
                 last_segment = segment;
                 read_states.retain(|id, read_state| !self.rotate_if_full(*id, read_state));
@@ -195,30 +185,23 @@ impl Recovery<'_> {
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
         report.replayed_entries = replayed;
-        let cut = |cut: &crate::wal::reader::Truncation| WalTruncation {
-            file: cut.file.clone(),
-            offset: cut.offset,
-            bytes: cut.bytes,
+        let truncation = |found: &crate::wal::reader::Truncation| WalTruncation {
+            file: found.file.clone(),
+            offset: found.offset,
+            bytes: found.bytes,
         };
-        report.wal_truncations = found.truncations.iter().map(cut).collect();
+        report.wal_truncations = found.truncations.iter().map(truncation).collect();
         Ok(found)
     }
 
-    /// Seals a memtable that is full; says whether it was.
+    /// Rotates a memtable if it is full; returns whether it was.
     fn rotate_if_full(&self, id: u32, read_state: &ReadState) -> bool {
-        let full = |keyspace: &&Arc<KeyspaceState>| {
-            read_state.memtable.memtable.bytes() as u64 >= keyspace.options.memtable_bytes
-        };
-        self.keyspaces.get(&id).filter(full).is_some_and(|keyspace| keyspace.rotate_memtable())
+        let keyspace = self.keyspaces.get(&id).filter(|keyspace| keyspace.is_memtable_full(read_state));
+        keyspace.is_some_and(|keyspace| keyspace.rotate_memtable())
     }
 
-    /// Puts tables that nothing names, and that are not proven to be unneeded, where no sweep comes.
-    fn keep_what_may_be_needed(
-        &self,
-        log: LogSpan,
-        options: &Options,
-        report: &mut OpenReport,
-    ) -> Result<()> {
+    /// Quarantines the tables that the manifest does not name but that may hold the only copy of some entries.
+    fn quarantine_orphans(&self, log: LogSpan, options: &Options, report: &mut OpenReport) -> Result<()> {
         let entries = folder::list(&**self.vfs, self.folder)?;
         let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
         let found = orphans::find(&tables, &entries, &self.versions.catalog(), log);
@@ -239,7 +222,7 @@ impl Recovery<'_> {
             return Ok(None);
         }
         self.versions.begin_writing()?;
-        self.keep_what_may_be_needed(LogSpan::of(replayed), options, report)?;
+        self.quarantine_orphans(LogSpan::of(replayed), options, report)?;
         let leftovers = self.versions.sweep_orphans()?;
         report.removed_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;
@@ -255,7 +238,7 @@ impl Recovery<'_> {
         let mut log = Log::create(setup, &replayed.segments)?;
         let first_needed = self.versions.catalog().counters.oldest_log;
         if replayed.obsolete.iter().any(|&number| number >= first_needed) {
-            // If they went while the new header may be lost, one that stays could be left behind one that went.
+            // The new segment's header says that these segments are obsolete: it must be durable before the first is removed.
             log.persist(Durability::Synced)?;
         }
         for &number in &replayed.obsolete {

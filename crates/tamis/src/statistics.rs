@@ -1,28 +1,32 @@
-//! The statistics that programs get: the counters, and how log, cache and levels stand.
+//! [`crate::Db::statistics`]: the counters, and the current sizes of log, cache and levels.
 
 use std::sync::Arc;
 
 use crate::{
+    cache::table::TableCache,
+    commit_log::CommitLog,
     compaction::targets::pending_bytes,
-    engine::{Engine, KeyspaceState},
-    metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics, Statistics},
     table::lazy_reader::NamedTable as _,
     version::{handle::Table, level::Level, version::KeyspaceVersion},
 };
 
-impl Engine {
-    /// See [`crate::Db::statistics`].
-    pub(crate) fn statistics(&self) -> Statistics {
-        let mut statistics = self.metrics.snapshot();
-        // Opened read-only, the log is what was replayed.
-        let log = self.log.lock();
-        statistics.log_bytes = log.as_ref().map_or(self.report.log_bytes, |state| state.log.total_bytes());
-        drop(log);
-        statistics.cache_bytes = self.tables.block_bytes();
-        statistics.cache_pinned_bytes = self.tables.pinned_bytes();
-        statistics.keyspaces = self.keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
-        statistics
-    }
+/// Collects the statistics of an open store. `replayed_log_bytes` is the size of the log of a store that was opened read-only.
+pub(crate) fn collect(
+    metrics: &Metrics,
+    log: &CommitLog,
+    tables: &TableCache,
+    keyspaces: &KeyspaceRegistry,
+    replayed_log_bytes: u64,
+) -> Statistics {
+    let mut statistics = metrics.snapshot();
+    let log_bytes = log.lock().as_ref().map(|state| state.log.total_bytes());
+    statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
+    statistics.cache_bytes = tables.block_bytes();
+    statistics.cache_pinned_bytes = tables.pinned_bytes();
+    statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
+    statistics
 }
 
 fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {

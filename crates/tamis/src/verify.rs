@@ -21,17 +21,19 @@ use tamis_vfs::Vfs;
 
 use crate::{
     cache::table::TableCache,
-    engine::Engine,
+    commit_log::CommitLog,
+    context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
+    keyspace_state::KeyspaceRegistry,
     options::Options,
     orphans::{self, LogSpan},
-    recover::{look_at, take_lock},
+    recover::{inspect_folder, take_lock},
     table::{
         partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
     },
-    version::{catalog::Catalog, folder, handle::Table, prefix::read_longest},
+    version::{catalog::Catalog, folder, handle::Table, prefix::read_longest, set::VersionSet},
     wal::{
         format::database_id_of,
         reader::{LogFiles, salvage},
@@ -194,18 +196,26 @@ pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
     }
 }
 
-impl Engine {
+/// Verifies an open store, see the head of this file.
+pub(crate) struct Verifier {
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) keyspaces: Arc<KeyspaceRegistry>,
+    pub(crate) log: Arc<CommitLog>,
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) tables: Arc<TableCache>,
+}
+
+impl Verifier {
     /// See [`crate::Db::verify`].
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
-        self.check_open()?;
+        self.context.check_open()?;
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
         self.verify_log(&mut report)?;
-        // The read states keep the tables that are read here.
-        let read_states: Vec<_> =
-            self.keyspaces.load().values().map(|keyspace| keyspace.read_state.load_full()).collect();
+        // The read states keep the tables from being deleted.
+        let read_states = self.keyspaces.read_states();
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
-            report.add_table(&self.folder, &self.tables, table);
+            report.add_table(&self.context.folder, &self.tables, table);
         }
         Ok(report)
     }
@@ -214,23 +224,23 @@ impl Engine {
         report.file_count += 2;
         match self.versions.check() {
             Ok(bytes) => report.bytes += bytes,
-            Err(error) => report.note(FileName::Current.path(&self.folder), &error),
+            Err(error) => report.note(FileName::Current.path(&self.context.folder), &error),
         }
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
-        let (found, _hold) = {
-            // No segment ends within a record or is removed before it is open. Writes continue while it is read.
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let (found, _pin) = {
+            // Under the lock no append is in progress, and no segment is removed. Writes continue while the files are read.
             let log = self.log.lock();
             let first_needed = self.versions.catalog().counters.oldest_log;
-            let mut found =
-                LogFiles::find(&*self.vfs, &self.folder, self.versions.database().0, first_needed)?;
+            let mut found = LogFiles::find(&**vfs, folder, self.versions.database().0, first_needed)?;
             if let Some(state) = log.as_ref() {
                 found.limit_to(&state.log.segments());
             }
             (found, log.as_ref().map(|state| state.log.pin_segments()))
         };
-        report.add_log(&self.folder, &found);
+        report.add_log(folder, &found);
         Ok(())
     }
 }
@@ -238,7 +248,7 @@ impl Engine {
 /// See [`crate::Db::verify_folder`].
 pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyReport> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
-    if let Err(error @ Error::NotADatabase { .. }) = look_at(&**vfs, folder, &options) {
+    if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(&**vfs, folder, &options) {
         return Err(error);
     }
     let _lock = take_lock(&**vfs, folder, true)?;

@@ -20,7 +20,7 @@ fn entries_come_back_in_order_with_consecutive_numbers() {
     batch.delete_in(u32::MAX, b"b").unwrap();
     batch.put_in(1, b"a", b"").unwrap();
     assert_eq!((batch.len(), batch.sequence_count()), (3, 3));
-    let bytes = batch.seal(7).to_vec();
+    let bytes = batch.assign_sequences(7).to_vec();
     let expected = [
         entry(1, 7, Kind::Put, b"a", b"one"),
         entry(u32::MAX, 8, Kind::Tombstone, b"b", b""),
@@ -38,7 +38,7 @@ fn carried_entries_keep_their_own_numbers() {
         batch.carry(entry).unwrap();
     }
     assert_eq!(batch.sequence_count(), 0);
-    assert_eq!(decoded(batch.seal(99)).unwrap(), expected);
+    assert_eq!(decoded(batch.assign_sequences(99)).unwrap(), expected);
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn a_record_holds_several_batches() {
     let (mut first, mut second) = (WriteBatch::new(), WriteBatch::carrying());
     first.put_in(1, b"a", b"1").unwrap();
     second.carry(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
-    let mut payload = first.seal(10).to_vec();
-    payload.extend_from_slice(second.seal(11));
+    let mut payload = first.assign_sequences(10).to_vec();
+    payload.extend_from_slice(second.assign_sequences(11));
     let keys: Vec<_> = decoded(&payload).unwrap().iter().map(|e| (e.key, e.sequence)).collect();
     assert_eq!(keys, [(&b"a"[..], 10), (b"b", 3)]);
 }
@@ -57,9 +57,9 @@ fn a_cleared_batch_starts_anew() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     batch.clear();
-    assert!(batch.is_empty() && batch.size_bytes() == 0 && batch.seal(1).is_empty());
+    assert!(batch.is_empty() && batch.size_bytes() == 0 && batch.assign_sequences(1).is_empty());
     batch.delete_in(1, b"b").unwrap();
-    assert_eq!(decoded(batch.seal(2)).unwrap(), [entry(1, 2, Kind::Tombstone, b"b", b"")]);
+    assert_eq!(decoded(batch.assign_sequences(2)).unwrap(), [entry(1, 2, Kind::Tombstone, b"b", b"")]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_batch_that_does_not_fit_a_record_is_refused() {
 fn unknown_kinds_are_told_with_file_and_offset() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
-    let mut bytes = batch.seal(1).to_vec();
+    let mut bytes = batch.assign_sequences(1).to_vec();
     // Behind count and sequence number, one byte each, stands 1 << 4 | kind.
     assert_eq!(bytes[..3], [2, 1, 0x11]);
     for kind in [0, 3, 5, 6, 7, 15] {
@@ -108,7 +108,7 @@ fn a_range_tombstone_is_a_lower_and_an_upper_bound() {
     let mut batch = WriteBatch::new();
     batch.delete_range_in(1, b"b", b"k").unwrap();
     batch.delete_range_in(1, b"x", b"").unwrap();
-    let bytes = batch.seal(7).to_vec();
+    let bytes = batch.assign_sequences(7).to_vec();
     assert_eq!(bytes, [4, 7, 0x14, 1, b'b', 1, b'k', 0x14, 1, b'x', 0]);
     let entries = decoded(&bytes).unwrap();
     let bounds: Vec<_> = entries.iter().map(|entry| (entry.kind, entry.key, entry.value)).collect();
@@ -130,7 +130,7 @@ fn every_cut_within_a_batch_is_noticed() {
     let mut batch = WriteBatch::new();
     batch.put_in(300, b"key", b"value").unwrap();
     batch.delete_in(1, b"other").unwrap();
-    let bytes = batch.seal(1);
+    let bytes = batch.assign_sequences(1);
     for length in 1..bytes.len() {
         assert!(decoded(&bytes[..length]).is_err(), "{length}");
     }
@@ -142,10 +142,10 @@ fn numbers_outside_their_bounds_are_refused() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     batch.put_in(1, b"b", b"1").unwrap();
-    assert!(decoded(batch.seal(0)).is_err());
-    assert!(decoded(batch.seal(SEQUENCE_MAX)).is_err());
-    assert!(decoded(batch.seal(SEQUENCE_MAX - 1)).is_ok());
-    let mut bytes = batch.seal(1).to_vec();
+    assert!(decoded(batch.assign_sequences(0)).is_err());
+    assert!(decoded(batch.assign_sequences(SEQUENCE_MAX)).is_err());
+    assert!(decoded(batch.assign_sequences(SEQUENCE_MAX - 1)).is_ok());
+    let mut bytes = batch.assign_sequences(1).to_vec();
     bytes[0] = 3 << 1;
     assert!(decoded(&bytes).is_err(), "an entry more than there are");
 }
@@ -154,7 +154,7 @@ fn numbers_outside_their_bounds_are_refused() {
 fn a_put_of_one_entry_costs_eight_bytes_besides_key_and_value() {
     let mut batch = WriteBatch::new();
     batch.put_in(2, &[7; 16], &[8; 100]).unwrap();
-    assert_eq!(batch.seal(10_000_000).len(), 16 + 100 + 8);
+    assert_eq!(batch.assign_sequences(10_000_000).len(), 16 + 100 + 8);
 }
 
 proptest! {
@@ -178,7 +178,7 @@ proptest! {
                 None => batch.delete_in(*keyspace, key).unwrap(),
             }
         }
-        let bytes = batch.seal(first).to_vec();
+        let bytes = batch.assign_sequences(first).to_vec();
         let found = decoded(&bytes).unwrap();
         prop_assert_eq!(found.len(), writes.len());
         for (index, (entry, (keyspace, key, value))) in found.iter().zip(&writes).enumerate() {

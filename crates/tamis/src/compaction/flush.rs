@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::{
     drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
-    job::hull_within,
-    table_sink::{JobContext, SplitPoint, TableSink, Written},
+    job_context::JobContext,
+    merge::hull_within,
+    table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
     cursor::Cursor,
@@ -49,7 +50,7 @@ pub(super) fn flush(
     cursor.seek_first()?;
     let middle = memtable.middle_key();
     for (index, partition) in context.version.partitions.iter().enumerate() {
-        // Of the runs at L0 a newer one has the greater age; sequence numbers grow from memtable to memtable.
+        // Newer runs of L0 have greater ages; sequence numbers grow from memtable to memtable.
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin(partition.id, place, Vec::new());

@@ -1,13 +1,16 @@
-//! Flushes and compactions: what to do, and doing it.
+//! Flushes and compactions: [`picker`] decides which tables to compact, [`background_jobs`] runs the jobs.
 
+pub(crate) mod background_jobs;
+mod compactor;
 mod direct_flush;
 pub(crate) mod drop_rules;
-pub(crate) mod execute;
 pub(crate) mod flush;
 mod flush_split;
-pub(crate) mod job;
-mod job_loop;
+mod flusher;
+pub(crate) mod job_context;
 mod level_filter_bits;
+mod manual;
+pub(crate) mod merge;
 pub(crate) mod picker;
 pub(crate) mod plan;
 pub(crate) mod refilter;

@@ -1,14 +1,17 @@
-//! New filters for tables that are in force: when one is damaged, or others are wanted.
+//! Replaces the filters of existing tables: after one was found damaged, or because the program wants others.
 //!
-//! Table by table a filter file is written and an edit puts it in force; readers of an older version keep the older
-//! filter. A table that a compaction takes away meanwhile is passed over.
+//! For each table a filter file is written and an edit installs it; readers of an older version keep the older filter. A table
+//! that a compaction removes in the meantime is skipped.
 
 use std::sync::Arc;
 
+use super::background_jobs::BackgroundJobs;
 use crate::{
-    engine::{Engine, KeyspaceState},
+    cache::table::TableCache,
+    context::StoreContext,
     error::Result,
     file_name::FileName,
+    keyspace_state::KeyspaceState,
     options::TableFilter,
     table::refilter::write_filters_of,
     version::{
@@ -16,56 +19,58 @@ use crate::{
         handle::Table,
         version::KeyspaceVersion,
     },
+    version_installer::VersionInstaller,
 };
 
-impl Engine {
+/// See the head of this file.
+pub(crate) struct FilterRebuilder {
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) installer: Arc<VersionInstaller>,
+    pub(crate) background: Arc<BackgroundJobs>,
+}
+
+impl FilterRebuilder {
     /// See [`crate::Db::rebuild_filters`].
-    pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
-        let job = self.begin_job()?;
+    pub(crate) fn rebuild(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
+        let job = self.context.begin_write_job()?;
         filters.iter().try_for_each(TableFilter::check)?;
         let numbers: Vec<u64> =
             keyspace.read_state.load().version.tables().map(|table| table.number()).collect();
         for number in numbers {
-            // A table that a compaction moves meanwhile is looked for again; one that is gone needs no filter.
+            // A table that a compaction moves in the meantime is looked up again; one that was removed needs no filter.
             while let Some((place, table)) = find(&keyspace.read_state.load().version, number) {
                 keyspace.check()?;
-                if self.rebuild_filters_of(place, &table, filters)? {
+                if self.rebuild_table(place, &table, filters)? {
                     break;
                 }
             }
         }
         drop(job);
-        self.scheduler.wake();
-        self.run_inline();
+        self.background.run_due();
         Ok(())
     }
 
-    /// Gives a table other filters; `false` when it was no longer at its place.
-    fn rebuild_filters_of(
-        &self,
-        place: RunPlace,
-        table: &Arc<Table>,
-        filters: &[TableFilter],
-    ) -> Result<bool> {
-        let filter_file = (!filters.is_empty()).then(|| self.versions.new_file_number());
+    /// Replaces the filters of a table; returns `false` if it is no longer at its place.
+    fn rebuild_table(&self, place: RunPlace, table: &Arc<Table>, filters: &[TableFilter]) -> Result<bool> {
+        let versions = &self.installer.versions;
+        let filter_file = (!filters.is_empty()).then(|| versions.new_file_number());
         if let Some(file) = filter_file {
-            let (_, seed) = self.versions.database();
+            let (_, seed) = versions.database();
             let reader = Arc::clone(&*self.tables.reader(table)?);
             write_filters_of(&reader, file, filters, seed)?;
         }
         let mut edit = VersionEdit::default();
         edit.push(Change::SetTableFilter { place, number: table.number(), filter_file });
-        let Err(error) = self.apply(edit) else { return Ok(true) };
-        if self.versions.background_error().is_none() {
-            self.versions.obsolete_files().extend(filter_file.map(FileName::Filter));
-        }
-        let now = self.versions.catalog();
+        let Err(error) = self.installer.install(edit) else { return Ok(true) };
+        self.installer.discard(filter_file.map(FileName::Filter).as_slice());
+        let now = versions.catalog();
         let place_now = now.keyspaces.get(&place.keyspace).and_then(|version| find(version, table.number()));
         if place_now.is_some_and(|(now, _)| now == place) { Err(error) } else { Ok(false) }
     }
 }
 
-/// A table of a version by its number, and where it stands.
+/// Finds a table of a version and its place by its number.
 fn find(version: &KeyspaceVersion, number: u64) -> Option<(RunPlace, Arc<Table>)> {
     version.partitions.iter().find_map(|partition| {
         partition.runs().find_map(|(level, run)| {

@@ -1,6 +1,6 @@
-//! Where the background stands: what runs, what failed, and where threads wait for each other.
+//! The state of the background jobs: which are running, which have failed, and where threads wait for each other.
 //!
-//! It knows no database; what is done next, and by whom, is the work of `job_loop.rs`.
+//! It does not know the store: [`super::background_jobs`] picks and runs the jobs.
 
 use std::{
     collections::BTreeMap,
@@ -10,94 +10,95 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{direct_flush::CachedPace, plan::InProgress};
+use super::plan::InProgress;
 use crate::{error::Error, runtime::Clock};
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// What running compactions hold.
+    /// Tables and key ranges of running compactions.
     pub(super) in_progress: InProgress,
     pub(super) compaction_count: usize,
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,
-    /// Not before: the last flush failed.
+    /// After a failed flush: when the next one may begin.
     pub(super) flush_at: Option<Duration>,
-    /// Keyspaces (by id) whose last compaction failed: how often in a row, and not before when the next is tried.
+    /// Keyspaces (by id) whose last compaction failed: the number of consecutive failures, and when the next one may begin.
     pub(super) compact_at: BTreeMap<u32, (u32, Duration)>,
     /// Failed flushes.
     pub(super) flush_failure_count: u64,
-    /// Not before: the last sweep could not delete what waits.
-    pub(super) sweep_at: Option<Duration>,
-    /// Not before: the last write of deferred log bytes failed.
+    /// After a failed deletion of obsolete files: when the next one may begin.
+    pub(super) deletion_at: Option<Duration>,
+    /// After a failed write of deferred log bytes: when the next one may begin.
     pub(super) deferred_at: Option<Duration>,
     pub(super) flush_failure: Option<Error>,
 }
 
-/// What the background is at, and where threads wait for it.
+/// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     pub(super) state: Mutex<State>,
-    /// Counts everything that may have made a job due, so that no worker sleeps through it.
+    /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
     pub(super) is_stopping: AtomicBool,
-    pub(super) is_sweeping: AtomicBool,
+    /// Obsolete files are being deleted.
+    pub(super) is_deleting: AtomicBool,
     /// Threads that wait until no compaction is due.
     pub(super) waiting_count: AtomicUsize,
-    pub(super) cached_pace: CachedPace,
-    /// Blocks of tables that readers had asked for when the last flush began.
-    pub(super) blocks_at_flush: AtomicU64,
     pub(super) wait_lock: Mutex<()>,
+    /// Notified when a job may be due.
     pub(super) work: Condvar,
+    /// Notified when a job has ended.
     progress: Condvar,
 }
 
 impl Scheduler {
-    /// Tells the workers that something may be due.
+    /// Wakes the workers: a job may be due.
     pub(crate) fn wake(&self) {
         let _wait_lock = self.wait_lock.lock();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.work.notify_all();
     }
 
-    /// Tells waiting writers, and workers too, that a job is done.
+    /// Wakes workers and waiting writers: a job has ended.
     pub(crate) fn note_progress(&self) {
         self.wake();
         self.progress.notify_all();
     }
 
-    /// Waits until a job is done, for `timeout` at most.
+    /// Waits until a job ends, for at most `timeout`.
     pub(crate) fn wait_for_progress(&self, clock: &dyn Clock, timeout: Duration) {
         let mut wait_lock = self.wait_lock.lock();
         clock.wait(&self.progress, &mut wait_lock, timeout);
     }
 
-    /// How many flushes failed so far, and how the last one did, unless one succeeded since.
+    /// The number of failed flushes, and the error of the last flush if it failed.
     pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
         let state = self.state.lock();
         (state.flush_failure_count, state.flush_failure.clone())
     }
 
-    /// How many jobs failed so far, and how the last one did.
+    /// The number of failed jobs, and the error of the last one.
     pub(crate) fn failures(&self) -> (u64, Option<Error>) {
         let state = self.state.lock();
         (state.failure_count, state.last_failure.clone())
     }
 
-    /// Tries failed jobs again at once: somebody waits for them.
+    /// Lets failed jobs be tried again at once: a thread waits for them.
     pub(crate) fn retry_now(&self) {
         let mut state = self.state.lock();
-        (state.flush_at, state.sweep_at) = (None, None);
+        (state.flush_at, state.deletion_at) = (None, None);
         state.compact_at.clear();
         drop(state);
         self.wake();
     }
 
-    /// Ends a sweep; `again_at` is set where it could not delete what waits.
-    pub(super) fn end_sweep(&self, again_at: Option<Duration>) {
-        self.state.lock().sweep_at = again_at;
-        self.is_sweeping.store(false, Ordering::SeqCst);
+    /// Ends a deletion of obsolete files; `again_at` is set if some could not be deleted.
+    pub(super) fn end_deletion(&self, again_at: Option<Duration>) {
+        self.state.lock().deletion_at = again_at;
+        self.is_deleting.store(false, Ordering::SeqCst);
     }
 
+    /// Stops the workers: running jobs are cancelled at their next table.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);
         self.note_progress();

@@ -1,103 +1,32 @@
-//! The output side of flushes and compactions: a sorted stream of entries becomes tables.
+//! The output side of flushes and compactions: writes a sorted stream of entries into tables.
 //!
-//! 1. Entries that nothing needs are left out ([`super::drop_rules`]).
-//! 2. A table is cut when it has its size, when it would overlap too much of the level below its own (so that its
-//!    own compaction later stays bounded), and before given keys ([`TableSink::split_at`]); never within the versions of one key.
-//! 3. On an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
+//! 1. Obsolete entries are dropped ([`super::drop_rules`]).
+//! 2. A table ends when it is full, when it would overlap too many bytes of the level below its own (which bounds the cost of its
+//!    own compaction later), and at split points ([`TableSink::split_at`]). All versions of a key are in one table.
+//! 3. After an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
 
 use std::{
     collections::VecDeque,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
-use tamis_vfs::Vfs;
-
-use super::{drop_rules::DropRules, level_filter_bits::bits_of_level};
+use super::{drop_rules::DropRules, job_context::JobContext};
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
-    events::EventListener,
     file_name::FileName,
-    key::Sequence,
-    metrics::LEVEL_COUNT_MAX,
-    options::{Compression, KeyspaceOptions, TableFilter, per_level},
     range_tombstone::Fragment,
     table::{
         properties::{TableOrigin, TableSummary},
         writer::{TableOptions, TableWriter},
     },
-    version::{edit::RunPlace, handle::Table, version::KeyspaceVersion},
+    version::handle::Table,
 };
 
-/// A table that overlaps more than this many times its own size of the level below is cut.
+/// A table ends when it overlaps more than this many times the table size of the level below.
 const OVERLAP_RATIO_MAX: u64 = 10;
 
-/// What a job needs from the database.
-#[derive(Clone)]
-pub(crate) struct JobContext<'a> {
-    pub(crate) vfs: &'a Arc<dyn Vfs>,
-    pub(crate) folder: &'a Path,
-    /// The keyspace as it was when the job was planned.
-    pub(crate) version: &'a KeyspaceVersion,
-    pub(crate) database_id: u64,
-    pub(crate) filter_seed: u64,
-    /// Whether tables are written past the page cache.
-    pub(crate) is_direct: bool,
-    pub(crate) listener: Option<Arc<dyn EventListener>>,
-    pub(crate) next_number: &'a dyn Fn() -> u64,
-    /// See [`DropRules`].
-    pub(crate) read_points: Vec<Sequence>,
-    pub(crate) is_cancelled: &'a AtomicBool,
-    /// Called before each table.
-    pub(crate) between_tables: &'a dyn Fn(),
-}
-
-impl JobContext<'_> {
-    /// How tables are written that hold `key_count` keys in all; `depth` is the position in per-level options.
-    pub(crate) fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
-        let options: &KeyspaceOptions = &self.version.options;
-        let level = usize::from(origin.level);
-        let filters = match options.filters.optimal_bits_per_key() {
-            Some(bits) => match bits_of_level(self.version, level, key_count, &origin.replaced, bits) {
-                0.0 => Vec::new(),
-                bits => vec![TableFilter::bits(bits)],
-            },
-            None => options.filters.of_level(depth, level == LEVEL_COUNT_MAX - 1).to_vec(),
-        };
-        TableOptions {
-            block_bytes: options.block_bytes,
-            compression: per_level(&options.compression, depth).unwrap_or(Compression::None),
-            filters,
-            filter_seed: self.filter_seed,
-            key_column: options.key_column,
-            origin: origin.clone(),
-            is_direct: self.is_direct,
-            listener: self.listener.clone(),
-        }
-    }
-
-    /// What tables of a run say of where they come from.
-    pub(crate) fn origin(&self, partition: u64, place: RunPlace, replaced: Vec<u64>) -> TableOrigin {
-        let index = self.version.partitions.iter().position(|other| other.id == partition).unwrap_or(0);
-        let partition = self.version.partitions.get(index);
-        TableOrigin {
-            database_id: self.database_id,
-            keyspace_id: self.version.id,
-            keyspace_name: self.version.name.to_string(),
-            partition_lower: partition.map(|partition| partition.lower.clone()).unwrap_or_default(),
-            partition_upper: self.version.upper_of(index).unwrap_or_default().to_vec(),
-            level: place.level,
-            run_age: place.run_age,
-            replaced,
-        }
-    }
-}
-
-/// What the tables of a job have, once they are written.
+/// The size of the tables that a job has written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Written {
     pub(crate) bytes: u64,
@@ -112,22 +41,22 @@ impl Written {
     }
 }
 
-/// Where a table ends: before the first key that is not below `key`.
+/// A key before which a table ends: no table holds keys on both sides of it.
 pub(crate) struct SplitPoint {
     pub(crate) key: Vec<u8>,
-    /// Whether the tables behind it are written past the page cache.
+    /// Whether the tables after it are written with direct I/O.
     pub(crate) is_direct: bool,
 }
 
-/// The tables of a job while they are written.
+/// See the head of this file.
 pub(crate) struct TableSink<'a> {
     context: &'a JobContext<'a>,
     options: TableOptions,
-    /// Tables of the level below the outputs, in order of keys.
+    /// Tables of the level below the outputs, in key order.
     grandparents: &'a [Arc<Table>],
     grandparent_index: usize,
     overlapped_bytes: u64,
-    /// In order of their keys.
+    /// In key order.
     split_points: VecDeque<SplitPoint>,
     rules: DropRules,
     /// Fragments of range tombstones that begin behind the last key, in key order.
@@ -140,7 +69,7 @@ pub(crate) struct TableSink<'a> {
 }
 
 impl<'a> TableSink<'a> {
-    /// TableSink of `key_count` keys at most, at a level whose position in per-level options is `depth`.
+    /// A sink for at most `key_count` keys, at a level whose position in per-level options is `depth`.
     pub(crate) fn new(
         context: &'a JobContext<'a>,
         origin: &TableOrigin,
@@ -164,13 +93,13 @@ impl<'a> TableSink<'a> {
         }
     }
 
-    /// Cuts here too; the keys are in order, and behind those given before.
+    /// Adds split points; their keys ascend, also from call to call.
     pub(crate) fn split_at(&mut self, split_points: impl IntoIterator<Item = SplitPoint>) {
         self.split_points.extend(split_points);
     }
 
-    /// Takes all entries of `cursor` below `upper` (all when `None`) from where it stands. `is_lowest` says whether nothing
-    /// older of a key can lie outside of the job.
+    /// Writes the entries of `cursor` from its position up to `upper`, which is excluded (`None`: all). `is_lowest` returns
+    /// whether no older version of a key can exist outside of the job.
     pub(crate) fn consume(
         &mut self,
         cursor: &mut impl Cursor,
@@ -260,7 +189,7 @@ impl<'a> TableSink<'a> {
         TableWriter::create(context.vfs, context.folder, (context.next_number)(), options.clone())
     }
 
-    /// Counts the tables of the level below that end before `key`.
+    /// Adds the bytes of the tables of the level below that end before `key`.
     fn note_overlap(&mut self, key: &[u8]) {
         while let Some(table) = self.grandparents.get(self.grandparent_index) {
             if !table.ends_before(key) {
@@ -298,7 +227,7 @@ impl<'a> TableSink<'a> {
         Ok(())
     }
 
-    /// Ends the last table; the summaries of all, in order of keys.
+    /// Finishes the last table and returns the summaries of all, in key order.
     pub(crate) fn finish(mut self) -> Result<Vec<TableSummary>> {
         self.advance_to(None)?;
         if let Some(open) = self.open.take() {
@@ -311,7 +240,7 @@ impl<'a> TableSink<'a> {
 
 impl Drop for TableSink<'_> {
     fn drop(&mut self) {
-        // Not finished: nothing names these tables. One that can't be removed is swept at the next open.
+        // Not finished: no edit names these tables. One that can't be removed is deleted at the next open.
         if let Some(table) = self.current.take() {
             let _ = table.abandon();
         }

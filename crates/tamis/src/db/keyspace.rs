@@ -4,16 +4,16 @@ use std::{
     fmt,
     ops::{Bound, RangeBounds},
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
-use super::DbInner;
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
     cursor::bounded::Bounds,
-    engine::KeyspaceState,
-    error::{Error, Result},
+    engine::Engine,
+    error::Result,
     key::prefix_successor,
+    keyspace_state::KeyspaceState,
     options::KeyspaceOptions,
     range_tombstone::half_open,
     read::scan::Scan,
@@ -41,7 +41,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(super) inner: Arc<DbInner>,
+    pub(super) engine: Arc<Engine>,
     pub(super) state: Arc<KeyspaceState>,
 }
 
@@ -86,7 +86,7 @@ impl Keyspace {
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
-        self.inner.engine.write_in(&self.state, batch)
+        self.engine.write_path.write_in(&self.state, batch)
     }
 
     /// Deletes a key, whether it is there or not, at [`crate::Durability::Buffered`].
@@ -96,7 +96,7 @@ impl Keyspace {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete_in(self.state.id, key.as_ref())?;
-        self.inner.engine.write_in(&self.state, batch)
+        self.engine.write_path.write_in(&self.state, batch)
     }
 
     /// Deletes all keys of a range, at [`crate::Durability::Buffered`]: one record in the log, whatever the number of keys. Bounds in
@@ -143,7 +143,7 @@ impl Keyspace {
     fn delete_bounds(&self, bounds: &Bounds) -> Result<()> {
         let mut batch = WriteBatch::new();
         add_delete_range(&mut batch, self.state.id, bounds)?;
-        if batch.is_empty() { self.check() } else { self.inner.engine.write_in(&self.state, batch) }
+        if batch.is_empty() { self.check() } else { self.engine.write_path.write_in(&self.state, batch) }
     }
 
     /// The value of a key.
@@ -154,7 +154,7 @@ impl Keyspace {
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`]; [`Error::Io`] and [`Error::Corruption`] from the tables.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.inner.engine.get(&self.state, key.as_ref(), None)
+        self.engine.read_path.get(&self.state, key.as_ref(), None)
     }
 
     /// Whether a key is there. Cost as [`Keyspace::get`].
@@ -170,7 +170,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`]; the first error ends the call.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.inner.engine.multi_get(&self.state, keys, None)
+        self.engine.read_path.multi_get(&self.state, keys, None)
     }
 
     /// The entries whose keys lie in `range`, in order of keys, as of now. Nothing is read before the first step.
@@ -199,7 +199,7 @@ impl Keyspace {
     }
 
     fn scan(&self, bounds: Bounds, is_prefix: bool) -> Scan {
-        self.inner.engine.scan(&self.state, bounds, is_prefix, None)
+        self.engine.read_path.scan(&self.state, bounds, is_prefix, None)
     }
 
     /// About how many keys lie in `range`. In a compacted store it is right to within two blocks for each end of the range; versions
@@ -224,7 +224,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`], without those of blocks.
     pub fn approximate_count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.inner.engine.approximate_count(&self.state, &range_bounds(&range))
+        self.engine.read_path.approximate_count(&self.state, &range_bounds(&range))
     }
 
     /// The entry with the least key.
@@ -249,19 +249,18 @@ impl Keyspace {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
-        let engine = &self.inner.engine;
-        let (_, seed) = engine.versions.database();
-        TableWriter::with_seed(Arc::clone(&engine.vfs), path.as_ref(), &self.state.options, seed)
+        let (vfs, seed) = (Arc::clone(&self.engine.context.vfs), self.engine.filter_seed);
+        TableWriter::with_seed(vfs, path.as_ref(), &self.state.options, seed)
     }
 
     /// Refuses a keyspace of another database.
-    pub(super) fn check_of(&self, inner: &DbInner) -> Result<()> {
-        if std::ptr::eq(&*self.inner, inner) { Ok(()) } else { Err(foreign_keyspace()) }
+    pub(super) fn check_of(&self, engine: &Engine) -> Result<()> {
+        if std::ptr::eq(&*self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
     /// [`Error::KeyspaceDropped`] after a drop.
     pub(super) fn check(&self) -> Result<()> {
-        if self.state.is_dropped.load(Ordering::Acquire) { Err(Error::KeyspaceDropped) } else { Ok(()) }
+        self.state.check()
     }
 }
 
@@ -272,7 +271,7 @@ impl WriteBatch {
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`];
     /// [`Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.claim(keyspace.inner.id())?;
+        self.claim(keyspace.engine.id())?;
         self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
     }
 
@@ -281,7 +280,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.claim(keyspace.inner.id())?;
+        self.claim(keyspace.engine.id())?;
         self.delete_in(keyspace.id(), key.as_ref())
     }
 
@@ -295,7 +294,7 @@ impl WriteBatch {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<()> {
-        self.claim(keyspace.inner.id())?;
+        self.claim(keyspace.engine.id())?;
         add_delete_range(self, keyspace.id(), &range_bounds(&range))
     }
 
@@ -304,7 +303,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::delete_range`].
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.claim(keyspace.inner.id())?;
+        self.claim(keyspace.engine.id())?;
         add_delete_range(self, keyspace.id(), &prefix_bounds(prefix.as_ref()))
     }
 }

@@ -10,7 +10,6 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::Mutex;
 use tamis_vfs::{OsVfs, Vfs};
 
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
@@ -20,13 +19,13 @@ use crate::{
     engine::Engine,
     error::{Error, Result},
     ingest::IngestReport,
+    keyspace_state::KeyspaceState,
     metrics::Statistics,
     open_report::OpenReport,
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
     read::scan::Scan,
-    recover,
     repair::{self, RepairReport},
-    runtime::{JoinHandle, Runtime},
+    runtime::Runtime,
     slice::Slice,
     verify::{self, VerifyReport},
 };
@@ -52,50 +51,13 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Db {
-    inner: Arc<DbInner>,
-    default: Keyspace,
-}
-
-/// The engine and its threads; the last clone stops them.
-struct DbInner {
     engine: Arc<Engine>,
-    threads: Mutex<Vec<Box<dyn JoinHandle>>>,
-}
-
-impl DbInner {
-    /// Another number for each open database.
-    fn id(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    /// Syncs the log, lets running jobs end, and stops the workers.
-    fn close(&self) -> Result<()> {
-        // Who closes at the same time waits here.
-        let mut threads = self.threads.lock();
-        if self.engine.check_open().is_err() {
-            return Ok(());
-        }
-        let flushed = self.engine.end_writes();
-        self.engine.scheduler.stop();
-        threads.clear();
-        // Jobs on threads of the program end too: then nothing works on the folder any more.
-        let _jobs = self.engine.jobs.write();
-        self.engine.sweep();
-        *self.engine.lock.lock() = None;
-        flushed
-    }
-}
-
-impl Drop for DbInner {
-    fn drop(&mut self) {
-        // A program that wants to know calls `Db::close`.
-        let _ = self.close();
-    }
+    default: Keyspace,
 }
 
 impl fmt::Debug for Db {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Db({})", self.inner.engine.folder.display())
+        write!(formatter, "Db({})", self.engine.context.folder.display())
     }
 }
 
@@ -131,12 +93,10 @@ impl Db {
         runtime: Runtime,
     ) -> Result<Self> {
         options.check()?;
-        let engine = Arc::new(recover::open(vfs, path.as_ref(), options, runtime)?);
-        let inner = Arc::new(DbInner { threads: Mutex::new(engine.start_workers()?), engine });
-        let state = inner.engine.keyspace_named(DEFAULT_KEYSPACE)?;
-        let default = Keyspace { inner: Arc::clone(&inner), state };
-        inner.engine.run_inline();
-        Ok(Self { inner, default })
+        let engine = Engine::open(vfs, path.as_ref(), options, runtime)?;
+        let state = engine.keyspaces.named(DEFAULT_KEYSPACE)?;
+        let default = Keyspace { engine: Arc::clone(&engine), state };
+        Ok(Self { engine, default })
     }
 
     /// Makes the store in a folder open again, from all that can be read of it, where files are damaged or lost. What is not needed
@@ -182,12 +142,12 @@ impl Db {
 
     /// What was found and done at open: replayed records, a torn log tail that was cut, orphans swept.
     pub fn open_report(&self) -> &OpenReport {
-        &self.inner.engine.report
+        &self.engine.report
     }
 
     /// The folder.
     pub fn path(&self) -> PathBuf {
-        self.inner.engine.folder.clone()
+        self.engine.context.folder.clone()
     }
 
     /// The keyspace that every database has; `Db`'s own reads and writes use it.
@@ -195,8 +155,8 @@ impl Db {
         self.default.clone()
     }
 
-    fn wrap(&self, state: Arc<crate::engine::KeyspaceState>) -> Keyspace {
-        Keyspace { inner: Arc::clone(&self.inner), state }
+    fn wrap(&self, state: Arc<KeyspaceState>) -> Keyspace {
+        Keyspace { engine: Arc::clone(&self.engine), state }
     }
 
     /// The keyspace of this name.
@@ -204,7 +164,7 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        Ok(self.wrap(self.inner.engine.keyspace_named(name)?))
+        Ok(self.wrap(self.engine.keyspaces.named(name)?))
     }
 
     /// Makes a keyspace. It survives the machine when the call returns.
@@ -213,7 +173,7 @@ impl Db {
     /// [`Error::KeyspaceExists`]; [`Error::InvalidArgument`] for an option outside its bounds or a name that is not 1
     /// to 255 bytes long; otherwise as [`Db::write`].
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        Ok(self.wrap(self.inner.engine.create_keyspace(name, options)?))
+        Ok(self.wrap(self.engine.keyspace_admin.create(name, options)?))
     }
 
     /// The keyspace of this name, made with `options` where there is none.
@@ -233,15 +193,12 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`]; [`Error::InvalidArgument`] for the default keyspace; otherwise as [`Db::write`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.inner.engine.drop_keyspace(name)
+        self.engine.keyspace_admin.drop(name)
     }
 
     /// The names of all keyspaces, sorted.
     pub fn keyspace_names(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            self.inner.engine.keyspaces.load().values().map(|state| state.name.clone()).collect();
-        names.sort_unstable();
-        names
+        self.engine.keyspaces.names()
     }
 
     /// Sets the value of a key in the default keyspace. See [`Keyspace::put`].
@@ -291,8 +248,8 @@ impl Db {
     /// As [`Db::write`]. After an error of the sync itself ([`Durability::Synced`]) the batch is not visible, but may
     /// be found after a crash.
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        batch.check_database(self.inner.id())?;
-        self.inner.engine.write(batch, durability)
+        batch.check_database(self.engine.id())?;
+        self.engine.write_path.write(batch, durability)
     }
 
     /// Makes all writes that returned before as durable as `durability` says.
@@ -300,7 +257,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
-        self.inner.engine.persist(durability)
+        self.engine.log.persist(durability)
     }
 
     /// The value of a key of the default keyspace. See [`Keyspace::get`].
@@ -347,7 +304,7 @@ impl Db {
 
     /// All keyspaces as they are now. Of a batch it sees all or nothing.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Arc::clone(&self.inner))
+        Snapshot::new(Arc::clone(&self.engine))
     }
 
     /// Writes the memtables of all keyspaces into tables, and waits for it.
@@ -355,7 +312,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn flush(&self) -> Result<()> {
-        self.inner.engine.flush_all()
+        self.engine.background.flush_all()
     }
 
     /// Merges all that a key range of a keyspace holds down to its deepest level, dropping
@@ -368,9 +325,9 @@ impl Db {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<()> {
-        keyspace.check_of(&self.inner)?;
+        keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.inner.engine.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
+        self.engine.background.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
     /// Builds filters for all tables of a keyspace anew, where one was reported as damaged or others are wanted; an empty
@@ -381,9 +338,9 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for filters that can't be built; otherwise as [`Db::compact_range`].
     pub fn rebuild_filters(&self, keyspace: &Keyspace, filters: &[TableFilter]) -> Result<()> {
-        keyspace.check_of(&self.inner)?;
+        keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.inner.engine.rebuild_filters(&keyspace.state, filters)
+        self.engine.filter_rebuilder.rebuild(&keyspace.state, filters)
     }
 
     /// Waits until no flush or compaction is due.
@@ -391,12 +348,12 @@ impl Db {
     /// # Errors
     /// The error of a job that failed meanwhile.
     pub fn wait_for_compactions(&self) -> Result<()> {
-        self.inner.engine.wait_for_compactions()
+        self.engine.background.wait_for_compactions()
     }
 
     /// Counters since open, and the state of log, cache and levels.
     pub fn statistics(&self) -> Statistics {
-        self.inner.engine.statistics()
+        self.engine.statistics()
     }
 
     /// Reads every byte of every file that is in force and reports all damage. Cost: reads all tables once.
@@ -404,7 +361,7 @@ impl Db {
     /// # Errors
     /// Only those that keep it from going on; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.inner.engine.verify()
+        self.engine.verifier.verify()
     }
 
     /// Makes a copy of the database, as it is at one moment, in a folder that is new or empty; writes go on meanwhile. Tables are
@@ -431,7 +388,7 @@ impl Db {
     /// [`Error::InvalidArgument`] for a folder that holds something; [`Error::WritesRefused`] after a failed sync;
     /// [`Error::Io`] and [`Error::DiskFull`] from the system: nothing is left in the folder then.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.inner.engine.checkpoint(path.as_ref())
+        self.engine.checkpointer.checkpoint(path.as_ref())
     }
 
     /// Takes tables that [`TableWriter`](crate::TableWriter) built into a keyspace: all of them or none, as one write that is
@@ -466,10 +423,10 @@ impl Db {
         keyspace: &Keyspace,
         tables: impl IntoIterator<Item = P>,
     ) -> Result<IngestReport> {
-        keyspace.check_of(&self.inner)?;
+        keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let paths: Vec<PathBuf> = tables.into_iter().map(|path| path.as_ref().to_path_buf()).collect();
-        self.inner.engine.ingest(&keyspace.state, &paths)
+        self.engine.ingester.ingest(&keyspace.state, &paths)
     }
 
     /// As [`Db::verify`], for a store that is not open, and may be too damaged to be opened: what the readable part of its manifest
@@ -495,15 +452,6 @@ impl Db {
     /// # Errors
     /// As [`Db::persist`].
     pub fn close(self) -> Result<()> {
-        self.inner.close()
-    }
-}
-
-impl Engine {
-    /// The keyspace of this name.
-    fn keyspace_named(&self, name: &str) -> Result<Arc<crate::engine::KeyspaceState>> {
-        let keyspaces = self.keyspaces.load();
-        let found = keyspaces.values().find(|state| state.name == name);
-        found.cloned().ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })
+        self.engine.close()
     }
 }

@@ -3,10 +3,12 @@
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
 use super::{
-    DbInner, Keyspace,
+    Keyspace,
     keyspace::{prefix_bounds, range_bounds},
 };
-use crate::{cursor::bounded::Bounds, error::Result, key::Sequence, read::scan::Scan, slice::Slice};
+use crate::{
+    cursor::bounded::Bounds, engine::Engine, error::Result, key::Sequence, read::scan::Scan, slice::Slice,
+};
 
 /// All keyspaces as they were at one moment. While it is held, flushes and compactions keep what it sees; dropping it
 /// lets them go on. Cheap to clone, usable from any thread.
@@ -29,13 +31,13 @@ pub struct Snapshot {
 }
 
 struct Registered {
-    inner: Arc<DbInner>,
+    engine: Arc<Engine>,
     sequence: Sequence,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.inner.engine.snapshots.release(self.sequence);
+        self.engine.snapshots.release(self.sequence);
     }
 }
 
@@ -46,9 +48,9 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(inner: Arc<DbInner>) -> Self {
-        let sequence = inner.engine.snapshots.register();
-        Self { registered: Arc::new(Registered { inner, sequence }) }
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let sequence = engine.snapshots.register();
+        Self { registered: Arc::new(Registered { engine, sequence }) }
     }
 
     /// The sequence number of the last write that this snapshot sees.
@@ -61,8 +63,8 @@ impl Snapshot {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        keyspace.check_of(&self.registered.inner)?;
-        self.registered.inner.engine.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
+        keyspace.check_of(&self.registered.engine)?;
+        self.registered.engine.read_path.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
     }
 
     /// The values of several keys at the moment of the snapshot.
@@ -74,8 +76,8 @@ impl Snapshot {
         keyspace: &Keyspace,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        keyspace.check_of(&self.registered.inner)?;
-        self.registered.inner.engine.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
+        keyspace.check_of(&self.registered.engine)?;
+        self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
     }
 
     /// The entries in `range` at the moment of the snapshot.
@@ -89,9 +91,9 @@ impl Snapshot {
     }
 
     fn scan(&self, keyspace: &Keyspace, bounds: Bounds, is_prefix: bool) -> Scan {
-        let Registered { inner, sequence } = &*self.registered;
-        match keyspace.check_of(inner) {
-            Ok(()) => inner.engine.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
+        let Registered { engine, sequence } = &*self.registered;
+        match keyspace.check_of(engine) {
+            Ok(()) => engine.read_path.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
             Err(error) => Scan::new(Err(error)),
         }
     }

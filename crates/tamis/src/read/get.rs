@@ -1,15 +1,15 @@
-//! Point reads: memtables, then the runs of the key's partition from new to old. The first version found ends it.
+//! Point reads: memtables, then the runs of the key's partition from new to old. The first version found is the result.
 //!
-//! The key's digest is computed when the first filter is asked, once, and serves every filter of every level; a key
-//! that a memtable answers is not hashed at all. A run is left without touching a block when no table of it covers the
-//! key, or when the table's filter says no.
+//! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
+//! hashed. A run is skipped without reading a block if no table of it covers the key or if the table's filter rejects the key.
 
 use tamis_filter::Probe;
 
+use super::ReadPath;
 use crate::{
-    engine::{Engine, KeyspaceState, ReadState},
     error::Result,
     key::{Kind, Sequence, check_key},
+    keyspace_state::{KeyspaceState, ReadState},
     slice::Slice,
     table::{
         environment::ReadCost,
@@ -19,13 +19,13 @@ use crate::{
     version::version::Partition,
 };
 
-/// Keys of a [`Engine::multi_get`] whose filters are brought near together.
+/// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
 const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get brings near together. No more, as a thread can hold eight guarded values cheaply, and the read state
-/// and the filter that is asked are two.
-const ASKED_TOGETHER: usize = 6;
+/// Runs whose filters a get prefetches together. A thread can cheaply hold at most eight guarded values, of which the read state
+/// and the filter in use take two.
+const PREFETCHED_RUNS: usize = 6;
 
-/// What the memtables say of a key: nothing, or its value, or that it is deleted (`Some(None)`).
+/// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
 fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
     for memtable in read_state.memtables() {
         let covered = memtable.memtable.range_tombstones().sequence_at(key, sequence);
@@ -40,8 +40,8 @@ fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Opti
     None
 }
 
-impl Engine {
-    /// The value of `key` as of `snapshot`, or as of now.
+impl ReadPath {
+    /// The value of `key` at `snapshot`, or now.
     pub(crate) fn get(
         &self,
         keyspace: &KeyspaceState,
@@ -49,21 +49,21 @@ impl Engine {
         snapshot: Option<Sequence>,
     ) -> Result<Option<Slice>> {
         check_key(key)?;
-        self.check_open()?;
+        self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         self.metrics.point_reads.add(1);
-        self.get_in(&read_state, &Probe::new(key, &self.digester), snapshot.unwrap_or(visible))
+        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible))
     }
 
-    /// The values of several keys as of one moment.
+    /// The values of several keys at one point in time.
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
         &self,
         keyspace: &KeyspaceState,
         keys: impl IntoIterator<Item = K>,
         snapshot: Option<Sequence>,
     ) -> Result<Vec<Option<Slice>>> {
-        self.check_open()?;
+        self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
@@ -75,8 +75,7 @@ impl Engine {
                 return Ok(values);
             }
             self.metrics.point_reads.add(group.len() as u64);
-            let probes: Vec<Probe<'_>> =
-                group.iter().map(|key| Probe::new(key.as_ref(), &self.digester)).collect();
+            let probes: Vec<Probe<'_>> = group.iter().map(|key| self.probe(key.as_ref())).collect();
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
                 check_key(probe.key())?;
@@ -95,8 +94,8 @@ impl Engine {
         }
     }
 
-    /// Brings the filters that a key will be asked of into the processor's cache, all of a group before the first is
-    /// asked: their misses then overlap.
+    /// Prefetches the filters of a key's tables. A group prefetches all its filters before it probes the first, so that their
+    /// cache misses overlap.
     fn prefetch(&self, read_state: &ReadState, probe: &Probe<'_>) -> Result<()> {
         let Some(partition) = read_state.version.partition_of(probe.key()) else { return Ok(()) };
         for table in partition.runs().filter_map(|(_, run)| run.table_of(probe.key())) {
@@ -140,9 +139,9 @@ impl Engine {
         let mut candidates =
             partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
         loop {
-            // The filters of several runs are brought near together, so that their misses overlap. What is open is taken once
-            // for both: taking it costs more than asking a filter.
-            let mut next = [const { None }; ASKED_TOGETHER];
+            // Prefetches the filters of several runs, so that their cache misses overlap. An open reader is loaded once for
+            // prefetch and probe: to load it costs more than to probe a filter.
+            let mut next = [const { None }; PREFETCHED_RUNS];
             let mut count = 0;
             for (slot, (level, table)) in next.iter_mut().zip(&mut candidates) {
                 *slot = Some((level, table, table.slot().get()));
@@ -162,7 +161,7 @@ impl Engine {
                     return Ok(Some(found));
                 }
             }
-            if count < ASKED_TOGETHER {
+            if count < PREFETCHED_RUNS {
                 return Ok(None);
             }
         }

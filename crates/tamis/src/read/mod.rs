@@ -1,6 +1,45 @@
 //! The read path: a consistent read state of memtables and tables, then point reads or scans over it.
 
-pub(crate) mod get;
+mod count;
+mod get;
 pub(crate) mod scan;
 mod select_runs;
 pub(crate) mod snapshot;
+
+use std::sync::Arc;
+
+use tamis_filter::{Digester, Probe};
+
+use self::snapshot::Snapshots;
+use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
+
+/// Point reads ([`get`]), scans ([`scan`]) and counts ([`count`]) of an open store.
+pub(crate) struct ReadPath {
+    context: Arc<StoreContext>,
+    metrics: Arc<Metrics>,
+    snapshots: Arc<Snapshots>,
+    tables: Arc<TableCache>,
+    digester: Digester,
+}
+
+impl ReadPath {
+    pub(crate) fn new(
+        context: &Arc<StoreContext>,
+        snapshots: &Arc<Snapshots>,
+        tables: &Arc<TableCache>,
+        digester: Digester,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            metrics: Arc::clone(&context.metrics),
+            snapshots: Arc::clone(snapshots),
+            tables: Arc::clone(tables),
+            digester,
+        }
+    }
+
+    /// A probe whose digest serves the filters of all levels.
+    fn probe<'a>(&'a self, key: &'a [u8]) -> Probe<'a> {
+        Probe::new(key, &self.digester)
+    }
+}

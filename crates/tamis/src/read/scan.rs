@@ -1,14 +1,14 @@
-//! Scans: the entries of a key range in both directions, as of one moment.
+//! Scans: the entries of a key range in both directions, at one point in time.
 //!
-//! A scan holds the memtables and the version it began with; it borrows nothing, may move to another thread and
-//! outlive the database's handle. Nothing is read before the first step: then each memtable and each run with a table
-//! in the range gives one cursor, a loser tree merges them, and of each key the newest version at or below the read
-//! point is shown, tombstones left out.
+//! A scan holds the memtables and the version with which it began. It borrows nothing, may move to another thread, and may
+//! outlive the database. The first step creates one cursor for each memtable and for each run with a table in the range; a loser
+//! tree merges them. Of each key the scan returns the newest version at or below its sequence number, and skips tombstones.
 //!
-//! A range that lies within one table of a run, between two keys of it, may be empty there: such tables' filters are asked
-//! ([`super::select_runs`]), and those that say no give no cursor. An empty range that all of them deny reads no block.
+//! If the range is strictly inside one table of a run, the table may still hold no key of it. The table's filter is checked then
+//! ([`super::select_runs`]); a table whose filter rejects the range gets no cursor. An empty range that all filters reject reads
+//! no block.
 //!
-//! Steps from the front and from the back have a cursor each, made when first needed; the two stop where they meet.
+//! Steps from the front and from the back use one cursor each, created when first needed. The scan ends where they meet.
 
 use std::{
     fmt,
@@ -22,7 +22,10 @@ use std::{
 
 use tamis_filter::{Digester, RangeProbe};
 
-use super::select_runs::{RunSelector, SelectedRun};
+use super::{
+    ReadPath,
+    select_runs::{RunSelector, SelectedRun},
+};
 use crate::{
     cache::table::TableCache,
     cursor::{
@@ -35,9 +38,9 @@ use crate::{
         source::Source,
         visible::VisibleCursor,
     },
-    engine::{Engine, KeyspaceState, ReadState},
     error::Result,
     key::Sequence,
+    keyspace_state::{KeyspaceState, ReadState},
     slice::Slice,
     table::read_ahead::Limits,
     version::level::Run,
@@ -45,14 +48,14 @@ use crate::{
 
 type Visible = VisibleCursor<MergeCursor<Source>>;
 
-/// The entries of a key range, as of the moment at which it was made.
+/// The entries of a key range at the time when the scan was created.
 ///
-/// As an iterator it gives `Result<(key, value)>` from either end; after an error it ends. For long scans
-/// [`Scan::move_next`] with [`Scan::key`] and [`Scan::value`] gives the same entries without copying any bytes, and
-/// [`Scan::move_prev`] and [`Scan::seek`] move back and forth.
+/// As an iterator it returns `Result<(key, value)>` from either end; an error ends it. For long scans use [`Scan::move_next`] with
+/// [`Scan::key`] and [`Scan::value`]: they return the same entries without a copy. [`Scan::move_prev`] and the `seek` methods
+/// move in both directions.
 ///
-/// Cost: one block of each run that overlaps the range for the first step (two where it falls between them), none of those
-/// whose filter denies it; then each block once.
+/// Cost: the first step reads one block of each run that overlaps the range (two if the range begins between blocks), and none
+/// of a run whose filter rejects the range. After that each block is read once.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -79,18 +82,18 @@ pub struct Scan {
     is_ended: bool,
 }
 
-/// What the cursors are made from.
+/// The inputs of the cursors.
 pub(crate) struct ScanSource {
     read_state: Arc<ReadState>,
     tables: Arc<TableCache>,
     sequence: Sequence,
     range: Arc<KeyRange>,
-    /// The range is that of a prefix: its lower bound.
+    /// The range is a prefix: the prefix is its lower bound.
     is_prefix: bool,
     digester: Digester,
-    /// The runs that take part, once their filters were asked.
+    /// The runs to read, once their filters were checked.
     runs: OnceLock<Vec<SelectedRun>>,
-    /// The first cursor finds out whether the filters were right; a second one would count again.
+    /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
 }
 
@@ -113,7 +116,7 @@ impl Limits for ScanSource {
 impl ScanContext for ScanSource {
     fn run(&self, run_index: usize) -> &Run {
         let run = self.selected_runs().get(run_index);
-        &run.expect("cursors are made for runs that take part").run
+        &run.expect("cursors exist only for selected runs").run
     }
 
     fn tables(&self) -> &TableCache {
@@ -170,7 +173,7 @@ impl ScanSource {
         self.read_state.version.partitions_within(bounds).iter().flat_map(|partition| partition.runs())
     }
 
-    /// The runs that take part; their filters are asked once.
+    /// The runs to read; their filters are checked once.
     fn selected_runs(&self) -> &[SelectedRun] {
         self.runs.get_or_init(|| self.select_runs_in_range())
     }
@@ -198,18 +201,18 @@ fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-/// Where a cursor stands among the entries that were and will be given.
+/// The position of a cursor relative to the entries that the scan has returned and will return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// Before the first entry.
     Start,
-    /// The cursor is on the entry that `move_next` gives next.
+    /// The cursor is on the entry that `move_next` returns next.
     Before,
-    /// The cursor is on the entry that was given last.
+    /// The cursor is on the entry that was returned last.
     On,
-    /// The cursor is on the entry that `move_prev` gives next.
+    /// The cursor is on the entry that `move_prev` returns next.
     After,
-    /// Behind the last entry.
+    /// After the last entry.
     End,
 }
 
@@ -217,7 +220,7 @@ enum Position {
 struct Side {
     cursor: Option<Visible>,
     position: Position,
-    /// The last step failed: where the cursor stands is not known until a seek.
+    /// The last step failed: the position of the cursor is undefined until a seek.
     is_failed: bool,
 }
 
@@ -230,7 +233,7 @@ impl Side {
         self.cursor.get_or_insert_with(|| source.cursor())
     }
 
-    /// On to the next entry; `false` behind the last one.
+    /// Moves to the next entry; returns `false` after the last one.
     fn move_next(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
@@ -245,7 +248,7 @@ impl Side {
         Ok(is_valid)
     }
 
-    /// Back to the entry before; `false` before the first one.
+    /// Moves to the previous entry; returns `false` before the first one.
     fn move_prev(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
         let cursor = self.cursor(source);
@@ -260,7 +263,7 @@ impl Side {
         Ok(is_valid)
     }
 
-    /// The entry given last.
+    /// The entry that was returned last.
     fn entry(&self) -> Option<&Visible> {
         let is_on = self.position == Position::On && !self.is_failed;
         self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid())
@@ -272,16 +275,16 @@ impl Scan {
         Self { source, front: Side::new(Position::Start), back: Side::new(Position::End), is_ended: false }
     }
 
-    /// To the next entry in order of keys, whose key and value can then be read in place; `false` at the end.
+    /// Moves to the next entry in key order, whose key and value can then be read in place; returns `false` at the end.
     ///
     /// # Errors
-    /// [`crate::Error::Io`], [`crate::Error::Corruption`] from the tables; [`crate::Error::KeyspaceDropped`] where it was begun on a
-    /// dropped keyspace. The scan has ended then.
+    /// [`crate::Error::Io`], [`crate::Error::Corruption`] from the tables; [`crate::Error::KeyspaceDropped`] if the keyspace was
+    /// dropped before the scan was created. The scan is finished then.
     pub fn move_next(&mut self) -> Result<bool> {
         self.step(Side::move_next, true)
     }
 
-    /// Back to the entry before; `false` at the beginning.
+    /// Moves to the previous entry; returns `false` at the beginning.
     ///
     /// # Errors
     /// As [`Scan::move_next`].
@@ -289,8 +292,8 @@ impl Scan {
         self.step(Side::move_prev, true)
     }
 
-    /// Moves, so that [`Scan::move_next`] gives the first entry at or after `key`, and [`Scan::move_prev`] the last one
-    /// before it. Keys outside of the scan's range move to its ends.
+    /// Positions the scan at `key`: [`Scan::move_next`] then returns the first entry at or after it, [`Scan::move_prev`] the last
+    /// entry before it. Keys outside of the scan's range are clamped to its ends.
     ///
     /// # Errors
     /// As [`Scan::move_next`].
@@ -298,8 +301,8 @@ impl Scan {
         self.seek_with(|cursor| cursor.seek(key.as_ref()), Position::Before, Position::End)
     }
 
-    /// Moves, so that [`Scan::move_prev`] gives the last entry at or before `key`, and [`Scan::move_next`] the first one
-    /// after it.
+    /// Positions the scan at `key`: [`Scan::move_prev`] then returns the last entry at or before it, [`Scan::move_next`] the first
+    /// entry after it.
     ///
     /// # Errors
     /// As [`Scan::move_next`].
@@ -307,12 +310,12 @@ impl Scan {
         self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
     }
 
-    /// Moves before the first entry of the range, so that [`Scan::move_next`] gives it. Reads nothing.
+    /// Positions the scan before its first entry, so that [`Scan::move_next`] returns it. Reads nothing.
     pub fn seek_to_first(&mut self) {
         self.move_to(Position::Start);
     }
 
-    /// Moves behind the last entry of the range, so that [`Scan::move_prev`] gives it. Reads nothing.
+    /// Positions the scan after its last entry, so that [`Scan::move_prev`] returns it. Reads nothing.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -356,12 +359,12 @@ impl Scan {
         result
     }
 
-    /// The key of the entry that the last [`Scan::move_next`] or [`Scan::move_prev`] gave; empty when it gave none.
+    /// The key of the current entry; empty if the last [`Scan::move_next`] or [`Scan::move_prev`] returned `false`.
     pub fn key(&self) -> &[u8] {
         self.front_entry().map_or(&[], |cursor| cursor.key())
     }
 
-    /// The value of the entry that the last [`Scan::move_next`] or [`Scan::move_prev`] gave; empty when it gave none.
+    /// The value of the current entry; empty if the last [`Scan::move_next`] or [`Scan::move_prev`] returned `false`.
     pub fn value(&self) -> &[u8] {
         self.front_entry().map_or(&[], |cursor| cursor.value())
     }
@@ -370,7 +373,7 @@ impl Scan {
         self.front.entry().filter(|_| !self.is_ended)
     }
 
-    /// Moves one end and looks whether it met the other.
+    /// Moves one end and checks whether it has met the other.
     fn step(
         &mut self,
         go: impl FnOnce(&mut Side, &Arc<ScanSource>) -> Result<bool>,
@@ -401,7 +404,7 @@ impl Scan {
         Ok(is_valid)
     }
 
-    /// Whether the entry just given is one that the other end gave before.
+    /// Whether the other end has returned the current entry already.
     fn have_met(&self) -> bool {
         if self.front.position == Position::End || self.back.position == Position::Start {
             return true;
@@ -412,7 +415,7 @@ impl Scan {
         }
     }
 
-    fn give(side: &Side) -> Option<(Slice, Slice)> {
+    fn entry_of(side: &Side) -> Option<(Slice, Slice)> {
         side.entry().map(|cursor| (Slice::from(cursor.key()), cursor.value_slice()))
     }
 }
@@ -422,7 +425,7 @@ impl Iterator for Scan {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.step(Side::move_next, true) {
-            Ok(true) => Self::give(&self.front).map(Ok),
+            Ok(true) => Self::entry_of(&self.front).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
@@ -432,7 +435,7 @@ impl Iterator for Scan {
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
         match self.step(Side::move_prev, false) {
-            Ok(true) => Self::give(&self.back).map(Ok),
+            Ok(true) => Self::entry_of(&self.back).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
@@ -447,8 +450,8 @@ impl fmt::Debug for Scan {
     }
 }
 
-impl Engine {
-    /// A scan of `bounds` as of `snapshot`, or as of now. `is_prefix`: they are those of all keys with a prefix.
+impl ReadPath {
+    /// A scan of `bounds` at `snapshot`, or now. `is_prefix`: the bounds are those of all keys with a prefix.
     pub(crate) fn scan(
         &self,
         keyspace: &KeyspaceState,
@@ -456,7 +459,7 @@ impl Engine {
         is_prefix: bool,
         snapshot: Option<Sequence>,
     ) -> Scan {
-        if let Err(error) = self.check_open().and_then(|()| keyspace.check()) {
+        if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
         self.metrics.scans.add(1);

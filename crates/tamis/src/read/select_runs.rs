@@ -1,9 +1,10 @@
-//! Which tables take part in a scan.
+//! Selects the runs and tables that a scan reads.
 //!
-//! A filter can deny only what is not there, and a table's least and greatest keys are known without it. So a table is
-//! asked only where the whole range lies strictly between them; then it is the only table of its run in the range. All
-//! tables of a scan share one [`RangeProbe`], both directions share one answer, and a denied table's file is opened but none
-//! of its blocks is read. Tombstones are keys like all others (see `table/filter_block.rs`): what is denied hides nothing.
+//! A filter can reject only absent keys, and a table's smallest and largest keys are known without it. So the filter of a table is
+//! checked only if the whole range is strictly between these two keys; the table is then the only one of its run in the range.
+//! All tables of a scan share one [`RangeProbe`], and both directions share one result. A rejected table's file is opened, but
+//! none of its blocks is read. Filters hold the keys of tombstones too (see `table/filter_block.rs`), so a rejected table hides
+//! nothing.
 
 use std::{ops::Range, sync::Arc};
 
@@ -16,18 +17,18 @@ use crate::{
     version::{handle::Table, key_bounds::KeyBounds, level::Run},
 };
 
-/// The tables of a run that take part.
+/// The tables of a run that a scan reads.
 pub(crate) struct SelectedRun {
     pub(crate) run: Arc<Run>,
     /// Its position among all runs that the scan's range touches, the newest first.
     pub(crate) rank: usize,
     /// Their positions in the run.
     pub(crate) tables: Range<usize>,
-    /// The level, where a filter was asked and whether it was right is to be found out.
+    /// The level, if a filter was checked: the scan counts whether its answer was a false positive.
     pub(crate) checked_level: Option<usize>,
 }
 
-/// What is asked, for one scan.
+/// See the head of this file.
 pub(crate) struct RunSelector<'a> {
     pub(crate) tables: &'a TableCache,
     pub(crate) range: &'a KeyRange,
@@ -47,10 +48,10 @@ impl RunSelector<'_> {
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
-            // A table that can't be opened says so when it is read.
+            // A table that can't be opened reports its error when it is read.
             [table] if self.is_inside(table) => {
                 if let Ok(reader) = self.tables.reader(table)
-                    && self.is_answerable(&reader)
+                    && self.has_usable_filter(&reader)
                 {
                     let counters = self.tables.metrics().filters.get(level);
                     counters.inspect(|level| level.range_checked.add(1));
@@ -66,13 +67,13 @@ impl RunSelector<'_> {
         Some(SelectedRun { run: Arc::clone(run), rank, tables, checked_level })
     }
 
-    /// Whether the range lies between the ends of a table without touching them.
+    /// Whether the range is strictly between the table's smallest and largest keys.
     fn is_inside(&self, table: &Table) -> bool {
         self.range.is_below(table.smallest_key()) && self.range.is_above(table.largest_key())
     }
 
-    /// Whether a filter of the table can say anything: point filters only of a range of one key.
-    fn is_answerable(&self, reader: &TableReader) -> bool {
+    /// Whether a filter of the table can reject the range; a point filter can only if the range is one key.
+    fn has_usable_filter(&self, reader: &TableReader) -> bool {
         reader.has_range_filter() || (reader.has_filter() && self.probe.point().is_some())
     }
 }

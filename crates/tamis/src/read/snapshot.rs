@@ -1,11 +1,11 @@
-//! Read points that compactions respect.
+//! The visible sequence number and the snapshots that compactions must respect.
 //!
-//! A scan owns the memtables and tables that it reads and needs nothing registered. A [`crate::Snapshot`] may be read from at
-//! any later time, through whatever tables there are then: its sequence number is registered here, and flushes and
-//! compactions keep what it sees.
+//! A scan owns the memtables and tables that it reads and is not registered. A [`crate::Snapshot`] can be read at any later time,
+//! from the tables that exist then: its sequence number is registered here, and flushes and compactions keep the versions that it
+//! sees.
 //!
 //! The registered numbers and the visible one are read under one lock: a job that began without a snapshot began at a
-//! visible number that is not above it.
+//! visible number that is not above the snapshot's number.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::key::Sequence;
 
-/// The visible sequence number and the snapshots below it.
+/// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     visible: AtomicU64,
@@ -29,12 +29,12 @@ impl Snapshots {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Makes all up to `sequence` visible: the last step of a commit.
+    /// Makes all entries up to `sequence` visible: the last step of a commit.
     pub(crate) fn publish(&self, sequence: Sequence) {
         self.visible.store(sequence, Ordering::Release);
     }
 
-    /// Registers a snapshot of now.
+    /// Registers a snapshot at the visible sequence number and returns the number.
     pub(crate) fn register(&self) -> Sequence {
         let mut registered = self.registered.lock();
         let sequence = self.visible();
@@ -42,7 +42,7 @@ impl Snapshots {
         sequence
     }
 
-    /// Lets go of a snapshot.
+    /// Releases a snapshot.
     pub(crate) fn release(&self, sequence: Sequence) {
         let mut registered = self.registered.lock();
         if let Some(count) = registered.get_mut(&sequence) {
@@ -53,7 +53,7 @@ impl Snapshots {
         }
     }
 
-    /// The read points that a job begun now has to respect, ascending; the last one is the visible sequence number.
+    /// The read points that a job that begins now must respect, ascending; the last one is the visible sequence number.
     pub(crate) fn read_points(&self) -> Vec<Sequence> {
         let registered = self.registered.lock();
         let visible = self.visible();

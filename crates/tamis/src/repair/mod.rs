@@ -39,7 +39,7 @@ pub use self::report::{LostRange, QuarantinedFile, RepairReport};
 use self::{inventory::Inventory, rebuild::StateRebuilder};
 use crate::{
     cache::table::TableCache,
-    compaction::table_sink::JobContext,
+    compaction::job_context::JobContext,
     error::{Error, Result},
     file_name::FileName,
     key::SEQUENCE_MAX,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     compaction::{
-        drop_rules::DropRules, flush::range_tombstones_within, job::range_tombstones_of,
+        drop_rules::DropRules, flush::range_tombstones_within, merge::range_tombstones_of,
         table_sink::TableSink,
     },
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},

@@ -86,7 +86,7 @@ pub(crate) fn payload(id: u64) -> Vec<u8> {
         let value = vec![id as u8; (id * 7 % 40) as usize];
         batch.put_in(index as u32, format!("key {id}").as_bytes(), &value).unwrap();
     }
-    batch.seal(4 * id).to_vec()
+    batch.assign_sequences(4 * id).to_vec()
 }
 
 pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<()> {

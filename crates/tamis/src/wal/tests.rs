@@ -287,7 +287,7 @@ fn write_golden_log() -> MemVfs {
     for (keyspace, sequence) in [(1, 33), (2, 34)] {
         carried.carry(crate::batch::BatchEntry { keyspace, sequence, ..entry }).unwrap();
     }
-    log.append(&[carried.seal(0)], Durability::Synced, std::time::Duration::ZERO).unwrap();
+    log.append(&[carried.assign_sequences(0)], Durability::Synced, std::time::Duration::ZERO).unwrap();
     log.close().unwrap();
     inner
 }

@@ -1,35 +1,35 @@
-//! Slowing writers before anything has to stop them.
+//! Write stalls: delays writers before they have to stop.
 //!
-//! Two things can lag behind the writers: flushes (immutable memtables pile up in memory) and compactions (runs pile up
-//! at L0 and every read pays). [`Pressure`] says how far each is behind, [`Rates`] how fast each really drains, and
-//! [`rate`] makes of both what writers may write: anything below the first thresholds, then as much as drains, falling
-//! to a quarter of it as the second threshold comes near. So a fill settles at what the disk can do instead of running
-//! into a wall, and a full stop is left to the one case where nothing drains: a full or failing disk.
+//! Two kinds of jobs can lag behind the writers: flushes (immutable memtables pile up in memory) and compactions (runs pile up at
+//! L0, and every read has to search them). [`Pressure`] says how far each lags behind, [`Rates`] at what rate each drains, and
+//! [`rate`] derives the rate at which writers may write: unlimited below the first thresholds, then the drain rate, falling to a
+//! quarter of it towards the second thresholds. A bulk load thus settles at the rate that the disk can sustain. Writers stop only
+//! if nothing drains: on a full or failing disk.
 //!
-//! Writers share the rate: each write pushes the moment on at which all writes so far are paid for, and its writer waits
-//! until then. What it did meanwhile by itself counts as waiting.
+//! Writers share the rate: each write advances the time at which all writes so far are paid for, and its writer waits until then.
+//! Time that passes in the meantime counts as waiting.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
-/// Immutable memtables of a keyspace at which writers wait for a flush: bounds the memory.
+/// Immutable memtables of a keyspace at which writers stop until a flush has ended. It bounds the memory.
 pub(crate) const IMMUTABLE_COUNT_MAX: usize = 4;
-/// Immutable memtables from which writers are slowed.
+/// Immutable memtables from which writers are delayed.
 const IMMUTABLE_COUNT_SLOW: usize = 2;
-/// Multiples of the L0 trigger between which writers are slowed more and more.
+/// Multiples of the L0 trigger between which the delay grows.
 const LEVEL0_SLOW: usize = 4;
 const LEVEL0_MAX: usize = 10;
-/// The rate assumed before one was measured, and the least that is ever assumed, in bytes a second.
+/// The drain rate assumed before the first measurement, and the minimum of all measurements, in bytes per second.
 const RATE_FIRST: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
-/// Delays are collected until they are worth a wait.
+/// Shorter delays are accumulated.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// No write waits longer: a bigger debt is forgiven.
+/// No write is delayed longer: a larger debt is forgiven.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// How far the background lags behind the writers of a keyspace.
+/// How far flushes and compactions of a keyspace lag behind its writers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pressure {
     pub(crate) immutable_count: usize,
@@ -38,28 +38,28 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// Multiples of the L0 trigger are of at least one run.
+    /// The L0 trigger, at least one run.
     const fn level0_unit(self) -> usize {
         if self.level0_runs_trigger == 0 { 1 } else { self.level0_runs_trigger }
     }
 
-    /// Whether writers are slowed at all.
-    pub(crate) const fn is_felt(self) -> bool {
+    /// Whether writers are delayed.
+    pub(crate) const fn throttles(self) -> bool {
         self.immutable_count >= IMMUTABLE_COUNT_SLOW
             || self.level0_run_count >= LEVEL0_SLOW * self.level0_unit()
     }
 }
 
-/// The bytes of user data that are drained in a second.
+/// Drain rates, in bytes of user data per second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
-    /// Out of immutable memtables, by flushes.
+    /// From immutable memtables, by flushes.
     pub(crate) flush: u64,
-    /// Out of L0, by merges.
+    /// From L0, by merges.
     pub(crate) merge: u64,
 }
 
-/// The bytes a second that writers may write; `None` when they need not wait.
+/// The bytes per second that writers may write; `None` if they are not delayed.
 pub(crate) fn rate(pressure: Pressure, rates: Rates) -> Option<u64> {
     let limit = |count: usize, slow: usize, max: usize, drained: u64| {
         let behind = || ((count - slow + 1) as f64 / (max - slow + 1) as f64).min(1.0);
@@ -71,7 +71,7 @@ pub(crate) fn rate(pressure: Pressure, rates: Rates) -> Option<u64> {
     immutable.into_iter().chain(level0).min()
 }
 
-/// A measured rate in bytes a second, averaged over the last jobs.
+/// A measured drain rate in bytes per second, averaged over the last jobs.
 #[derive(Debug, Default)]
 struct Measured(AtomicU64);
 
@@ -94,37 +94,38 @@ impl Measured {
     }
 }
 
-/// The delays of a database's writers.
+/// The delays of a store's writers.
 #[derive(Debug, Default)]
 pub(crate) struct BackPressure {
-    /// When the writes so far are paid for, in nanoseconds of the clock.
+    /// The time at which all writes so far are paid for, in nanoseconds of the clock.
     paid_until: AtomicU64,
-    is_slowing: AtomicBool,
+    is_throttling: AtomicBool,
     flush_rate: Measured,
     merge_rate: Measured,
 }
 
 impl BackPressure {
-    /// The bytes a second that the writers of a keyspace may write now.
+    /// The bytes per second that the writers of a keyspace may write now.
     pub(crate) fn rate(&self, pressure: Pressure) -> Option<u64> {
         rate(pressure, Rates { flush: self.flush_rate.get(), merge: self.merge_rate.get() })
     }
 
-    /// Whether writers were slowed when last one looked.
-    pub(crate) fn is_slowing(&self) -> bool {
-        self.is_slowing.load(Ordering::Relaxed)
+    /// Whether the last checked write was delayed.
+    #[inline]
+    pub(crate) fn is_throttling(&self) -> bool {
+        self.is_throttling.load(Ordering::Relaxed)
     }
 
-    /// Where slowing begins: the delay in microseconds per MiB; where it ends: 0.
-    pub(crate) fn news(&self, rate: Option<u64>) -> Option<u64> {
-        if self.is_slowing.load(Ordering::Relaxed) == rate.is_some() {
+    /// The new delay in microseconds per MiB if delays begin, 0 if they end, `None` if neither changes.
+    pub(crate) fn changed_delay(&self, rate: Option<u64>) -> Option<u64> {
+        if self.is_throttling.load(Ordering::Relaxed) == rate.is_some() {
             return None;
         }
-        let was_slowing = self.is_slowing.swap(rate.is_some(), Ordering::Relaxed);
-        (was_slowing != rate.is_some()).then(|| rate.map_or(0, |rate| (1 << 20) * 1_000_000 / rate.max(1)))
+        let was_throttling = self.is_throttling.swap(rate.is_some(), Ordering::Relaxed);
+        (was_throttling != rate.is_some()).then(|| rate.map_or(0, |rate| (1 << 20) * 1_000_000 / rate.max(1)))
     }
 
-    /// The moment until which a write of `bytes` at `rate` has to wait: `None` mostly, as small delays are collected.
+    /// The time until which a write of `bytes` at `rate` has to wait. Usually `None`, because short delays are accumulated.
     pub(crate) fn charge(&self, rate: u64, bytes: u64, now: Duration) -> Option<Duration> {
         let delay = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1));
         let pay = |paid: u64| {
@@ -139,12 +140,12 @@ impl BackPressure {
         (until >= now + WAIT_MIN).then_some(until)
     }
 
-    /// Notes that a flush drained `bytes` in `duration`.
+    /// Records that a flush drained `bytes` in `duration`.
     pub(crate) fn note_flush(&self, bytes: u64, duration: Duration) {
         self.flush_rate.note(bytes, duration);
     }
 
-    /// Notes that a merge took `bytes` out of L0 in `duration`.
+    /// Records that a merge took `bytes` out of L0 in `duration`.
     pub(crate) fn note_merge(&self, bytes: u64, duration: Duration) {
         self.merge_rate.note(bytes, duration);
     }

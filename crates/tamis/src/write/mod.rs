@@ -1,10 +1,8 @@
-//! The way of a write: back-pressure, then the commit pipeline (number, log, memtables, publish).
+//! The write path: throttle, then group commit (assign sequence numbers, append to the log, insert into memtables, publish).
 
 pub(crate) mod back_pressure;
 pub(crate) mod commit;
 mod group;
-pub(crate) mod keyspaces;
+pub(crate) mod keyspace_admin;
 mod request;
-
-pub(crate) use group::GroupQueue;
-pub(crate) use request::Request;
+mod throttle;

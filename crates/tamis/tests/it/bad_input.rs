@@ -132,7 +132,7 @@ fn names_of_keyspaces_are_checked() {
     let (_, db) = memory();
     let create = |name: &str| db.create_keyspace(name, KeyspaceOptions::default());
     for name in ["", "x".repeat(256).as_str(), "\u{e9}".repeat(128).as_str()] {
-        assert!(matches!(says(create(name), "give 1 to 255 bytes"), Error::InvalidArgument { .. }));
+        assert!(matches!(says(create(name), "use 1 to 255 bytes"), Error::InvalidArgument { .. }));
     }
     for name in ["x".repeat(255).as_str(), "a/b", ".", "\u{1F40D} \0\n", " "] {
         create(name).unwrap().put("key", name).unwrap();

@@ -5,18 +5,18 @@ const FAST: Flush = Flush {
     cached_flush_time: Some(Duration::from_millis(150)),
     memtable_bytes: 64 << 20,
     read_bytes: 0,
-    is_apart: true,
+    is_disjoint: true,
 };
 
 #[test]
-fn only_a_flush_that_holds_up_a_fill_in_order_goes_past_the_page_cache() {
-    assert!(FAST.goes_past_the_page_cache());
+fn only_a_flush_that_holds_up_a_fill_in_order_bypasses_page_cache() {
+    assert!(FAST.bypasses_page_cache());
     for (why, flush) in [
-        ("a merge reads it soon", Flush { is_apart: false, ..FAST }),
+        ("a merge reads it soon", Flush { is_disjoint: false, ..FAST }),
         ("the store is read", Flush { read_bytes: 4 << 20, ..FAST }),
         ("it is small", Flush { memtable_bytes: 4 << 20, ..FAST }),
-        ("nothing is known of the writers", Flush { fill_time: None, ..FAST }),
-        ("nothing is known of the page cache", Flush { cached_flush_time: None, ..FAST }),
+        ("the fill time is not known", Flush { fill_time: None, ..FAST }),
+        ("the pace of the page cache is not known", Flush { cached_flush_time: None, ..FAST }),
         ("flushes keep up", Flush { cached_flush_time: Some(Duration::from_millis(45)), ..FAST }),
         (
             "writers are slow",
@@ -27,7 +27,7 @@ fn only_a_flush_that_holds_up_a_fill_in_order_goes_past_the_page_cache() {
             },
         ),
     ] {
-        assert!(!flush.goes_past_the_page_cache(), "{why}");
+        assert!(!flush.bypasses_page_cache(), "{why}");
     }
 }
 
@@ -40,5 +40,5 @@ fn the_pace_is_that_of_the_last_flush() {
     pace.note(1 << 20, Duration::from_millis(1));
     assert_eq!(pace.time_of(8 << 20), Some(Duration::from_millis(8)));
     pace.note(0, Duration::ZERO);
-    assert_eq!(pace.time_of(1 << 20), Some(Duration::from_nanos(1)), "never unknown again");
+    assert_eq!(pace.time_of(1 << 20), Some(Duration::from_nanos(1)), "it never becomes unknown again");
 }

@@ -73,9 +73,9 @@ fn the_measured_rate_moves_the_limit() {
 #[test]
 fn the_beginning_and_the_end_of_slowing_are_told_once() {
     let back_pressure = BackPressure::default();
-    assert_eq!(back_pressure.news(None), None);
-    assert_eq!(back_pressure.news(Some(1 << 20)), Some(1_000_000));
-    assert_eq!(back_pressure.news(Some(1 << 21)), None);
-    assert_eq!(back_pressure.news(None), Some(0));
-    assert_eq!(back_pressure.news(None), None);
+    assert_eq!(back_pressure.changed_delay(None), None);
+    assert_eq!(back_pressure.changed_delay(Some(1 << 20)), Some(1_000_000));
+    assert_eq!(back_pressure.changed_delay(Some(1 << 21)), None);
+    assert_eq!(back_pressure.changed_delay(None), Some(0));
+    assert_eq!(back_pressure.changed_delay(None), None);
 }

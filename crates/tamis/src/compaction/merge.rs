@@ -1,15 +1,16 @@
-//! A compaction: merges the tables of a plan into new tables of one run, and gives the edit that swaps them.
+//! Merges the tables of a plan into new tables of one run and returns the edit that replaces them.
 //!
-//! Nothing older than an output may lie above it: a plan's inputs hold, of their key range, everything between the
-//! newest input and the output. Tables of its runs with nothing beside them go along as they are, and sink are cut where they
-//! lie ([`Plan::trivial_moves`]). What may lie below ([`Plan::older`]) decides which tombstones can go.
+//! No entry above an output may be older than it: in its key range, a plan includes all runs between its newest input and the
+//! output. Tables of these runs that overlap nothing are moved without a rewrite, and outputs are split at them
+//! ([`Plan::trivial_moves`]). The tables that may hold older versions ([`Plan::older`]) decide which tombstones are dropped.
 
 use std::sync::Arc;
 
 use super::{
     drop_rules::DropRules,
+    job_context::JobContext,
     plan::Plan,
-    table_sink::{JobContext, SplitPoint, TableSink, Written},
+    table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
     cache::table::TableCache,
@@ -23,17 +24,17 @@ use crate::{
     },
 };
 
-/// What a compaction did.
+/// The result of a merge.
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) edit: VersionEdit,
-    /// The files that were written.
+    /// The files that it wrote.
     pub(crate) files: Vec<FileName>,
     pub(crate) bytes_read: u64,
     pub(crate) written: Written,
 }
 
-/// Merges; the edit puts the result in force.
+/// Merges the inputs of a plan; the returned edit installs the outputs.
 ///
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.

@@ -1,28 +1,29 @@
-//! About how many keys a range holds, without reading a block.
+//! The approximate number of keys in a range, without reading a block.
 //!
-//! Of each table the index tells how many entries lie before a bound, to within a block; a tombstone counts for the key that it
-//! hides and for itself. Entries in memory are walked. Versions of a key that compactions have not merged yet count as
-//! many: in a compacted store the count is right to within two blocks a table.
+//! The index of a table gives the number of entries before a bound, to within a block. A tombstone counts as -1, for itself and for
+//! the key that it deletes. Entries in memtables are counted one by one. Versions of a key that are not merged yet count
+//! separately. In a compacted store the result is exact to within two blocks per table.
 
 use std::{ops::Bound, sync::Arc};
 
+use super::ReadPath;
 use crate::{
     cursor::{
         Cursor,
         bounded::{Bounds, KeyRange},
     },
-    engine::{Engine, KeyspaceState},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
+    keyspace_state::KeyspaceState,
     memtable::Memtable,
     table::reader::TableReader,
     version::key_bounds::KeyBounds,
 };
 
-impl Engine {
+impl ReadPath {
     /// See [`crate::Keyspace::approximate_count`].
     pub(crate) fn approximate_count(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<u64> {
-        self.check_open()?;
+        self.context.check_open()?;
         keyspace.check()?;
         let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
         if (KeyRange { lower: bounds.0.clone(), upper: bounds.1.clone() }).is_empty() {
@@ -37,9 +38,9 @@ impl Engine {
             for (_, run) in partition.runs() {
                 for table in run.tables_within((lower, upper)) {
                     let summary = table.summary();
-                    let hidden = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
+                    let deleted = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
                     let entries = count_in_table(&*self.tables.reader(table)?, (lower, upper))?;
-                    count += entries * (1.0 - hidden);
+                    count += entries * (1.0 - deleted);
                 }
             }
         }
@@ -47,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Keys put less keys deleted.
+/// The number of puts minus the number of deletes.
 fn count_in_memory(memtable: &Arc<Memtable>, (lower, upper): KeyBounds<'_>) -> Result<f64> {
     let mut cursor = memtable.cursor();
     match lower {
@@ -57,12 +58,12 @@ fn count_in_memory(memtable: &Arc<Memtable>, (lower, upper): KeyBounds<'_>) -> R
     let mut count = 0.0;
     while cursor.is_valid() {
         let key = cursor.key();
-        let is_behind = match upper {
+        let is_past = match upper {
             Bound::Unbounded => false,
             Bound::Included(upper) => key > upper,
             Bound::Excluded(upper) => key >= upper,
         };
-        if is_behind {
+        if is_past {
             break;
         }
         if lower != Bound::Excluded(key) {
@@ -73,7 +74,7 @@ fn count_in_memory(memtable: &Arc<Memtable>, (lower, upper): KeyBounds<'_>) -> R
     Ok(count)
 }
 
-/// Entries between the bounds, by the index alone.
+/// The number of entries between the bounds, from the index alone.
 fn count_in_table(table: &Arc<TableReader>, (lower, upper): KeyBounds<'_>) -> Result<f64> {
     let summary = &table.properties().summary;
     let before = match lower {

@@ -1,0 +1,369 @@
+//! The background threads and the jobs that they run.
+//!
+//! A job is picked under the scheduler's lock and runs outside of it. Order of picks: deferred log bytes that waited too long,
+//! obsolete files, flushes (the oldest immutable memtable of a keyspace), compactions. With two or more workers one is always
+//! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
+//! same order.
+//!
+//! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    compactor::Compactor,
+    direct_flush::CachedPace,
+    flusher::Flusher,
+    job_context::JobContexts,
+    picker::{self, RangePick, RangeRequest},
+    plan::Plan,
+    scheduler::Scheduler,
+};
+use crate::{
+    cache::table::TableCache,
+    commit_log::CommitLog,
+    context::StoreContext,
+    error::{Error, Result},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    read::snapshot::Snapshots,
+    runtime::JoinHandle,
+    version::set::VersionSet,
+    version_installer::VersionInstaller,
+    write::back_pressure::BackPressure,
+};
+
+/// The longest time that deferred log bytes stay in the process.
+pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
+/// The wait before a failed job is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+/// The wait doubles with each consecutive failed compaction of a keyspace, up to about a minute.
+const RETRY_DOUBLINGS_MAX: u32 = 7;
+/// A keyspace counts as bulk loading for this time after its memtable was full.
+const BULK_LOAD_IDLE_MAX: Duration = Duration::from_secs(3);
+/// A worker looks for jobs at least this often.
+const IDLE: Duration = Duration::from_secs(1);
+
+enum Job {
+    FlushDeferred,
+    DeleteObsoleteFiles,
+    Flush(Arc<KeyspaceState>),
+    Compact(Arc<KeyspaceState>, Box<Plan>),
+}
+
+/// Parts of an open store that its background jobs use.
+pub(crate) struct JobParts<'a> {
+    pub(crate) context: &'a Arc<StoreContext>,
+    pub(crate) keyspaces: &'a Arc<KeyspaceRegistry>,
+    pub(crate) log: &'a Arc<CommitLog>,
+    pub(crate) installer: &'a Arc<VersionInstaller>,
+    pub(crate) snapshots: &'a Arc<Snapshots>,
+    pub(crate) tables: &'a Arc<TableCache>,
+    pub(crate) scheduler: &'a Arc<Scheduler>,
+    pub(crate) back_pressure: &'a Arc<BackPressure>,
+}
+
+/// See the head of this file.
+pub(crate) struct BackgroundJobs {
+    pub(super) context: Arc<StoreContext>,
+    pub(super) keyspaces: Arc<KeyspaceRegistry>,
+    pub(super) log: Arc<CommitLog>,
+    pub(super) versions: Arc<VersionSet>,
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) compactor: Compactor,
+    flusher: Flusher,
+    /// The writing thread runs the jobs.
+    is_inline: bool,
+}
+
+impl BackgroundJobs {
+    pub(crate) fn new(parts: &JobParts<'_>) -> Arc<Self> {
+        let versions = &parts.installer.versions;
+        let job_contexts = JobContexts {
+            context: Arc::clone(parts.context),
+            versions: Arc::clone(versions),
+            snapshots: Arc::clone(parts.snapshots),
+            scheduler: Arc::clone(parts.scheduler),
+        };
+        let flusher = Flusher {
+            context: Arc::clone(parts.context),
+            keyspaces: Arc::clone(parts.keyspaces),
+            log: Arc::clone(parts.log),
+            installer: Arc::clone(parts.installer),
+            back_pressure: Arc::clone(parts.back_pressure),
+            job_contexts: job_contexts.clone(),
+            cached_pace: CachedPace::default(),
+            blocks_at_flush: AtomicU64::new(0),
+        };
+        let compactor = Compactor {
+            context: Arc::clone(parts.context),
+            tables: Arc::clone(parts.tables),
+            installer: Arc::clone(parts.installer),
+            back_pressure: Arc::clone(parts.back_pressure),
+            job_contexts,
+        };
+        let options = &parts.context.options;
+        Arc::new(Self {
+            is_inline: options.workers == 0 && !options.read_only,
+            context: Arc::clone(parts.context),
+            keyspaces: Arc::clone(parts.keyspaces),
+            log: Arc::clone(parts.log),
+            versions: Arc::clone(versions),
+            snapshots: Arc::clone(parts.snapshots),
+            scheduler: Arc::clone(parts.scheduler),
+            compactor,
+            flusher,
+        })
+    }
+
+    /// How many workers the store has.
+    pub(crate) fn worker_count(&self) -> usize {
+        if self.context.options.read_only { 0 } else { self.context.options.workers }
+    }
+
+    /// Starts a worker.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the operating system refuses a thread.
+    pub(crate) fn start_worker(self: &Arc<Self>, index: usize) -> Result<Box<dyn JoinHandle>> {
+        let jobs = Arc::clone(self);
+        let work = Box::new(move || jobs.work());
+        let spawned = self.context.runtime.spawner.spawn(&format!("tamis-worker-{index}"), work);
+        spawned.map_err(|error| Error::io("start a worker for", &self.context.folder, error))
+    }
+
+    /// The main loop of a worker.
+    fn work(&self) {
+        let scheduler = &self.scheduler;
+        while !scheduler.is_stopping.load(Ordering::SeqCst) {
+            let generation = scheduler.generation.load(Ordering::SeqCst);
+            if self.run_one() {
+                continue;
+            }
+            let timeout = self.idle_time();
+            let mut wait_lock = scheduler.wait_lock.lock();
+            let is_changed = scheduler.generation.load(Ordering::SeqCst) != generation;
+            if !is_changed && !scheduler.is_stopping.load(Ordering::SeqCst) {
+                self.context.runtime.clock.wait(&scheduler.work, &mut wait_lock, timeout);
+            }
+        }
+    }
+
+    /// How long a worker may sleep when no job is due.
+    fn idle_time(&self) -> Duration {
+        let now = self.context.runtime.clock.now();
+        let deferred = CommitLog::deferred_since(self.log.lock().as_ref());
+        let state = self.scheduler.state.lock();
+        let deferred =
+            deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
+        let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
+        let compactions = state.compact_at.values().map(|(_, at)| *at);
+        let due = [deferred, state.flush_at, deletion].into_iter().flatten().chain(compactions).min();
+        due.map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
+    }
+
+    /// Lets due jobs run: wakes the workers, or runs the jobs on this thread if there are no workers.
+    pub(crate) fn run_due(&self) {
+        self.scheduler.wake();
+        self.run_inline();
+    }
+
+    /// With no workers: runs all due jobs on this thread.
+    #[inline]
+    pub(crate) fn run_inline(&self) {
+        if self.is_inline {
+            while self.run_one() {}
+        }
+    }
+
+    /// Runs one job; returns `false` if none was due.
+    fn run_one(&self) -> bool {
+        let Ok(_running) = self.context.begin_job() else { return false };
+        let Some(job) = self.next_job() else { return false };
+        match job {
+            Job::FlushDeferred => self.flush_deferred(),
+            Job::DeleteObsoleteFiles => self.delete_obsolete_files(),
+            Job::Flush(keyspace) => self.run_flush(&keyspace),
+            Job::Compact(keyspace, plan) => {
+                let result = self.compactor.compact(&keyspace, &plan, &|| self.flush_between_tables());
+                self.release(&plan);
+                self.note_compaction(keyspace.id, result.is_err());
+                self.end_job("compact tables", result);
+            }
+        }
+        true
+    }
+
+    fn flush_deferred(&self) {
+        let result = self.log.flush_deferred();
+        let again_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
+        self.scheduler.state.lock().deferred_at = again_at;
+        if let Err(error) = result {
+            self.context.report_failed_job("write the deferred log", &error);
+        }
+    }
+
+    /// Deletes files that no version needs. Those that can't be deleted now are tried again later.
+    pub(crate) fn delete_obsolete_files(&self) {
+        let result = self.versions.delete_obsolete_files();
+        let again_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
+        if let Err(error) = result {
+            if self.versions.background_error().is_some() {
+                self.context.set_background_error(&error);
+            }
+            self.context.report_failed_job("delete obsolete files", &error);
+        }
+        self.scheduler.end_deletion(again_at);
+    }
+
+    fn run_flush(&self, keyspace: &KeyspaceState) {
+        let result = self.flusher.flush_oldest(keyspace);
+        keyspace.is_flushing.store(false, Ordering::SeqCst);
+        self.note_flush(&result);
+        self.end_job("flush a memtable", result);
+    }
+
+    fn end_job(&self, job: &'static str, result: Result<()>) {
+        if let Err(error) = result {
+            self.note_failure(job, &error);
+        }
+        self.scheduler.note_progress();
+    }
+
+    fn note_flush(&self, result: &Result<()>) {
+        let mut state = self.scheduler.state.lock();
+        state.flush_failure = result.as_ref().err().cloned();
+        state.flush_failure_count += u64::from(result.is_err());
+        state.flush_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
+    }
+
+    /// A keyspace whose compactions fail waits longer each time; other keyspaces are not affected.
+    fn note_compaction(&self, keyspace: u32, is_failed: bool) {
+        let mut state = self.scheduler.state.lock();
+        let failure_count = state.compact_at.remove(&keyspace).map_or(0, |(count, _)| count);
+        if is_failed {
+            let wait = RETRY * (1 << failure_count.min(RETRY_DOUBLINGS_MAX));
+            state.compact_at.insert(keyspace, (failure_count + 1, self.context.runtime.clock.now() + wait));
+        }
+    }
+
+    fn note_failure(&self, job: &'static str, error: &Error) {
+        if self.scheduler.is_stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        self.context.metrics.jobs_failed.add(1);
+        let mut state = self.scheduler.state.lock();
+        state.failure_count += 1;
+        state.last_failure = Some(error.clone());
+        drop(state);
+        self.context.report_failed_job(job, error);
+    }
+
+    /// Picks the next job and claims the keyspace or tables that it works on.
+    fn next_job(&self) -> Option<Job> {
+        let now = self.context.runtime.clock.now();
+        let mut state = self.scheduler.state.lock();
+        let is_waiting = |at: Option<Duration>| at.is_some_and(|at| now < at);
+        let is_late = |since: Duration| now.saturating_sub(since) >= DEFERRED_TIME_MAX;
+        // A leader that holds the log's lock writes the deferred bytes with its own record.
+        let deferred = self.log.try_lock().and_then(|log| CommitLog::deferred_since(log.as_ref()));
+        if deferred.is_some_and(is_late) && !is_waiting(state.deferred_at) {
+            return Some(Job::FlushDeferred);
+        }
+        if self.context.check_writable().is_err() {
+            return None;
+        }
+        let has_obsolete_files = self.versions.has_obsolete_files() && !is_waiting(state.deletion_at);
+        if has_obsolete_files && !self.scheduler.is_deleting.swap(true, Ordering::SeqCst) {
+            return Some(Job::DeleteObsoleteFiles);
+        }
+        if !is_waiting(state.flush_at)
+            && let Some(keyspace) = self.claim_flush()
+        {
+            return Some(Job::Flush(keyspace));
+        }
+        if state.compaction_count >= self.context.options.workers.saturating_sub(1).max(1) {
+            return None;
+        }
+        let mut best: Option<(Arc<KeyspaceState>, Plan)> = None;
+        let may_compact = |keyspace: &&Arc<KeyspaceState>| {
+            keyspace.check().is_ok() && !is_waiting(state.compact_at.get(&keyspace.id).map(|(_, at)| *at))
+        };
+        for keyspace in self.keyspaces.load().values().filter(may_compact) {
+            let read_state = keyspace.read_state.load();
+            let is_bulk_loading = self.is_bulk_loading(keyspace, now);
+            let pick = if is_bulk_loading { picker::pick_during_bulk_load } else { picker::pick };
+            if let Some(plan) = pick(&read_state.version, &state.in_progress)
+                && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
+            {
+                best = Some((Arc::clone(keyspace), plan));
+            }
+        }
+        let (keyspace, plan) = best?;
+        state.in_progress.begin(&plan);
+        state.compaction_count += 1;
+        Some(Job::Compact(keyspace, Box::new(plan)))
+    }
+
+    /// Whether a keyspace is bulk loading: its memtable was full recently, and no thread waits for compactions.
+    fn is_bulk_loading(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
+        let is_filled = keyspace.filled_at().is_some_and(|at| now.saturating_sub(at) < BULK_LOAD_IDLE_MAX);
+        !self.is_inline && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
+    }
+
+    /// A keyspace with an immutable memtable that is not being flushed.
+    fn claim_flush(&self) -> Option<Arc<KeyspaceState>> {
+        let keyspaces = self.keyspaces.load();
+        let mut due = keyspaces.values().filter(|keyspace| {
+            !keyspace.read_state.load().immutable.is_empty()
+                && keyspace.check().is_ok()
+                && !keyspace.is_flushing.swap(true, Ordering::SeqCst)
+        });
+        due.next().cloned()
+    }
+
+    /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
+    pub(super) fn flush_between_tables(&self) {
+        while self.context.options.workers == 1
+            && self.scheduler.state.lock().flush_at.is_none()
+            && let Some(keyspace) = self.claim_flush()
+        {
+            self.run_flush(&keyspace);
+        }
+    }
+
+    /// Claims the next step of a requested compaction of a range.
+    pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangePick {
+        let mut state = self.scheduler.state.lock();
+        let picked = picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, request);
+        if let RangePick::Plan(plan) = &picked {
+            state.in_progress.begin(plan);
+            state.compaction_count += 1;
+        }
+        picked
+    }
+
+    /// Releases the tables of a plan whose edit is installed or has failed.
+    pub(super) fn release(&self, plan: &Plan) {
+        let mut state = self.scheduler.state.lock();
+        state.in_progress.end(plan);
+        state.compaction_count -= 1;
+    }
+
+    /// Whether no job is due or running.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.scheduler.state.lock();
+        let keyspaces = self.keyspaces.load();
+        state.in_progress.is_empty()
+            && keyspaces.values().all(|keyspace| {
+                let read_state = keyspace.read_state.load();
+                read_state.immutable.is_empty()
+                    && picker::pick(&read_state.version, &state.in_progress).is_none()
+            })
+    }
+}

@@ -1,0 +1,67 @@
+//! Runs compactions: merges or moves the tables of a plan and installs the result.
+
+use std::sync::Arc;
+
+use super::{
+    job_context::{JobContext, JobContexts},
+    merge::{Merged, merge},
+    plan::{Action, Plan},
+};
+use crate::{
+    cache::table::TableCache, context::StoreContext, error::Result, events::Event,
+    keyspace_state::KeyspaceState, version_installer::VersionInstaller, write::back_pressure::BackPressure,
+};
+
+/// See the head of this file.
+pub(super) struct Compactor {
+    pub(super) context: Arc<StoreContext>,
+    pub(super) tables: Arc<TableCache>,
+    pub(super) installer: Arc<VersionInstaller>,
+    pub(super) back_pressure: Arc<BackPressure>,
+    pub(super) job_contexts: JobContexts,
+}
+
+impl Compactor {
+    /// Runs a plan; `between_tables` is called before each output table.
+    ///
+    /// # Errors
+    /// Those of the file system and of damaged inputs: the tables stay as they were, and the plan can be tried again.
+    pub(super) fn compact(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &Plan,
+        between_tables: &dyn Fn(),
+    ) -> Result<()> {
+        let clock = &self.context.runtime.clock;
+        let metrics = &self.context.metrics;
+        let start = clock.now();
+        if plan.action == Action::Move {
+            self.installer.install_job(plan.move_edit(), &[])?;
+            metrics.trivial_moves.add(plan.moved_tables().count() as u64);
+            return Ok(());
+        }
+        let read_state = keyspace.read_state.load_full();
+        let merged = self.job_contexts.with(&read_state.version, |context| {
+            let context = JobContext { between_tables, ..context.clone() };
+            merge(&context, &self.tables, plan)
+        })?;
+        let Merged { edit, files, bytes_read, written } = merged;
+        self.installer.install_job(edit, &files)?;
+        if plan.level() == 0 {
+            self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
+        }
+        metrics.compactions.add(1);
+        metrics.trivial_moves.add(plan.moved_tables().count() as u64);
+        metrics.compaction_bytes_read.add(bytes_read);
+        metrics.compaction_bytes_written.add(written.bytes);
+        metrics.compaction_blocks_written.add(written.blocks);
+        self.context.report(&Event::Compacted {
+            keyspace: keyspace.name.clone(),
+            level: plan.level(),
+            output_level: plan.output_level,
+            bytes_read,
+            bytes_written: written.bytes,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Flushes memtables: writes the tables, installs them, and removes log segments that no memtable needs any more.
+//!
+//! # Durability of batches across keyspaces
+//!
+//! Flushed entries survive a crash of the machine. If a batch wrote to two keyspaces, its other half must survive too. That half
+//! is either in tables of the other keyspace, which survive, or in a memtable of it. So if another keyspace has entries in
+//! memory, the log is synced before the flush is installed. If none has, the log may still lose its unsynced end: everything
+//! lost is newer than everything flushed, because a memtable is rotated between two batches (under the log's lock, and between
+//! two segments in a replay), and entries leave memory only once the manifest durably names their tables.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tamis_vfs::Access;
+
+use super::{
+    direct_flush::{CachedPace, Flush},
+    flush::{Layout, flush},
+    flush_split::LowerOverlap,
+    job_context::JobContexts,
+};
+use crate::{
+    commit_log::CommitLog,
+    context::StoreContext,
+    error::Result,
+    events::Event,
+    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    memtable::Memtable,
+    options::Durability,
+    version::{
+        catalog::Counters,
+        edit::{Change, VersionEdit},
+    },
+    version_installer::VersionInstaller,
+    write::back_pressure::BackPressure,
+};
+
+/// See the head of this file.
+pub(super) struct Flusher {
+    pub(super) context: Arc<StoreContext>,
+    pub(super) keyspaces: Arc<KeyspaceRegistry>,
+    pub(super) log: Arc<CommitLog>,
+    pub(super) installer: Arc<VersionInstaller>,
+    pub(super) back_pressure: Arc<BackPressure>,
+    pub(super) job_contexts: JobContexts,
+    pub(super) cached_pace: CachedPace,
+    /// Blocks that readers had requested when the last flush began.
+    pub(super) blocks_at_flush: AtomicU64,
+}
+
+impl Flusher {
+    /// Flushes the oldest immutable memtable of a keyspace.
+    ///
+    /// # Errors
+    /// Those of the file system: the memtable stays, and the flush can be tried again.
+    pub(super) fn flush_oldest(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let clock = &self.context.runtime.clock;
+        let start = clock.now();
+        let read_state = keyspace.read_state.load_full();
+        let Some(oldest) = read_state.immutable.last() else { return Ok(()) };
+        let segment = self.log.segment_number().unwrap_or(0);
+        let memtable = &oldest.memtable;
+        let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
+        let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
+        let newer = || {
+            let read_state = keyspace.read_state.load();
+            let others = read_state.memtables().map(|other| &other.memtable);
+            others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
+        };
+        let layout = Layout { lower_overlap, is_direct, newer: &newer };
+        let flushed =
+            self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout));
+        let (edit, written) = flushed?;
+        let files = edit.new_tables();
+        // Tables sync the folder, and with it the names of all segments that existed when the tables were begun.
+        let durable_segment = if files.is_empty() { 0 } else { segment };
+        self.sync_shared_batches(keyspace).inspect_err(|_| self.installer.discard(&files))?;
+        if !self.installer.install_flush(edit, &files, keyspace.id, oldest)? {
+            return Ok(());
+        }
+        let time = clock.now().saturating_sub(start);
+        self.back_pressure.note_flush(memtable.bytes() as u64, time);
+        if !is_direct {
+            self.cached_pace.note(memtable.bytes(), time);
+        }
+        let metrics = &self.context.metrics;
+        metrics.flushes.add(1);
+        metrics.direct_flushes.add(u64::from(is_direct));
+        metrics.flush_bytes_written.add(written.bytes);
+        metrics.flush_blocks_written.add(written.blocks);
+        self.context.report(&Event::Flushed { keyspace: keyspace.name.clone(), bytes: written.bytes });
+        self.remove_obsolete_segments(durable_segment)
+    }
+
+    /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
+    fn uses_direct_io(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_disjoint: bool) -> bool {
+        let metrics = &self.context.metrics;
+        let blocks = metrics.blocks_read.get() + metrics.cache_hits.get();
+        let blocks_before = self.blocks_at_flush.swap(blocks, Ordering::Relaxed);
+        let flush = Flush {
+            fill_time: keyspace.fill_time(),
+            cached_flush_time: self.cached_pace.time_of(memtable.bytes()),
+            memtable_bytes: memtable.bytes(),
+            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
+            is_disjoint,
+        };
+        self.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
+    }
+
+    /// Syncs the log if a batch may have written both to what is flushed and to memtables of other keyspaces.
+    fn sync_shared_batches(&self, flushed: &KeyspaceState) -> Result<()> {
+        let holds_entries = |keyspace: &Arc<KeyspaceState>| {
+            keyspace.id != flushed.id && !keyspace.read_state.load().has_empty_memtables()
+        };
+        if !self.keyspaces.load().values().any(holds_entries) {
+            return Ok(());
+        }
+        self.log.sync_without_lock()?;
+        self.log.persist(Durability::Synced)
+    }
+
+    /// Removes the log segments that no memtable needs: the manifest is updated first. The names of segments up to
+    /// `durable_segment` are known to be synced.
+    fn remove_obsolete_segments(&self, durable_segment: u64) -> Result<()> {
+        let needed = {
+            // Under the lock no writer is between its log record and `LoggedMemtable::note_segment`.
+            let mut log = self.log.lock();
+            let Some(state) = log.as_mut() else { return Ok(()) };
+            let current = state.log.number();
+            let oldest = self.keyspaces.oldest_needed_segment().unwrap_or(current).min(current);
+            if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
+                return Ok(());
+            }
+            let kept = state.log.sync_names_up_to(oldest, durable_segment);
+            kept.inspect_err(|error| self.log.propagate_background_error(state, error))?;
+            oldest
+        };
+        let mut edit = VersionEdit::default();
+        edit.push(Change::AdvanceCounters(Counters { oldest_log: needed, ..Counters::default() }));
+        self.installer.install(edit)?;
+        let obsolete = self.log.lock().as_mut().map(|state| state.log.take_obsolete(needed));
+        let Some(mut obsolete) = obsolete else { return Ok(()) };
+        // Writers continue while the files are removed.
+        let result = obsolete.remove(&*self.context.vfs, &self.context.folder);
+        if let Some(state) = self.log.lock().as_mut() {
+            state.log.put_back(obsolete);
+        }
+        result
+    }
+}

@@ -1,0 +1,112 @@
+//! Flushes and compactions on request: [`crate::Db::flush`], [`crate::Db::compact_range`] and
+//! [`crate::Db::wait_for_compactions`].
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{
+    background_jobs::BackgroundJobs,
+    picker::{RangePick, RangeRequest},
+    scheduler::Scheduler,
+};
+use crate::{
+    cursor::bounded::Bounds,
+    error::{Error, Result},
+    keyspace_state::KeyspaceState,
+};
+
+/// How often a waiting thread checks by itself whether its jobs are done.
+const WAIT: Duration = Duration::from_millis(20);
+
+impl BackgroundJobs {
+    /// See [`crate::Db::flush`].
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        self.context.check_writable()?;
+        if let Some(state) = log.as_mut() {
+            let keyspaces = self.keyspaces.load();
+            let rotated_count = keyspaces.values().filter(|keyspace| keyspace.rotate_memtable()).count();
+            if rotated_count > 0 {
+                self.log.begin_segment(state);
+            }
+        }
+        let read_states = self.keyspaces.read_states();
+        let immutable: Vec<_> =
+            read_states.iter().flat_map(|read_state| read_state.immutable.iter().cloned()).collect();
+        drop((read_states, log));
+        // Memtables that writers rotate later do not concern this call.
+        let is_done = || {
+            let keyspaces = self.keyspaces.load();
+            immutable.iter().all(|memtable| {
+                let holds = |keyspace: &Arc<KeyspaceState>| {
+                    keyspace.read_state.load().immutable.iter().any(|other| Arc::ptr_eq(other, memtable))
+                };
+                !keyspaces.values().any(holds)
+            })
+        };
+        self.wait_until(is_done, Scheduler::flush_failures)
+    }
+
+    /// Waits for the background until `is_done` returns true, or until another one of the jobs that `failures` counts has failed.
+    fn wait_until(
+        &self,
+        is_done: impl Fn() -> bool,
+        failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
+    ) -> Result<()> {
+        let (failed_before, _) = failures(&self.scheduler);
+        self.scheduler.retry_now();
+        loop {
+            self.run_inline();
+            if is_done() {
+                return Ok(());
+            }
+            self.context.check_writable()?;
+            if let (count, Some(error)) = failures(&self.scheduler)
+                && count != failed_before
+            {
+                return Err(error);
+            }
+            self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+        }
+    }
+
+    /// See [`crate::Db::wait_for_compactions`].
+    pub(crate) fn wait_for_compactions(&self) -> Result<()> {
+        self.context.check_open()?;
+        self.scheduler.waiting_count.fetch_add(1, Ordering::SeqCst);
+        let result = self.wait_until(|| self.is_idle(), Scheduler::failures);
+        self.scheduler.waiting_count.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+
+    /// See [`crate::Db::compact_range`].
+    pub(crate) fn compact_range(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<()> {
+        self.flush_all()?;
+        let request = RangeRequest {
+            lower: bounds.0.clone(),
+            upper: bounds.1.clone(),
+            sequence_max: self.snapshots.visible(),
+            number_max: self.versions.new_file_number(),
+        };
+        loop {
+            keyspace.check()?;
+            let job = self.context.begin_write_job()?;
+            match self.claim_range(keyspace, &request) {
+                RangePick::Done => return Ok(()),
+                RangePick::Blocked => {
+                    drop(job);
+                    self.run_inline();
+                    self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+                }
+                RangePick::Plan(plan) => {
+                    let result = self.compactor.compact(keyspace, &plan, &|| self.flush_between_tables());
+                    self.release(&plan);
+                    self.scheduler.note_progress();
+                    result?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The state that all parts of an open store share: file system, folder, options, clock, counters, and whether it accepts calls.
+//!
+//! The first background error (a failed sync of the log or the manifest) is final: it is no longer known what is on disk, so
+//! writes are refused until the store is opened again. Reads continue.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tamis_vfs::Vfs;
+
+use crate::{
+    error::{Error, Result},
+    events::Event,
+    metrics::Metrics,
+    options::Options,
+    runtime::Runtime,
+};
+
+/// See the head of this file.
+pub(crate) struct StoreContext {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) folder: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) runtime: Runtime,
+    pub(crate) metrics: Arc<Metrics>,
+    is_closed: AtomicBool,
+    background_error: OnceLock<Arc<str>>,
+    /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
+    running_jobs: RwLock<()>,
+}
+
+impl StoreContext {
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        folder: PathBuf,
+        options: Options,
+        runtime: Runtime,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            vfs,
+            folder,
+            options,
+            runtime,
+            metrics,
+            is_closed: AtomicBool::new(false),
+            background_error: OnceLock::new(),
+            running_jobs: RwLock::new(()),
+        })
+    }
+
+    /// Reports an event to the program's listener.
+    pub(crate) fn report(&self, event: &Event) {
+        if let Some(listener) = &self.options.listener {
+            listener.on_event(event);
+        }
+    }
+
+    /// Reports that a background job failed.
+    pub(crate) fn report_failed_job(&self, job: &'static str, error: &Error) {
+        self.report(&Event::JobFailed { job, error: error.to_string() });
+    }
+
+    /// Refuses all later writes. The first error is kept.
+    pub(crate) fn set_background_error(&self, error: &Error) {
+        let _ = self.background_error.set(Arc::from(error.to_string()));
+    }
+
+    /// Refuses all later calls.
+    pub(crate) fn set_closed(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// # Errors
+    /// [`Error::Closed`] after close: another process may own the folder.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`Error::Closed`], [`Error::ReadOnly`]; [`Error::WritesRefused`] after a background error.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.options.read_only {
+            return Err(self.read_only_error());
+        }
+        match self.background_error.get() {
+            Some(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn read_only_error(&self) -> Error {
+        Error::ReadOnly { path: self.folder.clone() }
+    }
+
+    /// Registers a job that uses the folder: close waits until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub(crate) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let running = self.running_jobs.read();
+        self.check_open()?;
+        Ok(running)
+    }
+
+    /// As [`StoreContext::begin_job`], for a job that writes.
+    ///
+    /// # Errors
+    /// As [`StoreContext::check_writable`].
+    pub(crate) fn begin_write_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let running = self.running_jobs.read();
+        self.check_writable()?;
+        Ok(running)
+    }
+
+    /// Waits until no job is running; none begins while the guard is held.
+    pub(crate) fn wait_for_jobs(&self) -> RwLockWriteGuard<'_, ()> {
+        self.running_jobs.write()
+    }
+}

@@ -1,0 +1,283 @@
+//! The memtables and tables of one open keyspace, and the registry of all open keyspaces.
+//!
+//! A [`ReadState`] holds the memtables and the version of one keyspace. It is immutable and published by one atomic pointer. A
+//! reader loads the read state, then the visible sequence number, and repeats both if the read state changed in between
+//! ([`KeyspaceState::read_point`]). The read state therefore holds every entry at or below that number, and no job that began
+//! later has dropped any of them.
+//!
+//! A read state is replaced by compare-and-swap and never locked, so that a memtable rotation and a finished job do not
+//! overwrite each other's change.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::{ArcSwap, Guard};
+
+use crate::{
+    error::{Error, Result},
+    key::Sequence,
+    memtable::{ChunkPool, Memtable},
+    options::KeyspaceOptions,
+    read::snapshot::Snapshots,
+    version::version::KeyspaceVersion,
+    write::back_pressure::Pressure,
+};
+
+/// A memtable and the oldest log segment that holds one of its entries.
+pub(crate) struct LoggedMemtable {
+    pub(crate) memtable: Arc<Memtable>,
+    first_segment: AtomicU64,
+}
+
+impl LoggedMemtable {
+    pub(crate) fn new(pool: &Arc<ChunkPool>) -> Arc<Self> {
+        Arc::new(Self { memtable: Memtable::new(pool), first_segment: AtomicU64::new(u64::MAX) })
+    }
+
+    /// Records that log segment `number` holds an entry of this memtable.
+    pub(crate) fn note_segment(&self, number: u64) {
+        // It is usually recorded already, and a load costs less than a read-modify-write.
+        if number < self.first_segment() {
+            self.first_segment.fetch_min(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The oldest log segment that this memtable needs; `u64::MAX` if it needs none.
+    pub(crate) fn first_segment(&self) -> u64 {
+        self.first_segment.load(Ordering::Relaxed)
+    }
+}
+
+/// The sources of a read, newest first (RocksDB: super version).
+pub(crate) struct ReadState {
+    pub(crate) memtable: Arc<LoggedMemtable>,
+    /// Immutable memtables, the newest first.
+    pub(crate) immutable: Vec<Arc<LoggedMemtable>>,
+    pub(crate) version: Arc<KeyspaceVersion>,
+}
+
+impl ReadState {
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<LoggedMemtable>> {
+        std::iter::once(&self.memtable).chain(&self.immutable)
+    }
+
+    /// Whether no memtable holds an entry.
+    pub(crate) fn has_empty_memtables(&self) -> bool {
+        self.memtables().all(|memtable| memtable.memtable.is_empty())
+    }
+}
+
+/// One open keyspace.
+pub(crate) struct KeyspaceState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) options: KeyspaceOptions,
+    pub(crate) read_state: ArcSwap<ReadState>,
+    pub(crate) is_dropped: AtomicBool,
+    /// A flush of this keyspace is running: flushes run one at a time, the oldest memtable first.
+    pub(crate) is_flushing: AtomicBool,
+    /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
+    filled_at: AtomicU64,
+    /// Nanoseconds between the last two full memtables; `u64::MAX` if there were fewer than two.
+    fill_time: AtomicU64,
+    /// Ingests that wait until writers of the keyspace pause.
+    pub(crate) ingest_count: AtomicUsize,
+    /// Whether the current read state throttles writers ([`Pressure::throttles`]).
+    is_throttled: AtomicBool,
+    pool: Arc<ChunkPool>,
+}
+
+impl KeyspaceState {
+    pub(crate) fn new(version: Arc<KeyspaceVersion>, pool: &Arc<ChunkPool>) -> Arc<Self> {
+        let memtable = LoggedMemtable::new(pool);
+        let keyspace = Arc::new(Self {
+            id: u32::try_from(version.id).expect("ids are assigned from 1 upward, one at a time"),
+            name: version.name.to_string(),
+            options: KeyspaceOptions::clone(&version.options),
+            read_state: ArcSwap::from_pointee(ReadState { memtable, immutable: Vec::new(), version }),
+            is_dropped: AtomicBool::new(false),
+            is_flushing: AtomicBool::new(false),
+            filled_at: AtomicU64::new(0),
+            fill_time: AtomicU64::new(u64::MAX),
+            ingest_count: AtomicUsize::new(0),
+            is_throttled: AtomicBool::new(false),
+            pool: Arc::clone(pool),
+        });
+        keyspace.update_is_throttled();
+        keyspace
+    }
+
+    /// How far flushes and compactions lag behind in `read_state`.
+    pub(crate) fn pressure(&self, read_state: &ReadState) -> Pressure {
+        Pressure {
+            immutable_count: read_state.immutable.len(),
+            level0_run_count: read_state.version.level0_run_count(),
+            level0_runs_trigger: self.options.level0_runs as usize,
+        }
+    }
+
+    /// Updates the flag that writers check first. Every caller loads the read state again after its store, so that the last
+    /// stored value belongs to the newest read state.
+    fn update_is_throttled(&self) {
+        loop {
+            let read_state = self.read_state.load();
+            self.is_throttled.store(self.pressure(&read_state).throttles(), Ordering::SeqCst);
+            if Arc::ptr_eq(&read_state, &self.read_state.load()) {
+                return;
+            }
+        }
+    }
+
+    /// Whether writers may have to wait: for flushes, for compactions, or for an ingest.
+    pub(crate) fn may_delay_writers(&self) -> bool {
+        self.is_throttled.load(Ordering::Relaxed) || self.ingest_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// As [`KeyspaceState::read_point`], for a short read: the guard costs no reference count, on which threads would contend.
+    pub(crate) fn read_point_now(&self, snapshots: &Snapshots) -> (Guard<Arc<ReadState>>, Sequence) {
+        let mut read_state = self.read_state.load();
+        loop {
+            let sequence = snapshots.visible();
+            let now = self.read_state.load();
+            if Arc::ptr_eq(&read_state, &now) {
+                return (read_state, sequence);
+            }
+            read_state = now;
+        }
+    }
+
+    /// A consistent pair of read state and sequence number, see the head of this file.
+    pub(crate) fn read_point(&self, snapshots: &Snapshots) -> (Arc<ReadState>, Sequence) {
+        let mut read_state = self.read_state.load_full();
+        loop {
+            let sequence = snapshots.visible();
+            let now = self.read_state.load();
+            if Arc::ptr_eq(&read_state, &now) {
+                return (read_state, sequence);
+            }
+            read_state = Arc::clone(&now);
+        }
+    }
+
+    /// Replaces the read state by the result of `change`, which may be called more than once.
+    pub(crate) fn update_read_state(&self, change: impl Fn(&ReadState) -> ReadState) {
+        self.read_state.rcu(|read_state| Arc::new(change(read_state)));
+        self.update_is_throttled();
+    }
+
+    /// Makes the memtable immutable and begins a new one; returns `false` for an empty memtable, which stays. The caller holds
+    /// the log's lock.
+    pub(crate) fn rotate_memtable(&self) -> bool {
+        let read_state = self.read_state.load();
+        if read_state.memtable.memtable.is_empty() {
+            return false;
+        }
+        self.update_read_state(|read_state| {
+            let mut immutable = read_state.immutable.clone();
+            immutable.insert(0, Arc::clone(&read_state.memtable));
+            let memtable = LoggedMemtable::new(&self.pool);
+            ReadState { memtable, immutable, version: Arc::clone(&read_state.version) }
+        });
+        true
+    }
+
+    /// Whether the memtable of `read_state` has the size at which it is rotated.
+    pub(crate) fn is_memtable_full(&self, read_state: &ReadState) -> bool {
+        read_state.memtable.memtable.bytes() as u64 >= self.options.memtable_bytes
+    }
+
+    /// Records that the memtable was full at `now`.
+    pub(crate) fn record_memtable_full(&self, now: Duration) {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let before = self.filled_at.swap(now, Ordering::Relaxed);
+        let fill_time = if before > 0 { now.saturating_sub(before) } else { u64::MAX };
+        self.fill_time.store(fill_time, Ordering::Relaxed);
+    }
+
+    /// The time between the last two full memtables; `None` if there were fewer than two.
+    pub(crate) fn fill_time(&self) -> Option<Duration> {
+        Some(self.fill_time.load(Ordering::Relaxed)).filter(|&time| time < u64::MAX).map(Duration::from_nanos)
+    }
+
+    /// When a memtable was last found full.
+    pub(crate) fn filled_at(&self) -> Option<Duration> {
+        Some(self.filled_at.load(Ordering::Relaxed)).filter(|&at| at > 0).map(Duration::from_nanos)
+    }
+
+    /// # Errors
+    /// [`Error::KeyspaceDropped`].
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_dropped.load(Ordering::Acquire) { Err(Error::KeyspaceDropped) } else { Ok(()) }
+    }
+}
+
+/// The open keyspaces by id.
+pub(crate) type Keyspaces = BTreeMap<u32, Arc<KeyspaceState>>;
+
+/// The open keyspaces of a store, published by one atomic pointer.
+pub(crate) struct KeyspaceRegistry {
+    keyspaces: ArcSwap<Keyspaces>,
+}
+
+impl KeyspaceRegistry {
+    pub(crate) fn new(keyspaces: Keyspaces) -> Arc<Self> {
+        Arc::new(Self { keyspaces: ArcSwap::from_pointee(keyspaces) })
+    }
+
+    pub(crate) fn load(&self) -> Guard<Arc<Keyspaces>> {
+        self.keyspaces.load()
+    }
+
+    /// # Errors
+    /// [`Error::KeyspaceNotFound`].
+    pub(crate) fn named(&self, name: &str) -> Result<Arc<KeyspaceState>> {
+        let keyspaces = self.load();
+        let found = keyspaces.values().find(|keyspace| keyspace.name == name);
+        found.cloned().ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })
+    }
+
+    /// The names of all keyspaces, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.load().values().map(|keyspace| keyspace.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(crate) fn insert(&self, keyspace: &Arc<KeyspaceState>) {
+        self.keyspaces.rcu(|keyspaces| {
+            let mut changed = Keyspaces::clone(keyspaces);
+            changed.insert(keyspace.id, Arc::clone(keyspace));
+            changed
+        });
+    }
+
+    pub(crate) fn remove(&self, id: u32) {
+        self.keyspaces.rcu(|keyspaces| {
+            let mut changed = Keyspaces::clone(keyspaces);
+            changed.remove(&id);
+            changed
+        });
+    }
+
+    /// The read states of all keyspaces.
+    pub(crate) fn read_states(&self) -> Vec<Arc<ReadState>> {
+        self.load().values().map(|keyspace| keyspace.read_state.load_full()).collect()
+    }
+
+    /// The oldest log segment that some memtable needs; `None` if no memtable needs one.
+    pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
+        let keyspaces = self.load();
+        let needed = keyspaces.values().flat_map(|keyspace| {
+            let read_state = keyspace.read_state.load_full();
+            read_state.memtables().map(|memtable| memtable.first_segment()).min()
+        });
+        needed.min().filter(|&number| number != u64::MAX)
+    }
+}

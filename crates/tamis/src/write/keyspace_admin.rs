@@ -1,0 +1,101 @@
+//! Creates and drops keyspaces.
+//!
+//! Both are manifest edits that are synced when the call returns. They run under the log's lock, so that no write to a keyspace is
+//! in progress while it is dropped, and a keyspace is in the manifest before its first entry is in the log.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use crate::{
+    commit_log::CommitLog,
+    compaction::scheduler::Scheduler,
+    context::StoreContext,
+    error::{Error, Result},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    memtable::ChunkPool,
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions},
+    version::{
+        edit::{Change, VersionEdit},
+        set::VersionSet,
+    },
+    version_installer::VersionInstaller,
+};
+
+/// The longest name in bytes.
+const NAME_LENGTH_MAX: usize = 255;
+
+/// See the head of this file.
+pub(crate) struct KeyspaceAdmin {
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) keyspaces: Arc<KeyspaceRegistry>,
+    pub(crate) log: Arc<CommitLog>,
+    pub(crate) installer: Arc<VersionInstaller>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    /// Memory of memtables, shared by all keyspaces.
+    pub(crate) pool: Arc<ChunkPool>,
+}
+
+impl KeyspaceAdmin {
+    /// See [`crate::Db::create_keyspace`].
+    pub(crate) fn create(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceState>> {
+        options.check()?;
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX {
+            return Err(Error::InvalidArgument {
+                what: "keyspace name",
+                got: format!("{name:?} ({} bytes)", name.len()),
+                expected: "use 1 to 255 bytes".to_owned(),
+            });
+        }
+        let log = self.log.lock();
+        self.context.check_writable()?;
+        if self.keyspaces.load().values().any(|keyspace| keyspace.name == name) {
+            return Err(Error::KeyspaceExists { name: name.to_owned() });
+        }
+        // Sequence numbers assigned so far belong to other keyspaces.
+        let sequence = log.as_ref().map_or(0, |state| state.last_sequence);
+        let edit = new_keyspace(&self.installer.versions, name, &options, sequence);
+        let catalog = self.installer.install(edit)?;
+        let version =
+            catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
+        let keyspace = KeyspaceState::new(Arc::clone(version), &self.pool);
+        self.keyspaces.insert(&keyspace);
+        drop(log);
+        Ok(keyspace)
+    }
+
+    /// See [`crate::Db::drop_keyspace`].
+    pub(crate) fn drop(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_KEYSPACE {
+            return Err(Error::InvalidArgument {
+                what: "keyspace",
+                got: format!("{name:?}"),
+                expected: "the default keyspace can't be dropped; name another one".to_owned(),
+            });
+        }
+        let log = self.log.lock();
+        self.context.check_writable()?;
+        let keyspace = self.keyspaces.named(name)?;
+        let mut edit = VersionEdit::default();
+        edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
+        self.installer.install(edit)?;
+        keyspace.is_dropped.store(true, Ordering::Release);
+        self.keyspaces.remove(keyspace.id);
+        drop(log);
+        self.scheduler.wake();
+        Ok(())
+    }
+}
+
+/// The edit that creates a keyspace with one partition. Sequence numbers up to `sequence` belong to other keyspaces.
+pub(crate) fn new_keyspace(
+    versions: &VersionSet,
+    name: &str,
+    options: &KeyspaceOptions,
+    sequence: u64,
+) -> VersionEdit {
+    let keyspace = versions.new_keyspace_id();
+    let partition = versions.new_partition_id();
+    let mut edit = VersionEdit::default();
+    edit.push(Change::CreateKeyspace { keyspace, name: name.to_owned(), options: options.clone() });
+    edit.push(Change::AddPartition { keyspace, partition, lower: Vec::new(), flushed_sequence: sequence });
+    edit
+}

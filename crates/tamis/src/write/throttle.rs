@@ -1,0 +1,137 @@
+//! Delays writers while flushes and compactions lag behind ([`super::back_pressure`]), and stops them while a keyspace has the
+//! maximum number of immutable memtables or takes in tables.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::back_pressure::{BackPressure, IMMUTABLE_COUNT_MAX};
+use crate::{
+    batch::WriteBatch,
+    compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
+    context::StoreContext,
+    error::{Error, Result},
+    events::Event,
+    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+};
+
+/// How often a waiting writer checks by itself whether it may continue.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// See the head of this file.
+pub(super) struct WriteThrottle {
+    pub(super) context: Arc<StoreContext>,
+    pub(super) keyspaces: Arc<KeyspaceRegistry>,
+    pub(super) back_pressure: Arc<BackPressure>,
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) background: Arc<BackgroundJobs>,
+}
+
+impl WriteThrottle {
+    /// Whether a write to `keyspace` may have to wait.
+    #[inline]
+    pub(super) fn is_active(&self, keyspace: &KeyspaceState) -> bool {
+        keyspace.may_delay_writers() || self.back_pressure.is_throttling()
+    }
+
+    /// Waits until a batch may be written.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceDropped`]; as [`StoreContext::check_writable`]; the error of a flush for which the writer waited.
+    pub(super) fn wait(&self, batch: &WriteBatch) -> Result<()> {
+        for id in batch.keyspaces() {
+            let keyspaces = self.keyspaces.load();
+            let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
+            if keyspace.ingest_count.load(Ordering::Relaxed) > 0 {
+                let keyspace = Arc::clone(keyspace);
+                drop(keyspaces);
+                self.wait_for_ingest(&keyspace)?;
+                continue;
+            }
+            let read_state = keyspace.read_state.load();
+            if read_state.immutable.len() >= IMMUTABLE_COUNT_MAX && keyspace.is_memtable_full(&read_state) {
+                let keyspace = Arc::clone(keyspace);
+                drop(read_state);
+                drop(keyspaces);
+                self.wait_for_flush(&keyspace)?;
+            }
+        }
+        if self.context.options.workers == 0 {
+            // This thread runs the jobs itself: nothing lags behind.
+            return Ok(());
+        }
+        self.delay(batch);
+        Ok(())
+    }
+
+    /// Delays a batch to the rate at which the background keeps up.
+    fn delay(&self, batch: &WriteBatch) {
+        let clock = &*self.context.runtime.clock;
+        let rate = self.rate_of(batch);
+        if let Some(microseconds_per_mib) = self.back_pressure.changed_delay(rate) {
+            self.context.report(&Event::BackPressure { microseconds_per_mib: Some(microseconds_per_mib) });
+        }
+        let Some(rate) = rate else { return };
+        let start = clock.now();
+        let Some(until) = self.back_pressure.charge(rate, batch.size_bytes() as u64, start) else { return };
+        let mut now = start;
+        // A job that has ended may have ended the delay too.
+        while now < until && self.rate_of(batch).is_some() && self.context.check_writable().is_ok() {
+            self.scheduler.wait_for_progress(clock, until - now);
+            now = clock.now();
+        }
+        let metrics = &self.context.metrics;
+        metrics.throttled_writes.add(1);
+        let waited = now.saturating_sub(start);
+        metrics.throttled_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// The bytes per second at which a batch may be written; `None` if none of its keyspaces lags behind.
+    fn rate_of(&self, batch: &WriteBatch) -> Option<u64> {
+        let keyspaces = self.keyspaces.load();
+        let rate = |keyspace: &Arc<KeyspaceState>| {
+            self.back_pressure.rate(keyspace.pressure(&keyspace.read_state.load()))
+        };
+        batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
+    }
+
+    /// Waits until running ingests into the keyspace have ended.
+    fn wait_for_ingest(&self, keyspace: &KeyspaceState) -> Result<()> {
+        while keyspace.ingest_count.load(Ordering::SeqCst) > 0 {
+            self.context.check_writable()?;
+            self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+        }
+        Ok(())
+    }
+
+    /// Waits until a flush has made room; a flush that fails while the writer waits ends the wait with its error.
+    fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let clock = &*self.context.runtime.clock;
+        let metrics = &self.context.metrics;
+        let start = clock.now();
+        metrics.stopped_writes.add(1);
+        self.context.report(&Event::BackPressure { microseconds_per_mib: None });
+        let (failed_before, _) = self.scheduler.flush_failures();
+        self.scheduler.retry_now();
+        let result = loop {
+            self.background.run_inline();
+            if keyspace.read_state.load().immutable.len() < IMMUTABLE_COUNT_MAX || keyspace.check().is_err() {
+                break Ok(());
+            }
+            if let Err(error) = self.context.check_writable() {
+                break Err(error);
+            }
+            if let (count, Some(error)) = self.scheduler.flush_failures()
+                && count != failed_before
+            {
+                break Err(error);
+            }
+            self.scheduler.wait_for_progress(clock, WAIT);
+        };
+        let waited = clock.now().saturating_sub(start);
+        metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });
+        result
+    }
+}
