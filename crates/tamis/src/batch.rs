@@ -1,12 +1,12 @@
-//! A batch of writes that happen together, and its bytes.
+//! Write batches and their encoding.
 //!
-//! `docs/format/wal.md` ("Batches") defines the bytes. A [`WriteBatch`] is built in the form in which the log keeps it: the
-//! commit leader puts its header into room that was left in front of the entries, appends it, and reads the entries for the
-//! memtables from the same bytes.
+//! `docs/format/wal.md` ("Batches") defines the bytes. A [`WriteBatch`] is built in its log encoding: the commit leader writes the
+//! header into space reserved in front of the entries, appends the bytes to the log, and inserts the entries into the memtables
+//! from the same bytes.
 //!
-//! 1. The entries of a batch have consecutive sequence numbers, in the order in which they were added, unless it was
-//!    made by [`WriteBatch::carrying`]: then each entry has its own, and the batch takes no new ones.
-//! 2. What a batch refuses (an empty key, say) leaves it as it was.
+//! 1. The entries of a batch have consecutive sequence numbers, in the order in which they were added. In a batch made by
+//!    [`WriteBatch::carrying`] each entry has its own number, and the batch takes no new ones.
+//! 2. A refused entry (for example with an empty key) leaves the batch unchanged.
 //!
 //! Cost: the first entry of a batch allocates once; decoding copies nothing.
 
@@ -20,30 +20,30 @@ use crate::{
     range_tombstone::is_below_upper,
 };
 
-/// Room before the first entry: the header, whose count and sequence number are known last, ends where the room does.
+/// Space reserved before the first entry. The header, whose count and sequence number are known last, is written to its end.
 const HEADER_BYTES_MAX: usize = 5 + 8;
-/// Most bytes of an entry besides key and value: keyspace id and kind, own sequence number, two lengths.
+/// The maximum overhead of an entry: keyspace id and kind, own sequence number, two lengths.
 const ENTRY_OVERHEAD_MAX: usize = 6 + 8 + 3 + 5;
-/// Bits of the kind in the first number of an entry; the keyspace id stands above them.
+/// Bits of the kind in the first number of an entry; the keyspace id is in the bits above.
 const KIND_BITS: u32 = 4;
-/// Flag beside the count: each entry has a sequence number of its own.
+/// Flag in the lowest bit of the count: each entry has its own sequence number.
 const FLAG_OWN_SEQUENCES: u64 = 1;
 
-/// Writes that happen together or not at all, across keyspaces; later entries for the same key win.
+/// Writes to any keyspaces of a store that are applied atomically. If a key occurs several times, the last entry wins.
 ///
-/// A batch can be written once, then [cleared](WriteBatch::clear) and filled again without new allocations.
+/// [`WriteBatch::clear`] keeps the memory for new entries.
 #[derive(Debug, Clone, Default)]
 pub struct WriteBatch {
-    /// Empty, or room for the header, which [`WriteBatch::assign_sequences`] fills, and the entries.
+    /// Empty, or space for the header, which [`WriteBatch::assign_sequences`] writes, and the entries.
     bytes: Vec<u8>,
-    /// Where the header begins, once it is there.
+    /// Where the header begins, once it is written.
     start: usize,
     count: u32,
     has_own_sequences: bool,
-    /// Ids of the keyspaces of the entries, each once; mostly there is one, which needs no allocation.
+    /// Ids of the keyspaces of the entries, each once. Usually there is one, which needs no allocation.
     first_keyspace: Option<u32>,
     other_keyspaces: Vec<u32>,
-    /// Stands for the open database that the keyspaces belong to; 0 before the first entry.
+    /// The id of the open store that the keyspaces belong to; 0 before the first entry.
     database: usize,
 }
 
@@ -62,7 +62,7 @@ impl WriteBatch {
         }
     }
 
-    /// Refuses keyspaces of more than one database; `database` is another number for each that is open.
+    /// Refuses keyspaces of more than one store; each open store has its own `database` id.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
@@ -73,7 +73,7 @@ impl WriteBatch {
         self.check_database(database)
     }
 
-    /// Refuses a database that is not the one of the keyspaces.
+    /// Refuses a store that is not the one of the keyspaces.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
@@ -93,13 +93,13 @@ impl WriteBatch {
         self.count == 0
     }
 
-    /// Bytes that the batch takes in the log at most (no more than 4,294,967,295).
+    /// The maximum size of the batch in the log in bytes (at most 4,294,967,295).
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes all entries out; the memory is kept.
+    /// Removes all entries; the memory is kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
@@ -107,7 +107,7 @@ impl WriteBatch {
         self.other_keyspaces.clear();
     }
 
-    /// A batch whose entries bring their own sequence numbers: for carrying entries into a newer segment.
+    /// A batch whose entries have their own sequence numbers: it carries entries into a newer segment.
     #[cfg_attr(
         not(any(test, feature = "fuzz-internals")),
         expect(dead_code, reason = "carries entries into newer segments: partitioned layouts")
@@ -132,7 +132,7 @@ impl WriteBatch {
         self.add(keyspace, Kind::Tombstone, None, key, &[])
     }
 
-    /// Deletes all keys of a keyspace from `lower` (included) up to `upper` (excluded); an empty bound is none.
+    /// Deletes all keys of a keyspace from `lower` (included) up to `upper` (excluded); an empty bound is no bound.
     ///
     /// # Errors
     /// As [`WriteBatch::put_in`].
@@ -141,7 +141,7 @@ impl WriteBatch {
         self.add(keyspace, Kind::RangeTombstone, None, lower, upper)
     }
 
-    /// Adds an entry under its own sequence number; the batch was made by [`WriteBatch::carrying`].
+    /// Adds an entry with its own sequence number to a batch made by [`WriteBatch::carrying`].
     ///
     /// # Errors
     /// As [`WriteBatch::put_in`].
@@ -197,12 +197,12 @@ impl WriteBatch {
         self.first_keyspace.into_iter().chain(self.other_keyspaces.iter().copied())
     }
 
-    /// The keyspace that the batch writes to, where there is one and no other.
+    /// The keyspace that the batch writes to, if it is only one.
     pub(crate) fn only_keyspace(&self) -> Option<u32> {
         if self.other_keyspaces.is_empty() { self.first_keyspace } else { None }
     }
 
-    /// Numbers the entries from `first` on (where they have no numbers of their own) and gives the bytes for the log.
+    /// Assigns sequence numbers from `first` on (unless the entries have their own) and returns the bytes for the log.
     pub(crate) fn assign_sequences(&mut self, first: Sequence) -> &[u8] {
         let Some(room) = self.bytes.get_mut(..HEADER_BYTES_MAX) else { return &[] };
         let count = u64::from(self.count) << 1;
@@ -215,7 +215,7 @@ impl WriteBatch {
         self.bytes()
     }
 
-    /// The bytes as [`WriteBatch::assign_sequences`] left them.
+    /// The bytes that [`WriteBatch::assign_sequences`] returned.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
@@ -225,23 +225,23 @@ impl WriteBatch {
         if self.has_own_sequences { 0 } else { self.count as u64 }
     }
 
-    /// The entries of a sealed batch.
+    /// The entries; their sequence numbers are assigned.
     pub(crate) fn entries(&self) -> impl Iterator<Item = BatchEntry<'_>> {
         // These bytes were written by `add` and never left memory: they decode.
         entries(self.bytes()).map_while(std::result::Result::ok)
     }
 }
 
-/// What calls with a keyspace of another database get.
+/// The error of calls with a keyspace of another store.
 pub(crate) fn foreign_keyspace() -> Error {
     Error::InvalidArgument {
         what: "keyspace",
-        got: "one of another database".to_owned(),
-        expected: "take it from the database that is used".to_owned(),
+        got: "it belongs to another store".to_owned(),
+        expected: "use a keyspace of the store that is called".to_owned(),
     }
 }
 
-/// Refuses what would not fit a log record.
+/// Refuses an entry with which the batch would not fit into a log record.
 fn check_size(current: usize, added: usize) -> Result<()> {
     let length = current as u64 + added as u64;
     if length > FRAME_PAYLOAD_MAX {
@@ -260,12 +260,12 @@ pub(crate) struct BatchEntry<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// What is wrong with the bytes of a batch.
+/// A reason why the bytes of a batch are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchDamage {
-    /// An entry of a kind that this version does not know.
+    /// An entry of an unknown kind.
     UnknownKind(u8),
-    /// Something else had to stand at this position of the payload.
+    /// Other bytes were expected at this position of the payload.
     Malformed { position: usize, expected: &'static str },
 }
 
@@ -285,19 +285,19 @@ impl BatchDamage {
     }
 }
 
-/// The entries of all batches of a record's payload, which stand one behind the other.
+/// The entries of all batches in a record's payload, one batch after the other.
 pub(crate) fn entries(payload: &[u8]) -> Entries<'_> {
     Entries { payload_bytes: payload.len(), decoder: Decoder::new(payload), left: 0, next_sequence: None }
 }
 
-/// See [`entries`]. After an error there are no more.
+/// See [`entries`]. An error ends the iteration.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries<'a> {
     payload_bytes: usize,
     decoder: Decoder<'a>,
     /// Entries left in the batch.
     left: u32,
-    /// The next entry's sequence number; `None` where the entries have their own.
+    /// The next entry's sequence number; `None` if the entries have their own.
     next_sequence: Option<Sequence>,
 }
 

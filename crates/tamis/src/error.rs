@@ -1,7 +1,7 @@
-//! Every way in which an operation can fail. Each message says what to do.
+//! The errors of the store. Each message says what happened, with the value that caused it, and what to do.
 //!
-//! Errors are values: bytes from disk never panic. They can be cloned, because one failed log append answers a whole
-//! group of writers.
+//! Bytes from disk never cause a panic. Errors can be cloned, because one failed log append is the result of a whole group of
+//! writers.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use std::{
 /// The result of every fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What was found where something else had to be.
+/// Damaged bytes in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corruption {
     /// The damaged file.
@@ -21,16 +21,16 @@ pub struct Corruption {
     pub offset: u64,
     /// The damaged part.
     pub what: &'static str,
-    /// What had to be there.
+    /// The expected content.
     pub expected: String,
-    /// What was there.
+    /// The content found.
     pub got: String,
 }
 
-/// Which program reads a file whose format this one does not.
+/// Which program can read a file of an unknown format version.
 fn program_for(found: u32, known: u32) -> &'static str {
     if found < known {
-        "a program from before the first release wrote it: export the store with that one and load it anew"
+        "a program older than the first release wrote it: export the store with that program and import it into a new store"
     } else {
         "open it with a newer program"
     }
@@ -40,10 +40,10 @@ fn program_for(found: u32, known: u32) -> &'static str {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused a file operation.
+    /// A file operation failed.
     #[error("{operation} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -51,10 +51,10 @@ pub enum Error {
         #[source]
         source: Arc<io::Error>,
     },
-    /// No space is left. Nothing was lost: the operation did not happen; free space and try again.
-    #[error("{operation} {}: the disk is full; free space and try again (reads go on)", path.display())]
+    /// The disk is full. The operation had no effect and nothing was lost: free space and try again.
+    #[error("{operation} {}: the disk is full; free space and try again (reads still work)", path.display())]
     DiskFull {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         operation: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -62,11 +62,11 @@ pub enum Error {
         #[source]
         source: Arc<io::Error>,
     },
-    /// Bytes on disk are not what was written.
-    #[error("{}: damaged {} at offset {}: expected {}, got {}; restore the file from a copy, or run `tamis verify` to see all damage and `tamis repair` to keep what can be read",
+    /// A file is damaged.
+    #[error("{}: damaged {} at offset {}: expected {}, got {}; restore the file from a copy, or run `tamis verify` to list all damage and `tamis repair` to keep all readable entries",
         .0.file.display(), .0.what, .0.offset, .0.expected, .0.got)]
     Corruption(Box<Corruption>),
-    /// A table holds an entry of a kind that this program does not know.
+    /// A table or log holds an entry of an unknown kind, written by a newer program.
     #[error("{}: entry of unknown kind {kind} at offset {offset}; open the store with a newer program", file.display())]
     UnknownEntryKind {
         /// The table or log.
@@ -76,7 +76,7 @@ pub enum Error {
         /// The kind's byte.
         kind: u8,
     },
-    /// The manifest holds a change, or an option of a keyspace, that this program does not know and may not pass over.
+    /// The manifest holds a change or a keyspace option that is unknown and must not be ignored, written by a newer program.
     #[error("{}: {what} of unknown kind {kind} at offset {offset}; open the store with a newer program", file.display())]
     UnknownChange {
         /// The manifest.
@@ -88,8 +88,8 @@ pub enum Error {
         /// Its tag.
         kind: u64,
     },
-    /// A file's format is newer than this program, or older than any that it reads.
-    #[error("{}: format version {found} is not known (newest known: {known}); {}", file.display(), program_for(*found, *known))]
+    /// A file has a format version that this program can't read.
+    #[error("{}: unknown format version {found} (newest known version: {known}); {}", file.display(), program_for(*found, *known))]
     UnknownFormat {
         /// The file.
         file: PathBuf,
@@ -98,63 +98,65 @@ pub enum Error {
         /// Newest version known.
         known: u32,
     },
-    /// The folder holds something else than a Tamis database.
-    #[error("{}: not a Tamis database ({found}); name an empty folder or an existing database", path.display())]
+    /// The folder does not hold a Tamis store.
+    #[error("{}: not a Tamis store ({found}); name an empty folder or an existing store", path.display())]
     NotADatabase {
         /// The folder.
         path: PathBuf,
-        /// What is there instead.
+        /// The content found.
         found: String,
     },
-    /// The folder looks like a database but a file that it needs is not there.
-    #[error("{}: missing; {advice}", path.display())]
+    /// A file that the store needs is missing.
+    #[error("{}: the file is missing; {advice}", path.display())]
     MissingFile {
         /// The file.
         path: PathBuf,
         /// What to do.
         advice: &'static str,
     },
-    /// Another handle or process has the database open.
-    #[error("{}: in use by another process or handle; close it first", path.display())]
+    /// Another process or handle has the store open.
+    #[error("{}: the store is open in another process or handle; close it there first", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
     },
-    /// A key of no bytes.
-    #[error("the key is empty; keys have 1 to 65,535 bytes")]
+    /// The key is empty.
+    #[error("the key is empty; use 1 to 65,535 bytes")]
     KeyEmpty,
-    /// A key that is too long.
-    #[error("the key has {length} bytes; keys have 1 to 65,535 bytes")]
+    /// The key is too long.
+    #[error("the key has {length} bytes; use 1 to 65,535 bytes")]
     KeyTooLong {
         /// Its length in bytes.
         length: usize,
     },
-    /// A value that is too long.
-    #[error("the value has {length} bytes; values have at most 268,435,456 bytes (256 MiB)")]
+    /// The value is too long.
+    #[error("the value has {length} bytes; use at most 268,435,456 bytes (256 MiB)")]
     ValueTooLong {
         /// Its length in bytes.
         length: usize,
     },
-    /// A batch that does not fit a log record.
-    #[error("the batch has {length} bytes; a batch has at most {limit} bytes: split it")]
+    /// The batch does not fit into a log record.
+    #[error("the batch has {length} bytes; split it into batches of at most {limit} bytes")]
     BatchTooLarge {
         /// Its length in bytes.
         length: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// An option or argument outside its bounds.
-    #[error("{what}: {got} is not possible; {expected}")]
+    /// An option or argument is invalid.
+    #[error("invalid {what}: {got}; {expected}")]
     InvalidArgument {
         /// The option or argument.
         what: &'static str,
-        /// The value given.
+        /// The invalid value.
         got: String,
-        /// What is possible.
+        /// What to do instead.
         expected: String,
     },
-    /// A filter has a parameter that its family does not know.
-    #[error("filters: {filter:?} is not possible: {family} has no parameter {parameter:?}; it has: {known}")]
+    /// A filter has a parameter that its family does not have.
+    #[error(
+        "invalid filters: {filter:?}: {family} has no parameter {parameter:?}; use one of its parameters: {known}"
+    )]
     UnknownFilterParameter {
         /// The filter as text.
         filter: String,
@@ -165,48 +167,48 @@ pub enum Error {
         /// All parameters of the family.
         known: &'static str,
     },
-    /// No keyspace of this name exists.
-    #[error("no keyspace named {name:?}; create it first")]
+    /// There is no keyspace of this name.
+    #[error("there is no keyspace {name:?}; create it first")]
     KeyspaceNotFound {
         /// The name.
         name: String,
     },
-    /// A keyspace of this name exists already.
-    #[error("a keyspace named {name:?} exists already; open it, or choose another name")]
+    /// There is already a keyspace of this name.
+    #[error("keyspace {name:?} exists already; open it or choose another name")]
     KeyspaceExists {
         /// The name.
         name: String,
     },
-    /// The keyspace was dropped while this handle was held.
+    /// The keyspace of this handle was dropped.
     #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,
-    /// The database was opened read-only.
-    #[error("{}: opened read-only, so writes are refused; open it again without `read_only`", path.display())]
+    /// The store was opened read-only.
+    #[error("{}: the store is open read-only; open it without `read_only` to write", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder of the database can't be written.
-    #[error("{}: can't be written; change its permissions, or open it with `read_only`", path.display())]
+    /// The folder of the store can't be written.
+    #[error("{}: the folder can't be written; change its permissions or open the store with `read_only`", path.display())]
     NotWritable {
         /// The folder.
         path: PathBuf,
     },
-    /// An earlier sync of the log or manifest failed, so what is on disk is not known: writes are refused, reads go on.
+    /// A sync of the log or manifest failed, so the bytes on disk are not known. Writes are refused, reads still work.
     #[error(
-        "writes are refused since an earlier failure ({cause}); reads go on; close the store, mend the disk, and open it again"
+        "writes are refused after a background error ({cause}); reads still work; fix the disk, then close the store and open it again"
     )]
     WritesRefused {
-        /// The first failure.
+        /// The background error.
         cause: Arc<str>,
     },
-    /// The database was closed.
-    #[error("the database was closed; open it again")]
+    /// The store was closed.
+    #[error("the store was closed; open it again")]
     Closed,
 }
 
 impl Error {
-    /// Wraps an operating-system error with what was tried on which path; a full disk becomes [`Error::DiskFull`].
+    /// Adds the operation and the path to an error of the operating system; a full disk becomes [`Error::DiskFull`].
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let (path, source) = (path.to_path_buf(), Arc::new(source));
@@ -217,7 +219,7 @@ impl Error {
         }
     }
 
-    /// Damage at `offset` of `file`.
+    /// Damaged bytes at `offset` of `file`.
     pub(crate) fn corruption(
         file: &Path,
         offset: u64,

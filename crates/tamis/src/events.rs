@@ -1,16 +1,16 @@
-//! What a program can be told of while the database works.
+//! Events that a store reports to the program's listener.
 
 use std::{fmt, path::PathBuf};
 
-/// Something that happened in the background or at open.
+/// An event during an open or in the background.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// A memtable became a table.
+    /// A memtable was flushed.
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// Bytes of the table.
+        /// Bytes of the tables.
         bytes: u64,
     },
     /// A compaction replaced tables.
@@ -26,54 +26,54 @@ pub enum Event {
         /// Bytes written.
         bytes_written: u64,
     },
-    /// Writers are slowed or stopped, or run free again (`microseconds_per_mib` 0). `None`: stopped.
+    /// A write stall began, changed or ended.
     BackPressure {
-        /// Delay per MiB written; `None` while writes stop altogether.
+        /// The delay per MiB written: 0 if the stall has ended, `None` while writes stop altogether.
         microseconds_per_mib: Option<u64>,
     },
-    /// The end of the last log segment was torn and was cut.
+    /// The torn end of a log segment was truncated after a crash.
     WalTruncated {
         /// The segment.
         file: PathBuf,
-        /// Where it was cut.
+        /// Where its valid part ends.
         offset: u64,
-        /// How many bytes were cut.
+        /// Bytes after the offset.
         bytes: u64,
     },
-    /// A damaged filter is passed over: reads are slower, answers the same.
+    /// A filter is damaged and is ignored: reads are slower, results are the same. [`crate::Db::rebuild_filters`] replaces it.
     FilterCorrupt {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
-    /// A table was written without one of its filters, which can't be built for its keys: reads are slower, answers the
-    /// same. Give the family more bits per key, or choose another.
+    /// A table was written without one of its filters, because the filter can't be built for its keys: reads are slower, results are
+    /// the same. Use more bits per key or another family.
     FilterBuildFailed {
         /// The table's file.
         file: PathBuf,
         /// The filter, and why it can't be built.
         reason: String,
     },
-    /// An index or filter does not fit its share of the cache: it is read anew when it is needed (an index), or done without
-    /// (a filter). Raise `cache_bytes` or `cache_pinned_percent`.
+    /// An index or filter does not fit into its share of the cache. An index is then read again for each use, a filter is not
+    /// used. Raise `cache_bytes` or `cache_pinned_percent`.
     CacheTooSmall {
         /// The file.
         file: PathBuf,
-        /// Bytes that it needs in memory.
+        /// The size of the index or filter in memory.
         bytes: u64,
     },
-    /// A background job failed; it is tried again where that can help.
+    /// A background job failed. It is tried again, unless the error is final.
     JobFailed {
-        /// What was tried.
+        /// The job, as a verb.
         job: &'static str,
-        /// The error's text.
+        /// The error's message.
         error: String,
     },
 }
 
-/// Told of events, on the thread where they happen: it must return soon and must not call the database.
+/// Receives events on the thread on which they occur. It must return soon and must not call the store.
 pub trait EventListener: fmt::Debug + Send + Sync {
-    /// Something happened.
+    /// Called for each event.
     fn on_event(&self, event: &Event);
 }

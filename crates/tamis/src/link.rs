@@ -1,6 +1,6 @@
-//! A file under a second name: by a hard link where the file system allows it, by a copy where it does not.
+//! Gives a file a second name: by a hard link, or by a copy if the file system does not support links.
 //!
-//! The new name is not synced into its folder: the caller does that once for all files. A copy's bytes are synced.
+//! The bytes of a copy are synced. The folder is not: the caller syncs it once for all files.
 
 use std::{io::ErrorKind, path::Path};
 
@@ -8,21 +8,21 @@ use tamis_vfs::{Access, Vfs};
 
 use crate::error::{Error, Result};
 
-/// Bytes that a copy takes at a time.
+/// Bytes that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
 /// How a file got its second name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placed {
     Linked,
-    /// So many bytes were copied.
+    /// The number of copied bytes.
     Copied(u64),
 }
 
-/// Gives the bytes of `source`, a file that does not change any more, the name `target` too.
+/// Makes `source`, a file that does not change any more, available as `target` too.
 ///
 /// # Errors
-/// The system's. What a failed copy left is removed.
+/// Those of the file system. A partial copy is removed.
 pub(crate) fn link_or_copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Placed> {
     match vfs.hard_link(source, target) {
         Ok(()) => Ok(Placed::Linked),
@@ -35,7 +35,7 @@ pub(crate) fn link_or_copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Resul
             let path = if error.kind() == ErrorKind::NotFound { source } else { target };
             Err(Error::io("link", path, error))
         }
-        // Another file system, or one without links.
+        // The target is on another file system, or links are not supported.
         Err(_) => copy(vfs, source, target).map(Placed::Copied),
     }
 }
@@ -58,7 +58,7 @@ fn copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<u64> {
     copied.map(|()| length)
 }
 
-/// Makes a new file of what `fill` appends, synced. A file that could not be finished is removed.
+/// Creates a file with the bytes that `fill` appends, and syncs it. An incomplete file is removed.
 pub(crate) fn write_new(
     vfs: &dyn Vfs,
     path: &Path,
@@ -71,7 +71,7 @@ pub(crate) fn write_new(
     })
 }
 
-/// The folder that holds `path`; a bare name lies in the current one.
+/// The folder of `path`; the current folder for a bare name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,55 +1,56 @@
-//! Counters of the database: what reads cost, what filters were worth, what is written, when writers were slowed.
+//! Counters of a store: cost of reads, results of filters, bytes written, write stalls.
 //!
-//! Counters are relaxed atomics: each is exact, but two read one after the other may be of different moments. A counter has
-//! parts, so that threads which read at once do not wait for each other's counts.
-//! [`Statistics`] is what programs get: a plain copy, with the state of each level beside it.
+//! Counters are relaxed atomics: each is exact, but two counters may be read at different points in time. A counter is sharded, so
+//! that concurrent readers rarely write to the same cache line. [`Statistics`] is a plain copy for programs, together with the
+//! state of each level.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Levels that a keyspace can have.
+/// The maximum number of levels of a keyspace.
 pub(crate) const LEVEL_COUNT_MAX: usize = 16;
 
-/// Parts of a counter: threads that count at once mostly count in different ones.
-const PART_COUNT: usize = 4;
-/// Stacks of threads lie at least this far apart, mostly.
+/// Shards of a counter: concurrent threads usually use different ones.
+const SHARD_COUNT: usize = 4;
+/// Stacks of threads are usually at least 2 to this power bytes apart.
 const STACK_BITS: u32 = 21;
 
-/// One counter, in parts on cache lines of their own.
+/// A counter whose shards are on separate cache lines.
 #[derive(Debug, Default)]
-pub(crate) struct Counter([Part; PART_COUNT]);
+pub(crate) struct Counter([Shard; SHARD_COUNT]);
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Part(AtomicU64);
+struct Shard(AtomicU64);
 
-/// The part of the running thread: told from others by where its stack lies.
+/// The shard of the current thread, derived from the address of its stack.
 #[inline]
-fn own_part() -> usize {
+fn own_shard() -> usize {
     let on_stack = 0_u8;
     let stack = std::ptr::from_ref(&on_stack).addr() >> STACK_BITS;
-    stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (usize::BITS - PART_COUNT.ilog2())
+    stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (usize::BITS - SHARD_COUNT.ilog2())
 }
 
 impl Counter {
     #[inline]
     pub(crate) fn add(&self, by: u64) {
         if by > 0
-            && let Some(part) = self.0.get(own_part())
+            && let Some(shard) = self.0.get(own_shard())
         {
-            part.0.fetch_add(by, Ordering::Relaxed);
+            shard.0.fetch_add(by, Ordering::Relaxed);
         }
     }
 
-    /// As [`Counter::add`], for a counter that is only ever counted under one lock, which the caller holds.
+    /// As [`Counter::add`] without an atomic read-modify-write, for a counter that is only changed under one lock, which the caller
+    /// holds.
     #[inline]
     pub(crate) fn add_exclusive(&self, by: u64) {
-        if let Some(Part(part)) = self.0.first() {
-            part.store(part.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        if let Some(Shard(shard)) = self.0.first() {
+            shard.store(shard.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
         }
     }
 
     pub(crate) fn get(&self) -> u64 {
-        self.0.iter().map(|part| part.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
 }
 
@@ -72,7 +73,7 @@ impl FilterCounters {
     }
 }
 
-/// Counters of a database since it was opened.
+/// Counters of a store since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) blocks_read: Counter,
@@ -109,19 +110,19 @@ pub(crate) struct Metrics {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {
-    /// Questions of point reads.
+    /// Point reads that checked a filter.
     pub checked: u64,
-    /// Answers "certainly absent": each saved a block read.
+    /// Point reads that a filter rejected: each saved a block read.
     pub negative: u64,
-    /// Answers "may be there" where the key was there. The rest of the answers were wrong.
+    /// Point reads that passed the filter and found the key. The remaining ones are false positives.
     pub true_positive: u64,
-    /// Questions of scans, for ranges that lie within a table.
+    /// Ranges of scans for which a filter was checked: those that are strictly inside a table.
     pub range_checked: u64,
-    /// Answers "certainly none": each left a table out of a scan.
+    /// Ranges that a filter rejected: each excluded a table from a scan.
     pub range_negative: u64,
-    /// Answers "may be some" where the table held a key of the range.
+    /// Ranges that passed the filter and had a key in the table.
     pub range_true_positive: u64,
-    /// Answers "may be some" where it held none. Scans that were not stepped far enough to know count in neither.
+    /// Ranges that passed the filter and had no key in the table. A scan that ended before it knew counts as neither.
     pub range_false_positive: u64,
 }
 
@@ -141,7 +142,7 @@ pub struct LevelStatistics {
     pub tombstone_count: u64,
 }
 
-/// The filter in force of one table.
+/// The current filter of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterDesign {
@@ -149,7 +150,7 @@ pub struct FilterDesign {
     pub level: usize,
     /// The number of the table's file.
     pub table_number: u64,
-    /// What was built, its size and its predicted rate of false positives, for people.
+    /// A description: the design, its size and its predicted false-positive rate.
     pub design: String,
 }
 
@@ -161,24 +162,24 @@ pub struct KeyspaceStatistics {
     pub name: String,
     /// Bytes of the memtable that takes writes.
     pub memtable_bytes: u64,
-    /// Bytes that compactions still have to move, about.
+    /// Approximate bytes that due compactions will read and write.
     pub pending_compaction_bytes: u64,
     /// Immutable memtables that wait for their flush.
     pub immutable_memtable_count: usize,
-    /// Levels, the newest first.
+    /// Levels, L0 first.
     pub levels: Vec<LevelStatistics>,
-    /// The filters in force of the tables that are open, newest first: a table is opened when it is first read.
+    /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
 }
 
-/// What a database did since it was opened, and how it stands.
+/// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
     pub blocks_read: u64,
-    /// Bytes of those blocks. Scans and jobs that go through unmapped tables read several blocks at once: what they read is counted
-    /// here, whether it is used or not; `blocks_read` counts the blocks that are used.
+    /// Bytes read for data blocks. Sequential scans and jobs read ahead in unmapped tables: all bytes read are counted here, while
+    /// `blocks_read` counts only the blocks used.
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,
@@ -186,7 +187,7 @@ pub struct Statistics {
     pub digests: u64,
     /// Point reads.
     pub point_reads: u64,
-    /// Scans begun.
+    /// Scans.
     pub scans: u64,
     /// Batches written.
     pub writes: u64,
@@ -206,27 +207,27 @@ pub struct Statistics {
     pub compaction_bytes_written: u64,
     /// Data blocks of the tables that compactions wrote.
     pub compaction_blocks_written: u64,
-    /// Flushes done.
+    /// Flushes.
     pub flushes: u64,
-    /// Those of them that wrote past the page cache.
+    /// Flushes that used direct I/O.
     pub direct_flushes: u64,
-    /// Compactions done, moves of tables between levels not counted.
+    /// Compactions, without trivial moves.
     pub compactions: u64,
     /// Tables moved to a deeper level without being rewritten.
     pub trivial_moves: u64,
     /// Flushes and compactions that failed.
     pub jobs_failed: u64,
-    /// Writes that were slowed because flushes or compactions lag behind.
+    /// Writes that were delayed because flushes or compactions lag behind.
     pub throttled_writes: u64,
-    /// How long they were slowed, in microseconds.
+    /// Total delay of these writes in microseconds.
     pub throttled_microseconds: u64,
-    /// Writes that waited for a memtable to be flushed.
+    /// Writes that waited until a memtable was flushed.
     pub stopped_writes: u64,
-    /// How long they waited, in microseconds.
+    /// Total time of these waits in microseconds.
     pub stopped_microseconds: u64,
-    /// Damaged filters that are passed over.
+    /// Damaged filters, which are ignored.
     pub corrupt_filters: u64,
-    /// Indexes and filters that did not fit their share of the cache.
+    /// Indexes and filters that did not fit into their share of the cache.
     pub cache_too_small: u64,
     /// Bytes of the log segments that are still needed.
     pub log_bytes: u64,
@@ -234,7 +235,7 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
-    /// Filters by level, the newest first.
+    /// Filters per level, L0 first.
     pub filters: Vec<FilterStatistics>,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStatistics>,
@@ -252,7 +253,7 @@ impl Statistics {
 }
 
 impl Metrics {
-    /// The counters as a plain copy; the state of log, cache and keyspaces is filled in by the caller.
+    /// A copy of the counters; the caller adds the state of log, cache and keyspaces.
     pub(crate) fn snapshot(&self) -> Statistics {
         let deepest = self.filters.iter().rposition(|level| level.checked() + level.range_checked.get() > 0);
         let deepest = deepest.map_or(0, |level| level + 1);

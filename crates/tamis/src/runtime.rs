@@ -1,8 +1,8 @@
-//! Time, randomness and threads, as parameters of open: the engine takes them from here only.
+//! Clock, randomness and threads as parameters of open: the engine has no other source of them.
 //!
-//! [`Runtime::system`] is what programs use. Tests give a fixed seed, a clock that they move by hand, and
-//! `workers: 0`, with which every flush and compaction runs on the thread of the write that made it due: the same
-//! operations then touch the same files in the same order.
+//! Programs use [`Runtime::system`]. Tests use a fixed seed, a clock that they advance themselves, and `workers: 0`: every flush and
+//! compaction then runs on the thread of the write that made it due, so that the same operations access the same files in the same
+//! order.
 
 use std::{
     fmt,
@@ -17,9 +17,9 @@ use parking_lot::{Condvar, MutexGuard};
 
 /// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Time since some fixed moment; never goes back.
+    /// Time since a fixed point; it never decreases.
     fn now(&self) -> Duration;
-    /// Waits on `condition` for at most `timeout` of this clock's time, or until it is notified.
+    /// Waits on `condition` until it is notified, for at most `timeout` of this clock's time.
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration);
 }
 
@@ -46,14 +46,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved; waiting moves it.
+/// A clock that changes only by [`ManualClock::advance`] and by waits.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanoseconds: AtomicU64,
 }
 
 impl ManualClock {
-    /// Moves the clock forward.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.nanoseconds.fetch_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
@@ -69,15 +69,15 @@ impl Clock for ManualClock {
     }
 }
 
-/// A started thread; dropping the box waits for its end.
+/// A running thread. Dropping the box waits for its end.
 pub trait JoinHandle: Send + Sync {}
 
-/// Starts the threads of a database: its flush and compaction workers.
+/// Starts the threads of a store: its workers for flushes and compactions.
 pub trait Spawner: fmt::Debug + Send + Sync {
-    /// Starts `work` under `name`.
+    /// Starts a thread that runs `work`.
     ///
     /// # Errors
-    /// The operating system's, when it refuses a thread.
+    /// That of the operating system if it refuses a thread.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>>;
 }
 
@@ -92,7 +92,7 @@ impl JoinHandle for SystemThread {}
 impl Drop for SystemThread {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take() {
-            // A worker that drops the last handle of its own database can't wait for itself.
+            // A thread can't wait for itself: a worker may drop the last handle of its own store.
             if handle.thread().id() != std::thread::current().id() {
                 let _ = handle.join();
             }
@@ -107,19 +107,19 @@ impl Spawner for SystemSpawner {
     }
 }
 
-/// What the engine takes from the world besides files.
+/// See the head of this file.
 #[derive(Debug, Clone)]
 pub struct Runtime {
-    /// Time, for the bound of deferred log bytes and for the statistics.
+    /// The clock, for time limits and statistics.
     pub clock: Arc<dyn Clock>,
-    /// Threads.
+    /// Starts threads.
     pub spawner: Arc<dyn Spawner>,
-    /// The seed that a new database takes for its id and its filters' digests.
+    /// The seed of a new store: for its id and for the digests of its filters.
     pub seed: u64,
 }
 
 impl Runtime {
-    /// The system's clock and threads, and a seed from the standard library's randomness.
+    /// The clock and threads of the operating system, and a random seed.
     pub fn system() -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self {
@@ -129,7 +129,7 @@ impl Runtime {
         }
     }
 
-    /// A clock that moves by hand and a fixed seed.
+    /// A manual clock and a fixed seed.
     pub fn deterministic(seed: u64) -> Self {
         Self { clock: Arc::new(ManualClock::default()), spawner: Arc::new(SystemSpawner), seed }
     }

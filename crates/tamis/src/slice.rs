@@ -1,16 +1,15 @@
-//! Bytes given to users: a value or key that keeps what it points into alive and copies as little as possible.
+//! Keys and values as returned to programs: they keep the memory that they refer to alive and avoid copies.
 
 use std::{borrow::Borrow, fmt, hash, ops::Deref, sync::Arc};
 
 use tamis_vfs::File;
 
-/// The longest slice that is held in place, without an allocation.
+/// The longest slice that is stored inline, without an allocation.
 const INLINE_LENGTH_MAX: usize = 38;
 
-/// An owned, cheaply cloned byte string: in place when short, otherwise a part of a shared block or of a mapped table.
+/// An owned byte string that is cheap to clone: inline if short, otherwise a part of a shared block or of a mapped table.
 ///
-/// It dereferences to `[u8]` and compares as bytes. Holding a large number of slices of different blocks holds those
-/// blocks in memory; `to_vec` copies.
+/// It dereferences to `[u8]` and compares as bytes. A slice keeps its whole block in memory; `to_vec` copies.
 ///
 /// ```
 /// let slice = tamis::Slice::from(b"abc".as_slice());
@@ -29,7 +28,7 @@ enum Bytes {
 }
 
 impl Slice {
-    /// A part of a block in memory. Short parts are copied. A part outside `owner` is empty.
+    /// A part of a block in memory; a short part is copied. A part outside `owner` is empty.
     pub(crate) fn shared(owner: &Arc<[u8]>, offset: usize, length: usize) -> Self {
         let part = offset.checked_add(length).and_then(|end| owner.get(offset..end)).unwrap_or_default();
         match (part.len() <= INLINE_LENGTH_MAX, u32::try_from(offset), u32::try_from(part.len())) {
@@ -40,7 +39,7 @@ impl Slice {
         }
     }
 
-    /// A part of a mapped file. Short parts are copied. A part outside the mapping is empty.
+    /// A part of a mapped file; a short part is copied. A part outside the mapping is empty.
     pub(crate) fn mapped(owner: &Arc<dyn File>, offset: usize, length: usize) -> Self {
         let part = offset
             .checked_add(length)
@@ -57,7 +56,7 @@ impl Deref for Slice {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // The constructors checked the bounds; a slice outside them would be empty.
+        // The constructors checked the bounds; a slice outside of them would be empty.
         match &self.bytes {
             Bytes::Inline { length, bytes } => bytes.get(..usize::from(*length)),
             Bytes::Shared { owner, offset, length } => {

@@ -1,7 +1,7 @@
 //! Tables built outside of a store, for [`crate::Db::ingest`] (`docs/format/table.md`, "Tables built outside of a store").
 //!
-//! Such a table holds each key once; its entries have the sequence number 0, and its properties name no database, no keyspace
-//! and no file number: where it belongs and how new it is stands in the manifest of the store that takes it in.
+//! Such a table holds each key once. Its entries have sequence number 0, and its properties name no store, no keyspace and no file
+//! number: the manifest of the store that ingests it records its place and its sequence number.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// A finished table.
+/// The result of [`TableWriter::finish`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableFile {
@@ -34,19 +34,19 @@ pub struct TableFile {
     pub path: PathBuf,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Entries, deletes among them.
+    /// Number of entries, including deletes.
     pub entry_count: u64,
-    /// Deletes.
+    /// Number of deletes.
     pub tombstone_count: u64,
     /// The first key.
     pub smallest_key: Vec<u8>,
     /// The last key.
     pub largest_key: Vec<u8>,
-    /// Filters of the options that can't be built for these keys, and why: the table goes without them.
+    /// Filters of the options that can't be built for these keys, and why. The table does not have them.
     pub failed_filters: Vec<String>,
 }
 
-/// Keeps what is told of filters.
+/// Collects the filters that can't be built.
 #[derive(Debug, Default)]
 struct FailedFilters(Mutex<Vec<String>>);
 
@@ -58,12 +58,12 @@ impl EventListener for FailedFilters {
     }
 }
 
-/// Builds a table outside of a store, key by key in ascending order, on any machine and thread. Any store can take it in
-/// with [`crate::Db::ingest`].
+/// Builds a table outside of a store, key by key in ascending order, on any machine and thread. Any store can ingest it
+/// ([`crate::Db::ingest`]).
 ///
-/// No file has the table's name before [`TableWriter::finish`]. A writer that is dropped before removes what it wrote. A killed
-/// process leaves it as `PATH.tamis-tmp`, and the next writer of the same table uses that file again. Two writers of one table
-/// at a time are refused, where the file system has locks.
+/// The file gets its name in [`TableWriter::finish`]. Dropping an unfinished writer removes its temporary file. A killed process
+/// leaves `PATH.tamis-tmp`, which the next writer of the same table reuses. A second concurrent writer of a table is refused if
+/// the file system supports locks.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {

@@ -153,7 +153,7 @@ fn foreign_folders_and_impossible_keys_are_refused() {
     std::fs::create_dir(folder.path("music")).unwrap();
     folder.write("music/song.txt", "la la la");
     let message = folder.fails(3, &["put", "music", "key", "value"]);
-    assert!(message.contains("not a Tamis database"), "{message}");
+    assert!(message.contains("not a Tamis store"), "{message}");
     assert!(folder.fails(3, &["put", "store", "", "value"]).contains("1 to 65,535 bytes"));
     let long = "k".repeat(65_536);
     assert!(folder.fails(3, &["put", "store", &long, "value"]).contains("1 to 65,535 bytes"));

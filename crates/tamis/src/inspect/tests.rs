@@ -15,7 +15,10 @@ fn a_manifest_is_the_file_that_was_named_and_missing_by_who_named_it() {
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let inspect = |name: &str| Inspection::of_manifest(&vfs, &path.join(name));
     let message = inspect("987654.manifest").unwrap_err().to_string();
-    assert!(message.contains("987654.manifest: missing; name a manifest that is there"), "{message}");
+    assert!(
+        message.contains("987654.manifest: the file is missing; name a manifest that is there"),
+        "{message}"
+    );
 
     let number = inspect("CURRENT").unwrap().facts.into_iter().find(|(name, _)| *name == "number");
     let Some((_, Cell::Number(number))) = number else { panic!("a manifest has a number") };

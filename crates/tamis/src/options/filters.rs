@@ -1,4 +1,4 @@
-//! Which filters the tables of a keyspace get, level by level.
+//! The filters of the tables of a keyspace, per level.
 
 use std::{fmt, str::FromStr};
 
@@ -6,14 +6,14 @@ use tamis_filter::{Budget, BuildError, Family, FilterBuilder, FilterSpec, Sample
 
 use crate::error::{Error, Result};
 
-/// Most bits per key of one filter of a table.
+/// The maximum bits per key of one filter.
 const BITS_PER_KEY_MAX: f32 = 64.0;
 
-/// One filter of a table: its family with parameters, and how large it may be. As text: `NAME[:param=value,...][@BITS]`.
+/// One filter of a table: its family with parameters, and its budget. As text: `NAME[:param=value,...][@BITS]`.
 ///
-/// The units of an elastic filter come and go one by one only where tables are read into memory ([`crate::Access::Buffered`] or
-/// [`crate::Access::Direct`]). Of a mapped table all units are asked, and which pages of them are in memory is the page cache's
-/// choice.
+/// The units of an elastic filter are loaded and unloaded one by one only if tables are read into memory
+/// ([`crate::Access::Buffered`] or [`crate::Access::Direct`]). A mapped table uses all its units, and the page cache decides which
+/// of their pages are in memory.
 ///
 /// ```
 /// let filter: tamis::TableFilter = "surf-real:bits=8".parse()?;
@@ -28,12 +28,12 @@ pub struct TableFilter {
 }
 
 impl TableFilter {
-    /// A filter of `bits_per_key` (above 0, up to 64); without them as large as its parameters say.
+    /// A filter of `bits_per_key` (above 0, up to 64); `None` if the parameters determine its size.
     pub const fn new(spec: FilterSpec, bits_per_key: Option<f32>) -> Self {
         Self { spec, bits_per_key }
     }
 
-    /// A blocked Bloom filter, for points.
+    /// A blocked Bloom filter, for point reads.
     pub const fn bits(bits_per_key: f32) -> Self {
         Self::new(FilterSpec::new(Family::BlockedBloom), Some(bits_per_key))
     }
@@ -43,12 +43,12 @@ impl TableFilter {
         &self.spec
     }
 
-    /// The budget; `None` where the parameters give the size.
+    /// The budget; `None` if the parameters determine the size.
     pub const fn bits_per_key(&self) -> Option<f32> {
         self.bits_per_key
     }
 
-    /// A builder and the budget that it ends with.
+    /// A builder and the budget with which it finishes.
     pub(crate) fn builder(
         &self,
         seed: u64,
@@ -65,14 +65,14 @@ impl TableFilter {
         if let Some(bits) = self.bits_per_key
             && !(bits > 0.0 && bits <= BITS_PER_KEY_MAX)
         {
-            return Err(refused(bits, "give 0 to 64 bits"));
+            return Err(refused(bits, "use more than 0 and at most 64 bits per key"));
         }
         let tried = self.builder(0).and_then(|(builder, budget)| builder.finish(budget, Samples::NONE));
         tried.map(drop).map_err(|error| match error {
             BuildError::UnknownParameter { family, name, known } => {
                 Error::UnknownFilterParameter { filter: self.to_string(), family, parameter: name, known }
             }
-            error => refused(self, &format!("give a filter that can be built: {error}")),
+            error => refused(self, &format!("use a filter that can be built: {error}")),
         })
     }
 }
@@ -95,7 +95,7 @@ impl FromStr for TableFilter {
     fn from_str(text: &str) -> Result<Self> {
         let (spec, bits) = match text.rsplit_once('@') {
             Some((spec, bits)) => {
-                let parsed = bits.parse().map_err(|_| refused(text, "give bits per key as a number"))?;
+                let parsed = bits.parse().map_err(|_| refused(text, "use bits per key as a number"))?;
                 (spec, Some(parsed))
             }
             None => (text, None),
@@ -107,21 +107,22 @@ impl FromStr for TableFilter {
     }
 }
 
-/// The filters of each table, by level: any number of them; what one denies is not looked for.
+/// The filters of each table, per level. A table may have any number of filters; one that rejects a key or range is enough to
+/// skip the table.
 ///
 /// ```
 /// use tamis::{Filters, KeyspaceOptions};
 ///
-/// // Points and ranges by one filter, and a smaller one for the points of the deepest level.
+/// // One filter for point reads and ranges, and a smaller one for point reads of the deepest level.
 /// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["binary-fuse:bits=8".parse()?]);
 /// let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filters {
-    /// L0 first; the last entry counts for all deeper levels.
+    /// L0 first; the last entry applies to all deeper levels.
     levels: Vec<Vec<TableFilter>>,
-    /// Instead of those, at the deepest level.
+    /// Filters of the deepest level, if they differ.
     deepest: Option<Vec<TableFilter>>,
     /// Instead of the per-level filters: the mean bits per key, distributed over the levels.
     optimal_bits_per_key: Option<f32>,
@@ -135,7 +136,7 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// No filters at all.
+    /// No filters.
     pub const fn none() -> Self {
         Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: None }
     }
@@ -157,19 +158,19 @@ impl Filters {
         Self::per_level([filters.into_iter().collect()])
     }
 
-    /// Filters by level, L0 first; the last entry counts for all deeper levels.
+    /// Filters per level, L0 first; the last entry applies to all deeper levels.
     pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
         Self { levels: levels.into_iter().collect(), deepest: None, optimal_bits_per_key: None }
     }
 
-    /// Blocked Bloom filters that have `bits_per_key` on average over all keys, more in small levels and fewer in large ones,
-    /// so that the expected number of tables that a lookup of an absent key reads in vain is least. The deepest level is one of them:
-    /// [`Filters::with_deepest`] beside it is refused.
+    /// Blocked Bloom filters with an average of `bits_per_key` over all keys: more in small levels, fewer in large ones, which
+    /// minimizes the expected false-positive reads of a lookup of an absent key. The deepest level is included, so it can't be
+    /// combined with [`Filters::with_deepest`].
     pub const fn optimal_per_level(bits_per_key: f32) -> Self {
         Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: Some(bits_per_key) }
     }
 
-    /// Others at the deepest level, whose tables hold most keys and live longest, however many levels there are.
+    /// Sets other filters for the deepest level, whose tables hold most keys and live longest, however many levels there are.
     #[must_use]
     pub fn with_deepest(mut self, filters: impl IntoIterator<Item = TableFilter>) -> Self {
         self.deepest = Some(filters.into_iter().collect());
@@ -197,7 +198,7 @@ impl Filters {
         self.optimal_bits_per_key
     }
 
-    /// The bits per key by level where there are blocked Bloom filters and no others.
+    /// The bits per key of each level, if all filters are blocked Bloom filters.
     pub(crate) fn as_bits_per_level(&self) -> Option<Vec<f32>> {
         let of_level = |filters: &Vec<TableFilter>| match filters.as_slice() {
             [] => Some(0.0),
@@ -211,11 +212,11 @@ impl Filters {
             .filter(|_| self.deepest.is_none() && self.optimal_bits_per_key.is_none())
     }
 
-    /// Refuses what could build no filter for any keys, and what contradicts itself.
+    /// Refuses filters that can be built for no keys, and contradicting settings.
     pub(crate) fn check(&self) -> Result<()> {
         if let (Some(bits), Some(_)) = (self.optimal_bits_per_key, &self.deepest) {
             let got = format!("{bits} bits distributed over all levels, and others for the deepest level");
-            return Err(refused(got, "give one of the two: the distributed bits include the deepest level"));
+            return Err(refused(got, "use one of the two: the distributed bits include the deepest level"));
         }
         self.optimal_bits_per_key.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)

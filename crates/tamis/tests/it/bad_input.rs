@@ -41,7 +41,7 @@ fn keys_and_values_outside_their_bounds_are_refused_everywhere_and_leave_all_as_
         db.snapshot().get(&keyspace, "").map(drop),
         WriteBatch::new().put(&keyspace, "", "value"),
     ] {
-        assert!(matches!(says(result, "keys have 1 to 65,535 bytes"), Error::KeyEmpty));
+        assert!(matches!(says(result, "use 1 to 65,535 bytes"), Error::KeyEmpty));
     }
     for result in [
         db.put(&long, "value"),
@@ -49,7 +49,7 @@ fn keys_and_values_outside_their_bounds_are_refused_everywhere_and_leave_all_as_
         db.get(&long).map(drop),
         WriteBatch::new().delete(&keyspace, &long),
     ] {
-        let error = says(result, "keys have 1 to 65,535 bytes");
+        let error = says(result, "use 1 to 65,535 bytes");
         assert!(matches!(error, Error::KeyTooLong { length: 65_536 }));
     }
     // Zeroed and never touched: no memory is used.
@@ -160,7 +160,7 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
     for (name, change) in refused {
         let mut options = inline_options();
         change(&mut options);
-        let error = says(open_in_memory(&vfs, options), "give");
+        let error = says(open_in_memory(&vfs, options), "use");
         assert!(matches!(error, Error::InvalidArgument { what, .. } if what == name), "{error}");
         assert!(!vfs.exists(Path::new(FOLDER)).unwrap(), "a refused open leaves nothing");
     }
@@ -197,7 +197,7 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
     for (name, change) in refused {
         let mut options = KeyspaceOptions::default();
         change(&mut options);
-        let error = says(db.create_keyspace("k", options), "give");
+        let error = says(db.create_keyspace("k", options), "use");
         assert!(matches!(error, Error::InvalidArgument { what, .. } if what == name), "{error}");
     }
     assert_eq!(db.keyspace_names(), ["default"]);
@@ -209,7 +209,7 @@ fn a_folder_that_holds_something_else_is_left_alone() {
     let photos = folder.path().join("photos");
     fs::create_dir(&photos).unwrap();
     fs::write(photos.join("cat.jpg"), "cat").unwrap();
-    let error = says(Db::open(&photos), "name an empty folder or an existing database");
+    let error = says(Db::open(&photos), "name an empty folder or an existing store");
     assert!(matches!(error, Error::NotADatabase { .. }));
     assert!(error.to_string().contains("cat.jpg"), "{error}");
     assert_eq!(fs::read_dir(&photos).unwrap().count(), 1, "nothing was added");
@@ -289,8 +289,11 @@ fn a_database_has_one_owner() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(matches!(says(Db::open(folder.path()), "in use by another"), Error::Locked { .. }));
-    assert_eq!(child().matches("in use by another process or handle; close it first").count(), 2);
+    assert!(matches!(says(Db::open(folder.path()), "is open in another"), Error::Locked { .. }));
+    assert_eq!(
+        child().matches("the store is open in another process or handle; close it there first").count(),
+        2
+    );
     // A handle of a keyspace and a snapshot keep the database open as well; close ends it for all.
     let (keyspace, snapshot) = (db.default_keyspace(), db.snapshot());
     drop(db);
@@ -353,7 +356,7 @@ fn check_read_only(folder: &Path) {
         db.create_keyspace("new", KeyspaceOptions::default()).map(drop),
         db.drop_keyspace("k"),
     ] {
-        assert!(matches!(says(result, "open it again without `read_only`"), Error::ReadOnly { .. }));
+        assert!(matches!(says(result, "open it without `read_only`"), Error::ReadOnly { .. }));
     }
     assert!(db.verify().unwrap().is_sound());
     db.close().unwrap();
@@ -407,7 +410,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
             let options = Options { read_only, ..inline_options() };
             Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7))
         };
-        assert!(matches!(says(open(false), "open it with `read_only`"), Error::NotWritable { .. }));
+        assert!(matches!(says(open(false), "open the store with `read_only`"), Error::NotWritable { .. }));
         assert_eq!(open(true).unwrap().get("key").unwrap().unwrap(), b"value");
     }
 }
@@ -477,7 +480,7 @@ fn a_keyspace_of_another_database_is_refused() {
         snapshot.range::<&[u8]>(&theirs, ..).next().unwrap().map(drop),
         snapshot.prefix(&theirs, "k").next_back().unwrap().map(drop),
     ] {
-        let error = says(result, "take it from the database that is used");
+        let error = says(result, "use a keyspace of the store that is called");
         assert!(matches!(error, Error::InvalidArgument { what: "keyspace", .. }));
     }
     assert_eq!((batch.len(), batch.size_bytes()), (1, size));
