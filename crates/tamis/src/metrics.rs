@@ -54,8 +54,8 @@ impl Counter {
     }
 }
 
-/// What filters were checked on one level, by point reads and by scans. Each answer to a point read is counted once: an addition
-/// that other threads must see costs more than the question.
+/// Results of the filters of one level, for point reads and for scans. Each probe changes one counter, because an atomic addition
+/// costs more than the probe.
 #[derive(Debug, Default)]
 pub(crate) struct FilterCounters {
     pub(crate) positive: Counter,
@@ -105,8 +105,8 @@ pub(crate) struct Metrics {
     pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
 }
 
-/// How often the filters of the tables of one level were checked, and what their answers were worth. The filters of one table
-/// count together, as one that says no where one of them does.
+/// Results of the filters of the tables of one level. All filters of a table count as one, which rejects a key if one of them
+/// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {

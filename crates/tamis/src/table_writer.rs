@@ -97,17 +97,17 @@ impl fmt::Debug for TableWriter {
 }
 
 impl TableWriter {
-    /// Begins a table at `path`, written as `options` say for the deepest level. Where the store is known,
-    /// [`crate::Keyspace::table_writer`] is better: its reads then need one hash for all tables.
+    /// Begins a table at `path` with the options of the deepest level. If the store is known, prefer
+    /// [`crate::Keyspace::table_writer`]: reads then need one hash for the filters of all tables.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an option outside its bounds; [`Error::Io`] and [`Error::DiskFull`] from the system,
+    /// [`Error::InvalidArgument`] for an option outside its bounds; [`Error::Io`] and [`Error::DiskFull`],
     /// also if the file exists already or another writer is building it.
     pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<Self> {
         Self::create_on(Arc::new(OsVfs), path, options)
     }
 
-    /// As [`TableWriter::create`], on a file system of the caller's choice.
+    /// As [`TableWriter::create`], on another file system.
     ///
     /// # Errors
     /// As [`TableWriter::create`].
@@ -141,16 +141,16 @@ impl TableWriter {
         Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer), failed_filters })
     }
 
-    /// Adds a key with its value.
+    /// Adds a put.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not greater than the one before; [`Error::KeyEmpty`],
+    /// [`Error::InvalidArgument`] for a key that is not greater than the previous one; [`Error::KeyEmpty`],
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), Kind::Put, value.as_ref())
     }
 
-    /// Adds a delete: the store that takes the table in deletes the key with it.
+    /// Adds a delete: an ingest of the table deletes the key.
     ///
     /// # Errors
     /// As [`TableWriter::put`].
@@ -163,22 +163,22 @@ impl TableWriter {
         writer.add(key, 0, kind, value).map_err(|error| match error {
             Error::InvalidArgument { what: "entry", .. } => Error::InvalidArgument {
                 what: "key",
-                got: format!("{} after an equal or greater one", key.escape_ascii()),
-                expected: "give keys in ascending order, each once".to_owned(),
+                got: format!("{} after an equal or greater key", key.escape_ascii()),
+                expected: "add keys in ascending order, each once".to_owned(),
             },
             other => other,
         })
     }
 
-    /// Bytes that the file would have if it ended now, roughly.
+    /// The approximate size of the table if it were finished now.
     pub fn estimated_bytes(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::estimated_bytes)
     }
 
-    /// Ends the table; it survives the machine when the call returns.
+    /// Finishes the table. It survives a crash of the machine when the call returns.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a table without entries; otherwise as [`TableWriter::create`]. Nothing is left then.
+    /// [`Error::InvalidArgument`] for a table without entries; otherwise as [`TableWriter::create`]. No file is left after an error.
     pub fn finish(mut self) -> Result<TableFile> {
         let Some(writer) = self.writer.take() else { return Err(Error::Closed) };
         if let Err(error) = refuse_existing(&*self.vfs, &self.path) {

@@ -1,31 +1,31 @@
-//! Which entries a flush or compaction may leave out. Pure: it sees entries in order and knows the read points.
+//! The drop rules of flushes and compactions: which entries are obsolete. Pure: they see entries in order and the read points.
 //!
-//! The read points (snapshots, and what was visible when the job began) cut the sequence numbers into strata: stratum
-//! `i` holds the numbers above point `i - 1` up to point `i`. Of a key,
+//! The read points (snapshots, and the visible sequence number when the job began) divide the sequence numbers into strata:
+//! stratum `i` holds the numbers above point `i - 1` up to point `i`.
 //!
-//! 1. the newest entry of each stratum is kept, because its read point sees it; older ones of the stratum are seen by
-//!    nobody and go;
-//! 2. entries above the last point are all kept: a snapshot may yet be taken between any two of them;
-//! 3. a tombstone goes when it lies in the lowest stratum (so every older entry of its key in the job goes by rule 1)
-//!    and nothing older of its key can lie outside of the job. Readers at every point then find nothing, as before;
-//! 4. an entry goes when a range tombstone of its stratum covers it;
-//! 5. of range tombstones that cover a key the newest of each stratum is kept; one of the lowest stratum goes where nothing
-//!    older within its span can lie outside of the job.
+//! 1. Of a key, the newest entry of each stratum is kept, because its read point sees it. Older ones of the stratum are dropped: no
+//!    reader sees them.
+//! 2. Entries above the last point are all kept: a snapshot may still be taken between any two of them.
+//! 3. A tombstone is dropped if it is in the lowest stratum (rule 1 then drops every older entry of its key in the job) and no older
+//!    entry of its key can exist outside of the job. Readers at every point find nothing, with it or without it.
+//! 4. An entry is dropped if a newer range tombstone of its stratum covers it.
+//! 5. Of the range tombstones that cover a key, the newest of each stratum is kept. One of the lowest stratum is dropped where no
+//!    older entry in its span can exist outside of the job.
 
 use crate::{
     key::{Kind, Sequence},
     range_tombstone::{Fragment, Fragments, RangeTombstone, fragment, is_below_upper},
 };
 
-/// What to do with entries, given in order (key ascending, newest first).
+/// See the head of this file. Entries are passed in order: keys ascending, versions newest first.
 #[derive(Debug)]
 pub(crate) struct DropRules {
-    /// Ascending, the last one is the visible number when the job began.
+    /// Ascending; the last one is the visible number when the job began.
     read_points: Vec<Sequence>,
     key: Vec<u8>,
     /// The stratum of the last entry of `key`; `None` before the first entry.
     stratum: Option<usize>,
-    /// The range tombstones of the job, as far as some reader can tell them apart.
+    /// The range tombstones of the job, without those that no reader can distinguish.
     range_tombstones: Fragments,
     /// The first fragment that does not end before the last entry.
     fragment_index: usize,
@@ -45,8 +45,8 @@ impl DropRules {
         &self.range_tombstones
     }
 
-    /// What is kept of the range tombstones, in key order. `older` gives the hull of what may hold older entries within a span: an
-    /// included and an excluded bound.
+    /// The range tombstones to keep, in key order. `older` returns the bounds (included, excluded) of all tables that may hold older
+    /// entries in a span.
     pub(crate) fn kept_range_tombstones(
         &self,
         older: impl Fn(&[u8], &[u8]) -> Option<(Vec<u8>, Vec<u8>)>,
@@ -70,7 +70,7 @@ impl DropRules {
             let Some((lower, upper)) = hull else {
                 return with(&fragment.lower, &fragment.upper, &newer).into_iter().collect();
             };
-            // Before and behind the hull only what is above the lowest read point is needed.
+            // Outside of these bounds only tombstones above the lowest read point are needed.
             let before = with(&fragment.lower, &lower, &newer).filter(|_| !lower.is_empty());
             let within = with(&lower, &upper, &fragment.sequences);
             let behind = with(&upper, &fragment.upper, &newer).filter(|_| !upper.is_empty());
@@ -79,7 +79,7 @@ impl DropRules {
         kept.collect()
     }
 
-    /// Whether all entries of a table go by rule 4: they need not be read.
+    /// Whether rule 4 drops all entries of a table: it need not be read.
     pub(crate) fn covers_all(&self, lower: &[u8], upper: &[u8], sequences: (Sequence, Sequence)) -> bool {
         let stratum = |sequence: Sequence| self.read_points.partition_point(|&point| point < sequence);
         let Some(&point) = self.read_points.get(stratum(sequences.1)) else { return false };
@@ -100,8 +100,8 @@ impl DropRules {
         fragment.lower.as_slice() <= key && fragment.newest_at(point) > sequence
     }
 
-    /// Whether the entry is kept. `is_lowest` says whether nothing older of the key can lie outside of the job; it is
-    /// asked for tombstones only.
+    /// Whether the entry is kept. `is_lowest` returns whether no older entry of the key can exist outside of the job; it is called
+    /// only for tombstones.
     #[inline]
     pub(crate) fn keeps(
         &mut self,

@@ -90,7 +90,7 @@ fn is_absent(partition: &Partition, key: &[u8]) -> bool {
     partition.runs().all(|(_, run)| run.table_of(key).is_none())
 }
 
-/// The range tombstones of a memtable, cut at the bounds of a partition (an empty upper bound is none).
+/// The range tombstones of a memtable, truncated at the bounds of a partition (an empty upper bound is no bound).
 pub(crate) fn range_tombstones_within(
     memtable: &Memtable,
     lower: &[u8],

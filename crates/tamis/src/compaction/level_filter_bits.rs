@@ -1,9 +1,9 @@
-//! How many bits per key the filters of a level get, where a total is spread over the levels.
+//! The bits per key of the filters of each level, if a total is distributed over all levels.
 //!
-//! A lookup of an absent key asks a filter of each run. With what the keyspace holds now, the total is `bits_per_key` for
-//! every key; it is given out so that the expected number of false reads of such a lookup is least
-//! ([`tamis_filter::level_filter_bits`]): small levels get more bits for each key than large ones. A table keeps the filter it was
-//! written with until it is merged, so the total is met as the levels settle, not at every moment.
+//! A lookup of an absent key probes one filter of each run. The total is `bits_per_key` for every key in the keyspace. It is
+//! distributed so that the expected number of false-positive reads of such a lookup is minimal
+//! ([`tamis_filter::level_filter_bits`]): small levels get more bits per key than large ones. A table keeps its filter until it is
+//! merged, so the total is met once the levels have settled.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use tamis_filter::level_filter_bits::{LevelLoad, allocate_bits};
 
 use crate::version::{handle::Table, level::Run, version::KeyspaceVersion};
 
-/// Fewer keys than this are not worth a thought: they take the mean.
+/// A job with fewer keys uses the mean.
 const KEY_COUNT_MIN: u64 = 1000;
 
-/// The bits per key of tables that are now written to `level`, with `key_count` keys in all, in place of the tables with
-/// the numbers `replaced`.
+/// The bits per key of new tables at `level` that hold `key_count` keys in all and replace the tables with the numbers
+/// `replaced`.
 pub(super) fn bits_of_level(
     version: &KeyspaceVersion,
     level: usize,
@@ -27,7 +27,7 @@ pub(super) fn bits_of_level(
     let keys_of =
         |run: &Run| run.tables().iter().filter(stay).map(|table| table.summary().entry_count).sum::<u64>();
     let load = |key_count| LevelLoad { key_count, weight: 1.0 };
-    // The run that is written comes first; at L0 it is one of its own, below it joins what stays in its level.
+    // The new run comes first. At L0 it is a separate run; in a deeper level it joins the tables that stay there.
     let mut loads = vec![load(key_count)];
     for (other, run) in version.partitions.iter().flat_map(|partition| partition.runs()) {
         match loads.first_mut() {

@@ -76,7 +76,7 @@ fn covers(run: &[Arc<Table>], key: &[u8]) -> bool {
     run.get(position).is_some_and(|table| table.smallest_key() <= key)
 }
 
-/// All range tombstones of the tables that are merged.
+/// All range tombstones of the merged tables.
 pub(crate) fn range_tombstones_of<'a>(
     merged: impl Iterator<Item = &'a Arc<Table>>,
     tables: &TableCache,
@@ -90,7 +90,7 @@ pub(crate) fn range_tombstones_of<'a>(
     Ok(tombstones)
 }
 
-/// The tables of a run that hold an entry which may be kept.
+/// The tables of a run that may hold an entry to keep.
 fn tables_to_read(run: &[Arc<Table>], rules: &DropRules) -> Vec<Arc<Table>> {
     let is_deleted = |table: &Arc<Table>| {
         let summary = table.summary();
@@ -103,7 +103,7 @@ fn tables_to_read(run: &[Arc<Table>], rules: &DropRules) -> Vec<Arc<Table>> {
     run.iter().filter(|table| rules.range_tombstones().is_empty() || !is_deleted(table)).cloned().collect()
 }
 
-/// The least span that holds all keys which the tables may have within a span; `None` where they have none.
+/// The smallest span that holds all keys which the tables may have within a span; `None` if they have none.
 pub(super) fn hull_within<'a>(
     tables: impl Iterator<Item = &'a Arc<Table>>,
     lower: &[u8],

@@ -1,14 +1,14 @@
-//! Decides what to compact: a pure function of a version, what running jobs hold, and the options.
+//! Decides what to compact: a pure function of a version, the running jobs, and the options.
 //!
-//! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes over its target (`targets.rs`). The most
-//!    urgent level whose compaction is possible beside the running jobs is taken; below 1 nothing is due.
-//! 2. From L0 the oldest runs go down, oldest first and whole, so that a newer version never is_trivial an older one. One
+//! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes relative to its target (`targets.rs`). The level with
+//!    the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
+//! 2. The oldest runs of L0 are compacted, oldest first and completely, so that a newer version never gets below an older one. One
 //!    job per partition takes from L0 at a time.
-//! 3. From a deeper level goes the table that drags the fewest bytes of the next level along, tables with many
-//!    tombstones before others; then as many neighbours as cost no further bytes of the next level.
-//! 4. Tables with nothing beside them in the output level are moved, not rewritten, where both levels are written
-//!    alike and the table would not overlap too much of the level below. Beside a merge of L0 tables are moved that lie apart from all
-//!    that is merged; only the others drag tables of the base level along.
+//! 3. From a deeper level the table that overlaps the fewest bytes of the next level is taken, tables with many tombstones before
+//!    others, and with it all neighbours that add no bytes of the next level.
+//! 4. Trivial moves: tables that overlap nothing in the output level are moved without a rewrite, if both levels use the same options
+//!    and the table would not overlap too much of the level below. Next to a merge of L0, tables that overlap none of the
+//!    merged ones are moved; only the others add tables of the base level to the merge.
 //! 5. Two jobs never share a table, and never write to overlapping ranges of one level.
 //!
 //! Cost: O(tables x log tables) per call.
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// A table that is smaller than one of so many parts of a whole one is merged though it lies apart.
+/// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.
 const TRIVIAL_MOVE_SHARE: u64 = 8;
 
 /// The most urgent compaction that can begin now.
@@ -37,8 +37,8 @@ pub(crate) fn pick(version: &KeyspaceVersion, in_progress: &InProgress) -> Optio
     pick_by(version, in_progress, &PickerConfig::new(&version.options))
 }
 
-/// As [`pick`], while a keyspace is being filled: L0 may grow to twice its size before it is merged. Each merge rewrites the
-/// base level, so half as many of them write less; readers pay with more runs as long as it lasts.
+/// As [`pick`], during a bulk load: L0 may grow to twice its size before it is merged. Each merge rewrites the base level, so half
+/// as many merges write less. Cost: reads search more runs during the load.
 pub(crate) fn pick_during_bulk_load(version: &KeyspaceVersion, in_progress: &InProgress) -> Option<Plan> {
     pick_by(version, in_progress, &PickerConfig::new(&version.options).during_bulk_load())
 }
@@ -59,12 +59,12 @@ fn pick_by(version: &KeyspaceVersion, in_progress: &InProgress, config: &PickerC
     })
 }
 
-/// A range that a program wants compacted.
+/// A range whose compaction the program requested.
 #[derive(Debug, Clone)]
 pub(crate) struct RangeRequest {
     pub(crate) lower: Bound<Vec<u8>>,
     pub(crate) upper: Bound<Vec<u8>>,
-    /// Only tables with entries up to this sequence number: what is written later does not keep the request alive.
+    /// Only tables with entries up to this sequence number are compacted: later writes do not extend the request.
     pub(crate) sequence_max: Sequence,
     /// Tables of the deepest level below this number are rewritten to drop their tombstones.
     pub(crate) number_max: u64,
@@ -76,17 +76,17 @@ impl RangeRequest {
     }
 }
 
-/// What is next for a range.
+/// The next step of a requested compaction.
 #[derive(Debug)]
 pub(crate) enum RangePick {
     Plan(Box<Plan>),
-    /// Running jobs hold what is needed: ask again when one has ended.
+    /// Running jobs use the tables: pick again when one has ended.
     Blocked,
-    /// All of the range lies in its deepest level.
+    /// All entries of the range are in its deepest level.
     Done,
 }
 
-/// The next step on the way of a range to the deepest level: to be asked until it is done.
+/// The next step of the compaction of a range into the deepest level. To be called until it returns [`RangePick::Done`].
 pub(crate) fn pick_range(
     version: &KeyspaceVersion,
     in_progress: &InProgress,
@@ -122,7 +122,7 @@ impl<'a> Picker<'a> {
         Self { keyspace, partition, in_progress, config, targets: LevelTargets::new(partition, config) }
     }
 
-    /// How urgent a level is: 1 and above is due. What running jobs hold does not count.
+    /// The score of a level: 1 and above is due. Tables of running jobs do not count.
     fn score(&self, level: usize) -> f64 {
         let Some(content) = self.partition.level(level) else {
             return 0.0;
@@ -146,10 +146,10 @@ impl<'a> Picker<'a> {
         self.run_of(level).map_or(&[], |run| run.tables_within(bounds))
     }
 
-    /// The tables of the output level that go along; `None` where running jobs are in the way.
+    /// The overlapping tables of the output level; `None` if running jobs use them or write to their range.
     fn free_overlap(&self, output_level: usize, bounds: KeyBounds<'_>) -> Option<&'a [Arc<Table>]> {
         let overlap = self.within(output_level, bounds);
-        // The outputs' range is that of all inputs.
+        // The range of the outputs is that of all inputs.
         let all = overlap.iter().map(|table| table.bounds()).chain([bounds]);
         let span = KeySpan::around(all)?;
         let is_blocked = self.in_progress.holds_any(overlap)
@@ -166,15 +166,15 @@ impl<'a> Picker<'a> {
         PlanSpec { action, reason, inputs: Vec::new(), trivial_moves: Vec::new(), output_level, depth, score }
     }
 
-    /// Whether a table can go to an output level, where nothing lies beside it, without being rewritten.
+    /// Whether a table that overlaps nothing in the output level can be moved there without a rewrite.
     fn may_move(&self, table: &Table, level: usize, output_level: usize) -> bool {
         let below = self.within(output_level + 1, table.bounds());
         let with_depth = |level| (level, self.targets.depth(level));
-        self.config.is_written_alike(with_depth(level), with_depth(output_level))
+        self.config.has_same_options(with_depth(level), with_depth(output_level))
             && bytes_of(below) <= self.config.grandparent_bytes_max
     }
 
-    /// The oldest runs of L0 into the base level; up to the run of age `age_max` where one is given.
+    /// Compacts the oldest runs of L0 into the base level; up to the run of age `age_max`, if given.
     fn pick_level0(&self, reason: Reason, score: f64, age_max: Option<u64>) -> Option<Plan> {
         let level0 = self.partition.level(0)?;
         if self.in_progress.holds_any(level0.tables()) {
@@ -204,17 +204,17 @@ impl<'a> Picker<'a> {
             spec.trivial_moves.extend(input_of(0, run.age(), trivial));
             spec.inputs.extend(input_of(0, run.age(), merged));
         }
-        // Nothing that is_trivial overlaps any of them.
-        let is_dragged = |table: &&Arc<Table>| {
+        // No moved table overlaps any of them.
+        let is_overlapping = |table: &&Arc<Table>| {
             let bounds = table.bounds();
             taken.iter().any(|run| !run.tables_within(bounds).is_empty())
         };
-        let dragged = overlap.iter().filter(is_dragged).cloned().collect();
-        spec.inputs.extend(input_of(output_level, LEVELED_RUN_AGE, dragged));
+        let overlapping = overlap.iter().filter(is_overlapping).cloned().collect();
+        spec.inputs.extend(input_of(output_level, LEVELED_RUN_AGE, overlapping));
         self.plan(spec)
     }
 
-    /// Whether a table of a run goes to the output level as it is while the runs of a job are merged. Small ones had better grow.
+    /// Whether a table of a run can be moved while the other tables of the runs are merged. Small tables are merged.
     fn may_move_trivially(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
         let bounds = table.bounds();
         let others = runs.iter().filter(|other| other.age() != run.age());
@@ -224,7 +224,7 @@ impl<'a> Picker<'a> {
             && others.map(|other| other.tables_within(bounds)).all(<[_]>::is_empty)
     }
 
-    /// The oldest runs, as many as a job should take; at least one.
+    /// The oldest runs, up to the maximum input of a job; at least one.
     fn runs_of_a_job<'r>(&self, oldest_first: &[&'r Arc<Run>]) -> Vec<&'r Arc<Run>> {
         let mut bytes = 0;
         let mut taken = Vec::new();
@@ -238,7 +238,7 @@ impl<'a> Picker<'a> {
         taken
     }
 
-    /// The oldest runs that can go to the base level as they are: apart from it and from each other.
+    /// The oldest runs that can be moved to the base level: they overlap neither it nor each other.
     fn movable_runs<'r>(&self, oldest_first: &[&'r Arc<Run>]) -> Vec<&'r Arc<Run>> {
         let output_level = self.targets.base_level;
         let mut together = Run::new(LEVELED_RUN_AGE);
@@ -257,7 +257,7 @@ impl<'a> Picker<'a> {
             }
             taken.push(run);
         }
-        // The range that they write to as a whole must be free too.
+        // The whole range that they write to must be free too.
         while let Some(span) = span_of(&taken) {
             if !self.in_progress.writes_within(self.partition.id, output_level, span.bounds()) {
                 break;
@@ -267,7 +267,7 @@ impl<'a> Picker<'a> {
         taken
     }
 
-    /// One table of a level below L0, and what goes along, into the next level.
+    /// Compacts one table of a level below L0, and the tables that it overlaps, into the next level.
     fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
         let run = self.run_of(level)?;
         let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.in_progress.holds(table));
@@ -298,7 +298,7 @@ impl<'a> Picker<'a> {
         self.plan(spec)
     }
 
-    /// The table at `position` with the neighbours that drag nothing more of the next level along.
+    /// The table at `position` with the neighbours that overlap no further tables of the next level.
     fn extended(&self, run: &'a Run, position: usize, overlap: &'a [Arc<Table>]) -> &'a [Arc<Table>] {
         let alone = run.tables().get(position..=position).unwrap_or_default();
         let Some(span) = KeySpan::around(alone.iter().chain(overlap).map(|table| table.bounds())) else {
@@ -395,7 +395,8 @@ fn bytes_of(tables: &[Arc<Table>]) -> u64 {
     tables.iter().map(|table| table.file_bytes()).sum()
 }
 
-/// Bytes of a table, up to three times as many for one of nothing but tombstones: what they hide goes with them.
+/// The weight of a table: its bytes, up to three times as many if it holds only tombstones, because the deleted entries are dropped
+/// with them.
 fn weight(table: &Table) -> f64 {
     let summary = table.summary();
     let share = summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;

@@ -1,4 +1,4 @@
-//! What a compaction will do: its inputs, where its outputs go, what it has to know of the rest. A plain value.
+//! The plan of a compaction: its inputs, the place of its outputs, and the tables that it must respect. A plain value.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::version::{
     version::Partition,
 };
 
-/// Tables of one run that go into a compaction.
+/// Input tables of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct PlanInput {
     pub(crate) level: usize,
@@ -18,12 +18,12 @@ pub(crate) struct PlanInput {
     pub(crate) tables: Vec<Arc<Table>>,
 }
 
-/// How the outputs come about.
+/// How a plan is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The inputs are merged into new tables.
     Merge,
-    /// The tables go to the output level as they are.
+    /// The tables are moved to the output level without a rewrite (trivial move).
     Move,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Reason {
     Level0,
     /// A level exceeds its target.
     Size,
-    /// It was asked for.
+    /// The program requested it.
     Range,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct Plan {
     pub(crate) action: Action,
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) reason: Reason,
-    /// Newest first, as reads would ask them.
+    /// Newest first, in the order of reads.
     pub(crate) inputs: Vec<PlanInput>,
-    /// Of a merge: tables of the same runs with nothing beside them, which go to the output level as they are.
+    /// Of a merge: tables of the same runs that overlap nothing and are moved to the output level without a rewrite.
     pub(crate) trivial_moves: Vec<PlanInput>,
-    /// Of a merge: first keys, in order, of the tables that will lie between its outputs in the same run.
+    /// Of a merge: the smallest keys, in order, of the tables that will be between its outputs in the same run.
     pub(crate) split_keys: Vec<Vec<u8>>,
     pub(crate) output_level: usize,
     pub(crate) output_run_age: u64,
@@ -58,22 +58,22 @@ pub(crate) struct Plan {
     pub(crate) depth: usize,
     /// The keys of the inputs: no other job may write to the output level between them.
     pub(crate) span: KeySpan,
-    /// Tables of the level below the outputs within their range.
+    /// Tables of the level below the outputs that overlap them.
     pub(crate) grandparents: Vec<Arc<Table>>,
-    /// Tables outside the job that may hold older versions of its keys, run by run, each in key order. A tombstone
-    /// over such a table must stay.
+    /// Tables outside of the job that may hold older versions of its keys, run by run, each in key order. A tombstone for a key of
+    /// such a table must be kept.
     pub(crate) older: Vec<Vec<Arc<Table>>>,
-    /// How urgent it is: 1 and above is due.
+    /// Its urgency: 1 and above is due.
     pub(crate) score: f64,
-    /// Bytes that it will read at most: tables that range tombstones cover as a whole are not read.
+    /// The maximum bytes that it will read: tables that range tombstones cover completely are not read.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_read: u64,
-    /// Bytes that it will write at most, about.
+    /// The approximate maximum of the bytes that it will write.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_written: u64,
 }
 
-/// What is given of a plan; the rest follows from the partition.
+/// The decisions of the picker; the rest of a plan follows from the partition.
 #[derive(Debug)]
 pub(super) struct PlanSpec {
     pub(super) action: Action,
@@ -133,7 +133,7 @@ impl Plan {
         })
     }
 
-    /// All tables that leave their places.
+    /// All tables that are removed from their places.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.inputs().flat_map(|input| &input.tables)
     }
@@ -142,7 +142,7 @@ impl Plan {
         self.inputs.iter().chain(&self.trivial_moves)
     }
 
-    /// The tables that go to the output level as they are.
+    /// The tables that are moved to the output level without a rewrite.
     pub(crate) fn moved_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
             Action::Merge => &self.trivial_moves,
@@ -180,7 +180,7 @@ impl Plan {
         self.place(self.output_level, self.output_run_age)
     }
 
-    /// Takes all tables out of their places, and puts those that stay as they are into the output level. Of a move it is all.
+    /// The edit that removes all tables from their places and adds the moved ones to the output level.
     pub(crate) fn move_edit(&self) -> VersionEdit {
         let removals = self.inputs().flat_map(|input| {
             let place = self.place(input.level, input.run_age);
@@ -196,7 +196,7 @@ impl Plan {
     }
 }
 
-/// Tables within the bounds that reads would ask after the newest input, and that are not of the job (`numbers`) themselves.
+/// Tables within the bounds that reads search after the newest input and that are not in the job (`numbers`).
 fn older_tables(
     partition: &Partition,
     inputs: &[PlanInput],
@@ -216,7 +216,7 @@ fn older_tables(
     tables.filter(|tables| !tables.is_empty()).collect()
 }
 
-/// What running jobs hold: their input tables, and the ranges that they write to.
+/// The input tables of running jobs and the key ranges that they write to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InProgress {
     tables: BTreeSet<u64>,
@@ -237,13 +237,13 @@ impl Output {
 }
 
 impl InProgress {
-    /// A job for this plan begins.
+    /// Claims the tables and the range of a plan.
     pub(crate) fn begin(&mut self, plan: &Plan) {
         self.tables.extend(plan.tables().map(|table| table.number()));
         self.outputs.push(Output::of(plan));
     }
 
-    /// The job for this plan has ended, and its edit is installed or given up.
+    /// Releases a plan, after its edit was installed or has failed.
     pub(crate) fn end(&mut self, plan: &Plan) {
         for table in plan.tables() {
             self.tables.remove(&table.number());

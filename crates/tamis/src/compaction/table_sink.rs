@@ -59,9 +59,9 @@ pub(crate) struct TableSink<'a> {
     /// In key order.
     split_points: VecDeque<SplitPoint>,
     rules: DropRules,
-    /// Fragments of range tombstones that begin behind the last key, in key order.
+    /// Fragments of range tombstones that begin after the last key, in key order.
     pending: VecDeque<Fragment>,
-    /// The fragment that the current table is within.
+    /// The fragment that covers the end of the current table.
     open: Option<Fragment>,
     last_key: Vec<u8>,
     current: Option<TableWriter>,
@@ -119,7 +119,7 @@ impl<'a> TableSink<'a> {
         Ok(())
     }
 
-    /// Takes range tombstones, which are written with the entries between their bounds; before the first entry.
+    /// Adds range tombstones, which are written with the entries in their range. Must be called before the first entry.
     pub(crate) fn take_range_tombstones(&mut self, fragments: Vec<Fragment>) {
         self.pending = fragments.into();
     }
@@ -138,7 +138,7 @@ impl<'a> TableSink<'a> {
         self.table()?.add(key, cursor.sequence(), cursor.kind(), cursor.value())
     }
 
-    /// The current table, begun where there is none.
+    /// The current table; a new one is begun if there is none.
     fn table(&mut self) -> Result<&mut TableWriter> {
         match &mut self.current {
             Some(table) => Ok(table),
@@ -146,8 +146,8 @@ impl<'a> TableSink<'a> {
         }
     }
 
-    /// Ends fragments and tables, and begins fragments, in key order before `key` (all that are left for `None`). A fragment that
-    /// begins at `key` begins behind its entry.
+    /// Ends fragments and tables and begins fragments, in key order, up to `key` (excluded; `None`: all that are left). A fragment
+    /// that begins at `key` begins after its entry.
     fn advance_to(&mut self, key: Option<&[u8]>) -> Result<()> {
         loop {
             let is_passed = |bound: &[u8]| key.is_none_or(|key| bound <= key);
@@ -168,7 +168,7 @@ impl<'a> TableSink<'a> {
                 self.options.is_direct = cut.is_direct;
             } else if start.is_some() {
                 let Some(fragment) = self.pending.pop_front() else { return Ok(()) };
-                // Never within the versions of one key.
+                // All versions of a key are in one table.
                 let is_behind_last = self.last_key < fragment.lower;
                 if is_behind_last && self.current.as_ref().is_some_and(|table| self.is_full(table)) {
                     self.finish_table_before(&fragment.lower)?;
@@ -207,7 +207,7 @@ impl<'a> TableSink<'a> {
         table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit
     }
 
-    /// Ends the table that is written. A fragment that reaches over `key` goes on in the next one.
+    /// Finishes the current table. A fragment that reaches over `key` continues in the next table.
     fn finish_table_before(&mut self, key: &[u8]) -> Result<()> {
         if let Some(open) = self.open.take() {
             let first = Fragment { upper: key.to_vec(), ..open.clone() };

@@ -1,13 +1,13 @@
-//! How large the levels of the leveled layout should be, from how large they are.
+//! The target sizes of the levels of the leveled layout, derived from their current sizes.
 //!
-//! The deepest levels are filled first. The *base level* is the one that L0 is merged into; the levels between L0 and it
-//! are empty. The largest level gives the measure: each level above it should be smaller by the size ratio, and the
-//! base level is chosen so that its own target lies at or below `base_bytes`. As data grows the base level moves up one
-//! level at a time; so nine tenths of the data (at ratio 10) are always in the deepest level, whatever its size.
+//! The deepest levels are filled first. The *base level* is the level into which L0 is merged; the levels between L0 and it are
+//! empty. The largest level determines the targets: each level above it is smaller by the size ratio, and the base level is
+//! chosen so that its own target is at most `base_bytes`. As data grows, the base level moves up one level at a time. So nine
+//! tenths of the data (at ratio 10) are always in the deepest level, whatever their size (RocksDB: dynamic level bytes).
 //!
-//! `base_bytes` is what L0 holds when it is merged while a keyspace is being filled. A merge of L0 rewrites the base level, so
-//! one much larger than L0 costs more with each merge, and a smaller one is full after each and hands all on at once: with
-//! half of it compactions wrote 2.5 bytes for each byte of the user in a random fill of 10 million entries, and not 1.5.
+//! `base_bytes` is the size of L0 when it is merged during a bulk load. A merge of L0 rewrites the base level: a base level much
+//! larger than L0 makes each merge more expensive, and a smaller one is full after each merge and is compacted again at once, which
+//! increases write amplification.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::{
     },
 };
 
-/// How many times as large L0 may get while a keyspace is being filled.
+/// How many times larger L0 may get during a bulk load.
 const BULK_LOAD_FACTOR: usize = 2;
 
-/// What decides about compactions, derived from a keyspace's options.
+/// The parameters of the picker, derived from a keyspace's options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PickerConfig {
     /// How many times larger each level is than the one above.
     pub(crate) size_ratio: u64,
-    /// Runs at L0 at which they are merged.
+    /// Number of runs at which L0 is merged.
     pub(crate) level0_runs: usize,
-    /// Bytes at L0 at which they are merged.
+    /// Bytes at which L0 is merged.
     pub(crate) level0_bytes: u64,
     /// Size of a table in bytes.
     pub(crate) table_bytes: u64,
-    /// The greatest target of the base level, in bytes.
+    /// The largest target of the base level, in bytes.
     pub(crate) base_bytes: u64,
-    /// Levels, L0 included.
+    /// Number of levels, including L0.
     pub(crate) level_count: usize,
-    /// Inputs of a job are not extended beyond this, in bytes.
+    /// The maximum input of a job when neighbours are added, in bytes.
     pub(crate) input_bytes_max: u64,
-    /// An output table overlaps at most about this much of the next level, in bytes.
+    /// The approximate maximum overlap of an output table with the next level, in bytes.
     pub(crate) grandparent_bytes_max: u64,
     options: Arc<KeyspaceOptions>,
 }
@@ -61,16 +61,15 @@ impl PickerConfig {
         }
     }
 
-    /// The same with an L0 of twice the size.
+    /// The parameters during a bulk load: L0 may have twice the size.
     pub(crate) fn during_bulk_load(mut self) -> Self {
         self.level0_runs = self.level0_runs.saturating_mul(BULK_LOAD_FACTOR);
         self.level0_bytes = self.level0_bytes.saturating_mul(BULK_LOAD_FACTOR as u64);
         self
     }
 
-    /// Whether tables of both levels, each with its depth, are written alike, so that one can be moved without being
-    /// rewritten.
-    pub(crate) fn is_written_alike(&self, level: (usize, usize), other: (usize, usize)) -> bool {
+    /// Whether tables of both levels, each with its depth, are written with the same options, so that a table can be moved.
+    pub(crate) fn has_same_options(&self, level: (usize, usize), other: (usize, usize)) -> bool {
         let KeyspaceOptions { compression, filters, .. } = &*self.options;
         let filters_of =
             |(level, depth): (usize, usize)| filters.of_level(depth, level + 1 == self.level_count);
@@ -79,10 +78,10 @@ impl PickerConfig {
     }
 }
 
-/// The base level and the size that each level should have.
+/// The base level and the target size of each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LevelTargets {
-    /// The level that L0 is merged into.
+    /// The level into which L0 is merged.
     pub(crate) base_level: usize,
     /// Bytes per level; those above the base level should be empty.
     pub(crate) bytes: [u64; LEVEL_COUNT_MAX],
@@ -97,7 +96,7 @@ impl LevelTargets {
         let largest = sizes.iter().skip(1).copied().max().unwrap_or(0);
         let ratio = config.size_ratio;
         let least = config.base_bytes / ratio;
-        // The size that the first filled level should have, if the largest one is the deepest.
+        // The target of the first filled level, if the largest one is the deepest.
         let mut size = (first..deepest).fold(largest, |size, _| size / ratio);
         let mut base_level = first;
         if size <= least {
@@ -131,7 +130,7 @@ fn level_sizes(partition: &Partition) -> Vec<u64> {
     partition.levels.iter().map(Level::bytes).collect()
 }
 
-/// Bytes that compactions still have to write until every level has its size: what back-pressure goes by.
+/// Approximate bytes that compactions must still read and write until every level has its target size.
 pub(crate) fn pending_bytes(version: &KeyspaceVersion) -> u64 {
     let config = PickerConfig::new(&version.options);
     version.partitions.iter().map(|partition| pending_bytes_of(partition, &config)).sum()
@@ -142,7 +141,7 @@ fn pending_bytes_of(partition: &Partition, config: &PickerConfig) -> u64 {
     let sizes = level_sizes(partition);
     let size = |level: usize| sizes.get(level).copied().unwrap_or(0);
     let mut pending = 0_u64;
-    // What overflows a level is added to the next one before that is judged.
+    // The excess of a level is added to the next level before its own excess is computed.
     let mut arriving = 0;
     let level0_runs = partition.level(0).map_or(0, |level| level.runs().len());
     if level0_runs >= config.level0_runs || size(0) >= config.level0_bytes {

@@ -1,4 +1,4 @@
-//! A named, ordered map of a database.
+//! The public handle of a keyspace.
 
 use std::{
     fmt,
@@ -23,8 +23,8 @@ use crate::{
 
 /// A named, ordered map from keys to values: cheap to clone, usable from any thread.
 ///
-/// Keys are byte strings of 1 to 65,535 bytes in lexicographic order; values have up to 256 MiB. Unsigned integers as
-/// keys keep their order when given as big-endian bytes (`to_be_bytes`).
+/// Keys are byte strings of 1 to 65,535 bytes in lexicographic order; values have up to 256 MiB. Unsigned integers keep their
+/// order as keys if they are encoded big-endian (`to_be_bytes`).
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -57,7 +57,7 @@ pub(super) fn prefix_bounds(prefix: &[u8]) -> Bounds {
     (Bound::Included(prefix.to_vec()), upper)
 }
 
-/// The bounds of a range as the program gave it.
+/// The bounds of a range, copied.
 pub(super) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
     let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
     (own(range.start_bound()), own(range.end_bound()))
@@ -69,7 +69,7 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// The options with which it was made.
+    /// The options with which it was created.
     pub fn options(&self) -> &KeyspaceOptions {
         &self.state.options
     }
@@ -78,18 +78,18 @@ impl Keyspace {
         self.state.id
     }
 
-    /// Sets the value of a key, at [`crate::Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
+    /// Sets the value of a key, with [`crate::Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`] when
-    /// the log can't be written (the write did not happen); [`Error::WritesRefused`] after a failed sync.
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`] if the log can't
+    /// be written (the write had no effect); [`Error::WritesRefused`] after a background error.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
         self.engine.write_path.write_in(&self.state, batch)
     }
 
-    /// Deletes a key, whether it is there or not, at [`crate::Durability::Buffered`].
+    /// Deletes a key, with [`crate::Durability::Buffered`]. It need not exist.
     ///
     /// # Errors
     /// As [`Keyspace::put`].
@@ -99,11 +99,11 @@ impl Keyspace {
         self.engine.write_path.write_in(&self.state, batch)
     }
 
-    /// Deletes all keys of a range, at [`crate::Durability::Buffered`]: one record in the log, whatever the number of keys. Bounds in
-    /// reversed order are an empty range, of which nothing is deleted.
+    /// Deletes all keys of a range, with [`crate::Durability::Buffered`]. Cost: one log record, whatever the number of keys. A range
+    /// with reversed bounds is empty.
     ///
-    /// Reads skip what is deleted, in every table; compactions drop tables that are deleted as a whole without reading them, and
-    /// so give the disk space back soon after the call.
+    /// Reads skip the deleted keys in every table. Compactions drop tables in which all keys are deleted without reading them, so
+    /// disk space is reclaimed soon after the call.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -148,8 +148,8 @@ impl Keyspace {
 
     /// The value of a key.
     ///
-    /// Cost: memory, then for each run that may hold the key one filter, and one block of the run that does (and of
-    /// each whose filter errs, about one in a hundred at 10 bits per key).
+    /// Cost: a lookup in the memtables, then one filter probe for each run that covers the key, and one block read of the run that
+    /// holds it (and of each run whose filter returns a false positive: about 1 % with 10 bits per key).
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`]; [`Error::Io`] and [`Error::Corruption`] from the tables.
@@ -157,7 +157,7 @@ impl Keyspace {
         self.engine.read_path.get(&self.state, key.as_ref(), None)
     }
 
-    /// Whether a key is there. Cost as [`Keyspace::get`].
+    /// Whether a key exists. Cost as [`Keyspace::get`].
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -165,7 +165,7 @@ impl Keyspace {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The values of several keys as of one moment, in the order of `keys`.
+    /// The values of several keys at one point in time, in the order of `keys`.
     ///
     /// # Errors
     /// As [`Keyspace::get`]; the first error ends the call.
@@ -173,7 +173,7 @@ impl Keyspace {
         self.engine.read_path.multi_get(&self.state, keys, None)
     }
 
-    /// The entries whose keys lie in `range`, in order of keys, as of now. Nothing is read before the first step.
+    /// The entries with keys in `range`, in key order, at the time of the call. Nothing is read before the first step.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -193,7 +193,7 @@ impl Keyspace {
         self.scan(range_bounds(&range), false)
     }
 
-    /// The entries whose keys begin with `prefix`, in order of keys, as of now.
+    /// The entries with keys that begin with `prefix`, in key order, at the time of the call.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(prefix_bounds(prefix.as_ref()), true)
     }
@@ -202,10 +202,10 @@ impl Keyspace {
         self.engine.read_path.scan(&self.state, bounds, is_prefix, None)
     }
 
-    /// About how many keys lie in `range`. In a compacted store it is right to within two blocks for each end of the range; versions
-    /// and deletes that are not merged yet make it less exact.
+    /// The approximate number of keys in `range`. In a compacted store it is exact to within two blocks per end of the range;
+    /// versions and deletes that are not merged yet make it less exact.
     ///
-    /// Cost: the indexes of the tables at the ends, no blocks; what is in memory is walked.
+    /// Cost: lookups in the indexes of the tables at both ends, no block reads; entries in memtables are counted one by one.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -222,12 +222,12 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::get`], without those of blocks.
+    /// As [`Keyspace::get`].
     pub fn approximate_count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
         self.engine.read_path.approximate_count(&self.state, &range_bounds(&range))
     }
 
-    /// The entry with the least key.
+    /// The entry with the smallest key.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -235,7 +235,7 @@ impl Keyspace {
         self.scan((Bound::Unbounded, Bound::Unbounded), false).next().transpose()
     }
 
-    /// The entry with the greatest key.
+    /// The entry with the largest key.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -243,8 +243,8 @@ impl Keyspace {
         self.scan((Bound::Unbounded, Bound::Unbounded), false).next_back().transpose()
     }
 
-    /// Begins a table outside of the store that [`super::Db::ingest`] takes into this keyspace, written as the keyspace's tables of
-    /// the deepest level are.
+    /// Begins a table outside of the store for an ingest into this keyspace ([`super::Db::ingest`]), with the options of the
+    /// keyspace's deepest level.
     ///
     /// # Errors
     /// As [`TableWriter::create`].
@@ -253,7 +253,7 @@ impl Keyspace {
         TableWriter::with_seed(vfs, path.as_ref(), &self.state.options, seed)
     }
 
-    /// Refuses a keyspace of another database.
+    /// Refuses a keyspace of another store.
     pub(super) fn check_of(&self, engine: &Engine) -> Result<()> {
         if std::ptr::eq(&*self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
     }

@@ -1,4 +1,4 @@
-//! The database as programs see it: open, keyspaces, writes, reads of the default keyspace, upkeep, close.
+//! The public handle of a store: open, keyspaces, writes, reads of the default keyspace, maintenance, close.
 
 mod keyspace;
 mod snapshot;
@@ -30,8 +30,8 @@ use crate::{
     verify::{self, VerifyReport},
 };
 
-/// An open database: cheap to clone, usable from any thread. The last clone (and the last [`Keyspace`] and
-/// [`Snapshot`]) to go closes it.
+/// An open store: cheap to clone, usable from any thread. It is closed when the last clone, [`Keyspace`] and [`Snapshot`] is
+/// dropped.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -62,19 +62,18 @@ impl fmt::Debug for Db {
 }
 
 impl Db {
-    /// Opens the database in a folder, or makes one there, with default options.
+    /// Opens the store in a folder, or creates one there, with default options.
     ///
-    /// Time grows with the log that has to be replayed, not with the data.
+    /// Cost: proportional to the size of the log to replay, not to the data.
     ///
     /// # Errors
-    /// [`Error::Locked`] while it is open elsewhere; [`Error::NotADatabase`], [`Error::MissingFile`],
-    /// [`Error::UnknownFormat`], [`Error::Corruption`] for what is in the folder; [`Error::Io`] and
-    /// [`Error::DiskFull`] from the operating system.
+    /// [`Error::Locked`] if another process or handle has it open; [`Error::NotADatabase`], [`Error::MissingFile`],
+    /// [`Error::UnknownFormat`] and [`Error::Corruption`] for the content of the folder; [`Error::Io`] and [`Error::DiskFull`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::default())
     }
 
-    /// Opens the database in a folder with options.
+    /// Opens the store in a folder with options.
     ///
     /// # Errors
     /// As [`Db::open`]; [`Error::InvalidArgument`] names an option outside its bounds.
@@ -82,7 +81,7 @@ impl Db {
         Self::open_on(Arc::new(OsVfs), path, options, Runtime::system())
     }
 
-    /// Opens a database on a file system, clock, threads and seed of the caller's choice.
+    /// Opens a store with another file system, clock, thread spawner or seed.
     ///
     /// # Errors
     /// As [`Db::open_with`].
@@ -99,12 +98,12 @@ impl Db {
         Ok(Self { engine, default })
     }
 
-    /// Makes the store in a folder open again, from all that can be read of it, where files are damaged or lost. What is not needed
-    /// is moved to the folder `quarantine` within it; nothing is deleted. The report names every range of keys in which writes
-    /// may be lost, and says whether deletes may be among them. A store in which nothing is wrong stays as it is.
+    /// Repairs a store with damaged or missing files, so that it can be opened again, with all entries that can be read. Files that
+    /// are not needed are moved to the folder `quarantine` in the store; nothing is deleted. The report lists every key range in
+    /// which writes may be lost, and whether deletes may be among them. An undamaged store is not changed.
     ///
-    /// Cost: every file is read once. Where the manifest is lost and tables overlap, all are written anew: that needs
-    /// as much space again.
+    /// Cost: every file is read once. If the manifest is lost and tables overlap, all tables are rewritten, which needs their
+    /// space a second time.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -125,14 +124,14 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotADatabase`] for a folder without any file of a store; [`Error::Locked`] while it is open; [`Error::Io`]
-    /// and [`Error::DiskFull`] from the system; [`Error::UnknownFormat`], [`Error::UnknownChange`] and
-    /// [`Error::UnknownEntryKind`] for what another program wrote: the store is then as it was, and can be repaired again.
+    /// [`Error::NotADatabase`] for a folder without any file of a store; [`Error::Locked`] while it is open; [`Error::Io`] and
+    /// [`Error::DiskFull`]; [`Error::UnknownFormat`], [`Error::UnknownChange`] and [`Error::UnknownEntryKind`] for files of a newer
+    /// program. After an error the store is unchanged and can be repaired again.
     pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         Self::repair_on(Arc::new(OsVfs), path, &Runtime::system())
     }
 
-    /// As [`Db::repair`], on a file system and with a seed of the caller's choice.
+    /// As [`Db::repair`], with another file system or seed.
     ///
     /// # Errors
     /// As [`Db::repair`].
@@ -140,7 +139,7 @@ impl Db {
         repair::repair(&vfs, path.as_ref(), runtime)
     }
 
-    /// What was found and done at open: replayed records, a torn log tail that was cut, orphans swept.
+    /// The report of the open: replayed records, truncated log segments, deleted and quarantined files.
     pub fn open_report(&self) -> &OpenReport {
         &self.engine.report
     }
@@ -150,7 +149,7 @@ impl Db {
         self.engine.context.folder.clone()
     }
 
-    /// The keyspace that every database has; `Db`'s own reads and writes use it.
+    /// The keyspace that every store has. Reads and writes of `Db` use it.
     pub fn default_keyspace(&self) -> Keyspace {
         self.default.clone()
     }
@@ -167,7 +166,7 @@ impl Db {
         Ok(self.wrap(self.engine.keyspaces.named(name)?))
     }
 
-    /// Makes a keyspace. It survives the machine when the call returns.
+    /// Creates a keyspace. It survives a crash of the machine when the call returns.
     ///
     /// # Errors
     /// [`Error::KeyspaceExists`]; [`Error::InvalidArgument`] for an option outside its bounds or a name that is not 1
@@ -176,7 +175,7 @@ impl Db {
         Ok(self.wrap(self.engine.keyspace_admin.create(name, options)?))
     }
 
-    /// The keyspace of this name, made with `options` where there is none.
+    /// The keyspace of this name; it is created with `options` if it does not exist.
     ///
     /// # Errors
     /// As [`Db::create_keyspace`].
@@ -187,8 +186,8 @@ impl Db {
         }
     }
 
-    /// Drops a keyspace with all its data; handles of it answer [`Error::KeyspaceDropped`] from now on, scans that
-    /// were begun go on. A new keyspace may take the name.
+    /// Drops a keyspace with all its data. Its handles return [`Error::KeyspaceDropped`] from then on; existing scans continue. The
+    /// name can be used again.
     ///
     /// # Errors
     /// [`Error::KeyspaceNotFound`]; [`Error::InvalidArgument`] for the default keyspace; otherwise as [`Db::write`].
@@ -233,26 +232,27 @@ impl Db {
         self.default.delete_prefix(prefix)
     }
 
-    /// Writes a batch at [`Durability::Buffered`]: all of it or nothing, across keyspaces.
+    /// Writes a batch with [`Durability::Buffered`], atomically across keyspaces.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when its keyspaces are of another database; [`Error::KeyspaceDropped`] when one is gone; [`Error::DiskFull`] and [`Error::Io`] when the
-    /// log can't be written; [`Error::WritesRefused`] after a failed sync: nothing of the batch is visible.
+    /// [`Error::InvalidArgument`] if its keyspaces belong to another store; [`Error::KeyspaceDropped`]; [`Error::DiskFull`] and
+    /// [`Error::Io`] if the log can't be written; [`Error::WritesRefused`] after a background error. After an error no entry of the
+    /// batch is visible.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
         self.write_with(batch, Durability::default())
     }
 
-    /// Writes a batch at a durability.
+    /// Writes a batch with a durability.
     ///
     /// # Errors
-    /// As [`Db::write`]. After an error of the sync itself ([`Durability::Synced`]) the batch is not visible, but may
-    /// be found after a crash.
+    /// As [`Db::write`]. If the sync itself fails ([`Durability::Synced`]), the batch is not visible, but may be there after a
+    /// crash.
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
         batch.check_database(self.engine.id())?;
         self.engine.write_path.write(batch, durability)
     }
 
-    /// Makes all writes that returned before as durable as `durability` says.
+    /// Makes all acknowledged writes as durable as `durability` says.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -286,7 +286,7 @@ impl Db {
         self.default.prefix(prefix)
     }
 
-    /// The entry of the default keyspace with the least key.
+    /// The entry of the default keyspace with the smallest key.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -294,7 +294,7 @@ impl Db {
         self.default.first()
     }
 
-    /// The entry of the default keyspace with the greatest key.
+    /// The entry of the default keyspace with the largest key.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -302,12 +302,12 @@ impl Db {
         self.default.last()
     }
 
-    /// All keyspaces as they are now. Of a batch it sees all or nothing.
+    /// A snapshot of all keyspaces. It sees each batch completely or not at all.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.engine))
     }
 
-    /// Writes the memtables of all keyspaces into tables, and waits for it.
+    /// Flushes the memtables of all keyspaces and waits until they are in tables.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -315,8 +315,8 @@ impl Db {
         self.engine.background.flush_all()
     }
 
-    /// Merges all that a key range of a keyspace holds down to its deepest level, dropping
-    /// tombstones and the old versions it meets that nothing needs, and waits for it.
+    /// Compacts a key range of a keyspace into its deepest level, which drops tombstones and obsolete versions, and waits until it is
+    /// done.
     ///
     /// # Errors
     /// As [`Db::write`]; [`Error::Corruption`] from the tables read.
@@ -330,10 +330,10 @@ impl Db {
         self.engine.background.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
     }
 
-    /// Builds filters for all tables of a keyspace anew, where one was reported as damaged or others are wanted; an empty
-    /// list puts those that the tables were written with in force again. Tables written later use the keyspace's options.
+    /// Replaces the filters of all tables of a keyspace, for example after one was reported as damaged. An empty list restores the
+    /// filters with which the tables were written. Tables written later use the options of the keyspace.
     ///
-    /// Cost: reads the key columns of the tables, or all their blocks where they have none; writes the filters only.
+    /// Cost: reads the key columns of the tables, or all their blocks if they have none; writes only the filters.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for filters that can't be built; otherwise as [`Db::compact_range`].
@@ -343,30 +343,30 @@ impl Db {
         self.engine.filter_rebuilder.rebuild(&keyspace.state, filters)
     }
 
-    /// Waits until no flush or compaction is due.
+    /// Waits until no flush or compaction is due or running.
     ///
     /// # Errors
-    /// The error of a job that failed meanwhile.
+    /// The error of a job that fails in the meantime.
     pub fn wait_for_compactions(&self) -> Result<()> {
         self.engine.background.wait_for_compactions()
     }
 
-    /// Counters since open, and the state of log, cache and levels.
+    /// Counters since the open, and the state of log, cache and levels.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
     }
 
-    /// Reads every byte of every file that is in force and reports all damage. Cost: reads all tables once.
+    /// Reads every byte of every current file and reports all damage. Cost: reads all tables once.
     ///
     /// # Errors
-    /// Only those that keep it from going on; damage is in the report.
+    /// Only errors that end the call; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.engine.verifier.verify()
     }
 
-    /// Makes a copy of the database, as it is at one moment, in a folder that is new or empty; writes go on meanwhile. Tables are
-    /// hard links where the file system allows it, so that a copy costs little time and, until the stores differ, little space. The
-    /// copy is a database of its own: open it as any other. It survives the machine when the call returns.
+    /// Creates a consistent copy of the store in a folder that is new or empty, while writes continue. Tables are hard links if the
+    /// file system supports them, so a copy takes little time and little space until the stores differ. The copy is an
+    /// independent store. It survives a crash of the machine when the call returns.
     ///
     /// Cost: a link for each table, a copy of the log.
     ///
@@ -385,17 +385,17 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a folder that holds something; [`Error::WritesRefused`] after a failed sync;
-    /// [`Error::Io`] and [`Error::DiskFull`] from the system: nothing is left in the folder then.
+    /// [`Error::InvalidArgument`] if the folder is not empty; [`Error::WritesRefused`] after a background error; [`Error::Io`] and
+    /// [`Error::DiskFull`]. After an error the folder is empty.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
         self.engine.checkpointer.checkpoint(path.as_ref())
     }
 
-    /// Takes tables that [`TableWriter`](crate::TableWriter) built into a keyspace: all of them or none, as one write that is
-    /// newer than all before it and survives the machine when the call returns. The files are linked (copied where that is not
-    /// possible): afterwards they may be removed, but must not be changed.
+    /// Adds tables that [`TableWriter`](crate::TableWriter) built to a keyspace: atomically, as one write that is newer than all
+    /// earlier ones and survives a crash of the machine when the call returns. The files are linked, or copied if links are not
+    /// possible: they may be removed afterwards, but must not be changed.
     ///
-    /// Writes of this keyspace wait for a flush where there are many; those of others, and all reads, go on.
+    /// Concurrent writes to this keyspace may have to wait for a flush. Writes to other keyspaces and all reads continue.
     ///
     /// Cost: each file is read once, to verify it; the memtables are flushed.
     ///
@@ -415,9 +415,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for tables that overlap each other (ingest them one after the other);
-    /// [`Error::Corruption`] and [`Error::UnknownFormat`] for files that are damaged or no such tables; otherwise as
-    /// [`Db::write`]. Nothing of any of them is seen then.
+    /// [`Error::InvalidArgument`] for tables that overlap each other (ingest them one after the other); [`Error::Corruption`] and
+    /// [`Error::UnknownFormat`] for files that are damaged or are no such tables; otherwise as [`Db::write`]. After an error none
+    /// of their entries is visible.
     pub fn ingest<P: AsRef<Path>>(
         &self,
         keyspace: &Keyspace,
@@ -429,16 +429,16 @@ impl Db {
         self.engine.ingester.ingest(&keyspace.state, &paths)
     }
 
-    /// As [`Db::verify`], for a store that is not open, and may be too damaged to be opened: what the readable part of its manifest
-    /// names is checked, and every fault is in the report. Nothing is changed.
+    /// As [`Db::verify`], for a store that is not open and may be too damaged to open: checks the files that the readable part of
+    /// its manifest names. Nothing is changed.
     ///
     /// # Errors
-    /// [`Error::NotADatabase`], [`Error::Locked`], and those that keep it from going on.
+    /// [`Error::NotADatabase`], [`Error::Locked`], and errors that end the call; damage is in the report.
     pub fn verify_folder(path: impl AsRef<Path>) -> Result<VerifyReport> {
         Self::verify_folder_on(Arc::new(OsVfs), path)
     }
 
-    /// As [`Db::verify_folder`], on a file system of the caller's choice.
+    /// As [`Db::verify_folder`], on another file system.
     ///
     /// # Errors
     /// As [`Db::verify_folder`].
@@ -446,8 +446,8 @@ impl Db {
         verify::verify_folder(&vfs, path.as_ref())
     }
 
-    /// Closes the database: the log is synced, running jobs end, workers stop. Memtables stay
-    /// in the log. Later calls through other handles get [`Error::Closed`]; scans that were begun go on.
+    /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are
+    /// in the log. Later calls through other handles return [`Error::Closed`]; existing scans continue.
     ///
     /// # Errors
     /// As [`Db::persist`].

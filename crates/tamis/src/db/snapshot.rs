@@ -1,4 +1,4 @@
-//! A read point of the whole database.
+//! The public handle of a snapshot.
 
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
@@ -10,8 +10,8 @@ use crate::{
     cursor::bounded::Bounds, engine::Engine, error::Result, key::Sequence, read::scan::Scan, slice::Slice,
 };
 
-/// All keyspaces as they were at one moment. While it is held, flushes and compactions keep what it sees; dropping it
-/// lets them go on. Cheap to clone, usable from any thread.
+/// All keyspaces at one point in time. While it exists, flushes and compactions keep the versions that it sees. Cheap to clone,
+/// usable from any thread.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -58,7 +58,7 @@ impl Snapshot {
         self.registered.sequence
     }
 
-    /// The value of a key at the moment of the snapshot. Cost and errors as [`Keyspace::get`].
+    /// The value of a key at the time of the snapshot. Cost and errors as [`Keyspace::get`].
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -67,7 +67,7 @@ impl Snapshot {
         self.registered.engine.read_path.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
     }
 
-    /// The values of several keys at the moment of the snapshot.
+    /// The values of several keys at the time of the snapshot.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -80,12 +80,12 @@ impl Snapshot {
         self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
     }
 
-    /// The entries in `range` at the moment of the snapshot.
+    /// The entries in `range` at the time of the snapshot.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
         self.scan(keyspace, range_bounds(&range), false)
     }
 
-    /// The entries whose keys begin with `prefix` at the moment of the snapshot.
+    /// The entries with keys that begin with `prefix` at the time of the snapshot.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(keyspace, prefix_bounds(prefix.as_ref()), true)
     }

@@ -1,12 +1,12 @@
-//! What a writer brings to its group.
+//! The item that a writer submits to group commit.
 
 use super::group::Item;
 use crate::{batch::WriteBatch, options::Durability};
 
-/// What a write takes besides its bytes, in bytes that are written in the same time.
+/// The fixed cost of a write, in bytes that are written in the same time.
 const WRITE_WEIGHT: u32 = 128;
 
-/// A batch and what it has to survive.
+/// A batch and its durability.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(super) batch: WriteBatch,

@@ -1,4 +1,4 @@
-//! The atomics, the lock and the condition of group commit: the real ones, or loom's twins that try every interleaving
+//! The atomics, the lock and the condition variable of group commit, or loom's versions, which try every interleaving
 //! (`RUSTFLAGS="--cfg loom" cargo test -p tamis --lib write::group`).
 
 #[cfg(not(loom))]
@@ -8,7 +8,7 @@ mod real {
     pub(in crate::write::group) use parking_lot::{Mutex, MutexGuard};
     pub(in crate::write::group) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-    /// A condition of a waiter.
+    /// The condition variable of a waiter.
     pub(in crate::write::group) struct Condition(parking_lot::Condvar);
 
     impl Condition {
@@ -20,7 +20,7 @@ mod real {
             self.0.notify_one();
         }
 
-        /// Waits for a notification, or (where there is a limit) until so much time is over.
+        /// Waits for a notification, for at most `limit`.
         pub(in crate::write::group) fn wait<'a, T>(
             &self,
             mut guard: MutexGuard<'a, T>,
@@ -65,7 +65,7 @@ mod model {
             self.0.notify_one();
         }
 
-        /// The model has no time: a limit may be over at any moment.
+        /// The model has no clock: a limit may expire at any time.
         pub(in crate::write::group) fn wait<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,

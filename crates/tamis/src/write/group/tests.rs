@@ -33,7 +33,7 @@ impl Committer<u64, u64> for TenTimes {
 fn loom_every_thread_gets_the_result_of_its_own_item() {
     use loom::{sync::Arc, thread};
 
-    // Quick ones, which are taken along; others, to which the lead is passed; and a mix.
+    // Short items only, long items only, and a mix.
     for items in [[2, 4, 6], [1, 3, 5], [1, 2, 4]] {
         loom::model(move || {
             let queue = Arc::new(GroupQueue::new());
@@ -63,7 +63,7 @@ mod threads {
     use parking_lot::Mutex;
 
     use super::{
-        super::{OVERTIME_WEIGHT, TURN_WEIGHT},
+        super::{BYPASS_WEIGHT, OVERTIME_WEIGHT},
         *,
     };
 
@@ -129,10 +129,10 @@ mod threads {
         assert_eq!(watching.total.load(Ordering::SeqCst), 8 * 2_000, "each item is led exactly once");
         let before = watching.alone.load(Ordering::SeqCst);
         queue.submit(1, &*watching);
-        assert_eq!(watching.alone.load(Ordering::SeqCst), before + 1, "the lead was let go");
+        assert_eq!(watching.alone.load(Ordering::SeqCst), before + 1, "the leadership was released");
     }
 
-    /// Holds the first item of the leader until somebody waits, and notes the order in which items are worked for.
+    /// Holds the first item of the leader until a thread waits, and records the order of commits.
     struct Noting<'a> {
         queue: &'a GroupQueue<u64, u64>,
         order: Mutex<Vec<u64>>,
@@ -165,28 +165,28 @@ mod threads {
         }
     }
 
-    /// Quick or not, the waiter gets its result though the leader never comes back.
+    /// The waiter gets its result although the leader never submits again, with short and long items.
     #[test]
-    fn who_waits_steps_in_where_the_leader_does_not_come_back() {
+    fn a_waiter_takes_over_if_the_leader_does_not_return() {
         for (leader, waiter) in [(2, 4), (2, 3), (1, 4), (1, 3)] {
             let queue = GroupQueue::new();
             let noting = Noting::new(&queue);
             thread::scope(|scope| {
                 scope.spawn(|| assert_eq!(queue.submit(leader, &noting), leader));
-                while noting.queue.lead.load(Ordering::SeqCst) == 0 {
+                while noting.queue.leadership.load(Ordering::SeqCst) == 0 {
                     thread::yield_now();
                 }
                 assert_eq!(queue.submit(waiter, &noting), waiter);
             });
             assert_eq!(*noting.order.lock(), [leader, waiter], "in order of arrival");
-            assert_eq!(queue.lead.load(Ordering::SeqCst), 0, "the lead was let go");
+            assert_eq!(queue.leadership.load(Ordering::SeqCst), 0, "the leadership was released");
         }
     }
 
     /// A thread that never stops goes first for a turn, not for ever; before one that is not quick not at all.
     #[test]
     fn no_more_than_a_turn_goes_before_those_who_wait() {
-        for (waiter, most) in [(4, TURN_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
+        for (waiter, most) in [(4, BYPASS_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
             let queue = GroupQueue::new();
             let noting = Noting::new(&queue);
             thread::scope(|scope| {
@@ -195,7 +195,7 @@ mod threads {
                         queue.submit(2, &noting);
                     }
                 });
-                while noting.queue.lead.load(Ordering::SeqCst) == 0 {
+                while noting.queue.leadership.load(Ordering::SeqCst) == 0 {
                     thread::yield_now();
                 }
                 queue.submit(waiter, &noting);

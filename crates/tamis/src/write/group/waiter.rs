@@ -1,4 +1,4 @@
-//! A thread that waits for a leader: its item, and what becomes of it.
+//! A thread that waits for a leader, its item and its result.
 
 use std::{mem, time::Duration};
 
@@ -7,7 +7,7 @@ use super::sync::{AtomicBool, Condition, Mutex, Ordering, lock};
 enum State<T, R> {
     /// In the queue.
     Waiting(T),
-    /// Told to lead the next group.
+    /// It leads the next group.
     Leading(T),
     /// A leader has the item.
     Taken,
@@ -17,12 +17,12 @@ enum State<T, R> {
 pub(super) struct Waiter<T, R> {
     pub(super) is_quick: bool,
     state: Mutex<State<T, R>>,
-    /// Whether the state says how it ends; may be looked at without the lock.
+    /// Whether the wait has ended; can be read without the lock.
     has_ended: AtomicBool,
-    /// Whether the thread runs and looks.
+    /// Whether the thread is running, not sleeping.
     pub(super) is_awake: AtomicBool,
-    /// Whether the waiter is to look for itself from now on.
-    is_called: AtomicBool,
+    /// Whether it was woken as the first waiter.
+    is_woken: AtomicBool,
     changed: Condition,
 }
 
@@ -33,12 +33,12 @@ impl<T, R> Waiter<T, R> {
             state: Mutex::new(State::Waiting(item)),
             has_ended: AtomicBool::new(false),
             is_awake: AtomicBool::new(true),
-            is_called: AtomicBool::new(false),
+            is_woken: AtomicBool::new(false),
             changed: Condition::new(),
         }
     }
 
-    /// Takes the item of a waiter that stands in the queue.
+    /// Takes the item of a waiter in the queue.
     pub(super) fn take(&self) -> Option<T> {
         let mut state = lock(&self.state);
         match mem::replace(&mut *state, State::Taken) {
@@ -51,11 +51,11 @@ impl<T, R> Waiter<T, R> {
     }
 
     /// Ends the wait with a result.
-    pub(super) fn give(&self, result: R) {
+    pub(super) fn finish(&self, result: R) {
         self.end(State::Done(result));
     }
 
-    /// Ends the wait with the lead.
+    /// Ends the wait with the leadership.
     pub(super) fn promote(&self) {
         if let Some(item) = self.take() {
             self.end(State::Leading(item));
@@ -70,20 +70,20 @@ impl<T, R> Waiter<T, R> {
         self.changed.notify();
     }
 
-    /// Wakes the waiter if it sleeps, to look for itself.
-    pub(super) fn call(&self) {
+    /// Wakes the waiter if it sleeps, because it is the first.
+    pub(super) fn wake(&self) {
         let guard = lock(&self.state);
-        self.is_called.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         drop(guard);
         self.changed.notify();
     }
 
-    /// Whether it was called; the call is over then.
-    pub(super) fn answer_call(&self) -> bool {
-        self.is_called.load(Ordering::Acquire) && self.is_called.swap(false, Ordering::AcqRel)
+    /// Whether it was woken since the last call.
+    pub(super) fn take_wakeup(&self) -> bool {
+        self.is_woken.load(Ordering::Acquire) && self.is_woken.swap(false, Ordering::AcqRel)
     }
 
-    /// The end of the wait, where it has come: a leader is done with the item (`Ok`), or the thread is to lead (`Err`).
+    /// The result of the wait, if it has ended: a leader has committed the item (`Ok`), or the thread becomes the leader (`Err`).
     pub(super) fn outcome(&self) -> Option<Result<R, T>> {
         if !self.has_ended.load(Ordering::Acquire) {
             return None;
@@ -95,10 +95,10 @@ impl<T, R> Waiter<T, R> {
         }
     }
 
-    /// Sleeps until the wait ends, somebody calls, or (where there is a limit) so much time is over.
+    /// Sleeps until the wait ends, until it is woken, or for at most `limit`.
     pub(super) fn sleep(&self, limit: Option<Duration>) {
         let guard = lock(&self.state);
-        if !self.has_ended.load(Ordering::Acquire) && !self.is_called.load(Ordering::Acquire) {
+        if !self.has_ended.load(Ordering::Acquire) && !self.is_woken.load(Ordering::Acquire) {
             self.is_awake.store(false, Ordering::Relaxed);
             drop(self.changed.wait(guard, limit));
             self.is_awake.store(true, Ordering::Relaxed);
