@@ -165,7 +165,7 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         assert!(!vfs.exists(Path::new(FOLDER)).unwrap(), "a refused open leaves nothing");
     }
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let refused: [Change<KeyspaceOptions>; 22] = [
+    let refused: [Change<KeyspaceOptions>; 19] = [
         ("memtable_bytes", |options| options.memtable_bytes = (64 << 10) - 1),
         ("memtable_bytes", |options| options.memtable_bytes = (4 << 30) + 1),
         ("block_bytes", |options| options.block_bytes = 2_048),
@@ -180,11 +180,6 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
         ("filters", |options| options.filters = Filters::bits(65.0)),
         ("filters", |options| options.filters = Filters::bits(f32::NAN)),
         ("filters", |options| options.filters = Filters::bits(f32::INFINITY)),
-        ("filters", |options| options.filters = Filters::each(["surf:depth=3@16".parse().unwrap()])),
-        ("filters", |options| options.filters = Filters::each(["blocked-bloom".parse().unwrap()])),
-        ("filters", |options| {
-            options.filters = Filters::none().with_deepest(["binary-fuse:bits=9".parse().unwrap()]);
-        }),
         ("filters", |options| {
             options.filters =
                 Filters::optimal_per_level(8.0).with_deepest(["blocked-bloom@4".parse().unwrap()]);

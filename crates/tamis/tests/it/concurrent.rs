@@ -422,6 +422,10 @@ fn the_folder_is_free_only_when_the_last_job_has_ended() {
             is_closed.store(true, Ordering::SeqCst);
             result
         });
+        // The store refuses writes from the moment that closing begins.
+        while !matches!(db.put(0_u32.to_be_bytes(), [1; 100]), Err(Error::Closed)) {
+            thread::yield_now();
+        }
         for _ in 0..10_000 {
             assert!(!is_closed.load(Ordering::SeqCst), "closed while a job writes");
             thread::yield_now();

@@ -661,7 +661,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let is_right = matches!(&error, Error::UnknownFormat { file, found: seen, known: newest }
             if file.ends_with(name) && (*seen, *newest) == (u32::from(found), u32::from(known)));
         assert!(is_right, "{error:?}");
-        let advice = if is_older { "before the first release" } else { "newer program" };
+        let advice = if is_older { "older than the first release" } else { "newer program" };
         assert!(error.to_string().contains(advice), "{error}");
         // It is not damage: nothing is repaired away.
         let memory = folder_of(&files);

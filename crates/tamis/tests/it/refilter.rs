@@ -76,7 +76,7 @@ fn filters_that_can_not_be_built_are_refused_and_change_nothing() {
     let keyspace = fill(&db, false);
     for bits in [-1.0, f32::NAN, 1_000.0] {
         let error = db.rebuild_filters(&keyspace, &[TableFilter::bits(bits)]).unwrap_err();
-        assert!(error.to_string().contains("0 to 64"), "{bits}: {error}");
+        assert!(error.to_string().contains("at most 64"), "{bits}: {error}");
     }
     let error = db.rebuild_filters(&keyspace, &["surf@1".parse().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("least"), "{error}");

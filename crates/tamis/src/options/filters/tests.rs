@@ -74,5 +74,5 @@ fn optimal_per_level_refuses_other_filters_at_the_deepest_level() {
     assert!(Filters::optimal_per_level(65.0).check().is_err());
     let error = Filters::optimal_per_level(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
     assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
-    assert!(error.to_string().contains("give one of the two"), "{error}");
+    assert!(error.to_string().contains("use one of the two"), "{error}");
 }
