@@ -1,7 +1,7 @@
-//! Keys and values as people and programs write them: text, hex, or 64-bit numbers.
+//! Parses and prints keys and values: text, hexadecimal digits, or 64-bit numbers.
 //!
-//! Reading is exact. Showing text is for people: bytes that can't be printed appear as `\xNN`; in JSON, bytes that the
-//! chosen format can't express appear as `{"hex": "..."}`, which is read back exactly.
+//! Parsing is exact. Printed text is for people: bytes that are not printable appear as `\xNN`. JSON output is exact: bytes
+//! that the chosen format cannot represent appear as `{"hex": "..."}`, which [`Format::parse_json`] accepts.
 
 use std::{fmt::Write as _, os::unix::ffi::OsStrExt as _};
 
@@ -13,30 +13,30 @@ use crate::failure::Failure;
 #[cfg(test)]
 mod tests;
 
-/// How bytes are written.
+/// The format of keys and values on the command line and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// The bytes themselves, as UTF-8 text.
     Text,
-    /// Two hexadecimal digits a byte; `0x` may stand before them.
+    /// Two hexadecimal digits per byte, with an optional `0x` prefix.
     Hex,
-    /// A 64-bit number, kept as 8 big-endian bytes so that numbers sort as keys do.
+    /// A 64-bit number, stored as 8 big-endian bytes so that the key order is the numeric order.
     U64,
 }
 
-/// Options that choose how keys and values are written.
+/// Options for the formats of keys and values.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Formats {
-    /// How keys are written
+    /// Format of keys
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub(crate) key_format: Format,
-    /// How values are written
+    /// Format of values
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub(crate) value_format: Format,
 }
 
 impl Format {
-    /// The bytes that `text` stands for; the error says what is wrong with it.
+    /// Parses `text`; the error describes what is wrong with it.
     pub(crate) fn parse(self, text: &[u8]) -> Result<Vec<u8>, String> {
         match self {
             Self::Text => Ok(text.to_vec()),
@@ -45,36 +45,40 @@ impl Format {
         }
     }
 
-    /// The bytes of a command line argument.
+    /// Parses a command-line argument; `what` names it in the error.
     pub(crate) fn argument(self, what: &str, text: &std::ffi::OsStr) -> Result<Vec<u8>, Failure> {
         self.parse(text.as_bytes()).map_err(|error| Failure::Usage(format!("{what}: {error}")))
     }
 
-    /// The bytes of a JSON value: a string or number in this format, or `{"hex": "..."}`.
+    /// Parses a JSON value: a string or number in this format, or `{"hex": "..."}`.
     pub(crate) fn parse_json(self, value: &Value) -> Result<Vec<u8>, String> {
         match value {
             Value::String(text) => self.parse(text.as_bytes()),
             Value::Number(number) => self.parse(number.to_string().as_bytes()),
             Value::Object(fields) if fields.len() == 1 => match fields.get("hex") {
                 Some(Value::String(digits)) => parse_hex(digits.as_bytes()),
-                _ => Err("an object is no bytes, except {\"hex\": \"...\"}".to_owned()),
+                _ => Err(format!(
+                    "{value} is not a key or value; the only accepted object is {{\"hex\": \"...\"}}"
+                )),
             },
-            other => Err(format!("{other} is no bytes; give a string, a number or {{\"hex\": \"...\"}}")),
+            other => {
+                Err(format!("{other} is not a key or value; give a string, a number or {{\"hex\": \"...\"}}"))
+            }
         }
     }
 
-    /// For people.
+    /// Formats bytes for people.
     pub(crate) fn show(self, bytes: &[u8]) -> String {
         match (self, <[u8; 8]>::try_from(bytes)) {
             (Self::Text, _) => show_text(bytes),
             (Self::U64, Ok(number)) => u64::from_be_bytes(number).to_string(),
             (Self::Hex, _) => hex(bytes),
-            // Not 8 bytes: no number of 64 bits.
+            // Not 8 bytes, so not a 64-bit number.
             (Self::U64, Err(_)) => format!("0x{}", hex(bytes)),
         }
     }
 
-    /// For programs.
+    /// Formats bytes as JSON; [`Self::parse_json`] returns the same bytes.
     pub(crate) fn json(self, bytes: &[u8]) -> Value {
         match (self, std::str::from_utf8(bytes), <[u8; 8]>::try_from(bytes)) {
             (Self::Text, Ok(text), _) => json!(text),
@@ -89,14 +93,14 @@ fn parse_hex(text: &[u8]) -> Result<Vec<u8>, String> {
     let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
     if !digits.len().is_multiple_of(2) {
         return Err(format!(
-            "{:?} has {} hexadecimal digits; give two for each byte",
+            "{:?} has {} hexadecimal digits; give two per byte",
             show_text(text),
             digits.len()
         ));
     }
     let digit = |byte: u8| {
         char::from(byte).to_digit(16).ok_or_else(|| {
-            format!("{:?} has {:?}, which is no hexadecimal digit", show_text(text), char::from(byte))
+            format!("{:?} contains {:?}, which is not a hexadecimal digit", show_text(text), char::from(byte))
         })
     };
     let pairs = digits.chunks_exact(2);
@@ -109,7 +113,7 @@ fn parse_u64(text: &[u8]) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => string.parse(),
     };
-    number.map_err(|_| format!("{:?} is no number from 0 to 18446744073709551615", show_text(text)))
+    number.map_err(|_| format!("{:?} is not a number from 0 to 18446744073709551615", show_text(text)))
 }
 
 /// Lower-case hexadecimal digits.
@@ -120,7 +124,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// UTF-8 as it is, except what a terminal would obey instead of show.
+/// Prints UTF-8 unchanged, and escapes control characters so that they cannot control the terminal.
 fn show_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! How a command ends when it does not succeed: a message and an exit code.
+//! Failures of commands: the message and the exit code.
 
 use std::{
     io,
@@ -8,43 +8,45 @@ use std::{
 
 use tamis::Error;
 
-/// The codes as `tamis --help` shows them.
+/// The exit codes as `tamis --help` prints them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done
-  1    the key is not there (get)
-  2    the command line is wrong
-  3    the store refused, is damaged, or can't be opened
-  4    an input file can't be read, or an output can't be written
-  130  interrupted (Ctrl-C); the store is whole";
+    0    success
+    1    a key was not found (get)
+    2    wrong command line
+    3    error of the store: damaged, cannot be opened, or a rejected operation
+    4    an input file cannot be read, or an output cannot be written
+    130  interrupted (Ctrl-C); the store is intact";
 
-/// Why a command did not succeed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A key is not there.
+    /// A key was not found.
     NotFound,
-    /// The command line asks for something impossible.
+    /// The command line is wrong.
     Usage(String),
-    /// The store failed.
+    /// The store returned an error.
     Store(Error),
-    /// The store is not what it has to be; the text says how.
+    /// The store is damaged or missing; the text describes it.
     Damage(String),
-    /// An input file failed; the text names file and line or offset.
+    /// An input file is invalid; the text contains file and line or offset.
     Input(String),
-    /// Standard output or an output file failed.
+    /// Writing to standard output or an output file failed.
     Output(io::Error),
-    /// Ctrl-C; the text says what was done until then.
+    /// Ctrl-C; the text describes what was finished.
     Interrupted(String),
 }
 
 impl Failure {
-    /// An error of a command that was given files: faults of those files are the input's, and what helps a damaged store does not
-    /// help there.
+    /// Converts an error of a command with input files. Corruption of an input file becomes an input failure: the advice for
+    /// a damaged store does not apply to it.
     pub(crate) fn of_inputs(error: Error, inputs: &[PathBuf]) -> Self {
-        let is_input = |file: &Path| inputs.iter().any(|input| plain(input) == plain(file));
+        let is_input = |file: &Path| {
+            inputs.iter().any(|input| without_current_folder(input) == without_current_folder(file))
+        };
         match &error {
             Error::Corruption(found) if is_input(&found.file) => Self::Input(format!(
-                "{}: {} at offset {}: expected {}, got {}; is the file cut, or of another kind?",
+                "{}: {} at offset {}: expected {}, got {}; the file is truncated or of another kind; check it or create it again",
                 found.file.display(),
                 found.what,
                 found.offset,
@@ -61,13 +63,13 @@ impl Failure {
         }
     }
 
-    /// What to tell the user, if anything.
+    /// The message for the user, if any.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::NotFound => None,
-            // `tamis scan DIR | head`: the reader has what it wanted.
+            // `tamis scan DIR | head`: the reader closed the pipe.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
-            Self::Output(error) => Some(format!("writing the output: {error}")),
+            Self::Output(error) => Some(format!("cannot write the output: {error}")),
             Self::Store(error) => Some(error.to_string()),
             Self::Usage(text) | Self::Damage(text) | Self::Input(text) | Self::Interrupted(text) => {
                 Some(text.clone())
@@ -75,7 +77,7 @@ impl Failure {
         }
     }
 
-    /// See [`EXIT_CODES`].
+    /// The exit code; see [`EXIT_CODES`].
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
@@ -88,8 +90,8 @@ impl Failure {
     }
 }
 
-/// A path without the dot that a folder of no name has.
-fn plain(path: &Path) -> &Path {
+/// Removes a leading `./`, so that paths can be compared.
+fn without_current_folder(path: &Path) -> &Path {
     path.strip_prefix(".").unwrap_or(path)
 }
 

@@ -1,6 +1,6 @@
-//! Entries out of the user's own files: CSV, JSON lines, binary 64-bit values.
+//! Reads entries from the user's files: CSV, JSON lines, binary 64-bit values.
 //!
-//! Files are read once from front to end and never held in memory. Every fault names the file and the line or offset.
+//! Files are streamed once, never loaded into memory. Every error contains the file and the line or offset.
 
 mod csv;
 mod json_lines;
@@ -26,28 +26,28 @@ use crate::{bytes::Formats, failure::Failure};
 pub(crate) enum FileFormat {
     /// Comma-separated values (*.csv)
     Csv,
-    /// One JSON object a line (*.jsonl, *.ndjson)
+    /// One JSON object per line (*.jsonl, *.ndjson)
     Jsonl,
-    /// A count and as many little-endian 64-bit numbers (*.keys, *.u64); values stay empty
+    /// A count, then that many little-endian 64-bit numbers as keys (*.keys, *.u64); values are empty
     U64,
 }
 
-/// Which file entries are taken from, and how.
+/// The input file and its format.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct InputArgs {
-    /// The input file; `-` is standard input
+    /// Input file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The file's format; told from its name if not given
+    /// Format of the file [default: from the extension of its name]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FileFormat>,
-    /// CSV: column of the key, by name or number (default 1). JSON lines: its field (default "key")
+    /// Field of the key. CSV: column name or number (default 1). JSON lines: field name (default "key")
     #[arg(long, value_name = "FIELD")]
     pub(crate) key_field: Option<String>,
-    /// CSV: column of the value, by name or number (default 2). JSON lines: its field (default "value")
+    /// Field of the value. CSV: column name or number (default 2). JSON lines: field name (default "value")
     #[arg(long, value_name = "FIELD")]
     pub(crate) value_field: Option<String>,
-    /// CSV: the first row is an entry, too
+    /// CSV: the first row is an entry, not a header
     #[arg(long)]
     pub(crate) no_header: bool,
     #[command(flatten)]
@@ -56,23 +56,23 @@ pub(crate) struct InputArgs {
 
 /// A reader of entries.
 pub(crate) trait Entries {
-    /// Puts the next entry into `key` and `value`; `false` at the end.
+    /// Reads the next entry into `key` and `value`; returns `false` at the end.
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool, Failure>;
 
-    /// The line or offset of the entry that was given last.
+    /// The line or offset of the last entry.
     fn place(&self) -> String;
 }
 
 /// An open input.
 pub(crate) struct Input {
     pub(crate) entries: Box<dyn Entries>,
-    /// Length of the file in bytes, where it is known.
+    /// Length of the file in bytes, if known.
     pub(crate) length: Option<u64>,
     /// Bytes read so far.
     pub(crate) position: Position,
 }
 
-/// How far a source was read.
+/// The number of bytes read from a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Position(Arc<AtomicU64>);
 
@@ -82,7 +82,7 @@ impl Position {
     }
 }
 
-/// Counts what is read.
+/// A reader that counts the bytes read.
 pub(crate) struct Source {
     inner: Box<dyn Read>,
     position: Position,
@@ -102,13 +102,13 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     let fail = |error: &dyn std::fmt::Display| Failure::Input(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| fail(&error))?;
     match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => Err(fail(&"a folder; name a file")),
+        Ok(metadata) if metadata.is_dir() => Err(fail(&"is a folder; give a file")),
         Ok(_) => Ok(file),
         Err(error) => Err(fail(&error)),
     }
 }
 
-/// Opens an input and checks what can be checked before the first entry.
+/// Opens an input and makes all checks that are possible before the first entry.
 pub(crate) fn open(options: &InputArgs) -> Result<Input, Failure> {
     let format = match options.format {
         Some(format) => format,
@@ -118,7 +118,7 @@ pub(crate) fn open(options: &InputArgs) -> Result<Input, Failure> {
         (Box::new(io::stdin()), None)
     } else {
         let file = open_file(&options.file)?;
-        // A pipe has no length that means anything.
+        // The length of a pipe is meaningless.
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         (Box::new(file), length)
     };
@@ -138,13 +138,13 @@ fn by_extension(path: &Path) -> Result<FileFormat, Failure> {
         Some("jsonl" | "ndjson") => Ok(FileFormat::Jsonl),
         Some("keys" | "u64") => Ok(FileFormat::U64),
         _ => Err(Failure::Usage(format!(
-            "{}: the format can't be told from the name; add --format csv, --format jsonl or --format u64",
+            "{}: unknown file extension; add --format csv, --format jsonl or --format u64",
             path.display()
         ))),
     }
 }
 
-/// Refuses what the store would refuse, while the place in the file is still known.
+/// Rejects entries that the store would reject, while their position in the file is known.
 fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), String> {
     if key.is_empty() {
         return Err("the key is empty; keys have 1 to 65,535 bytes".to_owned());

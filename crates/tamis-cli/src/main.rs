@@ -1,8 +1,7 @@
-//! `tamis`: stores on the command line.
+//! `tamis`: the command-line program.
 //!
-//! Each command is a module of `command`; what they share (how bytes are given and shown, how failures end the
-//! program, progress, tables) stands beside it. Results go to standard output, progress and errors to standard
-//! error.
+//! Each command is a module of `command`. The other modules are shared: formats of keys and values, failures and exit
+//! codes, progress bars, tables. Results go to standard output, progress and errors to standard error.
 
 mod bytes;
 mod command;
@@ -28,7 +27,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = cli.run(&mut output).and_then(|()| Ok(output.flush()?));
-    // What was found before a failure is shown; a second failure to write adds nothing to the first.
+    // Prints the results before a failure; ignores a second write error.
     let _ = output.flush();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,9 @@
-//! A file of the user's own that is whole or not there: it is written under its name with `.part` behind it, synced, and renamed.
+//! An output file that is complete or absent: it is written with the suffix `.part`, synced, and renamed.
 //!
-//! 1. A file that has the name, or that name, already is never cut: it may be somebody's, or all that is left of an earlier try.
-//! 2. What ends the program in between leaves at most the `.part`.
-//! 3. A device (`/dev/stdout`, a pipe with a name) is written as it is: nothing can be renamed over it.
+//! 1. An existing file with the name, or with the name and `.part`, is never overwritten without permission: it may be the
+//!    user's, or the rest of an earlier attempt.
+//! 2. A killed process leaves at most the `.part` file.
+//! 3. A device (`/dev/stdout`, a named pipe) is written directly: it cannot be replaced by a rename.
 
 use std::{
     fmt::Display,
@@ -13,34 +14,34 @@ use std::{
 
 use crate::failure::Failure;
 
-/// The file while it is written.
+/// An output file that is being written.
 pub(crate) struct OutputFile {
     part: PathBuf,
     path: PathBuf,
     file: File,
 }
 
-/// What the system said of a file.
+/// An error of the operating system for a file.
 fn fail(path: &Path, error: &dyn Display) -> Failure {
     Failure::Input(format!("{}: {error}", path.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own output, no file of a store")]
 impl OutputFile {
-    /// Begins the file; with `may_replace`, files of its names are replaced.
+    /// Creates the file; with `may_replace`, overwrites an existing file and an existing `.part` file.
     pub(crate) fn create(path: &Path, may_replace: bool, advice: &str) -> Result<Self, Failure> {
         let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
         if is_device {
             let file = File::options().write(true).open(path).map_err(|error| fail(path, &error))?;
             return Ok(Self { part: path.to_path_buf(), path: path.to_path_buf(), file });
         }
-        // A link that leads nowhere is somebody's, too.
+        // A dangling symbolic link is also an existing file.
         let found = path.symlink_metadata();
         if found.as_ref().is_ok_and(|found| found.is_dir()) {
-            return Err(fail(path, &"a folder; name a file"));
+            return Err(fail(path, &"is a folder; give a file name"));
         }
         if found.is_ok() && !may_replace {
-            return Err(fail(path, &format!("it is there already; {advice}")));
+            return Err(fail(path, &format!("already exists; {advice}")));
         }
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
@@ -48,24 +49,23 @@ impl OutputFile {
         let mut options = File::options();
         options.write(true).create(true).truncate(true).create_new(!may_replace);
         let file = options.open(&part).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => fail(
-                &part,
-                &"it is there already, as what did not come to its end leaves it; remove it first",
-            ),
+            io::ErrorKind::AlreadyExists => {
+                fail(&part, &"already exists, probably from an interrupted command; delete it first")
+            }
             _ => fail(&part, &error),
         })?;
         Ok(Self { part, path: path.to_path_buf(), file })
     }
 
-    /// Where the bytes are until the file is whole.
+    /// The path of the partial file.
     pub(crate) fn part(&self) -> &Path {
         &self.part
     }
 
-    /// Gives the file its name. It survives the machine then.
+    /// Syncs and renames the file. Afterwards it survives a power failure.
     ///
     /// # Errors
-    /// The system's; what was written stays in the part.
+    /// Errors of the operating system; the partial file remains.
     pub(crate) fn finish(self) -> io::Result<()> {
         if self.part == self.path {
             return Ok(());
@@ -76,7 +76,7 @@ impl OutputFile {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Removes what was written.
+    /// Deletes the partial file.
     pub(crate) fn discard(self) {
         if self.part != self.path {
             let _ = std::fs::remove_file(&self.part);

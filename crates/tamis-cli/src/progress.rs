@@ -1,14 +1,13 @@
-//! Progress of long work on standard error: what is done, how fast, how long it will take. Nothing is drawn where
-//! standard error is no terminal.
+//! Progress bars on standard error: position, rate, remaining time. Nothing is drawn if standard error is not a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often the bar is drawn while nothing moves.
+/// Interval between two redraws without progress.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A bar for `length` bytes of input, or a spinner when the length is not known.
+/// A bar for `length` bytes of input, or a spinner if the length is unknown.
 pub(crate) fn bytes(length: Option<u64>) -> ProgressBar {
     match length {
         Some(length) => bar(
@@ -19,7 +18,7 @@ pub(crate) fn bytes(length: Option<u64>) -> ProgressBar {
     }
 }
 
-/// A bar for `count` things, or a spinner when their number is not known.
+/// A bar for `count` items, or a spinner if the count is unknown.
 pub(crate) fn items(count: Option<u64>) -> ProgressBar {
     match count {
         Some(count) => {
@@ -36,7 +35,7 @@ pub(crate) fn points(name: &str) -> ProgressBar {
 }
 
 fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
-    // A template that can't be parsed falls back to the library's own.
+    // Falls back to the default style of the library if the template is invalid.
     let bar = match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -1,4 +1,4 @@
-//! Ranges of keys on the command line.
+//! Key ranges on the command line.
 
 use std::{ffi::OsString, ops::Bound};
 
@@ -7,22 +7,22 @@ use tamis::{Keyspace, Scan};
 
 use crate::{bytes::Format, failure::Failure};
 
-/// Which keys; without any option all of them.
+/// Options for a key range; without any, all keys.
 #[derive(Debug, Args)]
 pub(crate) struct RangeArgs {
-    /// From this key on
+    /// Lower bound, inclusive
     #[arg(long, value_name = "KEY", conflicts_with = "lower_exclusive")]
     lower: Option<OsString>,
-    /// From the first key above this one on
+    /// Lower bound, exclusive
     #[arg(long, value_name = "KEY")]
     lower_exclusive: Option<OsString>,
-    /// Up to this key, which still belongs to it
+    /// Upper bound, inclusive
     #[arg(long, value_name = "KEY", conflicts_with = "upper_exclusive")]
     upper: Option<OsString>,
-    /// Up to the last key below this one
+    /// Upper bound, exclusive
     #[arg(long, value_name = "KEY")]
     upper_exclusive: Option<OsString>,
-    /// Only keys that begin with these bytes
+    /// Only keys with this prefix
     #[arg(long, value_name = "KEY", conflicts_with_all = ["lower", "lower_exclusive", "upper", "upper_exclusive"])]
     prefix: Option<OsString>,
 }
@@ -45,13 +45,15 @@ impl RangeArgs {
             (&lower, &upper)
             && from > to
         {
-            eprintln!("tamis: the lower bound lies above the upper one: no key lies between them");
+            eprintln!(
+                "tamis: the lower bound is greater than the upper bound, so the range is empty; swap them"
+            );
         }
         Ok(Range::Bounds(lower, upper))
     }
 }
 
-/// A range of keys.
+/// A key range.
 pub(crate) enum Range {
     Prefix(Vec<u8>),
     Bounds(Bound<Vec<u8>>, Bound<Vec<u8>>),
@@ -65,7 +67,7 @@ impl Range {
         }
     }
 
-    /// The bounds; those of a prefix end before the least key that is greater than all that begin with it.
+    /// The bounds of the range; the upper bound of a prefix is the least key greater than all keys with the prefix.
     pub(crate) fn bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         match self {
             Self::Bounds(lower, upper) => (lower, upper),

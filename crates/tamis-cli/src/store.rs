@@ -1,4 +1,4 @@
-//! How commands open a store and choose a keyspace.
+//! Opens the store and the keyspace of a command.
 
 use std::{
     collections::BTreeMap,
@@ -10,26 +10,26 @@ use tamis::{Db, Keyspace, KeyspaceOptions, Options};
 
 use crate::failure::Failure;
 
-/// Which store and which of its keyspaces.
+/// Options for the store and the keyspace.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store's folder
+    /// Folder of the store
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The keyspace (a named map of its own); without it, the default one
+    /// Keyspace, a separate named map in the store [default: default]
     #[arg(long, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
 }
 
 impl StoreArgs {
-    /// Opens for reading only: nothing in the folder is changed.
+    /// Opens read-only: changes nothing in the folder.
     pub(crate) fn open_to_read(&self) -> Result<(Db, Keyspace), Failure> {
         let db = open_to_read(&self.dir)?;
         let keyspace = self.existing(&db)?;
         Ok((db, keyspace))
     }
 
-    /// Opens for writing; makes the store and the keyspace if they are not there.
+    /// Opens for writing; creates the store and the keyspace if missing.
     pub(crate) fn open_to_write(&self) -> Result<(Db, Keyspace), Failure> {
         let db = open(&self.dir, Options::default())?;
         let keyspace = match &self.keyspace {
@@ -39,7 +39,7 @@ impl StoreArgs {
         Ok((db, keyspace))
     }
 
-    /// Opens for changing what is there: neither store nor keyspace are made.
+    /// Opens an existing store and keyspace for writing.
     pub(crate) fn open_existing(&self) -> Result<(Db, Keyspace), Failure> {
         let db = open(&self.dir, Options { create_if_missing: false, ..Options::default() })?;
         let keyspace = self.existing(&db)?;
@@ -54,7 +54,7 @@ impl StoreArgs {
     }
 }
 
-/// A keyspace that is there; the message of a failure lists all.
+/// Returns an existing keyspace; the error lists all keyspaces.
 pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
     db.keyspace(name).map_err(|error| match error {
         tamis::Error::KeyspaceNotFound { name } => Failure::Damage(format!(
@@ -66,18 +66,18 @@ pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
     })
 }
 
-/// Opens a store for reading only.
+/// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
     open(dir, options)
 }
 
-/// Opens a store and tells on standard error what a crash had torn.
+/// Opens a store and reports recovered crash damage on standard error.
 fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
     let db = Db::open_with(dir, options)?;
     for cut in &db.open_report().wal_truncations {
         eprintln!(
-            "tamis: {}: {} bytes from offset {} on were torn by a crash and are left out; they were never synced",
+            "tamis: {}: dropped {} bytes from offset {}: a crash interrupted their write, and they were never synced",
             cut.file.display(),
             cut.bytes,
             cut.offset
@@ -85,40 +85,40 @@ fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
     }
     for name in &db.open_report().quarantined_files {
         eprintln!(
-            "tamis: {}: the manifest does not name {name}, which may hold writes that are nowhere else; \
-             it is in the folder `quarantine` now",
+            "tamis: {}: {name} is not in the manifest but may contain the only copy of some writes; \
+             it was moved to the folder `quarantine`",
             dir.display()
         );
     }
     Ok(db)
 }
 
-/// The files of one kind in a store's folder.
+/// The files of one kind in the folder of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileKind {
-    /// `*.table`, or the whole name of a file that there is once.
+    /// `*.table`, or the full name if there is only one such file.
     pub(crate) name: String,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
 }
 
 impl FileKind {
-    /// What such files are for.
-    pub(crate) fn holds(&self) -> &'static str {
+    /// The content of such files.
+    pub(crate) fn content(&self) -> &'static str {
         match self.name.as_str() {
-            "*.log" => "writes that are not yet in tables",
-            "*.table" => "entries in key order, with filters",
-            "*.filter" => "filters that replaced those of tables",
-            "*.manifest" => "which tables are in force",
-            "*.obsolete" => "files about to be deleted",
-            "CURRENT" => "which manifest is in force",
-            "LOCK" => "held by the process that has the store open",
+            "*.log" => "write-ahead log",
+            "*.table" => "sorted entries, with index and filters",
+            "*.filter" => "filters that replace those of tables",
+            "*.manifest" => "log of version edits: the live tables",
+            "*.obsolete" => "obsolete files, to be deleted",
+            "CURRENT" => "name of the current manifest",
+            "LOCK" => "locked by the process that has the store open",
             _ => "",
         }
     }
 }
 
-/// What lies in a store's folder, by kind of file.
+/// Counts the files in the folder of a store, by kind.
 pub(crate) fn files(dir: &Path) -> Result<Vec<FileKind>, Failure> {
     let fail = |error: std::io::Error| Failure::Damage(format!("{}: {error}", dir.display()));
     let mut kinds: BTreeMap<String, FileKind> = BTreeMap::new();
@@ -129,9 +129,9 @@ pub(crate) fn files(dir: &Path) -> Result<Vec<FileKind>, Failure> {
             Some(extension) => format!("*.{}", extension.to_string_lossy()),
             None => path.to_string_lossy().into_owned(),
         };
-        // A file that was deleted since the folder was read counts no longer.
+        // The file was deleted after the folder was listed.
         let Ok(metadata) = entry.metadata() else { continue };
-        // Such as `quarantine`: nothing in it is of the store.
+        // A folder such as `quarantine` is not part of the store.
         if metadata.is_dir() {
             continue;
         }

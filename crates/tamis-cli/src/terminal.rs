@@ -1,11 +1,11 @@
-//! Tables and numbers for people.
+//! Formats tables and numbers for people.
 
 use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 
 #[cfg(test)]
 mod tests;
 
-/// A table whose first `text_columns` columns hold text; all others hold numbers and stand to the right.
+/// A table whose first `text_columns` columns are text; the others are numbers, right-aligned.
 pub(crate) fn table(
     text_columns: usize,
     header: &[&str],

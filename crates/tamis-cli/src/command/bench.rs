@@ -1,4 +1,4 @@
-//! `tamis bench`: runs experiments, shows where they stand, and prints what they found.
+//! `tamis bench`: runs experiments, shows their progress, and prints their results.
 
 use std::{io::Write, path::PathBuf};
 
@@ -19,17 +19,17 @@ Examples:
   tamis bench run store-ycsb --size medium --only workload=ycsb-a --only workload=ycsb-b
   tamis bench run all --size small --out results
 
-A run writes NAME-SIZE-sSEED.json after every point, and at its end, also by Ctrl-C, a plot as .svg
-for each drawing: an interrupted run keeps what it has, and the same command goes on. Stores lie in
---scratch while they are measured and are deleted before the next one is loaded; what a killed run
-leaves (tamis-bench-*) is named by the next. Use a release build on an idle machine.";
+A run updates NAME-SIZE-sSEED.json after every point, and writes the .svg plots when it ends. Ctrl-C
+stops a run; the results so far are kept, and the same command continues it. Stores are created in
+--scratch and deleted after they are measured; if a run was killed, the next run lists the stores
+that it left (tamis-bench-*). Use a release build on an idle machine.";
 
-/// The most threads that drive a store.
+/// Maximum number of client threads.
 const THREADS_MAX: u64 = 1024;
-/// Steps of the bar for each point, so that long points move it.
+/// Steps of the progress bar per point, so that the bar also moves during a long point.
 const POINT_STEPS: u64 = 1000;
 
-/// Run experiments: measurements of stores and filters, and the figures of the papers
+/// Run experiments: measure stores and filters, and reproduce the figures of the papers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
@@ -47,7 +47,7 @@ enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tamis bench list\n  tamis bench list --json")]
 struct ListArgs {
-    /// As a JSON array
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
 }
@@ -56,37 +56,38 @@ struct ListArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 struct RunArgs {
-    /// Names of experiments, beginnings of names that end with a dash (`surf-`), or `all`
+    /// Names of experiments, prefixes that end with a dash (`surf-`), or `all`
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// How much is measured: small (seconds), medium (minutes) or full (up to two hours)
+    /// Size of the experiments: small (seconds), medium (minutes) or full (up to two hours)
     #[arg(long, default_value = "small", value_name = "SIZE")]
     size: Size,
-    /// The folder of the results; it is made if it is not there
+    /// Folder for the results; created if missing
     #[arg(long, default_value = "results", value_name = "DIR")]
     out: PathBuf,
-    /// The folder of stores while they are measured [default: that of the results]
+    /// Folder for the stores while they are measured [default: the folder of the results]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// The seed of everything drawn
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 42, value_name = "N")]
     seed: u64,
-    /// Measure only points where a parameter has this value; several values of one parameter are all measured
+    /// Measure only the points where this parameter has this value; repeat the option for more values
     #[arg(long, value_name = "PARAMETER=VALUE", value_parser = parse_pair)]
     only: Vec<(String, String)>,
-    /// Measure experiments with a parameter `threads` at these numbers of threads instead of their own
+    /// Numbers of threads, for experiments with the parameter `threads`, instead of their defaults
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
     threads: Vec<u64>,
-    /// Measure anew what was measured before
+    /// Discard earlier results and measure all points again
     #[arg(long)]
     again: bool,
-    /// The results as JSON, one object a line
+    /// Print the results as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not PARAMETER=VALUE"))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("{text:?} is not of the form PARAMETER=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -95,7 +96,7 @@ impl From<BenchError> for Failure {
         if let BenchError::Unknown { .. } = error {
             return Self::Usage(error.to_string());
         }
-        // What a point met is the cause; the message tells the point, too.
+        // The exit code depends on the innermost error; the message also names the point.
         let mut cause = &error;
         while let BenchError::Point { source, .. } = cause {
             cause = source;
@@ -104,7 +105,7 @@ impl From<BenchError> for Failure {
             BenchError::Io { .. } | BenchError::Place { .. } | BenchError::TooLittle { .. } => {
                 Self::Input(error.to_string())
             }
-            // Stores of experiments are outputs: what the system refuses them is no damage.
+            // The stores of experiments are outputs: an I/O error there is not corruption.
             BenchError::Store(tamis::Error::Io { .. } | tamis::Error::DiskFull { .. }) => {
                 Self::Input(error.to_string())
             }
@@ -143,18 +144,24 @@ impl ListArgs {
                 .chain([small, medium, full])
                 .collect()
         });
-        let header = ["name", "what it measures", "repeats", "small", "medium", "full"];
+        let header = ["name", "what it measures", "reproduces", "small", "medium", "full"];
         writeln!(output, "{}", terminal::table(3, &header, rows))?;
-        Ok(writeln!(output, "The numbers are points; `tamis bench run NAME --size small` ends in seconds.")?)
+        Ok(writeln!(
+            output,
+            "The last three columns are the number of points per size; `tamis bench run NAME --size small` takes seconds."
+        )?)
     }
 }
 
 impl RunArgs {
-    /// What is run, and how.
+    /// Returns the experiments to run and their options.
     fn plan(&self) -> Result<(Vec<&'static Definition>, RunOptions), Failure> {
         let definitions = self.definitions()?;
         if self.out.exists() && !self.out.is_dir() {
-            return Err(Failure::Input(format!("{}: no folder; name one with --out", self.out.display())));
+            return Err(Failure::Input(format!(
+                "{}: not a folder; give a folder with --out",
+                self.out.display()
+            )));
         }
         let options = RunOptions {
             seed: self.seed,
@@ -169,19 +176,19 @@ impl RunArgs {
 
     fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let (definitions, options) = self.plan()?;
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         if cfg!(debug_assertions) && self.size != Size::Small {
-            eprintln!("tamis: this is a debug build: its times mean nothing; build with --release");
+            eprintln!("tamis: the times of a debug build are not meaningful; build with --release");
         }
         for left in tamis_bench::leftovers(&options.scratch) {
-            eprintln!("tamis: {}: a store that a killed run left; remove it", left.display());
+            eprintln!("tamis: {}: left over from a killed run; delete it", left.display());
         }
         for definition in &definitions {
             tamis_bench::check(definition, &options)?;
         }
         for definition in definitions {
             let bar = progress::points(definition.name);
-            let mut shown = Shown { bar, total: 0, done: 0, is_begun: false };
+            let mut shown = BarObserver { bar, total: 0, done: 0, has_started: false };
             let report = run(definition, &options, &mut shown)?;
             shown.bar.finish_and_clear();
             if self.json {
@@ -193,7 +200,7 @@ impl RunArgs {
             output.flush()?;
             if interrupt::is_interrupted() && !report.is_complete {
                 return Err(Failure::Interrupted(format!(
-                    "interrupted after {} of {} points; they are kept in {}, and the same command goes on",
+                    "interrupted after {} of {} points; results are in {}; run the same command again to continue",
                     report.rows.len(),
                     report.point_count,
                     report.path.display()
@@ -214,7 +221,7 @@ impl RunArgs {
                 name => vec![find(name)?],
             };
             if chosen.is_empty() {
-                // The message lists the names there are.
+                // The error lists the known names.
                 find(name)?;
             }
             definitions.extend(chosen);
@@ -223,26 +230,26 @@ impl RunArgs {
     }
 }
 
-/// A bar over all points.
-struct Shown {
+/// Shows a progress bar over all points.
+struct BarObserver {
     bar: ProgressBar,
     total: u64,
     done: u64,
-    is_begun: bool,
+    has_started: bool,
 }
 
-impl Observer for Shown {
+impl Observer for BarObserver {
     fn begin(&mut self, total: usize, done: usize) {
         (self.total, self.done) = (total as u64, done as u64);
         self.bar.set_length(self.total * POINT_STEPS);
-        // What was measured before says nothing of the time that is left.
+        // Points of an earlier run do not count for the estimate of the remaining time.
         self.bar.set_position(self.done * POINT_STEPS);
         self.bar.reset_eta();
     }
 
     fn point(&mut self, point: &Point) {
-        self.done += u64::from(self.is_begun);
-        self.is_begun = true;
+        self.done += u64::from(self.has_started);
+        self.has_started = true;
         self.bar.set_position(self.done * POINT_STEPS);
         self.bar.set_message(format!("point {} of {}: {point}", self.done + 1, self.total));
     }
@@ -258,10 +265,10 @@ impl Observer for Shown {
 
 /// Metrics that are too long for a column.
 const WIDE: &[&str] = &["design"];
-/// Columns that a terminal still shows.
+/// Maximum number of columns of the printed table.
 const COLUMN_COUNT_MAX: usize = 12;
 
-/// The results for people: a table, the paper's figures, and where everything lies.
+/// Prints the results: a table, the comparison with the paper, and the paths of the output files.
 fn show(report: &Report, output: &mut dyn Write) -> Result<(), Failure> {
     let source = if report.source.is_empty() { String::new() } else { format!(" ({})", report.source) };
     writeln!(output, "{}: {}{source}", report.experiment, report.title)?;
@@ -295,13 +302,13 @@ fn show(report: &Report, output: &mut dyn Write) -> Result<(), Failure> {
                 comparison.ratio.to_string(),
             ]
         });
-        let header = ["the paper's figures", "metric", "paper", "ours", "ratio"];
+        let header = ["point", "metric", "paper", "measured", "ratio"];
         writeln!(output, "{}", terminal::table(2, &header, rows))?;
     }
     let state = if report.is_complete { "all" } else { "PARTIAL:" };
     writeln!(
         output,
-        "{state} {} of {} points, size {}, seed {}, commit {}, digest of the operations {}",
+        "{state} {} of {} points, size {}, seed {}, commit {}, digest of the inputs {}",
         report.rows.len(),
         report.point_count,
         report.size,

@@ -1,4 +1,4 @@
-//! `tamis checkpoint`: a copy of a store in another folder.
+//! `tamis checkpoint`: copies a store into another folder.
 
 use std::{io::Write, path::PathBuf};
 
@@ -12,21 +12,21 @@ Examples:
   tamis checkpoint store copy
   tamis checkpoint /data/store /data/before-the-upgrade
 
-Tables are hard links where both folders lie in one file system: the copy takes little time and, until
-the stores differ, little space. It is a store of its own. A program that has the store open makes
-copies while it writes, with Db::checkpoint.";
+The copy is an independent store. If both folders are on one file system, tables are hard-linked:
+the copy is fast and needs almost no space at first. This command needs a store that no other process
+has open; a program that has it open calls Db::checkpoint while it writes.";
 
-/// Copy a store into a folder that is new or empty
+/// Copy a store into a new or empty folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckpointArgs {
-    /// The store's folder
+    /// Folder of the store
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The folder of the copy
+    /// Folder of the copy
     #[arg(value_name = "COPY")]
     copy: PathBuf,
-    /// What was done as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }

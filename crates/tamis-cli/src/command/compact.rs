@@ -1,4 +1,4 @@
-//! `tamis compact`: merges what a range of keys holds down to its deepest level.
+//! `tamis compact`: compacts a range of keys into its deepest level.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ Examples:
   tamis compact store --prefix 2025-
   tamis compact store --keyspace events --key-format u64 --upper-exclusive 1000
 
-Deletes and old versions that nothing needs are dropped, and memtables are written into tables. A
-compaction that is interrupted leaves a whole store.";
+The memtables are flushed first. Obsolete versions and tombstones are dropped. An interrupted
+compaction leaves the store intact.";
 
-/// Merge all that a range of keys holds into its deepest level
+/// Compact a range of keys into its deepest level
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompactArgs {
@@ -24,10 +24,10 @@ pub(crate) struct CompactArgs {
     store: StoreArgs,
     #[command(flatten)]
     range: RangeArgs,
-    /// How keys are written
+    /// Format of keys
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     key_format: Format,
-    /// What was done as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -53,6 +53,6 @@ impl CompactArgs {
             return Ok(writeln!(output, "{line}")?);
         }
         let [before, after, written] = [before, after, written].map(terminal::bytes);
-        Ok(writeln!(output, "tables took {before}, now {after}; {written} written")?)
+        Ok(writeln!(output, "table size {before} before, {after} after; {written} written")?)
     }
 }

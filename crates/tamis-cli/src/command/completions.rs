@@ -1,4 +1,4 @@
-//! `tamis completions`: what a shell needs to complete command lines.
+//! `tamis completions`: prints completion scripts for shells.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ Examples:
   tamis completions zsh > ~/.zfunc/_tamis
   tamis completions fish > ~/.config/fish/completions/tamis.fish";
 
-/// Write the completions of a shell: bash, elvish, fish, powershell, zsh
+/// Print the completion script of a shell: bash, elvish, fish, powershell, zsh
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {

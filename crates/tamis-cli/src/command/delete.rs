@@ -15,17 +15,17 @@ Examples:
 
 /// Delete entries by their keys
 ///
-/// All keys are deleted in one step. A key that is not there is no error. When the command ends, the deletes survive
-/// a power failure.
+/// All keys are deleted in one atomic batch. Deleting an absent key is not an error. When the command returns, the
+/// deletes are durable: they survive a power failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The keys
+    /// Keys to delete
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
-    /// How keys are written
+    /// Format of keys
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     key_format: Format,
 }

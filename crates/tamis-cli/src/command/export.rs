@@ -1,7 +1,7 @@
-//! `tamis export`: entries into a CSV or JSON lines file, which `tamis load` reads back exactly.
+//! `tamis export`: writes entries to a CSV or JSON lines file. `tamis load` restores them exactly.
 //!
-//! A file of the right name is whole (`output_file.rs`); what could be written of one that is not stays, under its name with
-//! `.part` behind it.
+//! The file gets its name only when it is complete (`output_file.rs`). After a failure the part that was written is kept in
+//! a file with the suffix `.part`.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -30,11 +30,11 @@ Examples:
   tamis export store - --format csv | gzip > all.csv.gz
   tamis export store numbers.csv --key-format u64 --lower 1000 --upper 2000
 
-The file is what `tamis load` reads back exactly, with the same formats. It appears under its name
-when it is whole; until then it has `.part` behind it, also where the export was interrupted or met
-damage. Existing files, such as the `.part` of an earlier export, are left alone: remove them first.";
+`tamis load` with the same formats restores the entries exactly. Until the export is complete, the
+name of the file ends with .part; after Ctrl-C or an error the partial file remains. The command
+does not overwrite files: delete an existing file or .part file first.";
 
-/// Every how many entries Ctrl-C is looked for and the progress is shown.
+/// Number of entries between two checks for Ctrl-C and updates of the progress bar.
 const STEP_ENTRY_COUNT: u64 = 1 << 10;
 
 /// The format of an output file.
@@ -42,19 +42,19 @@ const STEP_ENTRY_COUNT: u64 = 1 << 10;
 enum OutputFormat {
     /// Comma-separated values with a header: key,value (*.csv)
     Csv,
-    /// One JSON object a line: key, value (*.jsonl, *.ndjson)
+    /// One JSON object per line: key, value (*.jsonl, *.ndjson)
     Jsonl,
 }
 
-/// Write entries into a CSV or JSON lines file
+/// Write entries to a CSV or JSON lines file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The file; `-` is standard output
+    /// Output file; `-` is standard output
     file: PathBuf,
-    /// The file's format; told from its name if not given
+    /// Format of the file [default: from the extension of its name]
     #[arg(long, value_enum)]
     format: Option<OutputFormat>,
     #[command(flatten)]
@@ -68,12 +68,12 @@ impl ExportArgs {
         let format = self.output_format()?;
         let range = self.range.range(self.formats.key_format)?;
         let (_db, keyspace) = self.store.open_to_read()?;
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         let scan = range.scan(&keyspace);
         if self.file.as_os_str() == "-" {
             return self.write_all(format, scan, output).map(drop);
         }
-        let target = OutputFile::create(&self.file, false, "name another file, or remove it")?;
+        let target = OutputFile::create(&self.file, false, "choose another name or delete it")?;
         let mut writer = BufWriter::with_capacity(1 << 16, &target);
         let written = self.write_all(format, scan, &mut writer);
         let written = written.and_then(|count| Ok(writer.flush().map(|()| count)?));
@@ -81,7 +81,7 @@ impl ExportArgs {
         let part = target.part().to_path_buf();
         let finished = match written {
             Ok(count) => target.finish().map(|()| count).map_err(Failure::Output),
-            // Another format is needed: nothing of this file is of use.
+            // The user must choose another format, so the partial file is useless.
             Err(failure @ Failure::Usage(_)) => {
                 target.discard();
                 Err(failure)
@@ -102,9 +102,7 @@ impl ExportArgs {
         };
         self.format.or_else(by_name).ok_or_else(|| {
             let path = self.file.display();
-            Failure::Usage(format!(
-                "{path}: the format can't be told from the name; add --format csv or --format jsonl"
-            ))
+            Failure::Usage(format!("{path}: unknown file extension; add --format csv or --format jsonl"))
         })
     }
 
@@ -131,21 +129,25 @@ impl ExportArgs {
     }
 }
 
-/// Names the file that is not whole in what ended it.
+/// Adds the name of the partial file to the failure.
 fn named(failure: Failure, part: &Path) -> Failure {
     let part = part.display();
     match failure {
         Failure::Output(error) => {
-            let what = "the export is not whole; free space and export again";
+            let what = "the export is incomplete; free disk space and export again";
             Failure::Input(format!("writing {part}: {error}; {what}"))
         }
-        Failure::Store(error) => Failure::Damage(format!("{error}; the entries before it are in {part}")),
-        Failure::Interrupted(text) => Failure::Interrupted(format!("{text}, which are in {part}")),
+        Failure::Store(error) => {
+            Failure::Damage(format!("{error}; the entries before the damage are in {part}"))
+        }
+        Failure::Interrupted(text) => {
+            Failure::Interrupted(format!("{text}; the entries so far are in {part}"))
+        }
         other => other,
     }
 }
 
-/// The output row by row.
+/// Writes entries as rows of the output format.
 enum Rows<'a> {
     Csv(&'a mut dyn Write, Formats),
     Json(&'a mut dyn Write, Formats),
@@ -167,7 +169,7 @@ impl<'a> Rows<'a> {
             Self::Csv(output, formats) => {
                 let fields =
                     [field(formats.key_format, "key", key)?, field(formats.value_format, "value", value)?];
-                // Memory takes any row: what fails is the output.
+                // The row is in memory: only writing it to the output can fail.
                 let mut row = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
                 row.write_record(fields).map_err(io::Error::other)?;
                 let row = row.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
@@ -183,12 +185,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A field of CSV: the bytes themselves as text, otherwise digits. What the format can't express is refused.
+/// A CSV field: the bytes themselves for text, digits otherwise. Fails if the format cannot represent the bytes.
 fn field(format: Format, what: &str, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     match format {
         Format::Text => Ok(bytes.to_vec()),
         Format::U64 if bytes.len() != 8 => Err(Failure::Usage(format!(
-            "a {what} of {} bytes is no 64-bit number; give --{what}-format text or hex",
+            "a {what} of {} bytes is not a 64-bit number; use --{what}-format text or hex",
             bytes.len()
         ))),
         _ => Ok(format.show(bytes).into_bytes()),

@@ -1,4 +1,4 @@
-//! `tamis gen`: writes files of keys, queries and operations, byte for byte as published.
+//! `tamis gen`: writes files of keys, queries and operations; the same arguments write the same bytes.
 
 mod content;
 #[cfg(test)]
@@ -26,31 +26,33 @@ Examples:
   tamis gen inputs --keys events --queries points mixed_r1m_e25
   tamis gen inputs --operations ycsb-a ycsb-e --query-count 100000
 
-Key sets of 64-bit values: uniform, normal, gaps, zipf. Their query sets: uniform_r0, uniform_r32,
+Key sets of 64-bit values: uniform, normal, gaps, zipf. Query sets for them: uniform_r0, uniform_r32,
 uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50
-(50 in a hundred are empty), non_empty, or all.
-Key sets of text, one key a line: domains, emails, composite. Their query sets: points, ranges,
+(50 % of the queries are empty), non_empty, or all.
+Key sets of text, one key per line: domains, emails, composite. Query sets for them: points, ranges,
 prefix_bN (N a multiple of 8), mixed_e50, non_empty, or all.
-Sensor events, in hexadecimal digits: events. Their query sets: points, and those of 64-bit values
-over the timestamps, with lengths in nanoseconds (an event comes every 100,000).
+Key set of sensor events, in hexadecimal digits: events. Query sets for it: points, and the query sets
+of 64-bit values over the timestamps, with lengths in nanoseconds (one event every 100,000).
 
-Names of files tell set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q
-(queries), uniform_n1m_s42.split_s44.s (samples), uniform_n1m_s42.fn_s45.q (ranges that all hold
-a key). Of text and events: emails_n1m_s42.txt, emails_n1m_s42.points_s43.txt (queries),
-emails_n1m_s42.points_s44.s.txt (samples), emails_n1m_s42.fn_s45.txt. Of operations:
+A file name contains set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q
+(queries), uniform_n1m_s42.split_s44.s (samples), uniform_n1m_s42.fn_s45.q (ranges that all contain
+a key). Text and events: emails_n1m_s42.txt, emails_n1m_s42.points_s43.txt (queries),
+emails_n1m_s42.points_s44.s.txt (samples), emails_n1m_s42.fn_s45.txt. Operations:
 ycsb-a_n1m_o1m_s42.ops.
 
-The keys of fillseq ascend. readwhilewriting has two files: its reads, and with .writer.ops what one
-more thread writes beside them, again and again until they are done.
+The keys of fillseq are in ascending order. readwhilewriting has two files: the reads, and in
+.writer.ops the operations that a second thread repeats until the reads are done.
 
-Which bytes are the same on every machine: keys of uniform and gaps with all their queries, and
-operations whose choices are uniform. All others go through ln, exp, cos or powf of the system's C
-library, and another library or processor may draw a few others: normal, zipf, text, events, their
-queries, and operations of ycsb-.., readzipfian and shift-hot-spot.";
+These files have the same bytes on every machine: the keys of uniform and gaps, their queries, and
+operations with uniform distributions. The others (normal, zipf, text, events, their queries, and the
+operations of ycsb-*, readzipfian and shift-hot-spot) use ln, exp, cos or powf of the C library, so a
+few values may differ with another C library or processor.";
 
-/// The examples, and the workloads that there are.
+/// The examples and the list of workloads.
 fn after_help() -> String {
-    let mut text = format!("{EXAMPLES}\n\nOperations (a line holds kind, key, and bound or limit) of:");
+    let mut text = format!(
+        "{EXAMPLES}\n\nWorkloads for --operations (each line has the kind, the key, and a bound or limit):"
+    );
     let mut length = LINE_LENGTH_MAX;
     for workload in Workload::all() {
         let name = workload.to_string();
@@ -65,28 +67,29 @@ fn after_help() -> String {
     text
 }
 
-/// Columns of a line of help.
+/// Width of the help text.
 const LINE_LENGTH_MAX: usize = 100;
 
 /// Write files of keys, queries and operations for experiments
 ///
-/// The same arguments give the same bytes each time; which sets do so on every machine is said below.
+/// The same arguments write the same bytes on one machine; the end of this help lists the files that are the same on
+/// every machine.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct GenArgs {
-    /// The folder for the files; it is made if it is not there
+    /// Folder for the files; created if missing
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The key set
+    /// Key set
     #[arg(long, default_value = "uniform", value_name = "SET")]
     keys: KeyKind,
-    /// How many keys; for operations, how many items the store holds before
+    /// Number of keys; with --operations, the number of entries in the store before them
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     count: u64,
-    /// The seed of the keys and of the operations
+    /// Seed of the keys and operations
     #[arg(long, default_value_t = PUBLIC_KEY_SEED, value_name = "N")]
     seed: u64,
-    /// Query sets to write beside the keys
+    /// Query sets to write in addition to the keys
     #[arg(long, num_args = 1.., value_name = "SET")]
     queries: Vec<String>,
     /// Write operations of these workloads instead of keys
@@ -94,19 +97,19 @@ pub(crate) struct GenArgs {
     operations: Vec<Workload>,
     #[command(flatten)]
     draws: DrawArgs,
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// The names of the files as a JSON object
+    /// Print the names of the files as a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What helps where room is missing.
+/// The advice in the error for too little memory or disk.
 const ROOM_ADVICE: &str = "take a smaller --count or --query-count";
 
 impl GenArgs {
-    /// What is to be written; refuses query sets that the keys do not have.
+    /// Returns the files to write; rejects query sets that do not exist for the key set.
     fn plan(&self) -> Result<Plan, Failure> {
         if self.operations.is_empty() {
             Plan::of_keys(self.keys, &self.queries, self.count, self.seed, self.draws)
@@ -117,9 +120,9 @@ impl GenArgs {
 
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let plan = self.plan()?;
-        // Too little room is told before anything is drawn.
+        // Fails before anything is generated if memory or disk is too small.
         plan.needs().check_advising(&self.dir, ROOM_ADVICE)?;
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         std::fs::create_dir_all(&self.dir)
             .map_err(|error| Failure::Input(format!("{}: {error}", self.dir.display())))?;
         let bar = progress::items(Some(plan.file_count()));
@@ -143,10 +146,10 @@ impl GenArgs {
     }
 }
 
-/// Writes a whole file, or leaves none. What the system ends in the middle leaves a file with `.part` behind its name.
+/// Writes a complete file, or none. A killed process leaves a file with the suffix `.part`.
 fn write_file(path: &Path, force: bool, content: &mut Content<'_>) -> Result<(), Failure> {
     let fail = |error: io::Error| Failure::Input(format!("{}: {error}", path.display()));
-    let target = OutputFile::create(path, force, "add --force to replace it")?;
+    let target = OutputFile::create(path, force, "add --force to overwrite it")?;
     match content(Interruptible { target: &target }) {
         Ok(()) => target.finish().map_err(fail),
         Err(error) => {
@@ -160,7 +163,7 @@ fn write_file(path: &Path, force: bool, content: &mut Content<'_>) -> Result<(),
     }
 }
 
-/// A file whose writing ends when the program is interrupted.
+/// A writer that fails after Ctrl-C.
 struct Interruptible<'a> {
     target: &'a OutputFile,
 }
@@ -168,7 +171,7 @@ struct Interruptible<'a> {
 impl Write for Interruptible<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if interrupt::is_interrupted() {
-            // Not of the kind `Interrupted`: that is tried again.
+            // Not `ErrorKind::Interrupted`: writers retry after it.
             return Err(io::Error::other("interrupted"));
         }
         self.target.write(bytes)

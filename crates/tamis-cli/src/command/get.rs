@@ -14,25 +14,25 @@ Examples:
   tamis get store picture --raw > picture.png
   tamis get store --key-format u64 17
 
-The exit code is 1 when a key is not there.";
+The exit code is 1 if a key is not found.";
 
 /// Read entries by their keys
 ///
-/// One key: its value is printed. More keys: each line has the key, a tab and the value, for the keys that are there.
+/// For one key, prints its value. For several keys, prints a line with key, tab and value for each key that is found.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The keys
+    /// Keys to read
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
     #[command(flatten)]
     formats: Formats,
-    /// Write the values byte for byte, with nothing between or after them
+    /// Print the values unchanged, without separators or line feeds
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// A JSON object a line: key, found, value
+    /// Print one JSON object per line: key, found, value
     #[arg(long)]
     json: bool,
 }

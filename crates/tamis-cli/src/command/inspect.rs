@@ -1,4 +1,4 @@
-//! `tamis inspect`: what stands in one file of a store.
+//! `tamis inspect`: prints the content of one file of a store.
 
 use std::{
     io::Write,
@@ -17,89 +17,89 @@ const EXAMPLES: &str = "\
 Examples:
   tamis inspect table store/000007.table                 properties, sections, blocks
   tamis inspect block store/000007.table 0               entries of a block
-  tamis inspect filter store/000007.table                what filters were built
+  tamis inspect filter store/000007.table                family and size of the filters
   tamis inspect log store/000012.log --key-format hex    header, entries
-  tamis inspect manifest store/CURRENT                   every change of the manifest in force
+  tamis inspect manifest store/CURRENT                   every version edit of the current manifest
 
-The store may be open, or too damaged to be opened. What can't be read of a file is named with its
-offset, and the exit code is 3; it is 4 where nothing can be read: a file that is cut, or foreign.";
+The store may be open in another process, or too damaged to open. Damage is reported with its offset,
+and the exit code is 3. If the file is truncated or is not a Tamis file, the exit code is 4.";
 
-/// Show what stands in one file of a store
+/// Print the content of one file of a store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
     #[command(subcommand)]
-    what: What,
+    command: InspectCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// A table: properties, sections, blocks
+enum InspectCommand {
+    /// Print a table: properties, sections, blocks
     #[command(after_help = EXAMPLES)]
     Table(FileArgs),
-    /// The entries of one block of a table
+    /// Print the entries of one block of a table
     #[command(after_help = EXAMPLES)]
     Block(BlockArgs),
-    /// The filters of a table or of a filter file
+    /// Print the filters of a table or of a filter file
     #[command(after_help = EXAMPLES)]
     Filter(FileArgs),
-    /// A segment of the log: header and entries
+    /// Print a log segment: header and entries
     #[command(after_help = EXAMPLES)]
     Log(FileArgs),
-    /// A manifest, or the one that CURRENT names: every change
+    /// Print the version edits of a manifest; CURRENT means the current one
     #[command(after_help = EXAMPLES)]
     Manifest(FileArgs),
 }
 
-/// A file and how it is shown.
+/// A file and the output format.
 #[derive(Debug, Args)]
 struct FileArgs {
-    /// The file
+    /// File to inspect
     file: PathBuf,
     #[command(flatten)]
     formats: Formats,
-    /// At most this many rows
+    /// Maximum number of rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The same, with the number of a block.
+/// A file, the output format, and the number of a block.
 #[derive(Debug, Args)]
 struct BlockArgs {
     #[command(flatten)]
     file: FileArgs,
-    /// The block, from 0
+    /// Number of the block, from 0
     block: usize,
 }
 
 impl InspectArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-        let (args, found) = match self.what {
-            What::Table(args) => {
+        let (args, found) = match self.command {
+            InspectCommand::Table(args) => {
                 let found = args.read(|path| Inspection::of_table(&vfs, path));
                 (args, found)
             }
-            What::Block(BlockArgs { file, block }) => {
+            InspectCommand::Block(BlockArgs { file, block }) => {
                 let found = match Inspection::of_block(&vfs, &file.file, block) {
-                    // The damage of a block; a file that can't be opened is no table.
+                    // The block is damaged. If the whole table cannot be opened, the file is not a table.
                     Err(error) if Inspection::of_table(&vfs, &file.file).is_ok() => Err(error.into()),
                     found => file.read(|_| found),
                 };
                 (file, found)
             }
-            What::Filter(args) => {
+            InspectCommand::Filter(args) => {
                 let found = args.read(|path| Inspection::of_filter(&vfs, path));
                 (args, found)
             }
-            What::Log(args) => {
+            InspectCommand::Log(args) => {
                 let found = args.read(|path| Inspection::of_log(&vfs, path));
                 (args, found)
             }
-            What::Manifest(args) => {
+            InspectCommand::Manifest(args) => {
                 let found = args.read(|path| Inspection::of_manifest(&vfs, path));
                 (args, found)
             }
@@ -109,11 +109,11 @@ impl InspectArgs {
 }
 
 impl FileArgs {
-    /// Reads the file by `inspect`; a file that can't be read at all is no damage of a store.
+    /// Reads the file with `inspect`; a file that cannot be read at all is an input failure, not damage of a store.
     fn read(&self, inspect: impl FnOnce(&Path) -> tamis::Result<Inspection>) -> Result<Inspection, Failure> {
         input::open_file(&self.file)?;
         inspect(&self.file).map_err(|error| match error {
-            // Told by its name to be none.
+            // The file name is not the name of a manifest.
             Error::InvalidArgument { what: "manifest", .. } => Failure::Input(error.to_string()),
             error => Failure::of_inputs(error, std::slice::from_ref(&self.file)),
         })

@@ -1,7 +1,7 @@
-//! `tamis load`: entries out of a file into a store, in batches.
+//! `tamis load`: writes the entries of a file into a store, in batches.
 //!
-//! Batches are atomic and their order is the file's. Ctrl-C ends the load between two batches; a fault in the file
-//! ends it before the faulty entry. Both leave a whole store that holds everything before.
+//! Batches are atomic and in the order of the file. Ctrl-C ends the load between two batches; an error in the file ends it
+//! before the invalid entry. In both cases the store is intact and contains all earlier entries.
 
 use std::io::Write;
 
@@ -18,9 +18,9 @@ use crate::{
     terminal,
 };
 
-/// Entries of a batch.
+/// Entries per batch.
 const BATCH_ENTRY_COUNT: u64 = 1000;
-/// Bytes of keys and values at which a batch is written even if it has few entries.
+/// Bytes of keys and values after which a batch is written even if it has fewer entries.
 const BATCH_BYTES: u64 = 1 << 20;
 
 const EXAMPLES: &str = "\
@@ -28,14 +28,13 @@ Examples:
   tamis load store prices.csv                           key in the first column, value in the second
   tamis load store prices.csv --key-field name --value-field price
   tamis load store part.jsonl                           as `tamis scan --json` writes it
-  tamis load store uniform_n1m_s42.keys                 binary 64-bit numbers, values stay empty
+  tamis load store uniform_n1m_s42.keys                 binary 64-bit numbers, empty values
   zcat big.csv.gz | tamis load store - --format csv --no-header
 
-Ctrl-C ends a load between two batches: the store is whole and holds what was loaded until then;
-loading the file again is safe. The same holds for a fault in the file, which is named with its
-line or offset.";
+Ctrl-C, or an error in the file, ends the load between two entries: the store is intact and contains
+all entries before. It is safe to load the file again. Errors name the line or offset.";
 
-/// Load a CSV, JSON lines or binary file; the store is made if it is not there
+/// Load a CSV, JSON lines or binary file into a store; the store is created if missing
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
@@ -43,16 +42,16 @@ pub(crate) struct LoadArgs {
     store: StoreArgs,
     #[command(flatten)]
     input: InputArgs,
-    /// What was done as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
 
 impl LoadArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        // The input is opened first: a wrong file name makes no store.
+        // Opens the input first, so that a wrong file name creates no store.
         let mut input = input::open(&self.input)?;
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         let (db, keyspace) = self.store.open_to_write()?;
         let clock = SystemClock::default();
         let bar = progress::bytes(input.length);
@@ -63,7 +62,7 @@ impl LoadArgs {
         if let Err(Failure::Store(error)) = result {
             return Err(Failure::Store(error));
         }
-        // Also after a fault in the input: what was loaded stays.
+        // Also after an error in the input: the loaded entries remain.
         db.flush()?;
         db.persist(Durability::Synced)?;
         let seconds = clock.now().as_secs_f64();
@@ -88,11 +87,11 @@ impl LoadArgs {
             )?;
         }
         match result {
-            Ok(false) => Err(Failure::Interrupted(format!("interrupted; the store is whole, {loaded}"))),
+            Ok(false) => Err(Failure::Interrupted(format!("interrupted; the store is intact, {loaded}"))),
             Ok(true) if !self.json => Ok(writeln!(output, "{loaded}")?),
             Ok(true) => Ok(()),
             Err(Failure::Input(text)) => {
-                Err(Failure::Input(format!("{text}\ntamis: the store is whole, {loaded}")))
+                Err(Failure::Input(format!("{text}\ntamis: the store is intact, {loaded}")))
             }
             Err(failure) => Err(failure),
         }
@@ -108,7 +107,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Loads everything; `false` when it was interrupted. What stands before a fault is loaded, too.
+    /// Loads all entries; returns `false` if interrupted. Entries before an invalid one are loaded.
     fn all(&mut self, input: &mut Input) -> Result<bool, Failure> {
         loop {
             if interrupt::is_interrupted() {

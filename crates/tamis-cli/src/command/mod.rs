@@ -30,7 +30,7 @@ use crate::failure::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
-  tamis demo                                   a store of real paths and a million events
+  tamis demo                                   measure a temporary store with real data
   tamis put store apple red
   tamis get store apple
   tamis scan store --prefix a --limit 10
@@ -71,7 +71,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what the command line asks for; results go to `output`.
+    /// Runs the command; writes results to `output`.
     pub(crate) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         match self.command {
             Command::Demo(args) => args.run(output),

@@ -17,22 +17,22 @@ Examples:
   tamis put store --key-format u64 17 seventeen
   tamis put store --value-format hex picture 0x89504e47
   tamis put store picture --file picture.png
-  tamis put store -- -key -value                        what begins with a dash comes after --";
+  tamis put store -- -key -value                        arguments that begin with a dash";
 
-/// Write one entry; the store is made if it is not there
+/// Write one entry; the store is created if missing
 ///
-/// The entry replaces an earlier one with the same key. When the command ends, the entry survives a power failure.
+/// Replaces the value if the key exists. When the command returns, the write is durable: it survives a power failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PutArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The key: 1 to 65,535 bytes
+    /// Key, 1 to 65,535 bytes
     key: OsString,
-    /// The value: up to 256 MiB
+    /// Value, up to 256 MiB
     #[arg(required_unless_present = "file")]
     value: Option<OsString>,
-    /// Take the value from a file, byte for byte; `-` is standard input
+    /// Read the value from a file, unchanged; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "value")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ impl PutArgs {
         let value = match (&self.value, &self.file) {
             (Some(value), _) => self.formats.value_format.argument("VALUE", value)?,
             (None, Some(file)) => read_value(file)?,
-            (None, None) => return Err(Failure::Usage("give a VALUE or --file".to_owned())),
+            (None, None) => return Err(Failure::Usage("no value; give VALUE or --file FILE".to_owned())),
         };
         let (db, keyspace) = self.store.open_to_write()?;
         let mut batch = WriteBatch::new();
@@ -57,7 +57,7 @@ impl PutArgs {
 
 fn read_value(file: &std::path::Path) -> Result<Vec<u8>, Failure> {
     let mut value = Vec::new();
-    // One byte more than a value may have, so that the store can refuse it.
+    // Reads one byte more than a value may have, so that the store rejects a longer value.
     let limit = tamis::VALUE_LENGTH_MAX as u64 + 1;
     let read = if file.as_os_str() == "-" {
         io::stdin().take(limit).read_to_end(&mut value)

@@ -1,4 +1,4 @@
-//! `tamis repair`: makes a damaged store open again.
+//! `tamis repair`: repairs a damaged store so that it can be opened.
 
 use std::{io::Write, path::PathBuf};
 
@@ -13,24 +13,25 @@ const EXAMPLES: &str = "\
 Examples:
   tamis repair store
   tamis repair store --json
-  tamis verify store                                     only look
+  tamis verify store                                     check without changes
 
-All that can be read makes the new store. Files that are not needed go to the folder `quarantine` in it;
-nothing is deleted. Every range of keys is named in which writes may be lost; where deletes may be
-among them, keys that were deleted may be back. A sound store stays as it is. The exit code is 0 when
-the store opens again, also where writes may be lost: scripts look at `lost_ranges` of --json.";
+Repair rebuilds the store from everything that is readable. It deletes nothing: files that the
+repaired store does not use are moved to its folder `quarantine`. The report lists each key range in
+which writes may be lost; if deletes may be lost, deleted keys may reappear. An undamaged store is not
+changed. The exit code is 0 if the store can be opened again, even if writes may be lost: scripts
+should check `lost_ranges` in the output of --json.";
 
-/// Make a damaged store open again, and tell what may be lost
+/// Repair a damaged store, and report the key ranges in which writes may be lost
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RepairArgs {
-    /// The store's folder
+    /// Folder of the store
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// How keys are shown
+    /// Format of keys
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     key_format: Format,
-    /// The report as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -42,23 +43,23 @@ impl RepairArgs {
             return self.show_json(&report, output);
         }
         if report.was_sound() {
-            return Ok(writeln!(output, "no faults; the store stays as it is")?);
+            return Ok(writeln!(output, "no faults; the store was not changed")?);
         }
         for fault in &report.faults {
             writeln!(output, "{}", fault_text(fault))?;
         }
         for left in &report.quarantined {
-            writeln!(output, "{}: left out: {}", left.file.display(), left.why)?;
+            writeln!(output, "{}: quarantined: {}", left.file.display(), left.why)?;
         }
         for range in &report.lost_ranges {
             writeln!(output, "{}", self.lost_text(range))?;
         }
         for name in &report.default_options {
-            writeln!(output, "keyspace {name}: its options are lost; it has the defaults now")?;
+            writeln!(output, "keyspace {name}: its options were lost; it now has the default options")?;
         }
         writeln!(
             output,
-            "{} mended: {} tables, {} of them written anew, {} entries out of the log; {} files left out",
+            "{} repaired: {} tables, {} of them rewritten, {} entries from the log; {} files quarantined",
             faults(report.faults.len()),
             terminal::count(report.table_count as u64),
             terminal::count(report.rewritten_table_count as u64),
@@ -77,7 +78,7 @@ impl RepairArgs {
         let lower = self.key_format.show(&range.lower);
         let keys = match &range.upper {
             Some(upper) => format!("from {lower:?} to {:?}", self.key_format.show(upper)),
-            None => format!("from {lower:?} on"),
+            None => format!("from {lower:?} to the last key"),
         };
         format!("{what} may be lost: {keyspace}, {keys}: {}", range.why)
     }

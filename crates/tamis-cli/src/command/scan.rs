@@ -18,7 +18,7 @@ Examples:
 
 /// Read entries in key order, forward or backward
 ///
-/// Each line has a key, a tab and a value. What --json writes, `tamis load` reads back exactly (with the same formats).
+/// Each line has key, tab and value. `tamis load` restores the output of --json exactly (with the same formats).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScanArgs {
@@ -26,18 +26,18 @@ pub(crate) struct ScanArgs {
     store: StoreArgs,
     #[command(flatten)]
     range: RangeArgs,
-    /// From the greatest key down
+    /// Read in descending key order
     #[arg(long)]
     reverse: bool,
-    /// At most this many entries
+    /// Maximum number of entries
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Show no values
+    /// Print keys without values
     #[arg(long)]
     keys_only: bool,
     #[command(flatten)]
     formats: Formats,
-    /// A JSON object a line: key, value
+    /// Print one JSON object per line: key, value
     #[arg(long)]
     json: bool,
 }

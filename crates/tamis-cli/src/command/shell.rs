@@ -1,8 +1,8 @@
-//! `tamis shell`: a store that stays open while commands are typed, one a line.
+//! `tamis shell`: opens a store once and runs one command per line.
 //!
-//! Lines are words as a shell takes them (quotes, backslashes). On a terminal a failed line is told and the next one is
-//! asked for; lines that come from a file or a pipe end at the first that fails, which is named by its number (except where
-//! the output can't be written: then the line is not what failed).
+//! Lines are split into words like in a POSIX shell (quotes, backslashes). On a terminal, the shell reports a failed line
+//! and continues. When the lines come from a file or a pipe, the first failed line ends the shell, and the error contains
+//! its number (unless the output failed).
 
 use std::{
     ffi::OsString,
@@ -24,10 +24,10 @@ Examples:
   tamis shell store --keyspace events --key-format u64
   printf 'put apple red\\nscan\\n' | tamis shell store
 
-A store that is not there is made. Type `help` for the commands. Lines are kept in
-~/.tamis_history, or the file that TAMIS_HISTORY names; with an empty TAMIS_HISTORY none are kept.";
+The store is created if missing. Type `help` for the commands. The history is saved in
+~/.tamis_history, or in the file $TAMIS_HISTORY; set TAMIS_HISTORY to an empty value to save none.";
 
-/// Keep a store open and type commands
+/// Open a store and type commands
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShellArgs {
@@ -37,7 +37,7 @@ pub(crate) struct ShellArgs {
     formats: Formats,
 }
 
-/// A line.
+/// A parsed line.
 #[derive(Debug, Parser)]
 #[command(multicall = true, disable_help_flag = true, disable_version_flag = true)]
 struct Line {
@@ -49,54 +49,54 @@ struct Line {
 enum Command {
     /// Set the value of a key
     Put { key: OsString, value: OsString },
-    /// Show the value of a key
+    /// Print the value of a key
     Get { key: OsString },
     /// Delete a key
     Delete { key: OsString },
-    /// Show entries in key order
+    /// Print entries in key order
     Scan(ScanLine),
     /// Count the entries of a range
     Count {
         #[command(flatten)]
         range: RangeArgs,
     },
-    /// List the keyspaces, or go to one; --create makes it
+    /// List the keyspaces, or switch to one; --create creates it if missing
     Keyspace {
         name: Option<String>,
         #[arg(long)]
         create: bool,
     },
-    /// Write what is in memory into tables
+    /// Flush all memtables
     Flush,
-    /// Merge all of the keyspace into its deepest level
+    /// Compact the keyspace into its deepest level
     Compact,
-    /// Show levels and tables
+    /// Print levels and tables
     Stats,
-    /// Make all writes survive the machine
+    /// Make all writes durable: they survive a power failure
     Sync,
-    /// Leave
+    /// Leave the shell
     #[command(alias = "exit")]
     Quit,
 }
 
-/// What is shown of a scan.
+/// Arguments of `scan`.
 #[derive(Debug, Args)]
 struct ScanLine {
     #[command(flatten)]
     range: RangeArgs,
-    /// From the greatest key down
+    /// Read in descending key order
     #[arg(long)]
     reverse: bool,
-    /// At most this many entries
+    /// Maximum number of entries
     #[arg(long, default_value_t = 100)]
     limit: usize,
 }
 
-/// What becomes of the shell behind a line.
+/// Whether the shell continues after a line.
 #[derive(PartialEq, Eq)]
-enum Next {
-    GoOn,
-    End,
+enum Flow {
+    Continue,
+    Quit,
 }
 
 struct Shell {
@@ -110,9 +110,9 @@ impl ShellArgs {
         let (db, keyspace) = self.store.open_to_write()?;
         let mut shell = Shell { db, keyspace, formats: self.formats };
         let result = if io::stdin().is_terminal() {
-            shell.converse(output)
+            shell.run_interactive(output)
         } else {
-            shell.obey(&mut io::stdin().lock(), output)
+            shell.run_script(&mut io::stdin().lock(), output)
         };
         let Shell { db, keyspace, .. } = shell;
         drop(keyspace);
@@ -121,7 +121,7 @@ impl ShellArgs {
     }
 }
 
-/// Where lines are kept; `None`: nowhere.
+/// File of the history; `None` if it is not saved.
 fn history_file() -> Option<PathBuf> {
     match std::env::var_os("TAMIS_HISTORY") {
         Some(path) => (!path.is_empty()).then(|| path.into()),
@@ -130,36 +130,36 @@ fn history_file() -> Option<PathBuf> {
 }
 
 impl Shell {
-    /// Asks a person for lines.
-    fn converse(&mut self, output: &mut dyn Write) -> Result<(), Failure> {
+    /// Reads lines from a terminal.
+    fn run_interactive(&mut self, output: &mut dyn Write) -> Result<(), Failure> {
         let mut editor = DefaultEditor::new().map_err(io::Error::other)?;
         let mut history = history_file();
         if let Some(path) = &history {
-            // The first time there is none.
+            // The file does not exist the first time.
             let _ = editor.load_history(path);
         }
         loop {
             match editor.readline(&format!("{}> ", self.keyspace.name())) {
                 Ok(line) => {
                     let is_new = editor.add_history_entry(&line).unwrap_or_default();
-                    // At once: a terminal may be closed at any time.
+                    // Saves each line immediately: the terminal may be closed at any time.
                     if let Some(path) = history.as_ref().filter(|_| is_new)
                         && let Err(error) = editor.append_history(path)
                     {
-                        eprintln!("tamis: {}: {error}; lines are not kept", path.display());
+                        eprintln!("tamis: {}: {error}; the history is not saved", path.display());
                         history = None;
                     }
-                    match self.line(&line, output) {
-                        Ok(Next::End) => break,
-                        Ok(Next::GoOn) => {}
+                    match self.run_line(&line, output) {
+                        Ok(Flow::Quit) => break,
+                        Ok(Flow::Continue) => {}
                         Err(failure) => {
                             output.flush()?;
-                            eprintln!("{}", failure.message().unwrap_or_else(|| "not there".to_owned()));
+                            eprintln!("{}", failure.message().unwrap_or_else(|| "not found".to_owned()));
                         }
                     }
                     output.flush()?;
                 }
-                // Ctrl-C leaves the line, Ctrl-D the shell.
+                // Ctrl-C discards the line, Ctrl-D leaves the shell.
                 Err(ReadlineError::Interrupted) => {}
                 Err(ReadlineError::Eof) => break,
                 Err(error) => return Err(io::Error::other(error).into()),
@@ -168,20 +168,20 @@ impl Shell {
         Ok(())
     }
 
-    /// Takes lines from a file or a pipe.
-    fn obey(&mut self, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), Failure> {
+    /// Reads lines from a file or a pipe.
+    fn run_script(&mut self, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), Failure> {
         for (number, line) in (1..).zip(input.lines()) {
             let named = |text: String| format!("line {number}: {text}");
             let line = line.map_err(|error| Failure::Input(named(error.to_string())))?;
-            match self.line(&line, output) {
-                Ok(Next::End) => break,
-                Ok(Next::GoOn) => {}
+            match self.run_line(&line, output) {
+                Ok(Flow::Quit) => break,
+                Ok(Flow::Continue) => {}
                 Err(Failure::Usage(text)) => return Err(Failure::Usage(named(text))),
                 Err(Failure::Damage(text)) => return Err(Failure::Damage(named(text))),
                 Err(Failure::Store(error)) => return Err(Failure::Damage(named(error.to_string()))),
                 Err(Failure::Input(text)) => return Err(Failure::Input(named(text))),
                 Err(Failure::NotFound) => {
-                    eprintln!("tamis: {}", named("not there".to_owned()));
+                    eprintln!("tamis: {}", named("not found".to_owned()));
                     return Err(Failure::NotFound);
                 }
                 Err(failure) => return Err(failure),
@@ -190,22 +190,22 @@ impl Shell {
         Ok(())
     }
 
-    fn line(&mut self, line: &str, output: &mut dyn Write) -> Result<Next, Failure> {
-        let words = words(line).map_err(Failure::Usage)?;
+    fn run_line(&mut self, line: &str, output: &mut dyn Write) -> Result<Flow, Failure> {
+        let words = split_words(line).map_err(Failure::Usage)?;
         if words.first().is_none_or(|word| word.starts_with('#')) {
-            return Ok(Next::GoOn);
+            return Ok(Flow::Continue);
         }
         match Line::try_parse_from(words) {
-            Ok(Line { command }) => self.run(command, output),
+            Ok(Line { command }) => self.run_command(command, output),
             Err(error) if !error.use_stderr() => {
                 writeln!(output, "{error}")?;
-                Ok(Next::GoOn)
+                Ok(Flow::Continue)
             }
             Err(error) => Err(Failure::Usage(error.to_string().trim_end().to_owned())),
         }
     }
 
-    fn run(&mut self, command: Command, output: &mut dyn Write) -> Result<Next, Failure> {
+    fn run_command(&mut self, command: Command, output: &mut dyn Write) -> Result<Flow, Failure> {
         let Formats { key_format, value_format } = self.formats;
         let key_of = |key: &OsString| key_format.argument("the key", key);
         match command {
@@ -243,9 +243,9 @@ impl Shell {
             }
             Command::Stats => writeln!(output, "{}", keyspaces_table(&self.db.statistics().keyspaces))?,
             Command::Sync => self.db.persist(Durability::Synced)?,
-            Command::Quit => return Ok(Next::End),
+            Command::Quit => return Ok(Flow::Quit),
         }
-        Ok(Next::GoOn)
+        Ok(Flow::Continue)
     }
 
     fn scan(&self, line: &ScanLine, output: &mut dyn Write) -> Result<(), Failure> {
@@ -260,8 +260,8 @@ impl Shell {
     }
 }
 
-/// The words of a line: parted by blanks, except within quotes; a backslash takes the next character as it is.
-fn words(line: &str) -> Result<Vec<String>, String> {
+/// Splits a line into words at blanks outside of quotes; a backslash escapes the next character.
+fn split_words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -270,8 +270,9 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         match (character, quote) {
             (_, Some(mark)) if character == mark => quote = None,
             ('\\', None | Some('"')) => {
-                let next =
-                    characters.next().ok_or("a backslash ends the line; type what it stands before")?;
+                let next = characters
+                    .next()
+                    .ok_or("the line ends with a backslash; add the character that it escapes")?;
                 word.get_or_insert_default().push(next);
             }
             (_, Some(_)) => word.get_or_insert_default().push(character),
@@ -284,7 +285,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         }
     }
     if let Some(mark) = quote {
-        return Err(format!("the quote {mark} is never closed"));
+        return Err(format!("the quote {mark} is not closed; add the closing quote"));
     }
     words.extend(word);
     Ok(words)

@@ -1,4 +1,4 @@
-//! `tamis stats`: what a store holds: keyspaces, levels, tables, and its files.
+//! `tamis stats`: prints the keyspaces, levels, tables and files of a store.
 
 use std::{io::Write, path::PathBuf};
 
@@ -17,16 +17,17 @@ Examples:
   tamis stats store
   tamis stats store --json";
 
-/// Show keyspaces, levels, tables and files of a store
+/// Print the keyspaces, levels, tables and files of a store
 ///
-/// Entries count puts, older versions and tombstones (records of deletes); compactions drop the latter two in time.
+/// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
+/// dropped.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
-    /// The store's folder
+    /// Folder of the store
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +51,7 @@ impl StatsArgs {
         writeln!(output, "{}", files_table(&files))?;
         writeln!(
             output,
-            "Log still needed: {}. Filters and indexes in memory: {}.",
+            "Log to replay on open: {}. Filters and indexes in memory: {}.",
             terminal::bytes(statistics.log_bytes),
             terminal::bytes(statistics.cache_pinned_bytes)
         )?;
@@ -73,7 +74,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
     })
 }
 
-/// A row for each memtable that is not empty and each level that holds tables.
+/// Returns a table with a row per non-empty memtable and per level with tables.
 pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::Table {
     let mut rows = Vec::new();
     for keyspace in keyspaces {
@@ -95,20 +96,20 @@ pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::
     terminal::table(2, &["keyspace", "level", "runs", "tables", "size", "entries", "tombstones"], rows)
 }
 
-/// A row for each kind of file.
+/// Returns a table with a row per kind of file.
 pub(super) fn files_table(files: &[FileKind]) -> comfy_table::Table {
     let rows = files.iter().map(|kind| {
         vec![
             kind.name.clone(),
-            kind.holds().to_owned(),
+            kind.content().to_owned(),
             terminal::count(kind.count),
             terminal::bytes(kind.bytes),
         ]
     });
-    terminal::table(2, &["files", "what they hold", "count", "size"], rows)
+    terminal::table(2, &["files", "content", "count", "size"], rows)
 }
 
-/// The same for programs.
+/// Returns the kinds of files as JSON.
 pub(super) fn files_json(files: &[FileKind]) -> Value {
     let kinds =
         files.iter().map(|kind| json!({ "kind": kind.name, "count": kind.count, "bytes": kind.bytes }));

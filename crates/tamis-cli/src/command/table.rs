@@ -1,4 +1,4 @@
-//! `tamis build` and `tamis ingest`: tables built outside of a store, and taken into one.
+//! `tamis build` and `tamis ingest`: build a table outside of a store, and add it to a store.
 
 use std::{io::Write, path::PathBuf, sync::Arc};
 
@@ -20,21 +20,21 @@ Examples:
   tamis build part.jsonl part.table --zstd 3
   sort big.csv | tamis build - big.table --format csv --no-header
 
-Keys must come in ascending order of their bytes, each once; the first that does not is named.
-The table appears under its name when it is whole. `tamis ingest` takes it into any store.";
+The input must be sorted by the bytes of the keys, without duplicates; the error names the first key
+out of order. The file is created only when it is complete. `tamis ingest` adds it to a store.";
 
-/// Build a table out of a sorted CSV, JSON lines or binary file
+/// Build a table from a sorted CSV, JSON lines or binary file
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The table to be made
+    /// Table file to create
     table: PathBuf,
-    /// Compress blocks with Zstandard at this level, 1 to 19
+    /// Compress blocks with Zstandard at this level (1 to 19)
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=19))]
     zstd: Option<u8>,
-    /// What was done as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) struct BuildArgs {
 impl BuildArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let mut input = input::open(&self.input)?;
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         let compression = self.zstd.map_or(Compression::None, Compression::Zstd);
         let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
         let mut table = TableWriter::create(&self.table, &options)?;
@@ -56,7 +56,7 @@ impl BuildArgs {
                     let (file, place) = (self.input.file.display(), input.entries.place());
                     let key = self.input.formats.key_format.show(&key);
                     Failure::Input(format!(
-                        "{file}: {place}: the key {key} does not lie above the one before it; sort by the bytes of the keys, each once"
+                        "{file}: {place}: the key {key} is not greater than the previous key; sort the input by the bytes of the keys and remove duplicates"
                     ))
                 }
                 other => Failure::Store(other),
@@ -64,18 +64,19 @@ impl BuildArgs {
             if count.is_multiple_of(1 << 10) {
                 bar.set_position(input.position.get());
                 if interrupt::is_interrupted() {
-                    return Err(Failure::Interrupted("interrupted; no table was made".to_owned()));
+                    return Err(Failure::Interrupted("interrupted; no table was created".to_owned()));
                 }
             }
         }
         if count == 0 {
-            let text = format!("{}: no entries; a table holds at least one", self.input.file.display());
+            let text =
+                format!("{}: no entries; give an input with at least one entry", self.input.file.display());
             return Err(Failure::Input(text));
         }
         let built = table.finish()?;
         bar.finish_and_clear();
         for reason in &built.failed_filters {
-            eprintln!("tamis: {}: without a filter: {reason}", self.table.display());
+            eprintln!("tamis: {}: the table has no filter: {reason}", self.table.display());
         }
         if self.json {
             return Ok(writeln!(
@@ -94,27 +95,28 @@ Examples:
   tamis ingest store prices.table
   tamis ingest store --keyspace events part1.table part2.table
 
-All tables come in as one write, newer than all before it, or none does. They are linked where that is
-possible: afterwards they may be removed, but must not be changed. Tables that overlap are refused
-together: ingest them one after the other.";
+Ingestion is atomic: the store contains all entries of all tables, or none. They replace older entries
+with the same keys. If possible, the files are hard-linked: you may delete them afterwards, but do not
+change them. The key ranges of the tables must not overlap: ingest overlapping tables in separate
+commands.";
 
-/// Take tables that `tamis build` made into a store; it is made if it is not there
+/// Add tables of `tamis build` to a store; the store is created if missing
 #[derive(Debug, Args)]
 #[command(after_help = INGEST_EXAMPLES)]
 pub(crate) struct IngestArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The tables
+    /// Table files
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
-    /// What was done as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
 
 impl IngestArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        // A wrong file name, or a file that is no table, makes no store.
+        // Checks the files first, so that a wrong file creates no store.
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         for path in &self.tables {
             input::open_file(path)?;

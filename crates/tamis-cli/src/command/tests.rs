@@ -1,4 +1,4 @@
-//! The examples of the help texts are command lines that the program takes.
+//! The program accepts every example of its help texts.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -6,7 +6,7 @@ use clap::CommandFactory as _;
 
 use super::*;
 
-/// Every example of every help text: the words behind `tamis`, without remarks, other programs and files for the output.
+/// Returns every example of every help text: the words after `tamis`, without remarks, other programs and redirections.
 pub(super) fn examples() -> Vec<Vec<String>> {
     let mut lines = Vec::new();
     collect(&Cli::command(), &mut lines);
@@ -17,7 +17,7 @@ fn collect(command: &clap::Command, lines: &mut Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut of_help = help.lines().skip_while(|line| *line != "Examples:").skip(1);
     while let Some(line) = of_help.next().filter(|line| !line.is_empty()) {
-        assert!(line.len() <= 100, "this example would be broken: {line}");
+        assert!(line.len() <= 100, "this example is too long: {line}");
         let mut whole = String::new();
         let mut part = line;
         while let Some(front) = part.strip_suffix(" \\") {
@@ -34,19 +34,19 @@ fn collect(command: &clap::Command, lines: &mut Vec<String>) {
 fn words(line: &str) -> Vec<String> {
     let command = line.trim_start().split("  ").next().unwrap();
     let own = command.split(" | ").find(|part| part.starts_with("tamis ")).unwrap_or_else(|| {
-        panic!("no command of ours: {line}");
+        panic!("no `tamis` command: {line}");
     });
     own.split(" > ").next().unwrap().split_whitespace().skip(1).map(str::to_owned).collect()
 }
 
-/// The command line of an example.
+/// Parses an example.
 pub(super) fn parsed(words: &[String]) -> Cli {
     let all = ["tamis"].into_iter().chain(words.iter().map(String::as_str));
     Cli::try_parse_from(all).unwrap_or_else(|error| panic!("tamis {}: {error}", words.join(" ")))
 }
 
 #[test]
-fn every_example_of_every_help_is_taken() {
+fn every_help_example_is_accepted() {
     let examples = examples();
     assert!(examples.len() > 60, "{} examples found", examples.len());
     for words in &examples {
@@ -55,7 +55,7 @@ fn every_example_of_every_help_is_taken() {
 }
 
 #[test]
-fn examples_are_read_without_what_stands_around_them() {
+fn examples_are_extracted_without_remarks_and_pipes() {
     assert_eq!(words("  sort a | tamis build - b --no-header  | tamis"), ["build", "-", "b", "--no-header"]);
     assert_eq!(words("  tamis scan store > part    a remark with > and |"), ["scan", "store"]);
 }

@@ -1,4 +1,4 @@
-//! `tamis verify`: reads everything and checks every checksum.
+//! `tamis verify`: reads every byte of a store and checks every checksum.
 
 use std::{io::Write, path::PathBuf};
 
@@ -13,17 +13,17 @@ Examples:
   tamis verify store
   tamis verify store --json
 
-Every fault is named with its file and offset, and the check goes on behind it, also in a store that
-can't be opened. The exit code is 3 when there is one; `tamis repair` mends what can be mended.";
+Each fault is reported with file and offset, and the check continues after it. It also works for a
+store that cannot be opened. The exit code is 3 if there is a fault; `tamis repair` repairs the store.";
 
 /// Check every byte of a store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// The store's folder
+    /// Folder of the store
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The report as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -61,13 +61,13 @@ pub(super) fn faults(count: usize) -> String {
     if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
-/// File, offset, what is wrong.
+/// Formats a fault for people: file, offset, description.
 pub(super) fn fault_text(fault: &Fault) -> String {
     let place = fault.offset.map_or_else(String::new, |offset| format!("offset {offset}: "));
     format!("{}: {place}{}", fault.file.display(), fault.what)
 }
 
-/// The same for programs.
+/// Formats a fault as JSON.
 pub(super) fn fault_json(fault: &Fault) -> Value {
     json!({ "file": fault.file.display().to_string(), "offset": fault.offset, "what": fault.what })
 }

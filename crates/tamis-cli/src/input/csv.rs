@@ -1,7 +1,7 @@
-//! CSV: a column for the key and one for the value, by name or by number.
+//! CSV input: a column for the key and one for the value, by name or by number.
 //!
-//! Every row must have as many fields as the first. A quote that is never closed swallows the rest of the file and is
-//! refused.
+//! Every row must have as many fields as the first one. A quote that is not closed is an error: otherwise one field would
+//! contain the rest of the file.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(super) struct CsvEntries {
-    reader: Reader<Quotes>,
+    reader: Reader<QuoteChecker>,
     row: ByteRecord,
     name: String,
     key_index: usize,
@@ -22,25 +22,25 @@ pub(super) struct CsvEntries {
     formats: Formats,
 }
 
-/// Follows the quotes of the bytes that pass, to refuse a file that ends inside one.
-struct Quotes {
+/// A reader that tracks quotes, to reject a file that ends inside a quoted field.
+struct QuoteChecker {
     source: Source,
     state: State,
     line: u64,
     opened_line: u64,
 }
 
-/// Where in a row the last byte stood.
+/// The position of the last byte in its row.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     FieldStart,
     Unquoted,
     Quoted,
-    /// After a quote inside a quoted field: its end, or the first half of a doubled quote.
+    /// After a quote inside a quoted field: the end of the field, or the first half of an escaped quote.
     QuoteInQuoted,
 }
 
-impl Quotes {
+impl QuoteChecker {
     fn follow(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             (State::FieldStart, b'"') => {
@@ -50,7 +50,7 @@ impl Quotes {
             (State::Quoted, b'"') => State::QuoteInQuoted,
             (State::Quoted, _) | (State::QuoteInQuoted, b'"') => State::Quoted,
             (_, b',' | b'\n' | b'\r') => State::FieldStart,
-            // A byte order mark stands before the first field.
+            // A byte order mark before the first field.
             (State::FieldStart, 0xEF | 0xBB | 0xBF) if self.line == 1 => State::FieldStart,
             _ => State::Unquoted,
         };
@@ -58,11 +58,14 @@ impl Quotes {
     }
 }
 
-impl Read for Quotes {
+impl Read for QuoteChecker {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.source.read(buffer)?;
         if length == 0 && !buffer.is_empty() && self.state == State::Quoted {
-            let text = format!("the quote of line {} is never closed; is the file cut?", self.opened_line);
+            let text = format!(
+                "the quote in line {} is not closed; close it, or check whether the file is truncated",
+                self.opened_line
+            );
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
         }
         for &byte in buffer.get(..length).unwrap_or_default() {
@@ -78,7 +81,7 @@ impl CsvEntries {
         let mut reader = ReaderBuilder::new()
             .has_headers(!options.no_header)
             .buffer_capacity(1 << 16)
-            .from_reader(Quotes { source, state: State::FieldStart, line: 1, opened_line: 0 });
+            .from_reader(QuoteChecker { source, state: State::FieldStart, line: 1, opened_line: 0 });
         let header = if options.no_header {
             None
         } else {
@@ -96,7 +99,11 @@ impl CsvEntries {
 
     fn field(&self, index: usize, format: Format) -> Result<Vec<u8>, String> {
         let field = self.row.get(index).ok_or_else(|| {
-            format!("{} fields, but field {} is wanted; is this CSV?", self.row.len(), index + 1)
+            format!(
+                "the row has {} fields, but field {} is needed; check that the file is CSV",
+                self.row.len(),
+                index + 1
+            )
         })?;
         format.parse(field).map_err(|error| format!("field {}: {error}", index + 1))
     }
@@ -108,7 +115,7 @@ impl CsvEntries {
         Ok((key, value))
     }
 
-    /// Where the row begins.
+    /// The line where the row begins.
     fn line(&self) -> u64 {
         self.row.position().map_or(0, csv::Position::line)
     }
@@ -118,7 +125,7 @@ impl CsvEntries {
     }
 }
 
-/// The index of a column that is given by its name in the header or by its number from 1 on.
+/// Returns the index of a column, given by its name in the header or by its number from 1.
 fn column(field: Option<&str>, default: usize, header: Option<&ByteRecord>) -> Result<usize, String> {
     let Some(field) = field else { return Ok(default) };
     let named = header.and_then(|header| header.iter().position(|name| name == field.as_bytes()));
@@ -129,7 +136,7 @@ fn column(field: Option<&str>, default: usize, header: Option<&ByteRecord>) -> R
         Ok(number) if number > 0 => Ok(number - 1),
         _ => {
             let names = header.map_or_else(
-                || "there is no header: give a number from 1 on".to_owned(),
+                || "there is no header, so give a number from 1".to_owned(),
                 |header| {
                     let names: Vec<_> = header.iter().map(|name| Format::Text.show(name)).collect();
                     format!("the header has: {}", names.join(", "))
@@ -148,7 +155,7 @@ impl Entries for CsvEntries {
                 csv::ErrorKind::Io(error) => self.fail(line, error),
                 csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
                     let text =
-                        format!("{len} fields where the first row has {expected_len}; is the file cut?");
+                        format!("{len} fields, but the first row has {expected_len}; correct the row, or check whether the file is truncated");
                     self.fail(line, text)
                 }
                 _ => self.fail(line, error),

@@ -1,4 +1,4 @@
-//! JSON lines: an object a line, with a field for the key and one for the value, as `tamis scan --json` writes them.
+//! JSON lines input: one object per line, with a field for the key and one for the value, as `tamis scan --json` writes it.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Entries, InputArgs, Source, check_lengths};
 use crate::{bytes::Formats, failure::Failure};
 
-/// Longest line: room for the longest value in hex, and more. A foreign file without line ends takes no more memory.
+/// Maximum length of a line: more than the longest value needs in hex. Limits memory for a file without line feeds.
 const LINE_BYTES_MAX: u64 = 640 << 20;
 
 pub(super) struct JsonEntries {
@@ -34,7 +34,7 @@ impl JsonEntries {
         }
     }
 
-    /// Reads the next line that is not blank; `false` at the end.
+    /// Reads the next line that is not blank; returns `false` at the end.
     fn read_line(&mut self) -> Result<bool, Failure> {
         loop {
             self.line.clear();
@@ -43,7 +43,8 @@ impl JsonEntries {
             match limited.read_until(b'\n', &mut self.line) {
                 Ok(0) => return Ok(false),
                 Ok(length) if length as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') => {
-                    return Err(self.fail("the line is longer than any entry"));
+                    return Err(self
+                        .fail("the line is longer than any valid entry; check that the file is JSON lines"));
                 }
                 Ok(_) if self.line.trim_ascii().is_empty() => {}
                 Ok(_) => return Ok(true),
@@ -55,8 +56,8 @@ impl JsonEntries {
     fn entry(&self) -> Result<(Vec<u8>, Vec<u8>), String> {
         let is_last_cut = self.line.last() != Some(&b'\n');
         let value: Value = serde_json::from_slice(&self.line).map_err(|error| {
-            let cut = if is_last_cut && error.is_eof() { "; the file seems to be cut" } else { "" };
-            format!("column {}: no JSON: {error}{cut}", error.column())
+            let cut = if is_last_cut && error.is_eof() { "; the file seems to be truncated" } else { "" };
+            format!("column {}: not valid JSON: {error}{cut}", error.column())
         })?;
         let field = |name: &str| {
             value

@@ -1,4 +1,4 @@
-//! Binary files of 64-bit values: each value is a key of 8 big-endian bytes, with an empty value.
+//! Binary input: each 64-bit number is a key of 8 big-endian bytes, with an empty value.
 
 use tamis_workload::file::ValueReader;
 
@@ -11,7 +11,7 @@ pub(super) struct ValueEntries {
 }
 
 impl ValueEntries {
-    /// Where the length is known, a cut or foreign file is refused before the first entry.
+    /// If the length is known, rejects a truncated or foreign file before the first entry.
     pub(super) fn new(source: Source, length: Option<u64>, options: &InputArgs) -> Result<Self, Failure> {
         let name = options.file.display().to_string();
         let fail = |error| Failure::Input(format!("{name}: {error}"));

@@ -1,4 +1,4 @@
-//! bench: lists, runs, goes on, and refuses with what there is.
+//! `bench`: lists and runs experiments, continues an earlier run, rejects unknown names with the valid ones.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::Folder;
 const NAME: &str = "bloom-rate-by-bits";
 
 #[test]
-fn the_list_tells_every_experiment() {
+fn list_contains_every_experiment() {
     let folder = Folder::new();
     assert!(folder.ok(&["bench", "list"]).contains(NAME));
     let list: Value = serde_json::from_str(&folder.ok(&["bench", "list", "--json"])).unwrap();
@@ -17,7 +17,7 @@ fn the_list_tells_every_experiment() {
 }
 
 #[test]
-fn results_are_files_and_a_second_run_measures_nothing() {
+fn a_second_run_keeps_the_results_of_the_first() {
     let folder = Folder::new();
     let words = ["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--seed", "7"];
     let shown = folder.ok(&words);
@@ -35,7 +35,7 @@ fn results_are_files_and_a_second_run_measures_nothing() {
 }
 
 #[test]
-fn stores_are_driven_by_as_many_threads_as_one_likes() {
+fn threads_option_sets_the_number_of_client_threads() {
     let folder = Folder::new();
     let words = ["bench", "run", "store-harness", "--out", "out", "--only", "workload=overwrite"];
     let shown = folder.ok(&[&words[..], &["--threads", "3"]].concat());
@@ -50,9 +50,9 @@ fn stores_are_driven_by_as_many_threads_as_one_likes() {
     }
 }
 
-/// Folders whose process is gone are named, and those of others are left in peace.
+/// Folders of dead processes are reported; folders of live processes and other folders are not.
 #[test]
-fn stores_that_a_killed_run_left_are_named() {
+fn leftover_stores_of_killed_runs_are_reported() {
     let folder = Folder::new();
     let mut child = folder.command(&["completions", "bash"]).spawn().unwrap();
     child.wait().unwrap();
@@ -67,13 +67,13 @@ fn stores_that_a_killed_run_left_are_named() {
         folder.tamis(&["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--only", "family=bloom"]);
     assert_eq!(
         (run.code, run.stderr),
-        (0, format!("tamis: {gone}: a store that a killed run left; remove it\n"))
+        (0, format!("tamis: {gone}: left over from a killed run; delete it\n"))
     );
-    assert!(folder.path(&gone).exists(), "nothing is removed that somebody may want");
+    assert!(folder.path(&gone).exists(), "nothing is deleted automatically");
 }
 
 #[test]
-fn wrong_names_list_what_there_is() {
+fn unknown_names_are_rejected_with_the_valid_names() {
     let folder = Folder::new();
     for (words, expected) in [
         (["bench", "run", "bloom-rates"].as_slice(), NAME),
@@ -85,17 +85,17 @@ fn wrong_names_list_what_there_is() {
         (&["bench", "run", "store-ycsb", "--only", "threads=8"], "named \"8\"; there are: 1, 2\n"),
         (&["bench", "run", "store-ycsb", "--threads", "2,0"], "1..=1024"),
         (&["bench", "run", NAME, "--threads", "4"], "no parameter named \"threads\"; there are: family"),
-        // What the second can't do is told before the first is run.
+        // All experiments are checked before the first one runs.
         (&["bench", "run", NAME, "store-ycsb", "--only", "bits=10"], "there are: workload"),
         (&["bench", "run"], "NAME"),
     ] {
         let message = folder.fails(2, words);
         assert!(message.contains(expected), "{words:?}: {message}");
     }
-    assert!(folder.is_empty(), "nothing was made");
+    assert!(folder.is_empty(), "nothing was created");
     folder.write("file", "");
     folder.write("out.json", "");
-    assert!(folder.fails(4, &["bench", "run", NAME, "--out", "file"]).contains("no folder"));
+    assert!(folder.fails(4, &["bench", "run", NAME, "--out", "file"]).contains("not a folder"));
     std::fs::create_dir(folder.path("out")).unwrap();
     folder.write("out/bloom-rate-by-bits-small-s42.json", "my own file");
     let message = folder.fails(4, &["bench", "run", NAME, "--out", "out"]);

@@ -1,4 +1,4 @@
-//! demo: it checks itself; here that it ends well, shows what it promises, and leaves nothing behind unless asked.
+//! `demo` checks its own results; these tests check the exit code, the report, and that it leaves nothing behind.
 
 use crate::Folder;
 
@@ -16,19 +16,17 @@ fn tree() -> Folder {
 }
 
 #[test]
-fn the_demo_reads_what_it_wrote_and_leaves_nothing() {
+fn demo_reports_all_steps_and_deletes_its_store() {
     let folder = tree();
     let text = folder.ok(&SMALL);
-    for expected in
-        ["load paths", "paths: get, absent", "closed empty range", "backward", "snapshot", "*.log"]
-    {
+    for expected in ["load paths", "paths: get, absent", "empty range", "reverse", "snapshot", "*.log"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "only the tree is left");
 }
 
 #[test]
-fn tables_can_be_read_through_the_cache_with_the_same_answers() {
+fn demo_succeeds_with_every_access_mode() {
     let folder = tree();
     for access in ["buffered", "direct"] {
         // The demo checks every answer itself.
@@ -39,7 +37,7 @@ fn tables_can_be_read_through_the_cache_with_the_same_answers() {
 }
 
 #[test]
-fn a_kept_store_can_be_looked_into() {
+fn keep_leaves_a_valid_store() {
     let folder = tree();
     let report: serde_json::Value =
         serde_json::from_str(&folder.ok(&[&SMALL[..], &["--keep", "--json"]].concat())).unwrap();
@@ -49,8 +47,8 @@ fn a_kept_store_can_be_looked_into() {
     };
     // 300 files and the folders bin, lib and deep.
     assert_eq!(step("load paths")["entries"], 303);
-    assert_eq!(step("events: all, backward")["entries"], 3000);
-    assert_eq!(step("events: closed empty range")["entries"], 0);
+    assert_eq!(step("events: full scan, reverse")["entries"], 3000);
+    assert_eq!(step("events: empty range")["entries"], 0);
     let store = report["folder"].as_str().unwrap();
     let last = folder.ok(&["scan", store, "--keyspace", "paths", "--reverse", "--limit", "1"]);
     assert!(last.starts_with("tree/lib/deep/file99\tsize=7 mtime="), "{last}");
@@ -58,14 +56,14 @@ fn a_kept_store_can_be_looked_into() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
+fn a_missing_folder_is_named() {
     let folder = Folder::new();
     assert!(folder.fails(4, &["demo", "--paths", "absent"]).contains("absent"));
     assert!(folder.is_empty());
 }
 
 #[test]
-fn too_little_disk_is_told_before_anything_is_loaded() {
+fn too_little_disk_is_reported_before_loading() {
     let folder = tree();
     let message =
         folder.fails(4, &[&SMALL[..3], &["--events", "1000000000", "--value-bytes", "1048576"]].concat());

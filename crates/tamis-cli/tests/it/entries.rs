@@ -1,4 +1,4 @@
-//! put, get, delete, scan.
+//! `put`, `get`, `delete`, `scan`.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
@@ -16,7 +16,7 @@ fn fruits() -> Folder {
 }
 
 #[test]
-fn what_was_put_is_got_and_what_was_deleted_is_not() {
+fn get_returns_put_values_and_not_deleted_ones() {
     let folder = fruits();
     assert_eq!(folder.ok(&["get", "store", "apple"]), "red\n");
     assert_eq!(folder.ok(&["get", "store", "lime"]), "\n");
@@ -32,7 +32,7 @@ fn what_was_put_is_got_and_what_was_deleted_is_not() {
 }
 
 #[test]
-fn scans_go_both_ways_within_bounds() {
+fn scans_respect_bounds_in_both_directions() {
     let folder = fruits();
     let keys = |words: &[&str]| {
         folder
@@ -49,17 +49,17 @@ fn scans_go_both_ways_within_bounds() {
     assert_eq!(keys(&["--lower-exclusive", "apricot", "--upper-exclusive", "lime"]), "fig");
     assert_eq!(keys(&["--lower", "apricot", "--upper", "lime", "--reverse"]), "lime fig apricot");
     assert_eq!(keys(&["--lower", "b", "--upper", "c"]), "");
-    // Bounds in the wrong order are most often a mistake.
+    // Bounds in the wrong order are probably a mistake, so there is a warning.
     let run = folder.tamis(&["scan", "store", "--lower", "z", "--upper-exclusive", "a"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, ""));
-    assert!(run.stderr.contains("the lower bound lies above the upper one"), "{}", run.stderr);
+    assert!(run.stderr.contains("the lower bound is greater than the upper bound"), "{}", run.stderr);
     assert_eq!(keys(&["--lower", "b", "--upper-exclusive", "b"]), "");
     assert_eq!(keys(&["--limit", "0"]), "");
     assert_eq!(folder.ok(&["scan", "store", "--limit", "2"]), "apple\tred\napricot\torange\n");
 }
 
 #[test]
-fn numbers_sort_as_numbers() {
+fn u64_keys_sort_numerically() {
     let folder = Folder::new();
     for number in ["1000", "9", "18446744073709551615", "256"] {
         folder.ok(&["put", "store", "--key-format", "u64", number, "--value-format", "hex", "0x00ff"]);
@@ -89,7 +89,7 @@ fn numbers_sort_as_numbers() {
 }
 
 #[test]
-fn json_tells_all_bytes_apart() {
+fn json_output_is_exact_for_all_bytes() {
     let folder = fruits();
     assert_eq!(
         folder.ok(&["get", "store", "fig", "--json"]),
@@ -109,7 +109,7 @@ fn json_tells_all_bytes_apart() {
 }
 
 #[test]
-fn bytes_that_are_no_text_go_in_and_out_whole() {
+fn non_utf8_keys_and_values_round_trip() {
     let folder = Folder::new();
     let key = OsStr::from_bytes(b"k\xFF\xFE");
     let words = [OsStr::new("put"), OsStr::new("store"), key, OsStr::new("--file"), OsStr::new("-")];
@@ -120,7 +120,7 @@ fn bytes_that_are_no_text_go_in_and_out_whole() {
 }
 
 #[test]
-fn keyspaces_are_maps_of_their_own() {
+fn keyspaces_are_separate_maps() {
     let folder = fruits();
     folder.ok(&["put", "store", "--keyspace", "colors", "apple", "#f00"]);
     assert_eq!(folder.ok(&["get", "store", "--keyspace", "colors", "apple"]), "#f00\n");
@@ -132,7 +132,7 @@ fn keyspaces_are_maps_of_their_own() {
 }
 
 #[test]
-fn reading_makes_no_store() {
+fn reading_creates_no_store() {
     let folder = Folder::new();
     for words in [
         ["get", "store", "key"].as_slice(),
@@ -148,7 +148,7 @@ fn reading_makes_no_store() {
 }
 
 #[test]
-fn foreign_folders_and_impossible_keys_are_refused() {
+fn foreign_folders_and_invalid_keys_are_rejected() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("music")).unwrap();
     folder.write("music/song.txt", "la la la");
@@ -163,7 +163,7 @@ fn foreign_folders_and_impossible_keys_are_refused() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let folder = Folder::new();
     let rows: String = (0..50_000).map(|row| format!("{row:08},value\n")).collect();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! filter eval: figures that are right, refusals that say why, files that are told apart.
+//! `filter eval`: correct figures, reasons for rejected parameters, detection of file kinds.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ const SAMPLE: &str = "uniform_n20000_s42.uniform_r0_s44.s";
 const PRESENT: &str = "uniform_n20000_s42.fn_s45.q";
 
 #[test]
-fn every_family_is_measured_and_denies_no_range_that_holds_a_key() {
+fn every_family_is_measured_without_false_negatives() {
     let folder = generated();
     for family in FAMILIES {
         for queries in [POINTS, RANGES] {
@@ -54,7 +54,7 @@ fn every_family_is_measured_and_denies_no_range_that_holds_a_key() {
 }
 
 #[test]
-fn text_is_told_from_integers_and_queries_that_hold_a_key_are_counted_apart() {
+fn text_files_are_detected_and_non_empty_queries_are_counted_separately() {
     let folder = Folder::new();
     folder.write("words", "\napple\nbanana\npear\npear\n");
     folder.write("ranges", "apple\tapple\nb\tbat\np\tq\nx\tz\nzoo\tzoo");
@@ -71,14 +71,14 @@ fn text_is_told_from_integers_and_queries_that_hold_a_key_are_counted_apart() {
     let report = eval(&folder, &words);
     assert_eq!((&report["keys"], &report["queries"]), (&4.into(), &5.into()), "{report}");
     assert_eq!((&report["present"], &report["false_negatives"]), (&3.into(), &0.into()));
-    // x to z are three prefixes, zoo is one: none is there.
+    // x to z has three prefixes, zoo has one: none is a prefix of a key.
     assert_eq!(report["false_positives"], 0);
     let table = folder.ok(&[&["filter", "eval"], words.as_slice()].concat());
-    assert!(table.contains("prefix-bloom:bytes=1") && table.contains("denied of them"), "{table}");
+    assert!(table.contains("prefix-bloom:bytes=1") && table.contains("false negatives"), "{table}");
 }
 
 #[test]
-fn refusals_are_results_and_a_fixed_size_needs_no_budget() {
+fn a_failed_build_is_a_result_and_a_fixed_size_needs_no_budget() {
     let folder = generated();
     let words = ["--keys", KEYS, "--queries", POINTS, "--family"];
     let report = eval(&folder, &[words.as_slice(), &["binary-fuse", "--bits-per-key", "5"]].concat());
@@ -88,7 +88,7 @@ fn refusals_are_results_and_a_fixed_size_needs_no_budget() {
 }
 
 #[test]
-fn equal_seeds_give_equal_answers() {
+fn the_seed_determines_the_false_positives() {
     let folder = generated();
     let of = |seed: &str| {
         let words = ["--family", "blocked-bloom", "--bits-per-key", "6", "--keys", KEYS, "--queries", POINTS];
@@ -99,7 +99,7 @@ fn equal_seeds_give_equal_answers() {
 }
 
 #[test]
-fn no_keys_are_no_mistake() {
+fn empty_key_files_are_accepted() {
     let folder = Folder::new();
     folder.write("none.keys", [0; 8]);
     folder.write("some.q", [1_u64, 5, 9].map(u64::to_le_bytes).concat());
@@ -113,7 +113,7 @@ fn no_keys_are_no_mistake() {
 }
 
 #[test]
-fn wrong_command_lines_say_what_there_is() {
+fn wrong_parameters_are_rejected_with_the_valid_ones() {
     let folder = Folder::new();
     folder.write("words", "a\nb\n");
     folder.write("ranges", "a\tb\n");
@@ -133,7 +133,7 @@ fn wrong_command_lines_say_what_there_is() {
 }
 
 #[test]
-fn wrong_files_are_named_with_the_place() {
+fn invalid_files_are_rejected_with_their_position() {
     let folder = Folder::new();
     folder.write("words", "a\nb\n");
     folder.write("unsorted", "b\na\n");
@@ -152,14 +152,14 @@ fn wrong_files_are_named_with_the_place() {
         ("unsorted", "ranges", "ranges", "line 2"),
         ("words", "no_tab", "ranges", "line 2 has no tab"),
         ("words", "reversed", "ranges", "line 1"),
-        ("words", "good.q", "ranges", "both must be of one kind"),
-        ("good.keys", "ranges", "good.q", "both must be of one kind"),
+        ("words", "good.q", "ranges", "both files must be of the same kind"),
+        ("good.keys", "ranges", "good.q", "both files must be of the same kind"),
         ("descending.keys", "good.q", "good.q", "offset 16"),
         ("cut.keys", "good.q", "good.q", "cut at offset 20"),
         ("good.keys", "odd.q", "good.q", "odd"),
         ("good.keys", "reversed.q", "good.q", "reversed"),
         ("good.keys", "cut.q", "good.q", "cut at offset 17"),
-        ("good.keys", "good.q", "good.q", "holds no key"),
+        ("good.keys", "good.q", "good.q", "contains no key"),
         ("missing", "ranges", "ranges", "missing"),
         (".", "ranges", "ranges", "folder"),
     ] {

@@ -1,4 +1,4 @@
-//! gen: the files it writes are the published ones, can be loaded, and are not overwritten.
+//! `gen`: its files match the published checksums, can be loaded, and are not overwritten.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Folder;
 
-/// Key and query sets get the seeds and the names that the list has.
+/// Seeds and names of key and query sets match the published list.
 #[test]
-fn files_are_the_published_ones() {
+fn files_match_the_published_checksums() {
     let sums = include_str!("../../../tamis-workload/tests/it/SHA256SUMS");
     let folder = Folder::new();
     let sets = ["correlated_r32", "split", "non_empty"];
@@ -24,11 +24,11 @@ fn files_are_the_published_ones() {
         assert_eq!(got.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), sum, "{name}");
         count += 1;
     }
-    assert_eq!(count, 6, "keys, two sets with their samples, and the ranges that are not empty");
+    assert_eq!(count, 6, "keys, two query sets with their samples, and the non-empty ranges");
 }
 
 #[test]
-fn files_carry_the_published_names_and_are_loaded_again() {
+fn files_have_the_published_names_and_can_be_loaded() {
     let folder = Folder::new();
     let words =
         ["gen", "out", "--keys", "gaps", "--count", "1000", "--query-count", "50", "--queries", "all"];
@@ -45,7 +45,7 @@ fn files_carry_the_published_names_and_are_loaded_again() {
 }
 
 #[test]
-fn files_that_are_there_stay() {
+fn existing_files_are_not_overwritten() {
     let folder = Folder::new();
     folder.ok(&["gen", ".", "--count", "10"]);
     folder.write("uniform_n10_s42.keys", "mine");
@@ -59,23 +59,23 @@ fn files_that_are_there_stay() {
     assert!(message.contains("uniform_n11_s42.keys.part"), "{message}");
     assert_eq!(std::fs::read(folder.path("uniform_n11_s42.keys.part")).unwrap(), b"mine");
     assert!(!folder.path("uniform_n11_s42.keys").exists());
-    // A link that leads nowhere is somebody's.
+    // A dangling symbolic link is an existing file.
     std::os::unix::fs::symlink("elsewhere", folder.path("uniform_n12_s42.keys")).unwrap();
     folder.fails(4, &["gen", ".", "--count", "12"]);
     assert!(folder.path("uniform_n12_s42.keys").is_symlink() && !folder.path("elsewhere").exists());
 }
 
 #[test]
-fn ranges_that_can_not_be_are_refused() {
+fn impossible_query_sets_are_rejected() {
     let folder = Folder::new();
     let words = ["gen", ".", "--keys", "gaps", "--count", "10000", "--queries", "uniform_r1m"];
     let message = folder.fails(2, &words);
-    assert!(message.contains("take shorter ones"), "{message}");
+    assert!(message.contains("use shorter ranges"), "{message}");
     assert!(folder.is_empty());
 }
 
 #[test]
-fn text_keys_and_their_queries_are_measured_as_they_are() {
+fn filter_eval_accepts_generated_text_files() {
     let folder = Folder::new();
     for (set, prefix) in [("domains", "prefix_b64"), ("emails", "prefix_b64"), ("composite", "prefix_b128")] {
         let words = [
@@ -94,7 +94,7 @@ fn text_keys_and_their_queries_are_measured_as_they_are() {
         let run = folder.tamis(&[words.as_slice(), &["points", "ranges", prefix]].concat());
         assert_eq!((run.code, run.stdout.lines().count()), (0, 7), "{}{}", run.stdout, run.stderr);
         for line in run.stderr.lines() {
-            assert!(line.contains("queries, not 300"), "{line}");
+            assert!(line.contains("queries instead of 300"), "{line}");
         }
         let keys = format!("{set}_n2000_s42.txt");
         assert_eq!(std::fs::read_to_string(folder.path(&keys)).unwrap().lines().count(), 2000);
@@ -122,10 +122,10 @@ fn text_keys_and_their_queries_are_measured_as_they_are() {
     assert!(lines.len() == 500 && lines.is_sorted() && lines.iter().all(|line| line.len() == 32));
 }
 
-/// What `filter eval` finds in the files of `gen` beside keys that are no 64-bit values: queries with their share of empty ones,
-/// samples to learn from, and ranges that hold a key.
+/// For keys that are not 64-bit values: `gen` writes queries with the given share of empty ones, samples, and non-empty
+/// ranges, and `filter eval` confirms them.
 #[test]
-fn shares_samples_and_non_empty_ranges_go_with_every_kind_of_keys() {
+fn every_kind_of_keys_has_mixed_queries_samples_and_non_empty_ranges() {
     let folder = Folder::new();
     for (set, mixed) in [
         ("domains", "mixed_e25"),
@@ -153,15 +153,15 @@ fn shares_samples_and_non_empty_ranges_go_with_every_kind_of_keys() {
         assert_eq!(
             report["present"],
             300 + 100_000,
-            "three in four hold a key, and so do all of the set: {report}"
+            "three in four queries contain a key, and all ranges of the non-empty set: {report}"
         );
         assert_eq!(report["false_negatives"], 0, "{report}");
     }
 }
 
-/// Integers keep the names and endings that they have, with the seeds that were asked for.
+/// File names contain the seeds of the command line.
 #[test]
-fn other_seeds_draw_other_queries_of_the_same_keys() {
+fn other_seeds_write_other_queries_for_the_same_keys() {
     let folder = Folder::new();
     let words = ["gen", ".", "--count", "1000", "--query-count", "50", "--queries", "split", "non_empty"];
     folder.ok(&words);
@@ -173,13 +173,13 @@ fn other_seeds_draw_other_queries_of_the_same_keys() {
     assert_ne!(read("split_s43.q"), read("split_s7.q"));
     assert_ne!(read("fn_s45.q"), read("fn_s8.q"));
     let message = folder.fails(2, &["gen", "other", "--query-seed", "7"]);
-    assert!(message.contains("--queries"), "without query sets a seed of them would do nothing: {message}");
+    assert!(message.contains("--queries"), "a seed of queries needs query sets: {message}");
     assert!(!folder.path("other").exists());
 }
 
-/// Sets with fewer queries than were asked for say so; one with none is refused.
+/// A query set with fewer queries than requested gives a warning; one without queries gives an error.
 #[test]
-fn query_sets_that_have_too_few_say_so() {
+fn small_query_sets_give_a_warning() {
     let folder = Folder::new();
     let words = ["gen", ".", "--keys", "emails", "--count", "5000", "--query-count", "1000", "--queries"];
     let run = folder.tamis(&[words.as_slice(), &["prefix_b64"]].concat());
@@ -187,14 +187,14 @@ fn query_sets_that_have_too_few_say_so() {
     let queries = std::fs::read(folder.path(file)).unwrap();
     let count = queries.iter().filter(|byte| **byte == b'\n').count();
     assert!(run.code == 0 && (1..1000).contains(&count), "{count}: {}", run.stderr);
-    assert!(run.stderr.contains(&format!("{file}: {count} queries, not 1000")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("{file}: wrote {count} queries instead of 1000")), "{}", run.stderr);
     let message = folder.fails(2, &[words.as_slice(), &["prefix_b8", "--force"]].concat());
     assert!(message.contains("prefix_b8") && message.contains("longer prefix"), "{message}");
     assert!(!folder.path("emails_n5000_s42.prefix_b8_s43.txt").exists());
 }
 
 #[test]
-fn operations_are_written_and_unknown_ones_list_what_there_is() {
+fn operations_are_written_and_unknown_workloads_are_rejected() {
     let folder = Folder::new();
     let words =
         ["gen", ".", "--count", "1000", "--query-count", "200", "--operations", "ycsb-a", "empty-near"];
@@ -218,9 +218,9 @@ fn operations_are_written_and_unknown_ones_list_what_there_is() {
     assert!(folder.is_empty());
 }
 
-/// The files of fillseq and fillrandom were the same, and so were those of readwhilewriting and readrandom.
+/// Regression: fillseq wrote the file of fillrandom, and readwhilewriting the file of readrandom.
 #[test]
-fn operations_in_order_and_beside_others_have_their_own_files() {
+fn ordered_and_concurrent_workloads_have_separate_files() {
     let folder = Folder::new();
     let names = ["fillseq", "fillrandom", "readwhilewriting", "readrandom"];
     let words = ["gen", ".", "--count", "500", "--query-count", "300", "--operations"];
@@ -234,19 +234,22 @@ fn operations_in_order_and_beside_others_have_their_own_files() {
     assert!(sorted_keys.len() == 300 && sorted_keys.is_sorted_by(|one, two| one < two));
     assert!(!random_keys.is_sorted());
     assert_eq!(sorted_keys.iter().collect::<BTreeSet<_>>(), random_keys.iter().collect());
-    // Its reads are those of readrandom; what makes the difference stands in a second file.
+    // Its reads equal those of readrandom; the writes are in a second file.
     assert_eq!(reads, alone);
     let name = "readwhilewriting_n500_o300_s42.writer.ops";
     assert!(files.contains(&name), "{shown}");
     let written = std::fs::read_to_string(folder.path(name)).unwrap();
     assert!(written.lines().count() == 300 && written.lines().all(|line| line.starts_with("update\t")));
     let message = folder.ok(&["gen", "--help"]);
-    assert!(message.contains("The keys of fillseq ascend") && message.contains(".writer.ops"), "{message}");
+    assert!(
+        message.contains("The keys of fillseq are in ascending order") && message.contains(".writer.ops"),
+        "{message}"
+    );
 }
 
-/// It has counts and no sizes.
+/// The advice names options of `gen`: it has counts, not sizes.
 #[test]
-fn too_little_room_is_told_with_what_gen_has() {
+fn too_little_disk_is_reported_with_options_of_gen() {
     let folder = Folder::new();
     for words in [["gen", "/proc/x"].as_slice(), &["gen", "/proc/x", "--operations", "ycsb-c"]] {
         let message = folder.fails(4, words);

@@ -1,5 +1,5 @@
-//! Ctrl-C as a user types it, under commands that take long: they end with 130, and what stays behind is whole or marked.
-//! (That of a load stands in `load.rs`.)
+//! Ctrl-C during long commands: the exit code is 130, and the files that remain are complete or end with `.part`.
+//! `load.rs` tests it for `load`.
 
 use std::{
     io::Write as _,
@@ -13,7 +13,7 @@ use crate::{Folder, Run};
 /// Ctrl-C is signal 2.
 const MASK: u64 = 1 << 1;
 
-/// Sends Ctrl-C once the program watches for it.
+/// Sends Ctrl-C after the program has installed its handler.
 fn interrupt(child: &mut Child) {
     let status = format!("/proc/{}/status", child.id());
     while child.try_wait().unwrap().is_none() {
@@ -28,7 +28,7 @@ fn interrupt(child: &mut Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Ends a command with Ctrl-C; its message.
+/// Ends a command with Ctrl-C; returns its message.
 fn interrupted(mut child: Child) -> String {
     interrupt(&mut child);
     drop(child.stdin.take());
@@ -37,7 +37,7 @@ fn interrupted(mut child: Child) -> String {
     run.stderr
 }
 
-/// Waits until something is there that a running command makes.
+/// Waits until a running command has created something.
 fn wait_for(child: &mut Child, is_there: impl Fn() -> bool) {
     while !is_there() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before");
@@ -50,7 +50,7 @@ fn names(folder: &Folder, path: &str) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// A store of as many numbers as take a while.
+/// A store that is large enough for an export to take a while.
 fn numbers() -> Folder {
     let folder = Folder::new();
     folder.ok(&["gen", ".", "--count", "500000"]);
@@ -58,9 +58,9 @@ fn numbers() -> Folder {
     folder
 }
 
-/// What an interrupted export leaves is named, holds whole rows only, and is never cut by the next export.
+/// An interrupted export names its partial file; it contains complete rows only, and the next export keeps it.
 #[test]
-fn an_interrupted_export_leaves_what_it_has_under_another_name() {
+fn an_interrupted_export_leaves_a_partial_file() {
     let folder = numbers();
     let words = ["export", "store", "all.csv", "--key-format", "u64"];
     let message = interrupted(folder.command(&words).spawn().unwrap());
@@ -72,7 +72,7 @@ fn an_interrupted_export_leaves_what_it_has_under_another_name() {
     assert!(part.lines().skip(1).zip(shown.lines()).all(|(row, key)| row.strip_suffix(',') == Some(key)));
 
     let message = folder.fails(4, &words);
-    assert!(message.contains("all.csv.part") && message.contains("remove it"), "{message}");
+    assert!(message.contains("all.csv.part") && message.contains("delete it"), "{message}");
     assert_eq!(std::fs::read_to_string(folder.path("all.csv.part")).unwrap(), part);
     assert!(!folder.path("all.csv").exists());
     assert!(folder.ok(&["verify", "store"]).contains("no faults"));
@@ -85,7 +85,7 @@ fn an_interrupted_build_leaves_no_table() {
     let mut child = folder.command(&words).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let row = |number: u64| format!("{number:012},{number}\n");
-    // More than the pipe and the reader's buffers hold: it is under way when this returns.
+    // More than the pipe and the buffers of the reader hold, so the build is running when this returns.
     for number in 0..50_000 {
         stdin.write_all(row(number).as_bytes()).unwrap();
     }
@@ -94,20 +94,20 @@ fn an_interrupted_build_leaves_no_table() {
     assert!(ended.is_some());
     let run = Run::from(child.wait_with_output().unwrap());
     assert_eq!(run.code, 130, "{}", run.stderr);
-    assert!(run.stderr.contains("no table was made"), "{}", run.stderr);
+    assert!(run.stderr.contains("no table was created"), "{}", run.stderr);
     assert!(folder.is_empty(), "{:?}", names(&folder, "."));
 }
 
-/// Also while keys are drawn, which can't ask.
+/// Also while keys are generated, which cannot check for an interrupt.
 #[test]
-fn an_interrupted_gen_leaves_no_file_that_is_cut() {
+fn an_interrupted_gen_leaves_no_partial_file() {
     let folder = Folder::new();
     let words = ["gen", "out", "--count", "20000000"];
     let message = interrupted(folder.command(&words).spawn().unwrap());
     assert!(message.contains("interrupted"), "{message}");
     assert!(names(&folder, "out").is_empty(), "{:?}", names(&folder, "out"));
 
-    // While a file is written that takes longer to write than to draw.
+    // While a file is being written: writing it takes longer than generating it.
     let words = ["gen", "ops", "--count", "1000", "--query-count", "20000000", "--operations", "readrandom"];
     let mut child = folder.command(&words).spawn().unwrap();
     wait_for(&mut child, || folder.path("ops").exists() && !names(&folder, "ops").is_empty());
@@ -117,14 +117,14 @@ fn an_interrupted_gen_leaves_no_file_that_is_cut() {
 }
 
 #[test]
-fn an_interrupted_bench_keeps_its_points_and_goes_on() {
+fn an_interrupted_bench_keeps_its_results_and_continues() {
     let folder = Folder::new();
     let words = ["bench", "run", "bloom-rate-by-bits", "--out", "out"];
     let results = folder.path("out/bloom-rate-by-bits-small-s42.json");
     let mut child = folder.command(&words).spawn().unwrap();
     wait_for(&mut child, || results.exists());
     let message = interrupted(child);
-    assert!(message.contains("of 15 points; they are kept in") && message.contains("goes on"), "{message}");
+    assert!(message.contains("of 15 points; results are in") && message.contains("to continue"), "{message}");
     let read = || serde_json::from_slice::<Value>(&std::fs::read(&results).unwrap()).unwrap();
     let part = read();
     let rows = part["rows"].as_array().unwrap();
@@ -134,7 +134,7 @@ fn an_interrupted_bench_keeps_its_points_and_goes_on() {
     assert!(folder.ok(&words).contains("all 15 of 15 points"));
     let whole = read();
     assert_eq!(whole["is_complete"], true);
-    // Nothing is measured twice: the times are the same, but for how numbers are written.
+    // No point is measured twice: the times are equal up to the rounding of printed numbers.
     for row in rows {
         let again =
             whole["rows"].as_array().unwrap().iter().find(|again| again["point"] == row["point"]).unwrap();

@@ -1,16 +1,16 @@
-//! load: every format, every kind of damage, and Ctrl-C.
+//! `load`: every format, every kind of invalid input, and Ctrl-C.
 
 use std::{io::Write as _, process::Command};
 
 use crate::{Folder, Run};
 
-/// The little-endian file of these numbers.
+/// A binary file of these numbers.
 fn values_file(values: &[u64]) -> Vec<u8> {
     [&[values.len() as u64], values].concat().into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
 #[test]
-fn csv_is_loaded_by_name_by_number_and_by_default() {
+fn csv_columns_are_chosen_by_name_number_or_default() {
     let folder = Folder::new();
     folder.write(
         "prices.csv",
@@ -38,7 +38,7 @@ fn csv_is_loaded_by_name_by_number_and_by_default() {
 }
 
 #[test]
-fn json_lines_are_what_scan_writes() {
+fn load_accepts_the_json_lines_of_scan() {
     let folder = Folder::new();
     folder.ok(&["put", "from", "text", "gr\u{fc}n"]);
     folder.ok(&["put", "from", "--key-format", "hex", "ff00", "--value-format", "hex", "00"]);
@@ -60,7 +60,7 @@ fn json_lines_are_what_scan_writes() {
 }
 
 #[test]
-fn binary_numbers_become_keys_in_their_order() {
+fn binary_numbers_become_keys_in_numeric_order() {
     let folder = Folder::new();
     folder.write("some.keys", values_file(&[5, 300, u64::MAX]));
     folder.ok(&["load", "store", "some.keys"]);
@@ -71,7 +71,7 @@ fn binary_numbers_become_keys_in_their_order() {
 }
 
 #[test]
-fn cut_and_foreign_binary_files_are_refused_before_anything_is_loaded() {
+fn truncated_and_foreign_binary_files_are_rejected_before_loading() {
     let folder = Folder::new();
     let whole = values_file(&[1, 2, 3]);
     for (content, expected) in [
@@ -88,39 +88,43 @@ fn cut_and_foreign_binary_files_are_refused_before_anything_is_loaded() {
 }
 
 #[test]
-fn faults_in_text_files_are_named_with_their_line_and_what_came_before_stays() {
+fn errors_in_text_files_name_the_line_and_keep_earlier_entries() {
     let cases: [(&str, &[u8], &str); 9] = [
-        ("a.csv", b"k,v\nfig,1\nlime\n", "line 3: 1 fields where the first row has 2"),
+        ("a.csv", b"k,v\nfig,1\nlime\n", "line 3: 1 fields, but the first row has 2"),
         ("b.csv", b"k,v\nfig,1\nlime,\"cut", "line 3"),
-        ("c.csv", b"k\nfig\n", "line 2: 1 fields, but field 2 is wanted"),
+        ("c.csv", b"k\nfig\n", "line 2: the row has 1 fields, but field 2 is needed"),
         ("d.csv", b"k,v\nfig,1\n,2\n", "line 3: the key is empty"),
-        ("a.jsonl", b"{\"key\":\"fig\",\"value\":\"1\"}\n{\"key\":\"lime\",\"va", "the file seems to be cut"),
+        (
+            "a.jsonl",
+            b"{\"key\":\"fig\",\"value\":\"1\"}\n{\"key\":\"lime\",\"va",
+            "the file seems to be truncated",
+        ),
         (
             "b.jsonl",
             b"{\"key\":\"fig\",\"value\":\"1\"}\n\n{\"key\":\"lime\"}\n",
             "line 3: no field \"value\"",
         ),
-        ("c.jsonl", b"{\"key\":\"fig\",\"value\":\"1\"}\nkey,value\n", "line 2: column 1: no JSON"),
+        ("c.jsonl", b"{\"key\":\"fig\",\"value\":\"1\"}\nkey,value\n", "line 2: column 1: not valid JSON"),
         (
             "d.jsonl",
             b"{\"key\":\"fig\",\"value\":\"1\"}\n{\"key\":[],\"value\":\"1\"}\n",
             "line 2: field \"key\"",
         ),
-        ("e.jsonl", b"\x7fELF\x02\x01\x01\0\0\0", "line 1: column 1: no JSON"),
+        ("e.jsonl", b"\x7fELF\x02\x01\x01\0\0\0", "line 1: column 1: not valid JSON"),
     ];
     for (name, content, expected) in cases {
         let folder = Folder::new();
         folder.write(name, content);
         let message = folder.fails(4, &["load", "store", name]);
         assert!(message.contains(name) && message.contains(expected), "{name}: {message}");
-        assert!(message.contains("the store is whole"), "{name}: {message}");
+        assert!(message.contains("the store is intact"), "{name}: {message}");
         let is_first_good = content.starts_with(b"k,v") || content.starts_with(b"{");
         assert_eq!(folder.ok(&["scan", "store"]), if is_first_good { "fig\t1\n" } else { "" }, "{name}");
     }
 }
 
 #[test]
-fn a_quote_inside_a_field_is_no_open_quote() {
+fn a_quote_inside_an_unquoted_field_is_data() {
     let folder = Folder::new();
     folder.write("disks.csv", "name,size\nfloppy,3.5\" disk\n\"a \"\"b\"\"\nc\",5\"\n");
     folder.ok(&["load", "store", "disks.csv"]);
@@ -128,7 +132,7 @@ fn a_quote_inside_a_field_is_no_open_quote() {
 }
 
 #[test]
-fn files_that_are_not_there_or_not_files_make_no_store() {
+fn missing_files_and_folders_create_no_store() {
     let folder = Folder::new();
     assert!(folder.fails(4, &["load", "store", "absent.csv"]).contains("absent.csv"));
     assert!(folder.fails(4, &["load", "store", ".", "--format", "csv"]).contains("a folder"));
@@ -138,23 +142,23 @@ fn files_that_are_not_there_or_not_files_make_no_store() {
 }
 
 #[test]
-fn an_interrupted_load_leaves_a_whole_store() {
+fn an_interrupted_load_leaves_an_intact_store() {
     let folder = Folder::new();
     let mut child =
         folder.command(&["load", "store", "-", "--format", "csv", "--no-header"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let row = |number: u64| format!("{number:012},{number}\n");
-    // More than the pipe and the reader's buffers hold: the load is under way when this returns.
+    // More than the pipe and the buffers of the reader hold, so the load is running when this returns.
     for number in 0..50_000 {
         stdin.write_all(row(number).as_bytes()).unwrap();
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    // The load ends by itself, and with it the pipe.
+    // The load ends and closes the pipe.
     let ended = (50_000..5_000_000).find(|&number| stdin.write_all(row(number).as_bytes()).is_err());
     assert!(ended.is_some());
     let run = Run::from(child.wait_with_output().unwrap());
     assert_eq!(run.code, 130, "{}", run.stderr);
-    assert!(run.stderr.contains("interrupted; the store is whole"), "{}", run.stderr);
+    assert!(run.stderr.contains("interrupted; the store is intact"), "{}", run.stderr);
 
     let entries = folder.ok(&["scan", "store"]);
     let count = entries.lines().count() as u64;

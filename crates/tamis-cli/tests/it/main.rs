@@ -1,4 +1,4 @@
-//! The command line as a user types it: results, messages and exit codes.
+//! Runs the program like a user: results, messages and exit codes.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -9,10 +9,10 @@ mod filter;
 mod generate;
 mod interrupts;
 mod load;
+mod maintenance;
 mod readme;
 mod terminal;
-mod upkeep;
-mod whole_store;
+mod verify_stats;
 
 use std::{
     ffi::OsStr,
@@ -24,7 +24,7 @@ use std::{
 /// A folder for the stores and files of one test.
 struct Folder(tempfile::TempDir);
 
-/// How a command ended.
+/// The result of a command.
 struct Run {
     code: i32,
     stdout: String,
@@ -36,16 +36,16 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Runs `tamis` with these words in this folder.
+    /// Runs `tamis` with these arguments in this folder.
     fn tamis(&self, words: &[&str]) -> Run {
         self.tamis_with(words, b"")
     }
 
-    /// The same, with something on standard input.
+    /// Runs `tamis` with `input` on standard input.
     fn tamis_with(&self, words: &[impl AsRef<OsStr>], input: &[u8]) -> Run {
         let mut child = self.command(words).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A command that fails early reads nothing.
+        // A command that fails early does not read its input.
         let _ = stdin.write_all(input);
         drop(stdin);
         Run::from(child.wait_with_output().unwrap())
@@ -58,14 +58,14 @@ impl Folder {
         command
     }
 
-    /// Runs a command that has to succeed without a word on standard error; returns what it printed.
+    /// Runs a command that must succeed with nothing on standard error; returns its output.
     fn ok(&self, words: &[&str]) -> String {
         let run = self.tamis(words);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", shown(words));
         run.stdout
     }
 
-    /// Runs a command that has to end with `code`; returns its message.
+    /// Runs a command that must end with `code`; returns its message.
     fn fails(&self, code: i32, words: &[&str]) -> String {
         let run = self.tamis(words);
         assert_eq!(run.code, code, "{}: {}{}", shown(words), run.stdout, run.stderr);
@@ -85,7 +85,7 @@ impl Folder {
     }
 }
 
-/// The words of a command, without the rest of long ones.
+/// The arguments of a command, long ones shortened.
 fn shown(words: &[&str]) -> String {
     words.iter().map(|word| word.chars().take(40).collect::<String>()).collect::<Vec<_>>().join(" ")
 }
@@ -154,7 +154,7 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
-fn wrong_command_lines_end_with_2_and_make_nothing() {
+fn wrong_command_lines_exit_with_2_and_create_nothing() {
     let folder = Folder::new();
     for words in [
         ["frobnicate"].as_slice(),

@@ -1,4 +1,4 @@
-//! The shell on a terminal, key by key: what a person types, sees, and finds again the next time.
+//! The shell on a pseudo-terminal: keys, output, history.
 
 use std::{
     fs::File,
@@ -15,13 +15,13 @@ use rustix::{
 
 use crate::Folder;
 
-/// A terminal with the shell on it.
+/// A pseudo-terminal with a running shell.
 struct Terminal {
     child: Child,
     master: File,
-    /// Everything that was shown.
+    /// All output so far.
     shown: String,
-    /// Up to where that was expected.
+    /// Position after the last expected output.
     seen: usize,
 }
 
@@ -31,7 +31,7 @@ impl Terminal {
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        // It shall become the terminal of no other process.
+        // It must not become the controlling terminal of the test.
         let flags = OFlags::NOCTTY.bits() as i32;
         let slave = || {
             let options = File::options().read(true).write(true).custom_flags(flags).open(&path);
@@ -43,7 +43,7 @@ impl Terminal {
         Self { child: command.spawn().unwrap(), master: master.into(), shown: String::new(), seen: 0 }
     }
 
-    /// Types keys, and reads on until the terminal has shown `expected` after them.
+    /// Types keys and reads until the output contains `expected`.
     fn types(&mut self, keys: &str, expected: &str) -> &mut Self {
         self.master.write_all(keys.as_bytes()).unwrap();
         loop {
@@ -53,7 +53,7 @@ impl Terminal {
             }
             let wait = Timespec { tv_sec: 60, tv_nsec: 0 };
             let ready = poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&wait)).unwrap();
-            assert!(ready > 0, "{expected:?} never came: {:?}", self.shown);
+            assert!(ready > 0, "{expected:?} not found: {:?}", self.shown);
             let mut bytes = [0; 1024];
             let length =
                 self.master.read(&mut bytes).unwrap_or_else(|error| panic!("{error}: {}", self.shown));
@@ -61,54 +61,54 @@ impl Terminal {
         }
     }
 
-    /// Types the last keys; the exit code.
+    /// Types the last keys; returns the exit code.
     fn ends(mut self, keys: &str) -> i32 {
         self.master.write_all(keys.as_bytes()).unwrap();
-        // The terminal fails to be read once nobody has it open.
+        // Reading the terminal fails after the shell has exited.
         let mut rest = Vec::new();
         let _ = self.master.read_to_end(&mut rest);
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }
 
-/// The end of a prompt; a line is taken behind it.
+/// The prompt; the shell then accepts a line.
 const PROMPT: &str = "default> ";
 
 #[test]
-fn a_person_talks_to_the_shell() {
+fn the_shell_works_on_a_terminal() {
     let folder = Folder::new();
     let mut terminal = Terminal::open(&folder, "history");
-    // A prompt is waited for before each line: keys that come before it may be lost as the terminal changes its mode.
+    // Waits for the prompt before each line: the terminal may lose earlier keys when it changes its mode.
     terminal
         .types("", PROMPT)
         .types("put apple red\r", PROMPT)
         .types("get apple\r", "red\r\n")
         .types("", PROMPT);
-    // Lines that fail are told, and the next one is asked for.
-    terminal.types("get nothing\r", "not there").types("", PROMPT);
+    // The shell reports failed lines and continues.
+    terminal.types("get nothing\r", "not found").types("", PROMPT);
     terminal.types("frobnicate\r", "unrecognized subcommand").types("", PROMPT);
     terminal.types("keyspace none\r", "there are: default").types("", PROMPT);
-    // Ctrl-C leaves the line.
+    // Ctrl-C discards the line.
     terminal
         .types("delete apple", "apple")
         .types("\u{3}", PROMPT)
         .types("count\r", "1\r\n")
         .types("", PROMPT);
-    // A terminal may be closed at any time: lines are kept at once.
+    // Lines are saved immediately.
     let history = std::fs::read_to_string(folder.path("history")).unwrap();
     assert!(history.contains("put apple red\nget apple\nget nothing\n"), "{history}");
     assert!(!history.contains("delete apple"), "{history}");
     assert_eq!(terminal.ends("\u{4}"), 0, "Ctrl-D leaves the shell");
     assert_eq!(folder.ok(&["get", "store", "apple"]), "red\n");
 
-    // The next time the last line is the first that the arrow brings.
+    // In the next shell, the up arrow brings the last line.
     let mut terminal = Terminal::open(&folder, "history");
     terminal.types("", PROMPT).types("\u{1b}[A", "count").types("\r", "1\r\n").types("", PROMPT);
     assert_eq!(terminal.ends("quit\r"), 0);
 
-    // A history that can't be written is told once, and hinders nothing.
+    // If the history cannot be written, the shell reports it once and continues.
     let mut terminal = Terminal::open(&folder, "no/such/folder");
-    terminal.types("", PROMPT).types("count\r", "lines are not kept").types("", "1\r\n");
+    terminal.types("", PROMPT).types("count\r", "the history is not saved").types("", "1\r\n");
     terminal.types("", PROMPT);
     assert_eq!(terminal.ends("quit\r"), 0);
 }

@@ -1,4 +1,4 @@
-//! Exit codes of what an experiment met, and that the examples name what there is.
+//! Exit codes of failed experiments, and the examples of the help text.
 
 use std::{io, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::command::{
 };
 
 #[test]
-fn the_examples_name_experiments_and_parameters_that_there_are() {
+fn the_help_examples_are_valid() {
     let mut count = 0;
     for words in examples() {
         let Command::Bench(BenchArgs { command: BenchCommand::Run(args) }) = parsed(&words).command else {
@@ -20,7 +20,7 @@ fn the_examples_name_experiments_and_parameters_that_there_are() {
         let (definitions, options) = args.plan().unwrap_or_else(|failure| panic!("{words:?}: {failure:?}"));
         for definition in definitions {
             let checked = tamis_bench::check(definition, &options);
-            // The machine of the test may be too small.
+            // The machine that runs the test may have too little memory or disk.
             let is_right = matches!(checked, Ok(()) | Err(BenchError::TooLittle { .. }));
             assert!(is_right, "{words:?}: {checked:?}");
         }
@@ -29,9 +29,9 @@ fn the_examples_name_experiments_and_parameters_that_there_are() {
     assert!(count >= 3, "{count} examples of `bench run`");
 }
 
-/// A full disk and a refusal of the system ended with the code of damage where a point met them.
+/// Regression: a full disk and an I/O error during a point ended with the exit code of corruption.
 #[test]
-fn what_a_point_met_decides_about_the_exit_code() {
+fn the_error_of_a_point_determines_the_exit_code() {
     let io = || io::Error::other("refused");
     let path = || PathBuf::from("out");
     let at_point = |source: BenchError| {
@@ -42,7 +42,9 @@ fn what_a_point_met_decides_about_the_exit_code() {
     let full = Error::DiskFull { operation: "write", path: path(), source: Arc::new(io()) };
     let refused = Error::Io { operation: "write", path: path(), source: Arc::new(io()) };
     for source in [BenchError::io(path())(io()), BenchError::Store(full), BenchError::Store(refused)] {
-        let Failure::Input(text) = at_point(source) else { panic!("a point's input or output failed") };
+        let Failure::Input(text) = at_point(source) else {
+            panic!("an I/O error of a point is not an input failure")
+        };
         assert!(text.contains("keys 7") && text.contains("out"), "{text}");
     }
     let unknown = || BenchError::Unknown { kind: "metric", name: "m".to_owned(), names: String::new() };

@@ -1,4 +1,4 @@
-//! The demo's input: the paths below a folder, and sensor events. Samples of both are kept for the reads.
+//! Loads the demo's data: the paths below a folder, and sensor events. Keeps samples of both for the reads.
 
 use std::{
     fs::{self, Metadata},
@@ -10,22 +10,22 @@ use indicatif::ProgressBar;
 use tamis::{Db, Durability, KEY_LENGTH_MAX, Keyspace, WriteBatch};
 use tamis_workload::{Events, SplitMix64, fill_value};
 
-use super::{Demo, DemoArgs, Done};
+use super::{Demo, DemoArgs, StepResult};
 use crate::{failure::Failure, interrupt, progress};
 
-/// Entries of a batch.
+/// Entries per batch.
 const BATCH_ENTRY_COUNT: usize = 500;
 /// The seed of events and samples.
 const SEED: u64 = 42;
 
-/// The key of an event and of the one that follows it.
+/// The keys of an event and of its successor.
 pub(super) type EventPair = ([u8; 16], [u8; 16]);
 
-/// Keys that are known to be there.
+/// Keys that are in the store.
 pub(super) struct Samples {
-    /// Some of the paths, in no order.
+    /// Some of the paths, unsorted.
     pub(super) paths: Vec<Vec<u8>>,
-    /// Some events, each with the one that follows it.
+    /// Some events, each with its successor.
     pub(super) events: Vec<EventPair>,
     pub(super) path_count: u64,
     pub(super) event_count: u64,
@@ -34,13 +34,13 @@ pub(super) struct Samples {
 }
 
 impl Demo {
-    /// Loads both keyspaces and writes them to tables.
+    /// Loads both keyspaces and flushes them.
     pub(super) fn fill(&mut self, args: &DemoArgs) -> Result<Samples, Failure> {
-        let mut paths = Paths::new(args.reads as usize);
+        let mut paths = PathWalker::new(args.reads as usize);
         self.write_step("load paths", |demo| {
             let bar = progress::items(None);
             bar.set_message("loading paths");
-            let mut batches = Batches::new(&demo.db, &demo.paths, bar);
+            let mut batches = BatchWriter::new(&demo.db, &demo.paths, bar);
             paths.load(&args.paths, &mut batches)?;
             batches.finish()
         })?;
@@ -48,18 +48,21 @@ impl Demo {
         self.write_step("load sensor events", |demo| {
             let bar = progress::items(Some(args.events));
             bar.set_message("loading events");
-            let mut batches = Batches::new(&demo.db, &demo.events, bar);
+            let mut batches = BatchWriter::new(&demo.db, &demo.events, bar);
             events = load_events(args, &mut batches)?;
             batches.finish()
         })?;
         let stored_count = paths.count + args.events;
-        self.write_step("write memory to tables, sync", |demo| {
+        self.write_step("flush memtables, sync", |demo| {
             demo.db.flush()?;
             demo.db.persist(Durability::Synced)?;
-            Ok(Done { operation_count: 1, entry_count: stored_count })
+            Ok(StepResult { operation_count: 1, entry_count: stored_count })
         })?;
         if paths.samples.is_empty() {
-            return Err(Failure::Input(format!("{}: holds nothing that can be read", args.paths.display())));
+            return Err(Failure::Input(format!(
+                "{}: no readable file or folder; give another folder with --paths",
+                args.paths.display()
+            )));
         }
         Ok(Samples {
             paths: paths.samples,
@@ -72,7 +75,7 @@ impl Demo {
 }
 
 /// Writes entries in batches.
-struct Batches<'a> {
+struct BatchWriter<'a> {
     db: &'a Db,
     keyspace: &'a Keyspace,
     bar: ProgressBar,
@@ -81,7 +84,7 @@ struct Batches<'a> {
     count: u64,
 }
 
-impl<'a> Batches<'a> {
+impl<'a> BatchWriter<'a> {
     fn new(db: &'a Db, keyspace: &'a Keyspace, bar: ProgressBar) -> Self {
         Self { db, keyspace, bar, batch: WriteBatch::new(), pending_count: 0, count: 0 }
     }
@@ -103,15 +106,15 @@ impl<'a> Batches<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Done, Failure> {
+    fn finish(mut self) -> Result<StepResult, Failure> {
         self.write()?;
         self.bar.finish_and_clear();
-        Ok(Done { operation_count: self.count, entry_count: self.count })
+        Ok(StepResult { operation_count: self.count, entry_count: self.count })
     }
 }
 
-/// A walk over a folder that keeps an even sample of what it met.
-struct Paths {
+/// Walks a folder tree and keeps a uniform sample of its paths.
+struct PathWalker {
     samples: Vec<Vec<u8>>,
     sample_count_max: usize,
     random: SplitMix64,
@@ -119,14 +122,14 @@ struct Paths {
     skipped_count: u64,
 }
 
-impl Paths {
+impl PathWalker {
     fn new(sample_count_max: usize) -> Self {
         let random = SplitMix64::new(SEED);
         Self { samples: Vec::new(), sample_count_max, random, count: 0, skipped_count: 0 }
     }
 
-    /// Loads every path below `root`. Links are not followed; what can't be read is counted and passed over.
-    fn load(&mut self, root: &Path, batches: &mut Batches<'_>) -> Result<(), Failure> {
+    /// Loads every path below `root`. Does not follow symbolic links; skips and counts unreadable files and folders.
+    fn load(&mut self, root: &Path, batches: &mut BatchWriter<'_>) -> Result<(), Failure> {
         let mut folders: Vec<PathBuf> = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
             let Ok(entries) = fs::read_dir(&folder) else {
@@ -155,7 +158,7 @@ impl Paths {
         Ok(())
     }
 
-    /// Reservoir sampling: every path has the same chance to stay.
+    /// Reservoir sampling: every path has the same probability of being kept.
     fn sample(&mut self, key: &[u8]) {
         self.count += 1;
         if self.samples.len() < self.sample_count_max {
@@ -170,8 +173,8 @@ fn describe(metadata: &Metadata) -> String {
     format!("size={} mtime={}", metadata.len(), metadata.mtime())
 }
 
-/// Loads the events; returns every n-th of them with its follower.
-fn load_events(args: &DemoArgs, batches: &mut Batches<'_>) -> Result<Vec<EventPair>, Failure> {
+/// Loads the events; returns every n-th event with its successor.
+fn load_events(args: &DemoArgs, batches: &mut BatchWriter<'_>) -> Result<Vec<EventPair>, Failure> {
     let distance = (args.events / args.reads).max(1);
     let mut samples = Vec::new();
     let mut value = vec![0; args.value_bytes as usize];
@@ -187,7 +190,7 @@ fn load_events(args: &DemoArgs, batches: &mut Batches<'_>) -> Result<Vec<EventPa
             before = Some(key);
         }
     }
-    // Reads come in no order.
+    // The reads are in random order.
     let mut random = SplitMix64::new(SEED);
     for index in (1..samples.len()).rev() {
         samples.swap(index, random.below(index as u64 + 1) as usize);

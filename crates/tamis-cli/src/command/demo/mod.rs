@@ -1,6 +1,6 @@
-//! `tamis demo`: a store of real input in a temporary folder, read in every way, with what each step cost.
+//! `tamis demo`: fills a temporary store with real data, runs every kind of read on it, and prints the cost of each step.
 //!
-//! It is a check of itself: every step knows how many entries it has to find, and the demo fails when one is missing.
+//! The demo checks its results: every step knows how many entries it must find, and the demo fails if the number differs.
 
 mod fill;
 mod reads;
@@ -19,55 +19,55 @@ use crate::{failure::Failure, interrupt, store};
 
 /// Bytes of an event's key.
 const EVENT_KEY_BYTES: u64 = 16;
-/// Bytes of memory of a key that is kept for the reads, about.
+/// Approximate bytes of memory per sampled key.
 const SAMPLE_BYTES: u64 = 256;
 
 const EXAMPLES: &str = "\
 Examples:
   tamis demo
-  tamis demo --paths /home --keep                       keep the store, to look into it
-  tamis demo --paths /usr/bin --events 20000            done in a second
+  tamis demo --paths /home --keep                       keep the store
+  tamis demo --paths /usr/bin --events 20000            takes a second
   tamis demo --access buffered --reads 300000           the same reads through the block cache
   tamis demo --json > demo.json";
 
-/// Make a store of real input in a temporary folder, read it in every way, and show what it cost
+/// Fill a temporary store with real data, read it in every way, and print the cost of each step
 ///
-/// Two keyspaces are filled: `paths` (each path below a folder, with its size and time; keys with long shared
-/// prefixes) and `events` (a time series of 2,000 sensors, keyed by 64-bit timestamp and 64-bit sensor number).
+/// The demo fills two keyspaces: `paths` (every path below a folder, with its size and time; keys with long shared
+/// prefixes) and `events` (a time series of 2,000 sensors; the key is a 64-bit timestamp and a 64-bit sensor number).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// The folder whose paths are loaded
+    /// Folder whose paths are loaded
     #[arg(long, default_value = "/usr", value_name = "DIR")]
     paths: PathBuf,
-    /// How many sensor events are loaded
+    /// Number of sensor events
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
     events: u64,
-    /// Bytes of an event's value
+    /// Size of the value of an event
     #[arg(long, default_value_t = 100, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
     value_bytes: u32,
-    /// How many reads each step makes
+    /// Number of reads per step
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     reads: u64,
-    /// How tables are read
+    /// How table files are read
     #[arg(long, value_enum, default_value_t = AccessName::Mapped)]
     access: AccessName,
     /// Keep the store
     #[arg(long)]
     keep: bool,
-    /// The report as a JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// [`Access`] by its name.
+/// The command-line names of [`Access`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum AccessName {
-    /// Used where they lie
+    /// Memory-mapped
     Mapped,
-    /// Through the block cache, from the page cache
+    /// Through the block cache, with the page cache of the operating system
     Buffered,
-    /// Through the block cache, past the page cache
+    /// Through the block cache, without the page cache (direct I/O)
     Direct,
 }
 
@@ -92,13 +92,13 @@ struct Step {
     blocks: Option<(u64, u64)>,
 }
 
-/// What a step did.
-struct Done {
+/// The counts of one step.
+struct StepResult {
     operation_count: u64,
     entry_count: u64,
 }
 
-/// The store of the demo and the steps done.
+/// The store and the finished steps.
 struct Demo {
     db: Db,
     paths: Keyspace,
@@ -108,7 +108,7 @@ struct Demo {
 }
 
 impl DemoArgs {
-    /// Room for the events: in tables, in the log, and twice while tables are merged; and for the samples of the reads.
+    /// Disk for the events (log, tables, and a second copy during compaction) and memory for the samples.
     fn needs(&self) -> Needs {
         let event_bytes = EVENT_KEY_BYTES + u64::from(self.value_bytes);
         Needs {
@@ -118,20 +118,20 @@ impl DemoArgs {
     }
 
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        interrupt::watch()?;
+        interrupt::install_handler()?;
         if !self.paths.is_dir() {
             return Err(Failure::Input(format!(
-                "{}: no folder; name one with --paths",
+                "{}: not a folder; give a folder with --paths",
                 self.paths.display()
             )));
         }
-        // Too little room is told before anything is loaded.
+        // Fails before anything is loaded if disk or memory is too small.
         self.needs().check(&std::env::temp_dir())?;
         let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir()?;
         let mut demo = Demo::open(folder.path(), self.access)?;
         let samples = demo.fill(&self)?;
         let write_statistics = demo.db.statistics();
-        demo.open_again(folder.path(), self.access)?;
+        demo.reopen(folder.path(), self.access)?;
         demo.read(&samples)?;
         let report = report::Report {
             steps: &demo.steps,
@@ -166,23 +166,23 @@ impl Demo {
         Ok(Self { db, paths, events, clock: SystemClock::default(), steps: Vec::new() })
     }
 
-    /// Closes the store and opens it again, as the next program would.
-    fn open_again(&mut self, folder: &Path, access: AccessName) -> Result<(), Failure> {
+    /// Closes and reopens the store.
+    fn reopen(&mut self, folder: &Path, access: AccessName) -> Result<(), Failure> {
         self.db.clone().close()?;
         let start = self.clock.now();
         let reopened = Self::open(folder, access)?;
         let seconds = (self.clock.now() - start).as_secs_f64();
         (self.db, self.paths, self.events) = (reopened.db, reopened.paths, reopened.events);
-        let name = "close, open again";
+        let name = "close, reopen";
         self.steps.push(Step { name, operation_count: 1, entry_count: 0, seconds, blocks: None });
         Ok(())
     }
 
-    /// Runs a step that writes, and records how long it took.
+    /// Runs a step that writes and records its time.
     fn write_step(
         &mut self,
         name: &'static str,
-        work: impl FnOnce(&Self) -> Result<Done, Failure>,
+        work: impl FnOnce(&Self) -> Result<StepResult, Failure>,
     ) -> Result<(), Failure> {
         self.step(name, None, work)?;
         if let Some(step) = self.steps.last_mut() {
@@ -191,23 +191,23 @@ impl Demo {
         Ok(())
     }
 
-    /// Runs a step, records what it cost, and refuses a result that can't be.
+    /// Runs a step, records its cost, and fails if the number of entries differs from the expected one.
     fn step(
         &mut self,
         name: &'static str,
         expected_count: Option<u64>,
-        work: impl FnOnce(&Self) -> Result<Done, Failure>,
+        work: impl FnOnce(&Self) -> Result<StepResult, Failure>,
     ) -> Result<(), Failure> {
         if interrupt::is_interrupted() {
             return Err(Failure::Interrupted(format!("interrupted before: {name}")));
         }
         let (before, start) = (self.db.statistics(), self.clock.now());
-        let Done { operation_count, entry_count } = work(self)?;
+        let StepResult { operation_count, entry_count } = work(self)?;
         let seconds = (self.clock.now() - start).as_secs_f64();
         let after = self.db.statistics();
         if expected_count.is_some_and(|expected| expected != entry_count) {
             return Err(Failure::Damage(format!(
-                "{name}: {entry_count} entries found where {} are stored; this is a fault of Tamis",
+                "{name}: found {entry_count} entries, expected {}; this is a bug in Tamis, please report it",
                 expected_count.unwrap_or_default()
             )));
         }

@@ -1,4 +1,4 @@
-//! What the demo shows at its end.
+//! The report that the demo prints at its end.
 
 use std::{
     io::{self, Write},
@@ -15,12 +15,12 @@ use crate::{
     terminal,
 };
 
-/// Everything that is shown.
+/// The content of the report.
 pub(super) struct Report<'a> {
     pub(super) steps: &'a [Step],
-    /// Statistics of the handle that wrote.
+    /// Statistics of the handle that loaded the store.
     pub(super) written: &'a Statistics,
-    /// Statistics of the handle that read.
+    /// Statistics of the handle that read it.
     pub(super) read: &'a Statistics,
     pub(super) files: &'a [FileKind],
     pub(super) folder: &'a Path,
@@ -30,14 +30,14 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// For people.
+    /// Prints the report for people.
     pub(super) fn show(&self, output: &mut dyn Write) -> io::Result<()> {
         let header = ["step", "operations", "time", "per second", "entries", "blocks read", "from memory"];
         writeln!(output, "{}", terminal::table(1, &header, self.steps.iter().map(row)))?;
         writeln!(
             output,
-            "Blocks are per operation: \"read\" were touched for the first time since the store was opened, \"from\n\
-             memory\" had been checked before. Each step was checked to find exactly what was stored.\n"
+            "Block counts are per operation. \"blocks read\": first use since the store was opened; \"from memory\": already\n\
+             verified. Every step found exactly the entries that were stored.\n"
         )?;
         writeln!(output, "{}", keyspaces_table(&self.read.keyspaces))?;
         writeln!(output, "{}", files_table(self.files))?;
@@ -51,23 +51,20 @@ impl Report<'_> {
         )?;
         if self.skipped_count > 0 {
             let (count, source) = (terminal::count(self.skipped_count), self.source.display());
-            writeln!(
-                output,
-                "{count} folders or files below {source} could not be read and were passed over."
-            )?;
+            writeln!(output, "{count} files or folders below {source} were not readable and were skipped.")?;
         }
         let folder = self.folder.display();
         if self.is_kept {
             let source = self.source.display();
-            writeln!(output, "The store lies in {folder}. Try:")?;
+            writeln!(output, "The store is in {folder}. Try:")?;
             writeln!(output, "  tamis scan {folder} --keyspace paths --prefix {source} --reverse --limit 5")?;
             writeln!(output, "  tamis verify {folder}")
         } else {
-            writeln!(output, "The store lay in {folder} and is removed now; --keep keeps it.")
+            writeln!(output, "The store in {folder} was deleted; keep it with --keep.")
         }
     }
 
-    /// For programs.
+    /// Returns the report for programs.
     pub(super) fn json(&self) -> Value {
         let steps = self.steps.iter().map(|step| {
             json!({
@@ -92,7 +89,7 @@ impl Report<'_> {
 
 fn row(step: &Step) -> Vec<String> {
     let per_operation = |count: u64| format!("{:.2}", count as f64 / step.operation_count.max(1) as f64);
-    // A step that is one long operation is measured by its entries.
+    // For a step with one long operation, the rate is entries per second.
     let unit_count = if step.operation_count == 1 { step.entry_count } else { step.operation_count };
     let dash = || "-".to_owned();
     vec![

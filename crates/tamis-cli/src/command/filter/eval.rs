@@ -1,4 +1,4 @@
-//! `tamis filter eval`: one family, its keys and its queries: rate, size, times.
+//! `tamis filter eval`: builds a filter, runs queries on it, and prints false positive rate, size and times.
 
 use std::{
     io::Write,
@@ -28,55 +28,56 @@ Examples:
   tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json";
 
 const FILES: &str = "\
-Files: 64-bit values (a count, then the values; queries are pairs), or text: one key a line,
-sorted by bytes; queries lower<TAB>upper, both included. Times are those of this machine: compare
-them as multiples of the calibration unit, a binary search among as many random integers as there
-are keys, each begun when the one before has ended. Use a release build on an idle machine.";
+Files: binary 64-bit values (a count, then the values; each query is a pair), or text. A text file of
+keys has one key per line, sorted by bytes; a query is lower<TAB>upper, both inclusive. Times depend
+on the machine. To compare machines, use multiples of the calibration unit: one binary search over
+as many random integers as there are keys, where each search depends on the result of the one
+before. Use a release build on an idle machine.";
 
-/// Examples, every family there is, and what files hold.
+/// Examples, the filter families, and the formats of the files.
 fn after_help() -> String {
-    let mut text = format!("{EXAMPLES}\n\nFamilies, what they are for, and their parameters:\n");
+    let mut text = format!("{EXAMPLES}\n\nFilter families and their parameters:\n");
     for family in Family::ALL {
         text.push_str(&format!("  {:<13} {}\n", family.name(), family.help()));
     }
     format!("{text}\n{FILES}")
 }
 
-/// How results are shown.
+/// The output format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// For people
+    /// A table for people
     Table,
     /// One JSON object
     Json,
 }
 
-/// Build a filter over keys and ask it queries: rate of false positives, size, times
+/// Build a filter over keys, run queries on it, and print false positive rate, size and times
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct EvalArgs {
-    /// The family: NAME or NAME:param=value,param=value
+    /// Filter family: NAME or NAME:param=value,param=value
     #[arg(long, value_name = "FAMILY")]
     family: String,
-    /// The budget for the whole filter, in bits for each key
+    /// Size budget of the filter, in bits per key
     #[arg(long, value_name = "BITS")]
     bits_per_key: Option<f64>,
-    /// The keys
+    /// File of keys
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
-    /// The queries; those that hold a key are counted apart
+    /// File of queries; queries that contain a key are counted separately
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Queries that a family which designs itself may learn from
+    /// File of sample queries, for families that choose their design from a sample
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
-    /// Ranges that all hold a key: none may be denied
+    /// File of ranges that all contain a key; the filter must accept each of them
     #[arg(long, value_name = "FILE")]
     present: Option<PathBuf>,
-    /// The seed of the digests
+    /// Seed of the key hashes
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// How to show the results
+    /// Output format
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     format: Format,
 }
@@ -88,7 +89,7 @@ fn usage(error: &BuildError) -> Failure {
 impl EvalArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let spec: FilterSpec = self.family.parse().map_err(|error| usage(&error))?;
-        // Wrong parameters are told before large files are read.
+        // Reports wrong parameters before reading large files.
         spec.builder(self.seed).map_err(|error| usage(&error))?;
         let budget = self.bits_per_key.map_or(Ok(Budget::BY_PARAMETERS), Budget::bits_per_key);
         let budget = budget.map_err(|error| usage(&error))?;
@@ -128,6 +129,6 @@ fn check_present(path: &Path, keys: &KeySet, present: &Ranges) -> Result<(), Fai
     let empty = present.iter().position(|(lower, upper)| !keys.has_key_in(&KeyRange::closed(lower, upper)));
     empty.map_or(Ok(()), |number| {
         let path = path.display();
-        Err(Failure::Input(format!("{path}: range number {number} (from 0) holds no key; all of these must")))
+        Err(Failure::Input(format!("{path}: range number {number} (from 0) contains no key; every range of --present must contain one")))
     })
 }

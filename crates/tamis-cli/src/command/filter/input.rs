@@ -1,9 +1,9 @@
-//! Key files and query files: 64-bit values, or lines of text.
+//! Reads files of keys and queries: binary 64-bit values, or lines of text.
 //!
-//! A file of values is told by its ending (`.keys`, `.q`, `.s`), by a length that is what its first eight bytes promise, or
-//! by a zero byte near its beginning, which text does not have. Integers become big-endian bytes, so that their order is that
-//! of the keys. Text: one key a line; queries `lower<TAB>upper`, both included. A line ends with a line feed, the last one
-//! may end with the file.
+//! A file is binary if its extension is `.keys`, `.q` or `.s`, if its length matches the count in its first eight bytes, or
+//! if there is a zero byte near its beginning. Integers become big-endian bytes, so that the key order is the numeric
+//! order. Text has one key per line; a query is `lower<TAB>upper`, both inclusive. The line feed of the last line is
+//! optional.
 
 use std::{
     fs::File,
@@ -17,10 +17,10 @@ use tamis_workload::file::{FileError, ValueReader, read_ranges};
 
 use crate::{failure::Failure, input::open_file};
 
-/// How many bytes are looked at for a zero byte.
-const LOOK_BYTES: u64 = 1 << 16;
+/// Number of bytes that are searched for a zero byte.
+const DETECT_BYTES: u64 = 1 << 16;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Integers,
@@ -44,8 +44,8 @@ fn open(path: &Path) -> Result<(File, Kind), Failure> {
     let mut file = open_file(path)?;
     let length = file.metadata().map_err(|error| failure(path, error))?.len();
     let mut front = Vec::new();
-    file.by_ref().take(LOOK_BYTES).read_to_end(&mut front).map_err(|error| failure(path, error))?;
-    file.rewind().map_err(|error| failure(path, format!("{error}; name a file, no pipe")))?;
+    file.by_ref().take(DETECT_BYTES).read_to_end(&mut front).map_err(|error| failure(path, error))?;
+    file.rewind().map_err(|error| failure(path, format!("{error}; give a regular file, not a pipe")))?;
     let promised =
         front.first_chunk().map(|count| u64::from_le_bytes(*count).saturating_add(1).saturating_mul(8));
     let has_ending =
@@ -54,7 +54,7 @@ fn open(path: &Path) -> Result<(File, Kind), Failure> {
     Ok((file, if is_integers { Kind::Integers } else { Kind::Text }))
 }
 
-/// Reads the keys: sorted; a repeated key counts once.
+/// Reads sorted keys; duplicates count once.
 pub(super) fn read_keys(path: &Path) -> Result<(KeySet, Kind), Failure> {
     let (file, kind) = open(path)?;
     let length = file.metadata().map_err(|error| failure(path, error))?.len();
@@ -73,8 +73,9 @@ pub(super) fn read_keys(path: &Path) -> Result<(KeySet, Kind), Failure> {
         }
     } else {
         for_each_line(path, file, |number, line| {
-            keys.push(line)
-                .map_err(|_| format!("line {number} is smaller than the line before it: sort by bytes"))
+            keys.push(line).map_err(|_| {
+                format!("line {number} is smaller than the previous line; sort the file by bytes")
+            })
         })?;
     }
     Ok((keys, kind))
@@ -97,14 +98,14 @@ fn for_each_line(
     Ok(())
 }
 
-/// Reads queries of the kind that the keys are.
+/// Reads queries; they must be of the same kind as the keys.
 pub(super) fn read_queries(path: &Path, kind: Kind) -> Result<Ranges, Failure> {
     let (file, own_kind) = open(path)?;
     if own_kind != kind {
         let (own, other) = (own_kind.name(), kind.name());
         return Err(failure(
             path,
-            format!("holds {own}, but the keys are {other}; both must be of one kind"),
+            format!("contains {own}, but the keys are {other}; both files must be of the same kind"),
         ));
     }
     let mut ranges = Ranges::default();
@@ -117,13 +118,13 @@ pub(super) fn read_queries(path: &Path, kind: Kind) -> Result<Ranges, Failure> {
     for_each_line(path, file, |number, line| {
         let mut parts = line.splitn(2, |byte| *byte == b'\t');
         let (Some(lower), Some(upper)) = (parts.next(), parts.next()) else {
-            return Err(format!("line {number} has no tab: write lower<TAB>upper, both included"));
+            return Err(format!("line {number} has no tab; write lower<TAB>upper, both inclusive"));
         };
         if lower > upper {
-            return Err(format!("line {number}: the lower bound lies above the upper one"));
+            return Err(format!("line {number}: the lower bound is greater than the upper bound; swap them"));
         }
         if u32::try_from(line.len()).is_err() {
-            return Err(format!("line {number} is longer than 4 GiB"));
+            return Err(format!("line {number} is longer than 4 GiB; shorten it"));
         }
         ranges.push(lower, upper);
         Ok(())

@@ -1,4 +1,4 @@
-//! `tamis filter`: filters on keys and queries of your own.
+//! `tamis filter`: measures filters on the user's keys and queries.
 
 mod eval;
 mod input;
@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   tamis filter eval --family blocked-bloom --bits-per-key 10 --keys KEYS --queries QUERIES";
 
-/// Try filter families on keys and queries of your own
+/// Measure filter families on your own keys and queries
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FilterArgs {

@@ -1,4 +1,4 @@
-//! What `tamis filter eval` found, as a JSON object or as a table.
+//! The result of `tamis filter eval`, as a JSON object or as a table.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use tamis_bench::filter::{Calibrated, Figures, Outcome};
 
 use crate::{failure::Failure, terminal};
 
-/// What was found: figures, or why there are none.
+/// The measured figures, or the reason why the filter was not built.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) family: String,
@@ -73,16 +73,16 @@ impl Report {
             ("bits per key", format!("{:.3}", figures.bits_per_key())),
             ("queries", terminal::count(self.query_count)),
             ("false positives", terminal::count(figures.answers.false_positives)),
-            ("rate", format!("{:.6}", figures.answers.fpr())),
-            ("rate, predicted", figures.predicted_fpr.map_or_else(unknown, |fpr| format!("{fpr:.6}"))),
+            ("false positive rate", format!("{:.6}", figures.answers.fpr())),
+            ("predicted rate", figures.predicted_fpr.map_or_else(unknown, |fpr| format!("{fpr:.6}"))),
             ("probes per query", format!("{:.2}", figures.probes_per_query())),
-            ("ranges that hold a key", terminal::count(figures.present_count())),
-            ("denied of them", terminal::count(figures.false_negatives())),
+            ("queries that contain a key", terminal::count(figures.present_count())),
+            ("false negatives", terminal::count(figures.false_negatives())),
             ("build", format!("{:.1} ns/key ({:.3} units)", figures.build.ns, figures.build.units)),
-            ("choice of a design", format!("{:.1} ms", figures.model_ms)),
-            ("build, memory peak", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
+            ("design search", format!("{:.1} ms", figures.model_ms)),
+            ("peak memory of the build", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
             ("query", in_units(&figures.query)),
-            ("query, in batches", in_units(&figures.batch_query)),
+            ("query in batches", in_units(&figures.batch_query)),
             ("calibration unit", format!("{:.1} ns", figures.query.unit_ns)),
         ]
         .into_iter()

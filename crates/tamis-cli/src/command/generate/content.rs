@@ -1,4 +1,4 @@
-//! What `tamis gen` puts into its files: kinds of keys, the queries that each of them has, and operations.
+//! The content of the files of `tamis gen`: key sets, the query sets of each kind of keys, and operations.
 
 use std::{fmt, io, str::FromStr};
 
@@ -17,18 +17,18 @@ use tamis_workload::{
 use super::Interruptible;
 use crate::{bytes::hex, failure::Failure, interrupt};
 
-/// Ranges in the non-empty set.
+/// Number of ranges in the non-empty set.
 const NON_EMPTY_COUNT: u64 = 100_000;
-/// Bytes of a text key with its place in memory, and of a line, about.
+/// Approximate bytes of a text key in memory, and of its line in the file.
 const TEXT_BYTES: u64 = 64;
 
 /// Writes the content of one file.
 pub(super) type Content<'a> = dyn FnMut(Interruptible<'_>) -> io::Result<()> + 'a;
 
-/// Takes each file: its name and its content.
+/// Receives the name and the content of each file.
 type Sink<'a> = dyn FnMut(String, &mut Content<'_>) -> Result<(), Failure> + 'a;
 
-/// Keys of any kind.
+/// A key set of any kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     Integers(KeySet),
@@ -51,27 +51,27 @@ impl FromStr for KeyKind {
     }
 }
 
-/// How many queries and samples are drawn, and from which seeds.
+/// Numbers and seeds of the queries and samples.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct DrawArgs {
-    /// How many queries in each set, and how many operations
+    /// Number of queries per query set, and number of operations
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     query_count: u64,
-    /// How many samples beside each query set
+    /// Number of sample queries per query set
     #[arg(long, default_value_t = 20_000, value_name = "N", requires = "queries", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     sample_count: u64,
-    /// The seed of the queries
+    /// Seed of the queries
     #[arg(long, default_value_t = QUERY_SEED, value_name = "N", requires = "queries")]
     query_seed: u64,
-    /// The seed of the samples
+    /// Seed of the samples
     #[arg(long, default_value_t = SAMPLE_SEED, value_name = "N", requires = "queries")]
     sample_seed: u64,
-    /// The seed of the ranges that all hold a key
+    /// Seed of the non-empty ranges
     #[arg(long, default_value_t = NON_EMPTY_SEED, value_name = "N", requires = "queries")]
     non_empty_seed: u64,
 }
 
-/// A query set of a kind of keys, or ranges that all hold one.
+/// A query set of a kind of keys, or the set of ranges that all contain a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queries<S> {
     Of(S),
@@ -86,7 +86,7 @@ struct Part {
 }
 
 impl<S> Queries<S> {
-    /// The files of the set: its queries and its samples.
+    /// The files of the set: queries and samples.
     fn parts(&self, draws: &DrawArgs) -> Vec<Part> {
         let part = |is_sample, count, seed| Part { is_sample, count, seed };
         match self {
@@ -103,13 +103,13 @@ impl<S: fmt::Display> fmt::Display for Queries<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Of(set) => fmt::Display::fmt(set, formatter),
-            // What it finds are false negatives.
+            // For "false negatives": the set is used to find them.
             Self::NonEmpty => formatter.write_str("fn"),
         }
     }
 }
 
-/// The query sets of these names; `all` stands for the sets given and the one of ranges that hold a key.
+/// Parses names of query sets; `all` means the given sets and the set of non-empty ranges.
 fn query_sets<S: FromStr<Err = String>>(
     names: &[String],
     all: impl Fn() -> Vec<S>,
@@ -130,19 +130,19 @@ fn usage(text: impl fmt::Display) -> Failure {
     Failure::Usage(format!("--queries: {text}"))
 }
 
-/// What is drawn.
+/// The content of a plan.
 #[derive(Debug)]
-enum What {
+enum PlanContent {
     Integers(KeySet, Vec<Queries<QuerySet>>),
     Text(TextSet, Vec<Queries<TextQuerySet>>),
     Events(Vec<Queries<EventQuerySet>>),
     Operations(Vec<Workload>),
 }
 
-/// All files of one command.
+/// All files of one command line.
 #[derive(Debug)]
 pub(super) struct Plan {
-    what: What,
+    content: PlanContent,
     count: u64,
     seed: u64,
     draws: DrawArgs,
@@ -157,21 +157,23 @@ impl Plan {
         seed: u64,
         draws: DrawArgs,
     ) -> Result<Self, Failure> {
-        let what = match kind {
+        let content = match kind {
             KeyKind::Integers(keys) => {
                 let sets = query_sets(queries, || QuerySet::published(keys).collect())?;
                 check_room(keys, &sets)?;
-                What::Integers(keys, sets)
+                PlanContent::Integers(keys, sets)
             }
-            KeyKind::Text(keys) => What::Text(keys, query_sets(queries, || TextQuerySet::ALL.to_vec())?),
-            KeyKind::Events => What::Events(query_sets(queries, || EventQuerySet::all().collect())?),
+            KeyKind::Text(keys) => {
+                PlanContent::Text(keys, query_sets(queries, || TextQuerySet::ALL.to_vec())?)
+            }
+            KeyKind::Events => PlanContent::Events(query_sets(queries, || EventQuerySet::all().collect())?),
         };
-        Ok(Self { what, count, seed, draws })
+        Ok(Self { content, count, seed, draws })
     }
 
-    /// Operations on a store that holds `count` items.
+    /// Operations on a store with `count` entries.
     pub(super) fn of_operations(workloads: Vec<Workload>, count: u64, seed: u64, draws: DrawArgs) -> Self {
-        Self { what: What::Operations(workloads), count, seed, draws }
+        Self { content: PlanContent::Operations(workloads), count, seed, draws }
     }
 
     /// The files of queries.
@@ -179,34 +181,34 @@ impl Plan {
         fn of<S>(sets: &[Queries<S>], draws: &DrawArgs) -> Vec<Part> {
             sets.iter().flat_map(|set| set.parts(draws)).collect()
         }
-        match &self.what {
-            What::Integers(_, sets) => of(sets, &self.draws),
-            What::Text(_, sets) => of(sets, &self.draws),
-            What::Events(sets) => of(sets, &self.draws),
-            What::Operations(_) => Vec::new(),
+        match &self.content {
+            PlanContent::Integers(_, sets) => of(sets, &self.draws),
+            PlanContent::Text(_, sets) => of(sets, &self.draws),
+            PlanContent::Events(sets) => of(sets, &self.draws),
+            PlanContent::Operations(_) => Vec::new(),
         }
     }
 
-    /// Files that are written.
+    /// Number of files that [`Self::write`] writes.
     pub(super) fn file_count(&self) -> u64 {
-        match &self.what {
-            What::Operations(workloads) => {
+        match &self.content {
+            PlanContent::Operations(workloads) => {
                 workloads.iter().map(|workload| 1 + u64::from(workload.has_writer)).sum()
             }
             _ => 1 + self.parts().len() as u64,
         }
     }
 
-    /// Room for keys and queries, in memory and on disk.
+    /// Memory and disk for keys and queries.
     pub(super) fn needs(&self) -> Needs {
         let parts = self.parts();
-        // Of a key and of a query, on disk and in memory.
-        let (key, query) = match &self.what {
-            What::Integers(..) => ((8, 8), (16, 16)),
-            What::Text(..) => ((TEXT_BYTES, TEXT_BYTES), (2 * TEXT_BYTES, 3 * TEXT_BYTES)),
-            // Timestamps stay for the queries only.
-            What::Events(_) => ((33, if parts.is_empty() { 0 } else { 8 }), (66, 64)),
-            What::Operations(workloads) => {
+        // Bytes of a key and of a query, on disk and in memory.
+        let (key, query) = match &self.content {
+            PlanContent::Integers(..) => ((8, 8), (16, 16)),
+            PlanContent::Text(..) => ((TEXT_BYTES, TEXT_BYTES), (2 * TEXT_BYTES, 3 * TEXT_BYTES)),
+            // Only queries need the timestamps in memory.
+            PlanContent::Events(_) => ((33, if parts.is_empty() { 0 } else { 8 }), (66, 64)),
+            PlanContent::Operations(workloads) => {
                 let is_kept = workloads.iter().any(|workload| workload.is_sorted);
                 let kept_bytes = if is_kept { size_of::<Operation>() as u64 } else { 0 };
                 return Needs {
@@ -223,13 +225,13 @@ impl Plan {
         }
     }
 
-    /// Draws and writes one file after the other.
+    /// Generates and writes one file after the other.
     pub(super) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
-        match &self.what {
-            What::Integers(set, queries) => self.write_integers(*set, queries, sink),
-            What::Text(set, queries) => self.write_text(*set, queries, sink),
-            What::Events(queries) => self.write_events(queries, sink),
-            What::Operations(workloads) => {
+        match &self.content {
+            PlanContent::Integers(set, queries) => self.write_integers(*set, queries, sink),
+            PlanContent::Text(set, queries) => self.write_text(*set, queries, sink),
+            PlanContent::Events(queries) => self.write_events(queries, sink),
+            PlanContent::Operations(workloads) => {
                 workloads.iter().try_for_each(|workload| self.write_workload(workload, sink))
             }
         }
@@ -238,11 +240,11 @@ impl Plan {
     fn write_workload(&self, workload: &Workload, sink: &mut Sink<'_>) -> Result<(), Failure> {
         let (count, seed) = (self.draws.query_count, self.seed);
         let name = operations_name(workload, self.count, count, seed);
-        // Some need the weights of all items first.
-        let operations = interrupt::at_once(|| workload.operations(self.count, count, seed))?;
+        // Some workloads first compute the weights of all items.
+        let operations = interrupt::run_killable(|| workload.operations(self.count, count, seed))?;
         if workload.is_sorted {
-            // `write_operations` writes keys of this form.
-            let sorted = interrupt::at_once(|| operations.sorted(KeyForm::Hex))?;
+            // `write_operations` writes keys in this form.
+            let sorted = interrupt::run_killable(|| operations.sorted(KeyForm::Hex))?;
             sink(format!("{name}.ops"), &mut |file| write_operations(file, sorted.iter().copied()))?;
         } else {
             sink(format!("{name}.ops"), &mut |file| write_operations(file, operations.clone()))?;
@@ -261,7 +263,7 @@ impl Plan {
         sink: &mut Sink<'_>,
     ) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
-        let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
+        let keys = interrupt::run_killable(|| set.generate(self.count as usize, self.seed))?;
         sink(format!("{stem}.keys"), &mut |file| write_keys(file, &keys))?;
         let draw = |queries: Queries<QuerySet>, count, seed| match queries {
             Queries::Of(queries) => queries.generate(set, &keys, count, seed),
@@ -278,7 +280,7 @@ impl Plan {
         sink: &mut Sink<'_>,
     ) -> Result<(), Failure> {
         let stem = key_set_name(set, self.count, self.seed);
-        let keys = interrupt::at_once(|| set.generate(self.count as usize, self.seed))?;
+        let keys = interrupt::run_killable(|| set.generate(self.count as usize, self.seed))?;
         sink(format!("{stem}.txt"), &mut |file| write_lines(file, &keys))?;
         let draw = |queries: Queries<TextQuerySet>, count, seed| match queries {
             Queries::Of(queries) => queries.generate(set, &keys, count, seed),
@@ -295,7 +297,8 @@ impl Plan {
         if queries.is_empty() {
             return Ok(());
         }
-        let timestamps: Vec<u64> = interrupt::at_once(|| events().map(|event| event.timestamp).collect())?;
+        let timestamps: Vec<u64> =
+            interrupt::run_killable(|| events().map(|event| event.timestamp).collect())?;
         let draw = |queries: Queries<EventQuerySet>, count, seed| match queries {
             Queries::Of(queries) => queries.generate(&timestamps, count, seed),
             Queries::NonEmpty => Ok(non_empty_event_ranges(&timestamps, count, seed)),
@@ -308,7 +311,7 @@ impl Plan {
         self.write_queries(queries, &stem, ["txt", "s.txt"], draw, write, sink)
     }
 
-    /// The files of all query sets; `endings` are those of queries and of samples.
+    /// Writes the files of all query sets; `endings` are the file extensions of queries and samples.
     fn write_queries<S: fmt::Display + Copy, R>(
         &self,
         queries: &[Queries<S>],
@@ -323,11 +326,12 @@ impl Plan {
             for Part { is_sample, count, seed } in queries.parts(&self.draws) {
                 let ending = if is_sample { of_samples } else { of_queries };
                 let name = format!("{stem}.{queries}_s{seed}.{ending}");
-                let ranges = interrupt::at_once(|| draw(*queries, count as usize, seed))?.map_err(usage)?;
+                let ranges =
+                    interrupt::run_killable(|| draw(*queries, count as usize, seed))?.map_err(usage)?;
                 if (ranges.len() as u64) < count {
                     let got = ranges.len();
                     eprintln!(
-                        "tamis: {name}: {got} queries, not {count}: among these keys there are no more"
+                        "tamis: {name}: wrote {got} queries instead of {count}; these keys do not have more"
                     );
                 }
                 sink(name, &mut |file| write(file, &ranges))?;
@@ -337,12 +341,12 @@ impl Plan {
     }
 }
 
-/// Gaps are shorter than the longest ranges: hardly any such range is empty.
+/// Rejects the longest ranges for the key set `gaps`: its gaps are shorter, so almost no such range is empty.
 fn check_room(keys: KeySet, sets: &[Queries<QuerySet>]) -> Result<(), Failure> {
     let is_long = |set: &&Queries<QuerySet>| set.to_string().contains("_r1m");
     match sets.iter().find(is_long) {
         Some(set) if keys == KeySet::Gaps => {
-            Err(usage(format!("no range of {set} is empty among gaps; take shorter ones")))
+            Err(usage(format!("the key set gaps has no empty range of {set}; use shorter ranges")))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! The examples name sets that there are, and plans tell how many files they write.
+//! The help examples are valid, and plans compute the number of files and the resources that they need.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -15,16 +15,16 @@ fn plan(words: &str) -> Plan {
 }
 
 #[test]
-fn the_examples_name_sets_that_there_are() {
+fn the_help_examples_are_valid() {
     let examples: Vec<String> =
         examples().iter().map(|words| words.join(" ")).filter(|words| words.starts_with("gen ")).collect();
     assert!(examples.len() >= 7, "{examples:?}");
     examples.iter().for_each(|words| drop(plan(words)));
 }
 
-/// The bar counted keys and query sets only: "3 of 1" with three workloads.
+/// Regression: the progress bar counted keys and query sets only, and showed "3 of 1" for three workloads.
 #[test]
-fn a_plan_tells_as_many_files_as_it_writes() {
+fn file_count_equals_the_number_of_written_files() {
     for (words, count) in [
         ("gen out --count 50", 1),
         ("gen out --count 50 --queries split non_empty", 4),
@@ -44,7 +44,7 @@ fn a_plan_tells_as_many_files_as_it_writes() {
 }
 
 #[test]
-fn what_is_held_in_memory_is_told_before() {
+fn needs_include_the_data_in_memory() {
     let needs = |words: &str| plan(words).needs();
     let (integers, events) =
         (needs("gen out --count 1000000"), needs("gen out --keys events --count 1000000"));

@@ -1,9 +1,9 @@
-//! Words of a line.
+//! Splitting lines into words.
 
 use super::*;
 
 #[test]
-fn words_are_parted_as_a_shell_does() {
+fn lines_are_split_like_in_a_posix_shell() {
     let cases: [(&str, &[&str]); 7] = [
         ("", &[]),
         ("  get\tapple ", &["get", "apple"]),
@@ -14,9 +14,9 @@ fn words_are_parted_as_a_shell_does() {
         ("put \u{fc} \u{e9}", &["put", "\u{fc}", "\u{e9}"]),
     ];
     for (line, expected) in cases {
-        assert_eq!(words(line).expect(line), expected, "{line}");
+        assert_eq!(split_words(line).expect(line), expected, "{line}");
     }
     for line in ["put 'a", "put \"a", "put a\\"] {
-        assert!(words(line).is_err(), "{line}");
+        assert!(split_words(line).is_err(), "{line}");
     }
 }

@@ -1,4 +1,4 @@
-//! verify and stats.
+//! `verify` and `stats`.
 
 use crate::Folder;
 
@@ -11,7 +11,7 @@ fn store() -> Folder {
 }
 
 #[test]
-fn a_whole_store_is_verified_without_faults() {
+fn an_intact_store_has_no_faults() {
     let folder = store();
     assert!(folder.ok(&["verify", "store"]).contains("no faults"));
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["verify", "store", "--json"])).unwrap();
@@ -19,7 +19,7 @@ fn a_whole_store_is_verified_without_faults() {
 }
 
 #[test]
-fn a_flipped_bit_is_named_with_file_and_offset() {
+fn a_flipped_bit_is_reported_with_file_and_offset() {
     let folder = store();
     let table = std::fs::read_dir(folder.path("store"))
         .unwrap()
@@ -32,15 +32,15 @@ fn a_flipped_bit_is_named_with_file_and_offset() {
     let run = folder.tamis(&["verify", "store"]);
     let name = table.file_name().unwrap().to_str().unwrap();
     assert_eq!(run.code, 3, "{}", run.stdout);
-    let told = format!("{}{}", run.stdout, run.stderr);
-    assert!(told.contains(name) && told.contains("offset 4096"), "{told}");
-    // A read that meets the damage says so instead of showing something else.
+    let shown = format!("{}{}", run.stdout, run.stderr);
+    assert!(shown.contains(name) && shown.contains("offset 4096"), "{shown}");
+    // A read of the damaged block fails instead of returning wrong data.
     let message = folder.fails(3, &["scan", "store"]);
     assert!(message.contains(name), "{message}");
 }
 
 #[test]
-fn stats_tell_what_lies_where() {
+fn stats_list_levels_and_files() {
     let folder = store();
     let text = folder.ok(&["stats", "store"]);
     assert!(text.contains("default") && text.contains("5,000") && text.contains("*.table"), "{text}");

@@ -1,5 +1,5 @@
-//! What keeps stores: compact, checkpoint, export, build, ingest, repair, inspect, shell, completions; and a damaged store under
-//! every command.
+//! Maintenance commands: compact, checkpoint, export, build, ingest, repair, inspect, shell, completions; and every command on
+//! a damaged store.
 
 use std::path::{Path, PathBuf};
 
@@ -44,13 +44,13 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn compact_drops_what_nothing_needs() {
+fn compact_drops_obsolete_versions_and_tombstones() {
     let folder = store();
     for row in 0..5 {
         folder.ok(&["delete", "store", &format!("key{row:06}")]);
     }
     let message = folder.ok(&["compact", "store"]);
-    assert!(message.starts_with("tables took "), "{message}");
+    assert!(message.starts_with("table size "), "{message}");
     let levels = json(&folder.ok(&["stats", "store", "--json"]))["keyspaces"][0]["levels"].clone();
     let sum =
         |field: &str| levels.as_array().unwrap().iter().map(|l| l[field].as_u64().unwrap()).sum::<u64>();
@@ -64,7 +64,7 @@ fn compact_drops_what_nothing_needs() {
 }
 
 #[test]
-fn a_checkpoint_is_a_store_of_its_own() {
+fn a_checkpoint_is_an_independent_store() {
     let folder = store();
     let message = folder.ok(&["checkpoint", "store", "copy"]);
     assert!(message.contains("files linked"), "{message}");
@@ -82,7 +82,7 @@ fn a_checkpoint_is_a_store_of_its_own() {
 }
 
 #[test]
-fn what_is_exported_loads_back_exactly() {
+fn export_and_load_round_trip() {
     let folder = store();
     folder.ok(&["put", "store", "--key-format", "hex", "ff00", "--value-format", "hex", "0d0a2c22"]);
     folder.ok(&["put", "store", "quote \"and, comma", "line\nbreak"]);
@@ -93,7 +93,7 @@ fn what_is_exported_loads_back_exactly() {
         assert!(!folder.path(&format!("{file}.part")).exists());
         folder.ok(&["load", file.split_once('.').unwrap().1, file]);
         assert_eq!(folder.ok(&["scan", file.split_once('.').unwrap().1, "--json"]), all);
-        assert!(folder.fails(4, &["export", "store", file]).contains("there already"));
+        assert!(folder.fails(4, &["export", "store", file]).contains("already exists"));
     }
     let part = folder.ok(&[
         "export",
@@ -110,31 +110,31 @@ fn what_is_exported_loads_back_exactly() {
     assert!(part.starts_with("key,value\nkey000000,"), "{part}");
     assert!(folder.fails(2, &["export", "store", "all.txt"]).contains("--format csv"));
     let message = folder.fails(2, &["export", "store", "-", "--format", "csv", "--value-format", "u64"]);
-    assert!(message.contains("no 64-bit number"), "{message}");
+    assert!(message.contains("not a 64-bit number"), "{message}");
     folder.fails(2, &["export", "store", "new.csv", "--value-format", "u64"]);
-    assert!(!folder.path("new.csv.part").exists(), "another format begins anew");
+    assert!(!folder.path("new.csv.part").exists(), "the useless partial file is deleted");
     folder.fails(3, &["export", "nowhere", "new.csv"]);
-    // Somebody's file, or what is left of an earlier export, is not cut; nor is a link replaced that leads nowhere.
+    // Existing files, partial files of earlier exports, and dangling symbolic links are not overwritten.
     folder.write("new.csv.part", "mine");
     let message = folder.fails(4, &["export", "store", "new.csv"]);
-    assert!(message.contains("new.csv.part") && message.contains("remove it"), "{message}");
+    assert!(message.contains("new.csv.part") && message.contains("delete it"), "{message}");
     assert_eq!(std::fs::read(folder.path("new.csv.part")).unwrap(), b"mine");
     assert!(!folder.path("new.csv").exists());
     std::os::unix::fs::symlink("elsewhere", folder.path("link.csv")).unwrap();
-    assert!(folder.fails(4, &["export", "store", "link.csv"]).contains("there already"));
+    assert!(folder.fails(4, &["export", "store", "link.csv"]).contains("already exists"));
     assert!(folder.path("link.csv").is_symlink() && !folder.path("elsewhere").exists());
     folder.fails(4, &["export", "store", "no/such/folder.csv"]);
 }
 
-/// What could be read before the damage stays, and is named.
+/// The entries before the damage are kept, and the message names the file.
 #[test]
-fn an_export_that_meets_damage_says_where_the_rest_is() {
+fn an_export_of_a_damaged_store_names_its_partial_file() {
     let folder = store();
     let table = files(&folder, "store", "table").remove(0);
     flip(&table, 9000);
     let message = folder.fails(3, &["export", "store", "all.csv"]);
     assert!(message.contains(name(table.file_name().unwrap().as_ref())), "{message}");
-    assert!(message.contains("the entries before it are in all.csv.part"), "{message}");
+    assert!(message.contains("the entries before the damage are in all.csv.part"), "{message}");
     assert!(!folder.path("all.csv").exists());
     let part = std::fs::read_to_string(folder.path("all.csv.part")).unwrap();
     assert!(part.lines().count() > 100 && part.lines().nth(8) == Some("key000006,value 6"), "{part}");
@@ -162,7 +162,7 @@ fn a_full_disk_ends_an_export_with_4() {
 }
 
 #[test]
-fn built_tables_are_taken_in_whole_or_not_at_all() {
+fn ingestion_of_built_tables_is_atomic() {
     let folder = store();
     folder.write("new.csv", "key,value\nkey000001,newer\nzebra,last\n");
     assert!(folder.ok(&["build", "new.csv", "new.table"]).starts_with("2 entries"));
@@ -174,7 +174,7 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
 
     folder.write("unsorted.csv", "key,value\nb,1\na,2\n");
     let message = folder.fails(4, &["build", "unsorted.csv", "unsorted.table"]);
-    let expected = "unsorted.csv: line 3: the key a does not lie above the one before it; sort by";
+    let expected = "unsorted.csv: line 3: the key a is not greater than the previous key; sort the input by";
     assert!(message.contains(expected), "{message}");
     folder.write("unsorted.jsonl", "{\"key\": \"b\", \"value\": 1}\n\n{\"key\": \"a\", \"value\": 1}\n");
     let words = ["build", "unsorted.jsonl", "unsorted.table", "--value-format", "u64"];
@@ -187,7 +187,10 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
     assert!(folder.fails(4, &["build", "empty.csv", "empty.table"]).contains("no entries"));
     folder.write("cut.jsonl", "{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"va");
     assert!(folder.fails(4, &["build", "cut.jsonl", "cut.table"]).contains("line 2"));
-    assert!(folder.fails(3, &["build", "new.csv", "new.table"]).contains("new.table"), "it is there already");
+    assert!(
+        folder.fails(3, &["build", "new.csv", "new.table"]).contains("new.table"),
+        "existing tables are not overwritten"
+    );
     for table in ["unsorted.table", "empty.table", "cut.table"] {
         assert!(
             !folder.path(table).exists() && !folder.path(&format!("{table}.tamis-tmp")).exists(),
@@ -201,11 +204,11 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
     folder.write("cut.table", &whole[..whole.len() - 100]);
     for (store, table) in [("store", "new.csv"), ("made", "new.csv"), ("store", "cut.table")] {
         let message = folder.fails(4, &["ingest", store, table]);
-        assert!(message.contains(table) && message.contains("cut, or of another kind"), "{message}");
+        assert!(message.contains(table) && message.contains("truncated or of another kind"), "{message}");
         assert!(!message.contains("tamis repair") && !message.contains("from a copy"), "{message}");
     }
     folder.fails(4, &["ingest", "made", "missing.table"]);
-    assert!(!folder.path("made").exists(), "a file that is no table makes no store");
+    assert!(!folder.path("made").exists(), "an invalid table creates no store");
     assert!(folder.fails(2, &["build", "new.csv", "other.table", "--zstd", "99"]).contains("1..=19"));
     let own = files(&folder, "store", "table").remove(0);
     assert!(folder.fails(4, &["ingest", "store", name(&own)]).contains("outside of a store"));
@@ -218,13 +221,13 @@ fn built_tables_are_taken_in_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_repair_mends_and_tells() {
+fn repair_reports_what_it_repaired() {
     let folder = store();
-    assert_eq!(folder.ok(&["repair", "store"]), "no faults; the store stays as it is\n");
+    assert_eq!(folder.ok(&["repair", "store"]), "no faults; the store was not changed\n");
     remove(&folder.path("store/CURRENT"));
     assert!(folder.fails(3, &["get", "store", "key000001"]).contains("CURRENT"));
     let message = folder.ok(&["repair", "store"]);
-    assert!(message.contains("CURRENT: ") && message.contains("1 fault mended"), "{message}");
+    assert!(message.contains("CURRENT: ") && message.contains("1 fault repaired"), "{message}");
     assert_eq!(folder.ok(&["get", "store", "key000001"]), "value 1\n");
     assert_eq!(folder.ok(&["get", "store", "in the log"]), "only\n");
 
@@ -254,11 +257,11 @@ fn a_repair_mends_and_tells() {
     assert!(folder.fails(3, &["repair", "nowhere"]).contains("nowhere"));
 }
 
-/// Tables and log are read also where nothing names them.
+/// Without a manifest, verify reads all tables and log segments in the folder.
 #[test]
-fn verify_reads_all_that_is_there_where_the_manifest_is_lost() {
+fn verify_reads_all_files_without_a_manifest() {
     let folder = store();
-    // A later segment proves that what stands before it was not torn.
+    // A later segment proves that the damage in this one is not a torn write.
     folder.ok(&["put", "store", "later", "too"]);
     for manifest in files(&folder, "store", "manifest") {
         remove(&manifest);
@@ -279,7 +282,7 @@ fn verify_reads_all_that_is_there_where_the_manifest_is_lost() {
 }
 
 #[test]
-fn files_are_inspected_one_by_one() {
+fn inspect_prints_every_kind_of_file() {
     let folder = store();
     let table = files(&folder, "store", "table").remove(0);
     let shown = folder.ok(&["inspect", "table", name(&table), "--limit", "3"]);
@@ -323,14 +326,14 @@ fn files_are_inspected_one_by_one() {
             assert!(!message.contains("tamis repair") && !message.contains("CURRENT names"), "{message}");
         }
     }
-    // The store's own damage is told as such.
+    // Damage inside the store is reported as damage.
     remove(&manifest);
     assert!(folder.fails(3, &["inspect", "manifest", "store/CURRENT"]).contains("CURRENT names it"));
     folder.fails(2, &["inspect", "page", "text"]);
 }
 
 #[test]
-fn a_shell_takes_lines_from_a_pipe() {
+fn the_shell_runs_lines_from_a_pipe() {
     let folder = Folder::new();
     let script = "# fruit\nput apple red\nput 'the pear' \"green and round\"\n\nget apple\nscan\ncount --prefix the\n\
         delete apple\nscan --reverse --limit 1\nkeyspace events --create\nput e 1\nkeyspace\nkeyspace default\n\
@@ -346,8 +349,8 @@ fn a_shell_takes_lines_from_a_pipe() {
     for (script, code, text) in [
         ("put a\n", 2, "line 1"),
         ("put a 1\nfrobnicate\n", 2, "line 2"),
-        ("put 'a 1\n", 2, "never closed"),
-        ("get 'the pear'\nget nothing\n", 1, "line 2: not there"),
+        ("put 'a 1\n", 2, "not closed"),
+        ("get 'the pear'\nget nothing\n", 1, "line 2: not found"),
         ("keyspace none\n", 3, "line 1: no keyspace named \"none\" in store; there are: default, events"),
         ("put '' 1\n", 3, "the key is empty"),
     ] {
@@ -355,13 +358,13 @@ fn a_shell_takes_lines_from_a_pipe() {
         assert_eq!(run.code, code, "{script}: {}", run.stderr);
         assert!(run.stderr.contains(text), "{script}: {}", run.stderr);
     }
-    assert_eq!(folder.ok(&["get", "store", "a"]), "1\n", "lines before a bad one are done");
+    assert_eq!(folder.ok(&["get", "store", "a"]), "1\n", "lines before a failed one take effect");
     let run = folder.tamis_with(&["shell", "store"], b"help\n");
     assert!(run.code == 0 && run.stdout.contains("Count the entries"), "{}{}", run.stdout, run.stderr);
 }
 
 #[test]
-fn completions_are_written_for_every_shell() {
+fn completions_exist_for_every_shell() {
     let folder = Folder::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = folder.ok(&["completions", shell]);
@@ -370,8 +373,7 @@ fn completions_are_written_for_every_shell() {
     folder.fails(2, &["completions", "tcl"]);
 }
 
-/// Every command on a damaged store, and how it ends where a table can't be opened: commands that read no table end well, and the
-/// damage is still told by those that do.
+/// Exit code of every command on a store with a table that cannot be opened: commands that read no table succeed.
 const ON_A_DAMAGED_STORE: [(&[&str], i32); 12] = [
     (&["get", "store", "key000001"], 3),
     (&["put", "store", "key", "value"], 0),
@@ -381,29 +383,29 @@ const ON_A_DAMAGED_STORE: [(&[&str], i32); 12] = [
     (&["export", "store", "-", "--format", "csv"], 3),
     (&["ingest", "store", "new.table"], 0),
     (&["stats", "store"], 0),
-    // Tables that do not overlap are moved; see below.
+    // Trivial moves do not read the table; see the test below.
     (&["compact", "store"], 0),
     (&["checkpoint", "store", "copy"], 0),
     (&["shell", "store"], 0),
     (&["verify", "store"], 3),
 ];
 
-/// Damages a file of a store; its name.
+/// Damages a file of a store; returns its name.
 fn damage(folder: &Folder, kind: &str) -> String {
     let path = match kind {
         "CURRENT" => folder.path("store/CURRENT"),
         "log" => files(folder, "store", kind).pop().unwrap(),
         kind => files(folder, "store", kind).remove(0),
     };
-    // Of a table the footer, so that it can't be opened.
+    // Damages the footer of a table, so that it cannot be opened.
     let place = if kind == "table" { std::fs::metadata(&path).unwrap().len() as usize - 60 } else { 20 };
     flip(&path, place);
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Whatever the damage, every command ends with a message that names the file and what helps, and none panics.
+/// For every kind of damage, every command reports the file and the remedy, and none panics.
 #[test]
-fn a_damaged_store_is_told_under_every_command() {
+fn every_command_reports_a_damaged_store() {
     for kind in ["CURRENT", "manifest", "log", "table"] {
         for (command, code) in ON_A_DAMAGED_STORE {
             let folder = store();
@@ -413,13 +415,13 @@ fn a_damaged_store_is_told_under_every_command() {
             let expected = if kind == "table" { code } else { 3 };
             let run = folder.tamis(command);
             assert_eq!(run.code, expected, "{kind} {command:?}: {}{}", run.stdout, run.stderr);
-            let told = format!("{}{}", run.stdout, run.stderr);
-            assert!(!told.contains("panicked"), "{kind} {command:?}: {told}");
+            let shown = format!("{}{}", run.stdout, run.stderr);
+            assert!(!shown.contains("panicked"), "{kind} {command:?}: {shown}");
             if expected == 3 {
-                assert!(told.contains(&file), "{kind} {command:?}: {told}");
+                assert!(shown.contains(&file), "{kind} {command:?}: {shown}");
                 assert!(
-                    command[0] == "verify" || told.contains("tamis repair"),
-                    "{kind} {command:?}: {told}"
+                    command[0] == "verify" || shown.contains("tamis repair"),
+                    "{kind} {command:?}: {shown}"
                 );
             } else {
                 let message = folder.tamis(&["verify", "store"]);
@@ -434,16 +436,20 @@ fn a_damaged_store_is_told_under_every_command() {
 }
 
 #[test]
-fn a_compaction_that_has_to_read_a_damaged_table_says_so() {
+fn a_compaction_that_reads_a_damaged_table_fails() {
     let folder = store();
     folder.ok(&["put", "store", "key000001", "newer"]);
     let file = damage(&folder, "table");
     let message = folder.fails(3, &["compact", "store"]);
     assert!(message.contains(&file) && message.contains("tamis repair"), "{message}");
-    assert_eq!(folder.ok(&["get", "store", "key000001"]), "newer\n", "what needs no damaged table is there");
+    assert_eq!(
+        folder.ok(&["get", "store", "key000001"]),
+        "newer\n",
+        "reads that need no damaged table succeed"
+    );
 }
 
-/// What was damaged is mended by one command; what could be read is there, and what is lost is told.
+/// Repair restores the readable entries and reports the ranges that may be lost.
 #[test]
 fn a_damaged_store_is_repaired() {
     for kind in ["CURRENT", "manifest", "log", "table"] {
@@ -460,6 +466,6 @@ fn a_damaged_store_is_repaired() {
             }
             _ => assert_eq!(rows, 2001, "{kind}: {shown}"),
         }
-        assert!(folder.ok(&["repair", "store"]).contains("stays as it is"), "{kind}");
+        assert!(folder.ok(&["repair", "store"]).contains("was not changed"), "{kind}");
     }
 }
