@@ -13,6 +13,7 @@
 //! Cost: each file is read once; one flush; one edit.
 
 use std::{
+    ops::Bound,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
 };
@@ -35,6 +36,7 @@ use crate::{
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
+        key_bounds::{compare_ends, is_within_end},
         version::KeyspaceVersion,
     },
     version_installer::VersionInstaller,
@@ -197,7 +199,8 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
                 && upper.is_none_or(|upper| *summary.smallest_key < *upper)
         };
         for summary in summaries.iter().filter(begins_here) {
-            if upper.is_some_and(|upper| *summary.largest_key >= *upper) {
+            let is_across = |upper| compare_ends(summary.end(), Bound::Excluded(upper)).is_gt();
+            if upper.is_some_and(is_across) {
                 return Err(Error::InvalidArgument {
                     what: "table",
                     got: format!("keys on both sides of {}", upper.unwrap_or_default().escape_ascii()),
@@ -220,7 +223,7 @@ fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
     summaries.sort_unstable_by(|left, right| left.smallest_key.cmp(&right.smallest_key));
     for pair in summaries.windows(2) {
         if let [left, right] = pair
-            && left.largest_key >= right.smallest_key
+            && is_within_end(&right.smallest_key, left.end())
         {
             return Err(Error::InvalidArgument {
                 what: "tables",

@@ -6,6 +6,7 @@
 use std::{
     fmt,
     io::ErrorKind,
+    ops::{Bound, RangeBounds},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,10 +17,11 @@ use tamis_vfs::{OsVfs, Vfs};
 use crate::{
     error::{Error, Result},
     events::{Event, EventListener},
-    key::Kind,
+    key::{Kind, check_key, check_value, prefix_successor},
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, TableFilter},
+    range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
     table::{
         properties::TableOrigin,
         writer::{TableOptions, TableWriter as Writer},
@@ -36,8 +38,10 @@ pub struct TableFile {
     pub bytes: u64,
     /// Number of entries, including deletes.
     pub entry_count: u64,
-    /// Number of deletes.
+    /// Number of deletes of one key.
     pub tombstone_count: u64,
+    /// Number of disjoint deleted ranges.
+    pub range_tombstone_count: u64,
     /// The first key.
     pub smallest_key: Vec<u8>,
     /// The last key.
@@ -87,6 +91,9 @@ pub struct TableWriter {
     vfs: Arc<dyn Vfs>,
     /// `None` once the table is finished.
     writer: Option<Writer>,
+    /// The deleted ranges, in the order of the calls. All have one sequence number.
+    deleted: Vec<RangeTombstone>,
+    smallest_key: Option<Vec<u8>>,
     failed_filters: Arc<FailedFilters>,
 }
 
@@ -138,7 +145,14 @@ impl TableWriter {
             listener: Some(Arc::<FailedFilters>::clone(&failed_filters)),
         };
         let writer = Writer::create_outside(&vfs, path, options)?;
-        Ok(Self { path: path.to_path_buf(), vfs, writer: Some(writer), failed_filters })
+        Ok(Self {
+            path: path.to_path_buf(),
+            vfs,
+            writer: Some(writer),
+            deleted: Vec::new(),
+            smallest_key: None,
+            failed_filters,
+        })
     }
 
     /// Adds a put.
@@ -158,7 +172,54 @@ impl TableWriter {
         self.add(key.as_ref(), Kind::Tombstone, &[])
     }
 
+    /// Adds the delete of all keys of a range: an ingest of the table deletes the keys that the store has in this range, and adds
+    /// the keys of the table. A range with reversed bounds is empty.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a range that begins below the first key of the table.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_bounds(range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref))
+    }
+
+    /// Adds the delete of all keys that begin with `prefix`. See [`TableWriter::delete_range`].
+    ///
+    /// # Errors
+    /// As [`TableWriter::delete_range`].
+    pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let prefix = prefix.as_ref();
+        let upper = prefix_successor(prefix);
+        self.delete_bounds(
+            Bound::Included(prefix),
+            upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+        )
+    }
+
+    fn delete_bounds(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<()> {
+        let Some((lower, upper)) = half_open(lower, upper) else { return Ok(()) };
+        if let Some(smallest) = &self.smallest_key
+            && lower.as_ref() < smallest.as_slice()
+        {
+            return Err(Error::InvalidArgument {
+                what: "range",
+                got: format!(
+                    "the lower bound {} below the table's first key {}",
+                    lower.escape_ascii(),
+                    smallest.escape_ascii()
+                ),
+                expected: "delete the range before the first key is added".to_owned(),
+            });
+        }
+        let (lower, upper) = (lower.into_owned(), upper.into_owned());
+        self.deleted.push(RangeTombstone { lower, upper, sequence: 1 });
+        Ok(())
+    }
+
     fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+        if self.smallest_key.is_none() {
+            check_key(key)?;
+            check_value(value)?;
+            self.begin(Some(key))?;
+        }
         let Some(writer) = &mut self.writer else { return Err(Error::Closed) };
         writer.add(key, 0, kind, value).map_err(|error| match error {
             Error::InvalidArgument { what: "entry", .. } => Error::InvalidArgument {
@@ -168,6 +229,21 @@ impl TableWriter {
             },
             other => other,
         })
+    }
+
+    /// Fixes the smallest key: `first`, or the lower bound of a deleted range below it, which gets a point tombstone.
+    fn begin(&mut self, first: Option<&[u8]>) -> Result<()> {
+        let Some(writer) = &mut self.writer else { return Err(Error::Closed) };
+        let lower = self.deleted.iter().map(|range| range.lower.as_slice()).min();
+        match (lower, first) {
+            (Some(lower), first) if first.is_none_or(|first| lower < first) => {
+                writer.add(lower, 0, Kind::Tombstone, &[])?;
+                self.smallest_key = Some(lower.to_vec());
+            }
+            (_, Some(first)) => self.smallest_key = Some(first.to_vec()),
+            (None | Some(_), None) => {}
+        }
+        Ok(())
     }
 
     /// The approximate size of the table if it were finished now.
@@ -180,7 +256,15 @@ impl TableWriter {
     /// # Errors
     /// [`Error::InvalidArgument`] for a table without entries; otherwise as [`TableWriter::create`]. No file is left after an error.
     pub fn finish(mut self) -> Result<TableFile> {
-        let Some(writer) = self.writer.take() else { return Err(Error::Closed) };
+        if self.smallest_key.is_none() {
+            self.begin(None)?;
+        }
+        let Some(mut writer) = self.writer.take() else { return Err(Error::Closed) };
+        for Fragment { lower, upper, .. } in
+            fragment(std::mem::take(&mut self.deleted), &[]).list().iter().cloned()
+        {
+            writer.add_range_tombstones(Fragment { lower, upper, sequences: vec![0] })?;
+        }
         if let Err(error) = refuse_existing(&*self.vfs, &self.path) {
             let _ = writer.abandon();
             return Err(error);
@@ -191,6 +275,7 @@ impl TableWriter {
             bytes: summary.file_bytes,
             entry_count: summary.entry_count,
             tombstone_count: summary.tombstone_count,
+            range_tombstone_count: summary.range_tombstone_count,
             smallest_key: summary.smallest_key,
             largest_key: summary.largest_key,
             failed_filters: std::mem::take(&mut *self.failed_filters.0.lock()),

@@ -344,7 +344,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     fn take_value_of_put(&mut self, covered: Sequence) -> bool {
         let is_put =
-            self.source.is_valid() && self.source.kind() == Kind::Put && self.source.sequence() > covered;
+            self.source.is_valid() && self.source.kind() == Kind::Put && self.source.sequence() >= covered;
         if is_put {
             self.value.take(&self.source);
         }

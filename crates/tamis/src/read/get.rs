@@ -30,7 +30,7 @@ fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Opti
     for memtable in read_state.memtables() {
         let covered = memtable.memtable.range_tombstones().sequence_at(key, sequence);
         match memtable.memtable.get(key, sequence) {
-            Some((kind, found, value)) if found > covered => {
+            Some((kind, found, value)) if found >= covered => {
                 return Some((kind == Kind::Put).then(|| Slice::from(value)));
             }
             _ if covered > 0 => return Some(None),
@@ -192,7 +192,7 @@ impl ReadPath {
                 None => None,
             };
             match found {
-                Some(found) if found.sequence > covered => return Ok(Some(found)),
+                Some(found) if found.sequence >= covered => return Ok(Some(found)),
                 _ if covered > 0 => return Ok(None),
                 _ => {}
             }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -179,9 +180,8 @@ impl<'a> StateRebuilder<'a> {
     }
 
     fn note_lost_table(&mut self, keyspace: Option<&str>, summary: &TableSummary, why: &str) {
-        let range = (summary.smallest_key.clone(), Some(summary.largest_key.clone()));
         let why = format!("{}: {why}", FileName::Table(summary.number).name());
-        self.note_loss(keyspace, range, summary.tombstone_count > 0, why);
+        self.note_loss(keyspace, range_of(summary), summary.has_deletes(), why);
     }
 
     /// Step 3 where the state is certain: missing tables go, damaged ones are rewritten in their places.
@@ -303,7 +303,7 @@ impl<'a> StateRebuilder<'a> {
         };
         for (lower, upper) in lost {
             let why = format!("blocks of {} can't be read", FileName::Table(table.number()).name());
-            let has_deletes = table.summary().tombstone_count > 0;
+            let has_deletes = table.summary().has_deletes();
             self.note_loss(Some(&version.name), (lower, Some(upper)), has_deletes, why);
         }
         if entry_count == 0 && fragments.is_empty() {
@@ -430,8 +430,7 @@ impl<'a> StateRebuilder<'a> {
         // A file that was left out may be gone elsewhere: its ranges are uncertain, too.
         let mut ranges: BTreeMap<u64, Vec<KeyRange>> = BTreeMap::new();
         for found in left.keys().filter_map(|number| self.inventory.readable.get(number)) {
-            let range = (found.summary.smallest_key.clone(), found.summary.largest_key.clone());
-            ranges.entry(found.origin.keyspace_id).or_default().push(range);
+            ranges.entry(found.origin.keyspace_id).or_default().push(range_of(&found.summary));
         }
         let logged = self.log_entries(log, false);
         let ids: BTreeSet<u64> = self.state.keyspaces.keys().copied().chain(chosen.keys().copied()).collect();
@@ -616,12 +615,14 @@ impl<'a> StateRebuilder<'a> {
         let mut merged: Vec<KeyRange> = Vec::new();
         for (lower, upper) in ranges {
             match merged.last_mut() {
-                Some((_, last)) if lower <= *last => *last = upper.max(std::mem::take(last)),
+                Some((_, last)) if last.as_ref().is_none_or(|last| lower <= *last) => {
+                    *last = last.take().zip(upper).map(|(last, upper)| last.max(upper));
+                }
                 _ => merged.push((lower, upper)),
             }
         }
-        for (lower, upper) in merged {
-            self.note_loss(Some(name), (lower, Some(upper)), true, why);
+        for range in merged {
+            self.note_loss(Some(name), range, true, why);
         }
     }
 }
@@ -631,18 +632,31 @@ fn whole_span(lower: &[u8], upper: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((lower.to_vec(), upper.to_vec()))
 }
 
-/// The least and the greatest key.
-type KeyRange = (Vec<u8>, Vec<u8>);
+/// The least and the greatest key; `None`: all from the least key on.
+type KeyRange = (Vec<u8>, Option<Vec<u8>>);
+
+/// The range of the entries and range tombstones of a table.
+fn range_of(summary: &TableSummary) -> KeyRange {
+    let upper = match summary.end() {
+        Bound::Included(upper) | Bound::Excluded(upper) => Some(upper.to_vec()),
+        Bound::Unbounded => None,
+    };
+    (summary.smallest_key.clone(), upper)
+}
 
 /// The ranges that tables and logged entries cover.
 fn ranges_of(tables: &[Arc<Table>], memtables: &[Arc<Memtable>]) -> Vec<KeyRange> {
-    let of_table = |table: &Arc<Table>| (table.smallest_key().to_vec(), table.largest_key().to_vec());
-    let mut ranges: Vec<KeyRange> = tables.iter().map(of_table).collect();
+    let mut ranges: Vec<KeyRange> = tables.iter().map(|table| range_of(table.summary())).collect();
     for memtable in memtables {
         let mut cursor = memtable.cursor();
-        let first = cursor.seek_first().map(|()| cursor.key().to_vec()).unwrap_or_default();
-        let last = cursor.seek_last().map(|()| cursor.key().to_vec()).unwrap_or_default();
-        ranges.push((first, last));
+        if cursor.seek_first().is_ok() && cursor.is_valid() {
+            let first = cursor.key().to_vec();
+            let last = cursor.seek_last().ok().map(|()| cursor.key().to_vec());
+            ranges.push((first, last));
+        }
+        let upper_of = |upper: Vec<u8>| (!upper.is_empty()).then_some(upper);
+        let tombstones = memtable.range_tombstones().all();
+        ranges.extend(tombstones.into_iter().map(|tombstone| (tombstone.lower, upper_of(tombstone.upper))));
     }
     ranges
 }

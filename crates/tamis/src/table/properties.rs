@@ -170,6 +170,11 @@ impl TableSummary {
         }
     }
 
+    /// Whether the table deletes keys.
+    pub(crate) const fn has_deletes(&self) -> bool {
+        self.tombstone_count > 0 || self.range_tombstone_count > 0
+    }
+
     /// Whether the key range of the table has `key`.
     #[cfg(test)]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {

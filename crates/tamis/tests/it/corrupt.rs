@@ -16,8 +16,8 @@ use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
     scenario::{
-        Context, Entries, Entry, State, difference, keyspace_options, new_state, read_all, value, write,
-        write_to,
+        Context, Edit, Entries, Entry, State, difference, keyspace_options, new_state, read_all, value,
+        write, write_to,
     },
     support::{FOLDER, Random, inline_options},
 };
@@ -88,13 +88,16 @@ fn sample(is_closed: bool) -> Sample {
     }
     for round in 0..5 {
         for _ in 0..6 {
-            let mut entry = |keyspace: &str| Entry {
-                keyspace: keyspace.to_owned(),
-                key: format!("key{:02}", random.below(KEY_COUNT)).into_bytes(),
-                value: (random.below(4) > 0).then(|| {
-                    let length = random.below(120);
-                    value(&mut random, length)
-                }),
+            let mut entry = |keyspace: &str| {
+                let keyspace = keyspace.to_owned();
+                let key = format!("key{:02}", random.below(KEY_COUNT)).into_bytes();
+                let length = random.below(120);
+                let edit = match random.below(12) {
+                    0 => Edit::DeletePrefix,
+                    1..4 => Edit::Delete,
+                    _ => Edit::Put(value(&mut random, length)),
+                };
+                Entry { keyspace, key, edit }
             };
             let names: &[&str] = if round < 2 { &["a", "b"] } else { &["a", "default"] };
             let entries: Vec<_> = names.iter().map(|name| entry(name)).collect();

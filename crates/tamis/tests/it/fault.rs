@@ -20,7 +20,9 @@ use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Opt
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
-    scenario::{Context, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script},
+    scenario::{
+        Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script,
+    },
     support::{FOLDER, Random, inline_options, small_keyspace},
 };
 
@@ -172,8 +174,8 @@ impl World {
         let mark = format!("mark/{:04}", self.mark_count).into_bytes();
         let step = match step {
             Step::Write(entries, durability) => {
-                let value = Some(Arc::from(b"here".as_slice()));
-                let marking = Entry { keyspace: "default".to_owned(), key: mark.clone(), value };
+                let edit = Edit::Put(Arc::from(b"here".as_slice()));
+                let marking = Entry { keyspace: "default".to_owned(), key: mark.clone(), edit };
                 let known = entries.iter().filter(|entry| self.state.contains_key(&entry.keyspace));
                 Some(Step::Write(known.cloned().chain([marking]).collect(), *durability))
             }
@@ -331,7 +333,7 @@ impl World {
         let entry = |key: &str| Entry {
             keyspace: "default".to_owned(),
             key: key.as_bytes().to_vec(),
-            value: Some(Arc::from(vec![7; 5_000])),
+            edit: Edit::Put(Arc::from(vec![7; 5_000])),
         };
         for _ in 0..2 {
             let (errors, was_refused) = (self.error_count, self.is_refused);
@@ -515,8 +517,11 @@ fn a_drop_that_failed_takes_no_later_writes() {
         world.faults.add_rule(rule.on(&[OperationKind::Append]).path(".manifest"));
         world.step(&Step::Drop("a".to_owned()));
         assert_eq!(world.error_count, 1);
-        let entry =
-            Entry { keyspace: "a".to_owned(), key: b"key".to_vec(), value: Some(Arc::from(b"v".as_slice())) };
+        let entry = Entry {
+            keyspace: "a".to_owned(),
+            key: b"key".to_vec(),
+            edit: Edit::Put(Arc::from(b"v".as_slice())),
+        };
         world.step(&Step::Write(vec![entry], Durability::Synced));
         assert_eq!(world.error_count, 1);
         assert!(world.state.contains_key("a"));
@@ -530,8 +535,8 @@ fn a_drop_that_failed_takes_no_later_writes() {
 }
 
 fn put(key: &[u8], length: usize) -> Step {
-    let value = Some(Arc::from(vec![1; length]));
-    Step::Write(vec![Entry { keyspace: "default".to_owned(), key: key.to_vec(), value }], Durability::Synced)
+    let edit = Edit::Put(Arc::from(vec![1; length]));
+    Step::Write(vec![Entry { keyspace: "default".to_owned(), key: key.to_vec(), edit }], Durability::Synced)
 }
 
 /// The rule of the step function is that every write after a failed sync is refused; here it is seen to apply.

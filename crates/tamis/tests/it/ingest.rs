@@ -197,6 +197,56 @@ fn a_table_writer_refuses_what_a_store_could_not_take() {
     assert!(matches!(TableWriter::create_on(shared, "/u", &options), Err(Error::InvalidArgument { .. })));
 }
 
+/// A deleted range of an ingested table deletes the keys of the store, not those of the table.
+#[test]
+fn an_ingest_deletes_ranges_and_keeps_the_keys_of_its_tables() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let keyspace = db.default_keyspace();
+    for number in 0..100_u32 {
+        db.put(format!("{number:02}"), "old").unwrap();
+    }
+    let before = db.snapshot();
+    let mut table = keyspace.table_writer("/replacement.table").unwrap();
+    table.delete_prefix("2").unwrap();
+    table.delete_range("15".."23").unwrap();
+    table.put("17", "new").unwrap();
+    table.put("25", "new").unwrap();
+    let refused = table.delete_range("14".."16").unwrap_err().to_string();
+    assert!(refused.contains("below the table's first key"), "{refused}");
+    table.delete_range("40"..="41").unwrap();
+    let file = table.finish().unwrap();
+    assert_eq!((file.entry_count, file.tombstone_count, file.range_tombstone_count), (3, 1, 2));
+    db.ingest(&keyspace, [&file.path]).unwrap();
+    let check = |db: &Db| {
+        let found: Vec<_> = db.range("1".."5").map(|entry| entry.unwrap().0.to_vec()).collect();
+        let found: Vec<_> = found.iter().map(|key| std::str::from_utf8(key).unwrap()).collect();
+        let expected: Vec<String> = (10..50)
+            .filter(|number| !(15..30).contains(number) && !(40..42).contains(number))
+            .chain([17, 25])
+            .map(|number| format!("{number:02}"))
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected);
+        let backward: Vec<_> = db.range("1".."5").rev().map(|entry| entry.unwrap().0.to_vec()).collect();
+        assert!(backward.iter().rev().map(Vec::as_slice).eq(expected.iter().map(String::as_bytes)));
+        assert_eq!(db.get("17").unwrap().as_deref(), Some(b"new".as_slice()));
+        assert_eq!(db.get("18").unwrap(), None);
+    };
+    check(&db);
+    assert_eq!(before.range(&keyspace, "1".."5").count(), 40);
+    drop(before);
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    check(&db);
+    // A table of deletes alone.
+    let mut table = keyspace.table_writer("/deletes.table").unwrap();
+    table.delete_range::<&[u8]>(..).unwrap();
+    db.ingest(&keyspace, [table.finish().unwrap().path]).unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 0);
+    assert!(db.verify().unwrap().is_sound());
+}
+
 /// The temporary file of a killed process made every later writer of the same table fail with "file exists".
 #[test]
 fn a_table_writer_replaces_the_temporary_file_of_a_killed_process() {

@@ -25,8 +25,23 @@ pub(crate) type State = BTreeMap<String, Entries>;
 pub(crate) struct Entry {
     pub(crate) keyspace: String,
     pub(crate) key: Vec<u8>,
-    /// `None` deletes.
-    pub(crate) value: Option<Arc<[u8]>>,
+    pub(crate) edit: Edit,
+}
+
+/// The change that an entry makes.
+#[derive(Debug, Clone)]
+pub(crate) enum Edit {
+    Put(Arc<[u8]>),
+    Delete,
+    /// Deletes all keys that begin with the entry's key.
+    DeletePrefix,
+}
+
+impl Edit {
+    /// A put of the value, or a delete.
+    pub(crate) fn put_or_delete(value: Option<Arc<[u8]>>) -> Self {
+        value.map_or(Self::Delete, Self::Put)
+    }
 }
 
 /// One call of a program.
@@ -89,6 +104,13 @@ fn key(random: &mut Random, count: u64) -> Vec<u8> {
     format!("{}{:03}", ["key", "k", "other/long/prefix/"][number as usize % 3], number).into_bytes()
 }
 
+/// The delete of a prefix of an entry's key: of about four keys, or of a third of all.
+fn prefix_delete(entry: Entry, random: &mut Random) -> Entry {
+    let mut key = entry.key;
+    key.truncate(key.len() - 1 - 2 * usize::from(random.below(4) == 0));
+    Entry { key, edit: Edit::DeletePrefix, ..entry }
+}
+
 fn durability(random: &mut Random) -> Durability {
     match random.below(10) {
         0..3 => Durability::Deferred,
@@ -106,23 +128,31 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
         let chosen = live[random.below(live.len() as u64) as usize].clone();
         let entry = |keyspace: String, random: &mut Random| {
             let length = 8 + random.below(plan.value_bytes_max);
-            let value = (random.below(4) > 0).then(|| value(random, length));
-            Entry { keyspace, key: key(random, plan.key_count), value }
+            let edit = Edit::put_or_delete((random.below(4) > 0).then(|| value(random, length)));
+            Entry { keyspace, key: key(random, plan.key_count), edit }
         };
         let step = match random.below(100) {
-            0..58 => Step::Write(vec![entry(chosen, &mut random)], durability(&mut random)),
+            0..54 => Step::Write(vec![entry(chosen, &mut random)], durability(&mut random)),
+            54..58 => {
+                let deleted = prefix_delete(entry(chosen, &mut random), &mut random);
+                Step::Write(vec![deleted], durability(&mut random))
+            }
             58..84 => {
                 let count = 2 + random.below(5);
                 let entries = (0..count).map(|_| {
                     let keyspace = live[random.below(live.len() as u64) as usize].clone();
-                    entry(keyspace, &mut random)
+                    let entry = entry(keyspace, &mut random);
+                    if random.below(16) == 0 { prefix_delete(entry, &mut random) } else { entry }
                 });
                 let entries = entries.collect();
                 Step::Write(entries, durability(&mut random))
             }
             90 | 93 | 95 if plan.has_ingests => {
                 let count = 1 + random.below(8);
-                let entries = (0..count).map(|_| entry(chosen.clone(), &mut random));
+                let entries = (0..count).map(|_| {
+                    let entry = entry(chosen.clone(), &mut random);
+                    if random.below(12) == 0 { prefix_delete(entry, &mut random) } else { entry }
+                });
                 let mut entries: Vec<Entry> = entries.collect();
                 entries.sort_by(|left, right| left.key.cmp(&right.key));
                 entries.dedup_by(|left, right| left.key == right.key);
@@ -159,10 +189,11 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
 pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
     for entry in entries {
         let Some(keyspace) = state.get_mut(&entry.keyspace) else { continue };
-        match &entry.value {
-            Some(value) => keyspace.insert(entry.key.clone(), Arc::clone(value)),
-            None => keyspace.remove(&entry.key),
-        };
+        match &entry.edit {
+            Edit::Put(value) => drop(keyspace.insert(entry.key.clone(), Arc::clone(value))),
+            Edit::Delete => drop(keyspace.remove(&entry.key)),
+            Edit::DeletePrefix => keyspace.retain(|key, _| !key.starts_with(&entry.key)),
+        }
     }
 }
 
@@ -181,9 +212,10 @@ pub(crate) fn write(db: &Db, entries: &[Entry], durability: Durability) -> tamis
     let mut batch = WriteBatch::new();
     for entry in entries {
         let keyspace = db.keyspace(&entry.keyspace)?;
-        match &entry.value {
-            Some(value) => batch.put(&keyspace, &entry.key, value)?,
-            None => batch.delete(&keyspace, &entry.key)?,
+        match &entry.edit {
+            Edit::Put(value) => batch.put(&keyspace, &entry.key, value)?,
+            Edit::Delete => batch.delete(&keyspace, &entry.key)?,
+            Edit::DeletePrefix => batch.delete_prefix(&keyspace, &entry.key)?,
         }
     }
     db.write_with(batch, durability)
@@ -215,9 +247,10 @@ fn ingest(db: &Db, entries: &[Entry]) -> tamis::Result<()> {
     let keyspace = db.keyspace(&first.keyspace)?;
     let mut table = keyspace.table_writer(format!("/{}.table", COUNT.fetch_add(1, Ordering::Relaxed)))?;
     for entry in entries {
-        match &entry.value {
-            Some(value) => table.put(&entry.key, value)?,
-            None => table.delete(&entry.key)?,
+        match &entry.edit {
+            Edit::Put(value) => table.put(&entry.key, value)?,
+            Edit::Delete => table.delete(&entry.key)?,
+            Edit::DeletePrefix => table.delete_prefix(&entry.key)?,
         }
     }
     db.ingest(&keyspace, [table.finish()?.path]).map(drop)
