@@ -1,5 +1,5 @@
-//! Puts the commit and the compiler into the crate, so that every result can say what was measured. Serves the comparison with
-//! other stores, too.
+//! Compiles the commit and the compiler version into the crate, so that every result records the measured program. The
+//! comparison with other stores uses this script too.
 
 use std::{
     hash::{DefaultHasher, Hasher as _},
@@ -7,13 +7,13 @@ use std::{
     process::Command,
 };
 
-/// What a command prints, without the line feed; nothing where it fails.
-fn printed(program: &str, words: &[&str]) -> Option<String> {
+/// The trimmed output of a command; `None` if it fails.
+fn output_of(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What stands in a folder, in order, without what was built from it.
+/// The sorted entries of a folder, without `target`.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> =
@@ -22,7 +22,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Takes names and bytes of all files below a folder, in order.
+/// Hashes the names and bytes of all files below a folder, in sorted order.
 fn add_folder(folder: &Path, hasher: &mut DefaultHasher) {
     for path in sources(folder) {
         if path.is_dir() {
@@ -34,8 +34,8 @@ fn add_folder(folder: &Path, hasher: &mut DefaultHasher) {
     }
 }
 
-/// `+changes-` and a digest of the sources: two programs that differ from the same commit are told apart.
-fn mark_of_changes() -> String {
+/// `+changes-` and a digest of the sources, to distinguish programs with different uncommitted changes.
+fn change_suffix() -> String {
     let mut hasher = DefaultHasher::new();
     add_folder(Path::new("../../crates"), &mut hasher);
     hasher.write(&std::fs::read("../../Cargo.lock").unwrap_or_default());
@@ -43,30 +43,30 @@ fn mark_of_changes() -> String {
 }
 
 fn main() {
-    let commit = printed("git", &["rev-parse", "--short=12", "HEAD"]);
-    // Sources that differ from the commit are another program.
-    let is_changed = printed("git", &["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"])
+    let commit = output_of("git", &["rev-parse", "--short=12", "HEAD"]);
+    // Uncommitted changes make it a different program.
+    let is_changed = output_of("git", &["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"])
         .is_none_or(|changes| !changes.is_empty());
-    let mark = if is_changed || commit.is_none() { mark_of_changes() } else { String::new() };
+    let mark = if is_changed || commit.is_none() { change_suffix() } else { String::new() };
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=TAMIS_COMMIT={commit}{mark}");
 
-    let compiler = std::env::var("RUSTC").ok().and_then(|rustc| printed(&rustc, &["--version"]));
+    let compiler = std::env::var("RUSTC").ok().and_then(|rustc| output_of(&rustc, &["--version"]));
     println!("cargo::rustc-env=TAMIS_COMPILER={}", compiler.unwrap_or_else(|| "unknown".to_owned()));
     let profile = std::env::var("PROFILE").unwrap_or_default();
     println!("cargo::rustc-env=TAMIS_PROFILE={profile}");
     let features = std::env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     println!("cargo::rustc-env=TAMIS_TARGET_FEATURES={features}");
 
-    // The log of HEAD changes with every commit, wherever the repository keeps it.
+    // The reflog of HEAD changes with every commit.
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = printed("git", &["rev-parse", "--git-path", name])
+        if let Some(path) = output_of("git", &["rev-parse", "--git-path", name])
             && Path::new(&path).exists()
         {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    // Each by itself: a crate that is a workspace of its own builds into its folder.
+    // One by one, because a crate that is a separate workspace has a `target` folder in it.
     for path in sources(Path::new("../../crates")).iter().flat_map(|folder| sources(folder)) {
         println!("cargo::rerun-if-changed={}", path.display());
     }

@@ -1,5 +1,4 @@
-//! What the runner lends to a measurement: the seed, a clock, a folder of its own, inputs that several points share, progress,
-//! and the wish to end.
+//! The context that the runner passes to a measurement: seed, clock, scratch folder, shared inputs, progress, interruption.
 
 use std::{
     any::Any,
@@ -12,22 +11,22 @@ use tamis::SystemClock;
 
 use crate::{BenchError, Observer, Point, Size};
 
-/// Built inputs that are kept between points. More would hold the memory of points long done.
+/// Maximum number of inputs that are cached between points; limits memory.
 const INPUT_COUNT_MAX: usize = 6;
 
-/// How the names of scratch folders begin; the process's number follows.
+/// Prefix of the names of scratch folders; the process id follows.
 const SCRATCH: &str = "tamis-bench-";
 
-/// Scratch folders of processes that are there no more: they were killed before they could delete them.
-pub fn leftovers(scratch: &Path) -> Vec<PathBuf> {
+/// Returns the scratch folders of killed processes.
+pub fn leftover_stores(scratch: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(scratch) else { return Vec::new() };
     let is_left = |name: &str| {
         let process =
             name.strip_prefix(SCRATCH).and_then(|rest| rest.split_once('-')).map(|(number, _)| number);
-        // Where the system does not tell of processes, nobody is known to be gone.
-        let tells = Path::new("/proc/self").exists();
+        // Without `/proc` it is unknown which processes exist.
+        let has_proc = Path::new("/proc/self").exists();
         process.is_some_and(|number| {
-            tells && number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists()
+            has_proc && number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists()
         })
     };
     let left = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
@@ -36,19 +35,19 @@ pub fn leftovers(scratch: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A built input and the name that it is asked for by.
+/// The name of an input and the input.
 type NamedInput = (String, Arc<dyn Any + Send + Sync>);
 
-/// What measurements share.
+/// The shared state of measurements.
 pub struct Context<'a> {
     size: Size,
     seed: u64,
     clock: SystemClock,
     scratch: &'a Path,
     observer: &'a mut dyn Observer,
-    /// Which span of the point the shares of progress are of.
+    /// The span of the progress of the point that [`Self::progress`] reports within.
     span: Range<f64>,
-    /// The one used last stands last.
+    /// Ordered by last use, the most recent last.
     inputs: Vec<NamedInput>,
 }
 
@@ -58,39 +57,39 @@ impl<'a> Context<'a> {
         Self { size, seed, clock, scratch, observer, span, inputs: Vec::new() }
     }
 
-    /// A point begins.
+    /// Begins a point.
     pub(crate) fn begin(&mut self, point: &Point) -> Result<(), BenchError> {
         self.observer.point(point);
         self.span = 0.0..1.0;
         self.progress(0.0)
     }
 
-    /// The size that is run.
+    /// The size of the run.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// The seed of everything drawn.
+    /// The seed of the random numbers.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The clock of all times.
+    /// The clock of all measurements.
     pub fn clock(&self) -> &SystemClock {
         &self.clock
     }
 
-    /// An empty folder for stores and files; it is deleted when the value is dropped, and so before the next store is loaded.
+    /// Creates an empty folder for stores and files. It is deleted when the value is dropped, before the next store is loaded.
     ///
     /// # Errors
-    /// The system's.
+    /// I/O errors.
     pub fn scratch(&self) -> Result<tempfile::TempDir, BenchError> {
         let prefix = format!("{SCRATCH}{}-", std::process::id());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(self.scratch);
         folder.map_err(BenchError::io(self.scratch))
     }
 
-    /// Does a part of the work: of the progress that it tells, 0 and 1 are the ends of this span of what is being done.
+    /// Runs a part of the work; its progress from 0 to 1 is mapped to `span` of the current part.
     pub fn part<T>(&mut self, span: Range<f64>, work: impl FnOnce(&mut Self) -> T) -> T {
         let whole = self.span.clone();
         let place = |share: f64| whole.start + share * (whole.end - whole.start);
@@ -100,8 +99,8 @@ impl<'a> Context<'a> {
         result
     }
 
-    /// Says how much of the point (or of the [part](Self::part)) is done, and ends it when somebody asked for the end. Long measurements call it between
-    /// their parts, loops at least once a second.
+    /// Reports the progress of the point or of the current [part](Self::part); fails if the run was interrupted. Long measurements
+    /// call it at least once per second.
     ///
     /// # Errors
     /// [`BenchError::Interrupted`].
@@ -111,13 +110,13 @@ impl<'a> Context<'a> {
         if self.observer.is_interrupted() { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 
-    /// Whether somebody asked for the end.
+    /// Whether the run was interrupted.
     pub fn is_interrupted(&self) -> bool {
         self.observer.is_interrupted()
     }
 
-    /// An input that several points share, built by the first of them. The name tells everything that it depends on but the
-    /// seed; the few used last are kept.
+    /// Returns an input that several points share; the first of them builds it. The name must contain everything that the input
+    /// depends on except the seed. Only the most recently used inputs are cached.
     ///
     /// # Errors
     /// Those of `build`.

@@ -1,17 +1,17 @@
-//! What an experiment is.
+//! Definitions of experiments.
 
 use std::{fmt, str::FromStr};
 
 use crate::{BenchError, Context, Point, Row, Value};
 
-/// How much is measured.
+/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Size {
-    /// Seconds: shows that the experiment works.
+    /// Takes seconds: tests the experiment.
     Small,
-    /// Minutes: shows the shape.
+    /// Takes minutes: shows the shape of the curves.
     Medium,
-    /// Up to two hours on two cores: the figures.
+    /// Takes up to two hours on two cores: the final figures.
     Full,
 }
 
@@ -19,7 +19,7 @@ impl Size {
     /// All sizes.
     pub const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Full];
 
-    /// One of three values.
+    /// Returns the value for this size.
     pub fn pick<T>(self, small: T, medium: T, full: T) -> T {
         match self {
             Self::Small => small,
@@ -50,58 +50,58 @@ impl FromStr for Size {
 /// An experiment.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its name on the command line: group, then what is measured: `surf-figure-3`.
+    /// Name on the command line: the group, then the subject, such as `surf-figure-3`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Title for people.
     pub title: &'static str,
-    /// `SuRF, Figure 3`; empty for our own.
+    /// The reproduced figure, such as `SuRF, Figure 3`; empty if none.
     pub source: &'static str,
-    /// What it shows, in a sentence or two.
+    /// Description in one or two sentences.
     pub about: &'static str,
-    /// The points that a size measures, those that share inputs behind each other.
+    /// The points of a size; points that share inputs are adjacent.
     pub points: fn(Size) -> Vec<Point>,
-    /// Measures one point. It leans on no other point, so that a run can go on after an interruption.
+    /// Measures one point, independent of the other points, so that an interrupted run can continue.
     pub measure: fn(&Point, &mut Context<'_>) -> Result<Row, BenchError>,
-    /// What is drawn.
+    /// The plots.
     pub plots: &'static [Plot],
-    /// What the paper says.
+    /// Published figures for comparison.
     pub paper: &'static [PaperFigure],
 }
 
-/// How values become places on an axis. Text always becomes a list of names.
+/// The scale of an axis. Text values are always shown as a list of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// In proportion.
+    /// Linear.
     Linear,
-    /// By the logarithm.
+    /// Logarithmic.
     Log,
 }
 
-/// A drawing: one line for each value of `series`, one field for each value of `panel`.
+/// A plot: one line per value of `series`, one panel per value of `panel`.
 #[derive(Debug, Clone, Copy)]
 pub struct Plot {
-    /// Part of the file's name.
+    /// Part of the file name.
     pub name: &'static str,
-    /// Stands above it.
+    /// Title.
     pub title: &'static str,
-    /// Parameter or metric from left to right.
+    /// Parameter or metric of the x axis.
     pub x: &'static str,
-    /// Parameter or metric from bottom to top.
+    /// Parameter or metric of the y axis.
     pub y: &'static str,
-    /// Parameters or metrics that tell lines apart, with commas; empty: one line.
+    /// Comma-separated parameters or metrics, one line for each combination; empty for one line.
     pub series: &'static str,
-    /// Parameter or metric that tells panels apart; empty: one panel.
+    /// Parameters or metrics, one panel for each combination; empty for one panel.
     pub panel: &'static str,
-    /// Metric that colours the cell at each place, dark for small and light for great: a heat map. Empty: lines.
+    /// Metric of the colour of a heat map, dark for small values; empty for lines.
     pub heat: &'static str,
-    /// The scale from left to right.
+    /// Scale of the x axis.
     pub x_axis: Axis,
-    /// The scale from bottom to top. Zeros stand on the lower edge of a logarithmic one.
+    /// Scale of the y axis. A logarithmic axis shows zeros at its lower end.
     pub y_axis: Axis,
 }
 
 impl Plot {
-    /// A plot with linear axes, one line and one panel, to be refined by `..Plot::NEW`.
+    /// A plot with linear axes, one line and one panel, for use as `..Plot::NEW`.
     pub const NEW: Self = Self {
         name: "plot",
         title: "",
@@ -115,7 +115,7 @@ impl Plot {
     };
 }
 
-/// A parameter's value in a definition, where nothing can be allocated.
+/// A parameter value in a constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given {
     /// Text.
@@ -125,7 +125,7 @@ pub enum Given {
 }
 
 impl Given {
-    /// Whether a parameter has this value.
+    /// Whether a parameter value equals this value.
     pub fn is(&self, value: &Value) -> bool {
         match self {
             Self::Text(text) => matches!(value, Value::Text(own) if own == text),
@@ -143,13 +143,13 @@ impl fmt::Display for Given {
     }
 }
 
-/// A figure that a paper prints, to stand beside ours.
+/// A figure published in a paper, for comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct PaperFigure {
-    /// The parameters that it is for; those of ours that match all of them are compared.
+    /// Its parameters; it is compared with the rows that match all of them.
     pub parameters: &'static [(&'static str, Given)],
     /// The metric.
     pub metric: &'static str,
-    /// What the paper says.
+    /// The published value.
     pub value: f64,
 }

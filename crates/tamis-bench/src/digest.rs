@@ -1,10 +1,10 @@
-//! A digest of operations: two runs with equal digests did the same work. It is a fold of a few instructions for each
-//! word, so that it may stand within what is timed; it guards against mistakes, not against malice.
+//! A digest of operations: two runs with equal digests did the same work. It costs a few instructions per word, so it may be
+//! computed within a timed region. It detects mistakes and is not cryptographic.
 
-/// Odd, and without pattern: from the digits of the golden ratio.
+/// An odd multiplier without a bit pattern, from the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Takes operations one by one.
+/// A running digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationDigest(u64);
 
@@ -15,13 +15,13 @@ impl Default for OperationDigest {
 }
 
 impl OperationDigest {
-    /// Takes a number.
+    /// Adds a number.
     #[inline]
     pub fn add(&mut self, number: u64) {
         self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(FACTOR);
     }
 
-    /// Takes bytes and their length.
+    /// Adds bytes and their length.
     #[inline]
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.add(bytes.len() as u64);
@@ -34,7 +34,7 @@ impl OperationDigest {
         }
     }
 
-    /// The digest of all that was taken.
+    /// Returns the digest.
     pub fn finish(self) -> u64 {
         (self.0 ^ (self.0 >> 29)).wrapping_mul(FACTOR)
     }

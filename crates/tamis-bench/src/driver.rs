@@ -1,21 +1,21 @@
-//! How whole stores are measured in experiments. (The comparison with other stores has a driver of its own: each store runs in a
-//! process of its own there, and all take turns.)
+//! Measures whole stores in experiments. (The comparison with other stores has a separate driver that runs each store in a
+//! separate process.)
 //!
-//! 1. [`Script`]: the operations are drawn and their keys written out, thread by thread, before any clock starts.
-//! 2. [`drive`]: each thread opens a [`Session`], does its warm-up, waits for the others, and works through its part. The end of an
-//!    operation is the beginning of the next, so that each costs one look at the clock; with [`Latencies::OneIn16`] most cost none.
-//! 3. [`Measured`]: histograms by kind of operation to 99.99 %, throughput by second, what the store's counters and the process's
-//!    own (input and output, time) grew by.
-//! 4. [`Measured::settle`], where something was written: the store comes to rest, and all counters are taken again, so that what the writes
-//!    still cause counts in each of them.
+//! 1. [`Script`]: generates the operations and encodes their keys for each thread, before the clock starts.
+//! 2. [`drive`]: each thread opens a [`Session`], runs its warm-up, waits for the others, and runs its part. The end of an
+//!    operation is the start of the next one, so each operation reads the clock once; with [`Latencies::OneIn16`], most do not.
+//! 3. [`Measured`]: latency histograms by kind of operation, throughput per second, and the growth of the counters of the store
+//!    and of the process (I/O, CPU time).
+//! 4. [`Measured::settle`]: after writes, waits until background work is finished and reads all counters again, so that they
+//!    include the background work that the writes caused.
 //!
-//! Cost of the harness itself: the experiment `store-harness` measures it on a store that does nothing.
+//! The experiment `store-harness` measures the overhead of the driver itself, on a store that does nothing.
 
 mod counters;
 mod empty;
-mod rest;
 mod run;
 mod script;
+mod settle;
 mod tamis_store;
 
 use std::path::Path;
@@ -24,87 +24,86 @@ use crate::{BenchError, Fields};
 
 pub use counters::{Counters, Process};
 pub use empty::EmptyStore;
-pub use rest::settle;
 pub use run::{Drive, Latencies, Measured, drive};
 pub use script::{Script, Values};
+pub use settle::settle;
 pub use tamis_store::{TamisOptions, TamisStore};
 
-/// A store under measurement. All threads share it; each has a session.
+/// A store under measurement. Threads share it; each has a session.
 pub trait Store: Sync {
-    /// What one thread works with.
+    /// Opens the session of one thread.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn session(&self) -> Result<Box<dyn Session + '_>, BenchError>;
 
-    /// Brings the store to rest: what was written is in tables, and nothing goes on in the background. Who measures calls [`settle`], which
-    /// can be interrupted.
+    /// Flushes, and waits until no background work remains. Measurements call [`settle()`], which can be interrupted.
     ///
     /// # Errors
-    /// The store's, also where it is closed meanwhile.
+    /// Errors of the store, also if it is closed meanwhile.
     fn settle(&self) -> Result<(), BenchError>;
 
-    /// About how much is left to do until it is at rest.
+    /// Approximate bytes of background work that remain.
     fn unsettled_bytes(&self) -> u64 {
         0
     }
 
-    /// Ends all work, so that a [`Store::settle`] of another thread returns soon. The store is of no use then.
+    /// Stops all work, so that a [`Store::settle`] in another thread returns soon. The store is unusable afterwards.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn close(&self) -> Result<(), BenchError>;
 
-    /// Its own counters since it was opened. Fields that it does not count stay empty.
+    /// The counters of the store since it was opened; fields that it does not count are `None`.
     fn counters(&self) -> Counters {
         Counters::default()
     }
 
-    /// Its exact settings, for the results.
+    /// The settings of the store, for the results.
     fn configuration(&self) -> Fields;
 
-    /// Where its files lie; `None` for a store without files.
+    /// The folder of the store; `None` for a store without files.
     fn folder(&self) -> Option<&Path>;
 }
 
-/// One thread's way into a store.
+/// The access of one thread to a store.
 ///
-/// Reads bring the value to the program: an implementation touches each entry that it counts (`std::hint::black_box` of the value, or a copy),
-/// so that no store is paid for handing out what it never looked at.
+/// Reads must load the value: an implementation touches each entry that it counts (`std::hint::black_box` of the value, or a
+/// copy), so that lazy stores have no advantage.
 pub trait Session {
     /// Writes an entry.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError>;
 
     /// Deletes a key.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn delete(&mut self, key: &[u8]) -> Result<(), BenchError>;
 
-    /// Reads a value; whether it is there.
+    /// Reads a value; returns whether the key was found.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn get(&mut self, key: &[u8]) -> Result<bool, BenchError>;
 
-    /// Reads up to `limit` entries from `lower` on, in order; how many.
+    /// Reads up to `limit` entries in ascending order from `lower`; returns their number.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError>;
 
-    /// Reads up to `limit` entries from `upper` on, downwards; how many.
+    /// Reads up to `limit` entries in descending order from `upper`; returns their number.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError>;
 
-    /// Reads all entries of a closed range, both bounds included; how many. The store knows both bounds from the beginning.
+    /// Reads all entries of a closed range (both bounds inclusive); returns their number. The store knows both bounds at the start.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError>;
 }

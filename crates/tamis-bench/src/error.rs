@@ -1,61 +1,61 @@
-//! Why an experiment did not run to its end.
+//! Errors of experiments.
 
 use std::{io, path::PathBuf};
 
-/// What went wrong, and what to do about it.
+/// The reason why an experiment failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// Somebody asked for the end.
+    /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// A name that nothing has.
+    /// An unknown name.
     #[error("no {kind} named {name:?}; there are: {names}")]
     Unknown {
-        /// What was looked for: `experiment`, `parameter`, ...
+        /// The kind of the name: `experiment`, `parameter`, ...
         kind: &'static str,
-        /// The name that was given.
+        /// The unknown name.
         name: String,
-        /// The names there are.
+        /// The known names.
         names: String,
     },
-    /// A file or a folder can't be used.
+    /// An I/O error of a file or folder.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's own error.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder or file is there and is something else.
+    /// An existing file or folder has the wrong content.
     #[error("{}: {what}", path.display())]
-    Place {
+    WrongContent {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The problem and the remedy.
         what: String,
     },
-    /// The machine is too small for what was asked.
-    #[error("this needs {need} of {what}, and {have} are free{place}: {advice}, or make room")]
-    TooLittle {
+    /// The machine has too little free disk or memory.
+    #[error("{need} of {what} are needed, but only {have} are free{place}; {advice}, or free some")]
+    InsufficientResources {
         /// `disk` or `memory`.
         what: &'static str,
-        /// Where, with a word before it; empty for memory.
+        /// The location with a preposition; empty for memory.
         place: String,
-        /// What is needed, for people.
+        /// The required size.
         need: String,
-        /// What there is, for people.
+        /// The free size.
         have: String,
-        /// What needs less.
+        /// The advice how to need less.
         advice: &'static str,
     },
-    /// A store failed.
+    /// An error of a Tamis store.
     #[error(transparent)]
     Store(#[from] tamis::Error),
-    /// A filter can't be built.
+    /// A filter cannot be built.
     #[error(transparent)]
     Build(#[from] tamis_filter::BuildError),
-    /// A store or filter of others failed, or an answer was not what it has to be.
+    /// An error of another library, or a wrong result.
     #[error("{0}")]
     Other(String),
     /// One point of an experiment failed.
@@ -65,24 +65,24 @@ pub enum BenchError {
         experiment: &'static str,
         /// The point's parameters.
         point: String,
-        /// Why.
+        /// The error.
         source: Box<BenchError>,
     },
 }
 
 impl BenchError {
-    /// For `map_err`: an error of the system about a path.
+    /// For `map_err`: an I/O error of a path.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
     }
 
-    /// An error of another library, or of the experiment itself, in words.
+    /// An error of another library, or of the experiment itself.
     pub fn other(text: impl std::fmt::Display) -> Self {
         Self::Other(text.to_string())
     }
 
-    /// Whether somebody asked for the end.
+    /// Whether the run was interrupted.
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Interrupted => true,

@@ -1,13 +1,13 @@
-//! Experiments: what is measured, one runner for all of them, and results that say what they were measured with.
+//! Experiments, the runner, and their results.
 //!
 //! An experiment is a [`Definition`]: a list of points (parameters) for each [`Size`], a function that measures one point,
-//! plots, and the figures of the paper that it repeats. [`run`] does the rest: it goes through the points, writes what is known after
-//! each of them (so that an interrupted run goes on where it stopped), draws the plots, and compares with the paper.
-//! Definitions stand in `experiment/`, one file each; adding one takes no other code.
+//! plots, and the published figures that it reproduces. [`run`] measures the points, saves the results after each point (so
+//! that an interrupted run can continue), draws the plots, and compares with the paper. Definitions are in `experiment/`, one
+//! per file; a new one needs no other code.
 //!
-//! - [`filter`](mod@filter): the one way in which filters are measured.
-//! - [`driver`]: the one way in which whole stores are measured.
-//! - [`RunOptions`], [`Observer`], [`Report`]: the runner's inputs and what it gives back.
+//! - [`filter`](mod@filter): measures filters.
+//! - [`driver`]: measures whole stores.
+//! - [`RunOptions`], [`Observer`], [`Report`]: input and output of the runner.
 //!
 //! ```
 //! use tamis_bench::{RunOptions, Silent, Size, find, run};
@@ -36,7 +36,7 @@ mod report;
 mod runner;
 mod value;
 
-pub use context::{Context, leftovers};
+pub use context::{Context, leftover_stores};
 pub use definition::{Axis, Definition, Given, PaperFigure, Plot, Size};
 pub use digest::OperationDigest;
 pub use error::BenchError;

@@ -1,6 +1,6 @@
-//! What a result was measured with: the program, the machine, the moment; and what the machine has left.
+//! The program, the machine and the date of a measurement, and the free disk and memory.
 //!
-//! Everything here comes from the system's own files; what a system does not tell is left empty.
+//! The values come from `/proc`; values that a system does not report are empty.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 mod tests;
 
-/// The program that measures.
+/// The measuring program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// The commit it was built from; `+changes` where the sources differed from it.
+    /// The commit that it was built from, with the suffix `+changes-...` if the sources differed.
     pub commit: String,
     /// The compiler.
     pub compiler: String,
-    /// `release` or `debug`: times of the latter mean nothing.
+    /// `release` or `debug`; times of a debug build are not meaningful.
     pub profile: String,
-    /// Instructions that the compiler was allowed to use.
+    /// Instruction set extensions that the compiler could use.
     pub target_features: String,
 }
 
 impl Configuration {
-    /// Of this program.
-    pub fn here() -> Self {
+    /// The configuration of this program.
+    pub fn current() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("TAMIS_COMMIT").to_owned(),
@@ -38,22 +38,22 @@ impl Configuration {
     }
 }
 
-/// The machine that is measured on.
+/// The machine of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// Name of the processor.
     pub processor: String,
-    /// How many threads run at once.
+    /// Number of hardware threads.
     pub core_count: u64,
     /// Bytes of memory.
     pub memory_bytes: u64,
-    /// The operating system's kernel.
+    /// Version of the kernel.
     pub kernel: String,
 }
 
 impl Machine {
     /// This machine.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let processor = read("/proc/cpuinfo");
         let processor =
@@ -67,64 +67,64 @@ impl Machine {
     }
 }
 
-/// Bytes of memory that programs can still have.
+/// Bytes of available memory.
 pub(crate) fn free_memory_bytes() -> Option<u64> {
     kibibytes_of("/proc/meminfo", "MemAvailable:")
 }
 
-/// Bytes that can still be written below a folder.
+/// Free bytes of the file system of a folder.
 pub(crate) fn free_disk_bytes(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|path| path.exists())?;
     let status = rustix::fs::statvfs(existing).ok()?;
     Some(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
-/// Bytes of memory that this process holds now.
+/// Resident memory of this process in bytes.
 fn resident_bytes() -> Option<u64> {
     kibibytes_of("/proc/self/status", "VmRSS:")
 }
 
-/// The most that this process held since [`forget_peak`].
+/// Peak of the resident memory since [`reset_peak`].
 fn peak_resident_bytes() -> Option<u64> {
     kibibytes_of("/proc/self/status", "VmHWM:")
 }
 
-/// Sets the peak back to what is held now.
-fn forget_peak() -> Option<()> {
+/// Resets the peak to the current resident memory.
+fn reset_peak() -> Option<()> {
     std::fs::write("/proc/self/clear_refs", "5").ok()
 }
 
-/// What this process holds beyond what it held at a moment, where the system tells it (Linux).
+/// Growth of the resident memory since a start, if the system reports it (Linux).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
     before: Option<u64>,
-    /// Whether the peak is known: the system forgot the one before.
+    /// Whether the peak is valid: the system could reset it.
     has_peak: bool,
 }
 
 impl Memory {
-    /// From now on.
+    /// Starts now.
     pub(crate) fn start() -> Self {
-        Self { before: resident_bytes(), has_peak: forget_peak().is_some() }
+        Self { before: resident_bytes(), has_peak: reset_peak().is_some() }
     }
 
-    /// The peak begins anew; what was held at the start stays what it was.
-    pub(crate) fn forget_peak(&mut self) {
-        self.has_peak = forget_peak().is_some();
+    /// Resets the peak; the start value stays.
+    pub(crate) fn reset_peak(&mut self) {
+        self.has_peak = reset_peak().is_some();
     }
 
-    /// Bytes held now.
+    /// Current growth in bytes.
     pub(crate) fn now(&self) -> Option<u64> {
         Some(resident_bytes()?.saturating_sub(self.before?))
     }
 
-    /// The most that was held.
+    /// Peak growth in bytes.
     pub(crate) fn peak(&self) -> Option<u64> {
         Some(peak_resident_bytes().filter(|_| self.has_peak)?.saturating_sub(self.before?))
     }
 }
 
-/// A line `name  1234 kB` of a file of the system, in bytes.
+/// Reads a line `name  1234 kB` of a file in `/proc`; returns bytes.
 fn kibibytes_of(path: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -137,7 +137,7 @@ pub(crate) fn date() -> String {
     date_of(clock_gettime(ClockId::Realtime).tv_sec)
 }
 
-/// The same of seconds since 1970.
+/// The date and time of a number of seconds since 1970.
 fn date_of(seconds: i64) -> String {
     let (mut days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

@@ -1,10 +1,10 @@
-//! What an experiment needs of the machine, told before it starts.
+//! Disk and memory that an experiment needs, checked before it starts.
 
 use std::path::Path;
 
 use crate::{BenchError, machine};
 
-/// Room that a point takes at its peak.
+/// Peak disk and memory of a point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Bytes of disk in the scratch folder.
@@ -14,7 +14,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// The larger of both, in each respect.
+    /// The maximum of both, per resource.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -23,15 +23,15 @@ impl Needs {
         }
     }
 
-    /// Refuses a machine that has less, as far as the system tells.
+    /// Fails if the machine has less, as far as the system reports it.
     ///
     /// # Errors
-    /// [`BenchError::TooLittle`] with the need and what there is.
+    /// [`BenchError::InsufficientResources`].
     pub fn check(self, scratch: &Path) -> Result<(), BenchError> {
-        self.check_advising(scratch, "take a smaller --size")
+        self.check_advising(scratch, "use a smaller --size")
     }
 
-    /// The same for what has no sizes; `advice` says what needs less.
+    /// [`Needs::check`] with other advice, for commands without sizes.
     ///
     /// # Errors
     /// As [`Needs::check`].
@@ -54,7 +54,7 @@ impl Needs {
         for (what, need, have, place) in kinds {
             if let Some(have) = have.filter(|have| *have < need) {
                 let (need, have) = (mebibytes(need), mebibytes(have));
-                return Err(BenchError::TooLittle { what, place, need, have, advice });
+                return Err(BenchError::InsufficientResources { what, place, need, have, advice });
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Plots of results as SVG.
 //!
-//! Values are turned into places on the axes here (a logarithm, or a text's number in the list), so that the drawing
-//! library sees plain numbers whatever the axes are. Figures of the paper are drawn as crosses in the colour of our line.
+//! Values are converted to axis positions here (a logarithm, or the index of a text), so that the plotting library gets plain
+//! numbers. Published figures are crosses in the colour of the measured line.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ mod tests;
 
 /// Pixels of one panel.
 const PANEL: (u32, u32) = (720, 480);
-/// Panels that stand beside each other.
+/// Panels per row.
 const COLUMN_COUNT: usize = 2;
-/// Colours that are told apart in print and by most eyes.
+/// Colours that are distinguishable in print and for most colour-blind readers.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -36,7 +36,7 @@ const COLOURS: [RGBColor; 8] = [
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws all plots of an experiment beside its results; returns the files.
+/// Draws all plots of an experiment into the folder of its results; returns the files.
 pub(crate) fn draw(definition: &Definition, report: &Report) -> Result<Vec<PathBuf>, BenchError> {
     let mut paths = Vec::new();
     for plot in definition.plots {
@@ -49,10 +49,10 @@ pub(crate) fn draw(definition: &Definition, report: &Report) -> Result<Vec<PathB
 }
 
 fn failed(error: impl std::fmt::Display) -> BenchError {
-    BenchError::Other(format!("the plot can't be drawn: {error}"))
+    BenchError::Other(format!("cannot draw the plot: {error}"))
 }
 
-/// The distinct values of some names in the order of their first row.
+/// The distinct values of the rows, in order of first occurrence.
 fn distinct<T: PartialEq>(rows: &[MeasuredRow], value: impl Fn(&MeasuredRow) -> T) -> Vec<T> {
     let mut values = Vec::new();
     for value in rows.iter().map(value) {
@@ -70,9 +70,9 @@ fn label(row: &MeasuredRow, names: &str) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// One plot; `None` where no row has what it shows.
+/// Draws one plot; `None` if no row has its metrics.
 fn svg(definition: &Definition, plot: &Plot, rows: &[MeasuredRow]) -> Result<Option<String>, BenchError> {
-    let shown: Vec<MeasuredRow> = rows.iter().filter(|row| has_place(row, plot)).cloned().collect();
+    let shown: Vec<MeasuredRow> = rows.iter().filter(|row| has_position(row, plot)).cloned().collect();
     if shown.is_empty() {
         return Ok(None);
     }
@@ -98,16 +98,16 @@ fn svg(definition: &Definition, plot: &Plot, rows: &[MeasuredRow]) -> Result<Opt
     Ok(Some(text))
 }
 
-/// Whether a row has both coordinates, the height as a number.
-fn has_place(row: &MeasuredRow, plot: &Plot) -> bool {
+/// Whether a row has both coordinates and y is a number.
+fn has_position(row: &MeasuredRow, plot: &Plot) -> bool {
     row.get(plot.y).is_some_and(|y| y.as_number().is_some())
         && row.get(plot.x).is_some_and(|x| x.as_number().is_some() || matches!(x, Value::Text(_)))
 }
 
-/// How values of an axis become places, and places become labels.
+/// Converts values of an axis to positions, and positions to labels.
 enum Scale {
     Linear(f64, f64),
-    /// Decimal logarithms of the ends; what is not above zero stands at the lower one.
+    /// Decimal logarithms of the ends; values that are not positive are at the lower end.
     Log(f64, f64),
     Names(Vec<String>),
 }
@@ -124,7 +124,7 @@ impl Scale {
         match axis {
             Axis::Linear => {
                 let (least, most) = numbers.fold(none, ends);
-                // From zero on where that does not squeeze the line.
+                // Starts at zero unless that compresses the line.
                 let least = if least > 0.0 && least < most * 0.5 { 0.0 } else { least };
                 let most = if most > least { most + (most - least) * 0.05 } else { least + 1.0 };
                 Self::Linear(least, most)
@@ -147,7 +147,7 @@ impl Scale {
         }
     }
 
-    fn place(&self, value: &Value) -> f64 {
+    fn position(&self, value: &Value) -> f64 {
         match (self, value.as_number()) {
             (Self::Linear(..), Some(number)) => number,
             (Self::Log(least, _), Some(number)) => {
@@ -170,7 +170,7 @@ impl Scale {
             Self::Linear(..) => Value::from((place * 1e9).round() / 1e9).to_string(),
             Self::Log(..) => Value::from(10_f64.powf(place)).to_string(),
             Self::Names(names) => {
-                // Labels between two names would repeat one of them.
+                // No labels between two names.
                 let is_name = (place - place.round()).abs() < 0.01 && place >= 0.0;
                 names.get(place.round() as usize).filter(|_| is_name).cloned().unwrap_or_default()
             }
@@ -186,21 +186,21 @@ impl Scale {
     }
 }
 
-/// The least distance of two places, 1 where there are no two.
-fn least_step(mut places: Vec<f64>) -> f64 {
+/// The minimum distance of two positions; 1 if there are fewer than two.
+fn min_distance(mut places: Vec<f64>) -> f64 {
     places.sort_by(f64::total_cmp);
     let steps = places.iter().zip(places.iter().skip(1)).map(|(one, next)| next - one);
     let least = steps.filter(|step| *step > 0.0).fold(f64::INFINITY, f64::min);
     if least.is_finite() { least } else { 1.0 }
 }
 
-/// One field of a plot.
+/// One panel of a plot.
 struct Panel<'a> {
     plot: &'a Plot,
     definition: &'a Definition,
     name: &'a str,
     rows: &'a [MeasuredRow],
-    /// Rows of all panels, so that a line has one colour in all of them.
+    /// Rows of all panels, so that a line has the same colour in each.
     all: &'a [MeasuredRow],
     x: &'a Scale,
     y: &'a Scale,
@@ -232,7 +232,7 @@ impl Panel<'_> {
         }
         let lines = distinct(self.all, |row| label(row, self.plot.series));
         for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-            let mut places = self.places(line);
+            let mut places = self.positions(line);
             if places.is_empty() {
                 continue;
             }
@@ -246,7 +246,7 @@ impl Panel<'_> {
             }
             let dots = places.iter().map(|place| Circle::new(*place, 3, colour.filled()));
             chart.draw_series(dots).map_err(failed)?;
-            let crosses = self.paper_places(line);
+            let crosses = self.paper_positions(line);
             let crosses =
                 crosses.iter().map(|place| Cross::new(*place, 5, ShapeStyle::from(colour).stroke_width(2)));
             chart.draw_series(crosses).map_err(failed)?;
@@ -259,7 +259,7 @@ impl Panel<'_> {
         Ok(())
     }
 
-    /// The cells of a heat map: as wide and high as the nearest two of them are apart.
+    /// The cells of a heat map; their size is the minimum distance of two positions.
     fn cells(&self) -> Vec<Rectangle<(f64, f64)>> {
         let heat = |row: &MeasuredRow| row.get(self.plot.heat).and_then(Value::as_number);
         let most = self.all.iter().filter_map(heat).fold(0.0, f64::max);
@@ -267,13 +267,13 @@ impl Panel<'_> {
             .all
             .iter()
             .filter_map(|row| {
-                Some((self.x.place(row.get(self.plot.x)?), self.y.place(row.get(self.plot.y)?)))
+                Some((self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?)))
             })
             .unzip();
-        let (width, height) = (least_step(widths) / 2.0, least_step(heights) / 2.0);
+        let (width, height) = (min_distance(widths) / 2.0, min_distance(heights) / 2.0);
         let cell = |row: &MeasuredRow| {
-            let (x, y) = (self.x.place(row.get(self.plot.x)?), self.y.place(row.get(self.plot.y)?));
-            // The square root tells small values apart; the darker, the lower.
+            let (x, y) = (self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?));
+            // The square root makes small values distinguishable. Dark is low.
             let share = if most > 0.0 { (heat(row)? / most).max(0.0).sqrt() } else { 0.0 };
             let shade = |dark: f64, light: f64| (dark + (light - dark) * share) as u8;
             let colour = RGBColor(shade(8.0, 247.0), shade(48.0, 251.0), shade(107.0, 255.0));
@@ -282,16 +282,16 @@ impl Panel<'_> {
         self.rows.iter().filter_map(cell).collect()
     }
 
-    fn places(&self, line: &str) -> Vec<(f64, f64)> {
+    fn positions(&self, line: &str) -> Vec<(f64, f64)> {
         let own = self.rows.iter().filter(|row| label(row, self.plot.series) == line);
         let place = |row: &MeasuredRow| {
-            Some((self.x.place(row.get(self.plot.x)?), self.y.place(row.get(self.plot.y)?)))
+            Some((self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?)))
         };
         own.filter_map(place).collect()
     }
 
-    /// The paper's figures that belong to a line of this panel.
-    fn paper_places(&self, line: &str) -> Vec<(f64, f64)> {
+    /// The published figures of a line of this panel.
+    fn paper_positions(&self, line: &str) -> Vec<(f64, f64)> {
         let own = self.rows.iter().filter(|row| label(row, self.plot.series) == line);
         let place = |row: &MeasuredRow| {
             let figure = self.definition.paper.iter().find(|figure| {
@@ -301,7 +301,7 @@ impl Panel<'_> {
                         .iter()
                         .all(|(name, given)| row.get(name).is_some_and(|own| given.is(own)))
             })?;
-            Some((self.x.place(row.get(self.plot.x)?), self.y.place(&Value::from(figure.value))))
+            Some((self.x.position(row.get(self.plot.x)?), self.y.position(&Value::from(figure.value))))
         };
         own.filter_map(place).collect()
     }

@@ -1,5 +1,4 @@
-//! Results: what was measured, with what, and how it compares with the paper; the JSON file that holds them, and the way to
-//! go on with a file that an interruption left.
+//! Results: measured rows, program and machine, and the comparison with the paper; reading and writing their JSON file.
 
 use std::{
     io::{ErrorKind, Write as _},
@@ -15,38 +14,38 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// A point with what was measured there.
+/// A point and its metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRow {
     /// The parameters.
     pub point: Point,
     /// The metrics.
     pub metrics: Fields,
-    /// Digest of the operations, in hexadecimal.
+    /// Digest of the operations in hexadecimal.
     pub digest: String,
-    /// How long the measurement took, inputs included.
+    /// Duration of the measurement, including its inputs.
     pub seconds: f64,
 }
 
 impl MeasuredRow {
-    /// A metric, or else a parameter.
+    /// Returns a metric or a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.metrics.get(name).or_else(|| self.point.fields().get(name))
     }
 }
 
-/// A figure of the paper beside ours.
+/// A published figure and the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The parameters of our row.
+    /// The parameters of the measured row.
     pub point: Point,
     /// The metric.
     pub metric: String,
-    /// What the paper says.
+    /// The published value.
     pub paper: f64,
-    /// What was measured.
+    /// The measured value.
     pub ours: f64,
-    /// Ours divided by the paper's.
+    /// The measured value divided by the published one.
     pub ratio: Value,
 }
 
@@ -55,42 +54,42 @@ pub struct Comparison {
 pub struct Report {
     /// The experiment.
     pub experiment: String,
-    /// Its name for people.
+    /// Title of the experiment.
     pub title: String,
-    /// The paper and its figure.
+    /// The reproduced paper and figure.
     pub source: String,
-    /// What it shows.
+    /// Description of the experiment.
     pub about: String,
-    /// The size that was run.
+    /// The size of the run.
     pub size: String,
-    /// The seed of everything drawn.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Whether all points of the size are here. If not, the next run goes on.
+    /// Whether all points of the size are measured; otherwise the next run continues.
     pub is_complete: bool,
-    /// How many points the size has.
+    /// Number of points of the size.
     pub point_count: u64,
     /// The program.
     pub configuration: Configuration,
     /// The machine.
     pub machine: Machine,
-    /// When the last row was written.
+    /// Date and time of the last row.
     pub date: String,
-    /// Digest of the operations of all rows, in the order of the points.
+    /// Digest of the operations of all rows in the order of the points.
     pub digest: String,
-    /// What was measured.
+    /// The measured rows.
     pub rows: Vec<MeasuredRow>,
-    /// What the paper says of it.
+    /// Comparison with the paper.
     pub comparisons: Vec<Comparison>,
-    /// The file that this was read from or written to.
+    /// The file of the report.
     #[serde(skip)]
     pub path: PathBuf,
-    /// The drawings.
+    /// The files of the plots.
     #[serde(skip)]
     pub plots: Vec<PathBuf>,
 }
 
 impl Report {
-    /// Nothing measured yet.
+    /// A report without rows.
     pub(crate) fn new(definition: &Definition, options: &RunOptions, path: PathBuf) -> Self {
         Self {
             experiment: definition.name.to_owned(),
@@ -101,8 +100,8 @@ impl Report {
             seed: options.seed,
             is_complete: false,
             point_count: 0,
-            configuration: Configuration::here(),
-            machine: Machine::here(),
+            configuration: Configuration::current(),
+            machine: Machine::current(),
             date: String::new(),
             digest: String::new(),
             rows: Vec::new(),
@@ -112,17 +111,16 @@ impl Report {
         }
     }
 
-    /// Where the results of a run lie: `NAME-SIZE-sSEED.json`.
+    /// The file of the results of a run: `NAME-SIZE-sSEED.json`.
     pub fn path_of(definition: &Definition, options: &RunOptions) -> PathBuf {
         options.out.join(format!("{}-{}-s{}.json", definition.name, options.size, options.seed))
     }
 
-    /// The results of an earlier run to go on with; `None` where there are none.
+    /// Reads the results of an earlier run to continue; `None` if there are none.
     ///
     /// # Errors
-    /// When the file is none of ours, or was measured by another program or on another machine: rows of both in one file would be
-    /// compared with each other.
-    pub(crate) fn earlier(
+    /// If the file is not a report, or was measured by another program or on another machine: rows in one file must be comparable.
+    pub(crate) fn load_earlier(
         definition: &Definition,
         options: &RunOptions,
         path: &Path,
@@ -132,11 +130,11 @@ impl Report {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(BenchError::io(path)(error)),
         };
-        let refuse = |what: String| Err(BenchError::Place { path: path.to_owned(), what });
-        let advice = "run with --again to measure anew, or name another folder with --out";
+        let refuse = |what: String| Err(BenchError::WrongContent { path: path.to_owned(), what });
+        let advice = "measure again with --again, or give another folder with --out";
         let earlier: Self = match serde_json::from_str(&text) {
             Ok(report) => report,
-            Err(error) => return refuse(format!("holds no results of an experiment ({error}); {advice}")),
+            Err(error) => return refuse(format!("contains no results of an experiment ({error}); {advice}")),
         };
         let expected = Self::new(definition, options, path.to_owned());
         let pairs = [
@@ -148,21 +146,24 @@ impl Report {
             ("processor", &earlier.machine.processor, &expected.machine.processor),
         ];
         if let Some((what, old, new)) = pairs.into_iter().find(|(_, old, new)| old != new) {
-            return refuse(format!("its {what} is {old}, that of this run is {new}; {advice}"));
+            return refuse(format!("its {what} is {old}, but this run has {new}; {advice}"));
         }
         if earlier.seed != expected.seed {
-            return refuse(format!("its seed is {}, not {}; {advice}", earlier.seed, expected.seed));
+            return refuse(format!(
+                "its seed is {}, but this run has {}; {advice}",
+                earlier.seed, expected.seed
+            ));
         }
         Ok(Some(Self { rows: earlier.rows, date: earlier.date, ..expected }))
     }
 
-    /// Whether a point was measured.
+    /// Whether a point is measured.
     pub(crate) fn has(&self, point: &Point) -> bool {
         self.rows.iter().any(|row| row.point.is_same(point))
     }
 
-    /// Puts the rows into the order of the points, leaves out those of no point, and computes what follows from them.
-    pub(crate) fn settle(&mut self, definition: &Definition, points: &[Point]) {
+    /// Sorts the rows in the order of the points, removes rows without a point, and computes digest and comparisons.
+    pub(crate) fn finish(&mut self, definition: &Definition, points: &[Point]) {
         let place = |row: &MeasuredRow| points.iter().position(|point| point.is_same(&row.point));
         self.rows.retain(|row| place(row).is_some());
         self.rows.sort_by_key(place);
@@ -194,11 +195,11 @@ impl Report {
         comparisons
     }
 
-    /// Writes the file: all of it, or the one before stays.
+    /// Writes the file atomically.
     pub(crate) fn write(&self) -> Result<(), BenchError> {
         let fail = || BenchError::io(&self.path);
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        // Readable for whom the user's other files are; by itself a temporary file is its owner's alone.
+        // With the default permissions of the user; a temporary file is readable by its owner only.
         let create = |path: &Path| std::fs::File::create_new(path);
         let mut file = tempfile::Builder::new().make_in(folder, create).map_err(fail())?;
         serde_json::to_writer_pretty(&mut file, self).map_err(|error| fail()(error.into()))?;

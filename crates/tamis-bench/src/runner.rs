@@ -1,9 +1,9 @@
 //! Runs experiments.
 //!
-//! 1. Points that an earlier, interrupted run has measured are taken from its file.
-//! 2. What the others need of disk and memory is compared with what is free, before anything starts.
-//! 3. Each point is measured; after each the file is written whole, so that an interruption at any moment loses one point.
-//! 4. Plots are drawn from what there is.
+//! 1. Reads the points that an earlier run has measured from its file.
+//! 2. Checks that disk and memory suffice for the other points, before it measures any.
+//! 3. Measures each point and writes the file after it, so that an interruption loses at most one point.
+//! 4. Draws the plots from all results.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -16,32 +16,32 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// The parameter that [`RunOptions::threads`] is for.
+/// The parameter that [`RunOptions::threads`] sets.
 const THREADS: &str = "threads";
-/// How many values a message lists.
+/// Maximum number of values that a message lists.
 const LISTED_MAX: usize = 20;
 
-/// What is run, and where.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// How much is measured.
+    /// The size of the run.
     pub size: Size,
-    /// The seed of everything drawn.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// The folder of the results.
     pub out: PathBuf,
     /// The folder of stores while they are measured.
     pub scratch: PathBuf,
-    /// Whether earlier results are measured anew.
+    /// Whether to discard earlier results.
     pub again: bool,
-    /// Only points whose parameters have one of the values given for them (as they are shown). Others are left for later runs.
+    /// Restricts the run to points whose parameters have one of the given values (as printed).
     pub only: Vec<(String, String)>,
-    /// The numbers of threads that points with such a parameter are measured at; none: those of the experiment.
+    /// Numbers of threads instead of those of the experiment; empty for its default.
     pub threads: Vec<u64>,
 }
 
 impl RunOptions {
-    /// Seed 42, everything in one folder.
+    /// Options with seed 42 and all files in one folder.
     pub fn new(size: Size, out: impl Into<PathBuf>) -> Self {
         let out = out.into();
         Self {
@@ -56,38 +56,38 @@ impl RunOptions {
     }
 }
 
-/// Who watches a run.
+/// Observes a run.
 pub trait Observer {
-    /// Of `total` points, `done` were measured before.
+    /// The run begins; `done` of `total` points are already measured.
     fn begin(&mut self, _total: usize, _done: usize) {}
     /// A point begins.
     fn point(&mut self, _point: &Point) {}
-    /// How much of the point is done, from 0 to 1.
+    /// Progress of the point from 0 to 1.
     fn progress(&mut self, _share: f64) {}
-    /// Whether to end.
+    /// Whether to interrupt the run.
     fn is_interrupted(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing and never interrupts.
+/// Observes nothing and never interrupts.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Silent;
 
 impl Observer for Silent {}
 
-/// Refuses what [`run`] would refuse of an experiment before it measures: for several, before the first of them takes hours.
+/// Makes the checks of [`run`] without measuring. A caller with several experiments checks all before the first one takes hours.
 ///
 /// # Errors
-/// Parameters that it does not have, a machine that is too small for what is missing, earlier results of another program.
+/// Unknown parameters, too little disk or memory, earlier results of another program.
 pub fn check(definition: &Definition, options: &RunOptions) -> Result<(), BenchError> {
     let points = points(definition, options, &[])?;
-    let wanted = wanted(&points, options)?;
-    missing(&wanted, earlier(definition, options)?.as_ref(), options).map(drop)
+    let wanted = requested(&points, options)?;
+    missing(&wanted, load_earlier(definition, options)?.as_ref(), options).map(drop)
 }
 
-/// The points of a run: those of the experiment, at the numbers of threads that the caller wants, and those of earlier rows that differ from
-/// them in that number alone. Such rows stay.
+/// The points of a run: those of the experiment with the requested numbers of threads, and those of earlier rows with other
+/// numbers of threads, which are kept.
 fn points(
     definition: &Definition,
     options: &RunOptions,
@@ -127,15 +127,15 @@ fn add_new(points: &mut Vec<Point>, point: Point) {
     }
 }
 
-/// What earlier runs kept.
-fn earlier(definition: &Definition, options: &RunOptions) -> Result<Option<Report>, BenchError> {
+/// Loads the results of an earlier run.
+fn load_earlier(definition: &Definition, options: &RunOptions) -> Result<Option<Report>, BenchError> {
     if options.again {
         return Ok(None);
     }
-    Report::earlier(definition, options, &Report::path_of(definition, options))
+    Report::load_earlier(definition, options, &Report::path_of(definition, options))
 }
 
-/// The points without results; refused where the machine is too small for them.
+/// Returns the points without results; fails if the machine has too little disk or memory for them.
 fn missing<'a>(
     wanted: &[&'a Point],
     report: Option<&Report>,
@@ -148,21 +148,21 @@ fn missing<'a>(
     Ok(missing)
 }
 
-/// Measures what is missing of an experiment. After an interruption the report is partial and says so.
+/// Measures the missing points of an experiment. After an interruption the report is partial.
 ///
 /// # Errors
-/// What a point met (points before it are kept), files that can't be written, a machine that is too small, earlier results of another
-/// program.
+/// Errors of a point (the results of earlier points are kept), I/O errors, too little disk or memory, earlier results of
+/// another program.
 pub fn run(
     definition: &Definition,
     options: &RunOptions,
     observer: &mut dyn Observer,
 ) -> Result<Report, BenchError> {
     let new = || Report::new(definition, options, Report::path_of(definition, options));
-    let mut report = earlier(definition, options)?.unwrap_or_else(new);
+    let mut report = load_earlier(definition, options)?.unwrap_or_else(new);
     let points = points(definition, options, &report.rows)?;
-    let wanted = wanted(&points, options)?;
-    report.settle(definition, &points);
+    let wanted = requested(&points, options)?;
+    report.finish(definition, &points);
 
     let missing = missing(&wanted, Some(&report), options)?;
     for folder in [&options.out, &options.scratch] {
@@ -204,14 +204,14 @@ fn measure(
             seconds: (context.clock().now() - start).as_secs_f64(),
         });
         report.date = machine::date();
-        report.settle(definition, points);
+        report.finish(definition, points);
         report.write()?;
     }
     Ok(())
 }
 
-/// The points that the caller wants.
-fn wanted<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point>, BenchError> {
+/// Returns the requested points.
+fn requested<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point>, BenchError> {
     for (name, value) in &options.only {
         for point in points {
             point.get(name)?;
@@ -232,7 +232,7 @@ fn wanted<'a>(points: &'a [Point], options: &RunOptions) -> Result<Vec<&'a Point
     Ok(points.iter().filter(fits).collect())
 }
 
-/// Values for a message: each once, in order, and of many the first.
+/// Lists distinct values for a message, at most [`LISTED_MAX`].
 fn listed(values: impl Iterator<Item = String>) -> String {
     let mut seen = BTreeSet::new();
     let mut values: Vec<String> = values.filter(|value| seen.insert(value.clone())).collect();

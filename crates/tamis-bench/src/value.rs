@@ -1,4 +1,4 @@
-//! Parameters and metrics: names with numbers or text, in the order in which they were given.
+//! Parameters and metrics: ordered lists of names and values.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use crate::{BenchError, Needs};
 #[cfg(test)]
 mod tests;
 
-/// Numbers that were written and read again differ by less than this share.
+/// Maximum relative difference of a number after it was written to a file and read again.
 const ROUNDING: f64 = 1e-12;
 
-/// A parameter's or a metric's value.
+/// The value of a parameter or a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Not measured, or no number.
+    /// Not measured, or not a finite number.
     Absent,
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A count.
     Integer(u64),
@@ -30,14 +30,14 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
-    /// Several, in order.
+    /// A list.
     List(Vec<Value>),
-    /// Names with values of their own.
+    /// Names and values.
     Object(Fields),
 }
 
 impl Value {
-    /// As a number, where it is one.
+    /// Returns the number, if it is one.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(*number as f64),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Whether both say the same, a number that went through a file included.
+    /// Whether both are equal, up to the rounding of numbers in files.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self.as_number(), other.as_number()) {
             (Some(one), Some(two)) => (one - two).abs() <= ROUNDING * one.abs().max(two.abs()),
@@ -67,7 +67,7 @@ impl fmt::Display for Value {
             }
             Self::Number(number) if number.abs() >= 1000.0 => write!(formatter, "{number:.0}"),
             Self::Number(number) => {
-                // Four digits that count, and no zeros behind them.
+                // Four significant digits, without trailing zeros.
                 let digits = (3 - number.abs().log10().floor() as i32).clamp(0, 9) as usize;
                 let text = format!("{number:.digits$}");
                 let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
@@ -149,17 +149,17 @@ impl<T: Into<Self>> From<Option<T>> for Value {
     }
 }
 
-/// Names with their values, in order.
+/// An ordered list of names and values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    /// Sets the value of a name; a new name comes last.
+    /// Sets the value of a name; appends a new name.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         let value = value.into();
         match self.0.iter_mut().find(|(own, _)| own == name) {
@@ -168,7 +168,7 @@ impl Fields {
         }
     }
 
-    /// All of them.
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -198,8 +198,8 @@ impl Serialize for Fields {
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = Fields;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,13 +214,13 @@ impl<'de> Deserialize<'de> for Fields {
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
-/// Bytes of memory for each key of a filter's measurement: the key, its queries, their answers, and the filter while it is built.
+/// Bytes of memory per key of a filter measurement: the key, its queries and answers, and the filter during its build.
 const KEY_BYTES: u64 = 128;
-/// Bytes of memory of a query where a point counts them apart.
+/// Bytes of memory per query, if a point has a separate number of queries.
 const QUERY_BYTES: u64 = 32;
 
 /// The parameters of one measurement.
@@ -233,27 +233,27 @@ pub struct Point {
 }
 
 impl Point {
-    /// No parameters.
+    /// A point without parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a parameter.
+    /// Adds a parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.set(name, value);
         self
     }
 
-    /// With a need of the machine, so that too small a one is told before anything starts.
+    /// Adds required disk and memory, which are checked before the run starts.
     #[must_use]
     pub fn needing(mut self, needs: Needs) -> Self {
         self.needs = needs;
         self
     }
 
-    /// What the point needs of the machine: what was told by [`Point::needing`], and memory for the keys and queries that it counts,
-    /// by the length of keys where it has one.
+    /// The required disk and memory: those of [`Point::needing`], and memory for its numbers of keys and queries, with the length of
+    /// keys if it is a parameter.
     pub fn needs(&self) -> Needs {
         let largest = |names: &[&str]| {
             let counts = names.iter().filter_map(|name| match self.fields.get(name) {
@@ -269,15 +269,15 @@ impl Point {
         self.needs.max(Needs { memory_bytes: keys.saturating_add(queries), ..Needs::default() })
     }
 
-    /// All parameters.
+    /// The parameters.
     pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
-    /// A parameter.
+    /// Returns a parameter.
     ///
     /// # Errors
-    /// [`BenchError::Unknown`] with the names there are.
+    /// [`BenchError::Unknown`] with the known names.
     pub fn get(&self, name: &str) -> Result<&Value, BenchError> {
         self.fields.get(name).ok_or_else(|| BenchError::Unknown {
             kind: "parameter",
@@ -286,38 +286,40 @@ impl Point {
         })
     }
 
-    /// A parameter that is text.
+    /// Returns a text parameter.
     ///
     /// # Errors
-    /// When there is none of the name, or it is a number.
+    /// If the name is unknown, or the value is a number.
     pub fn text(&self, name: &str) -> Result<&str, BenchError> {
         match self.get(name)? {
             Value::Text(text) => Ok(text),
-            other => Err(BenchError::other(format!("parameter {name} is {other}, no text"))),
+            other => Err(BenchError::other(format!("parameter {name} is {other}, not a text"))),
         }
     }
 
-    /// A parameter that is a number.
+    /// Returns a numeric parameter.
     ///
     /// # Errors
-    /// When there is none of the name, or it is text.
+    /// If the name is unknown, or the value is text.
     pub fn number(&self, name: &str) -> Result<f64, BenchError> {
         let value = self.get(name)?;
-        value.as_number().ok_or_else(|| BenchError::other(format!("parameter {name} is {value}, no number")))
+        value
+            .as_number()
+            .ok_or_else(|| BenchError::other(format!("parameter {name} is {value}, not a number")))
     }
 
-    /// A parameter that is a count.
+    /// Returns an integer parameter.
     ///
     /// # Errors
-    /// When there is none of the name, or it is no whole number.
+    /// If the name is unknown, or the value is not an integer.
     pub fn integer(&self, name: &str) -> Result<u64, BenchError> {
         match self.get(name)? {
             Value::Integer(number) => Ok(*number),
-            other => Err(BenchError::other(format!("parameter {name} is {other}, no whole number"))),
+            other => Err(BenchError::other(format!("parameter {name} is {other}, not an integer"))),
         }
     }
 
-    /// Whether both have the same parameters, whatever their order.
+    /// Whether both have the same parameters in any order.
     pub fn is_same(&self, other: &Self) -> bool {
         self.fields.is_same(&other.fields)
     }
@@ -329,29 +331,29 @@ impl fmt::Display for Point {
     }
 }
 
-/// What was measured at one point.
+/// The metrics of one point.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// The metrics.
     pub fields: Fields,
-    /// Digest of the operations that were done: equal digests did the same work.
+    /// Digest of the operations; rows with equal digests did the same work.
     pub digest: u64,
 }
 
 impl Row {
-    /// No metrics.
+    /// A row without metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a metric.
+    /// Adds a metric.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.set(name, value);
         self
     }
 
-    /// With the digest of the operations.
+    /// Sets the digest of the operations.
     #[must_use]
     pub fn with_digest(mut self, digest: u64) -> Self {
         self.digest = digest;

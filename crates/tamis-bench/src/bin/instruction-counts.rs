@@ -1,8 +1,8 @@
-//! Counts the instructions of fixed pieces of work under valgrind and compares them with the recorded counts.
+//! Counts the instructions of fixed workloads under valgrind and compares them with the recorded counts.
 //!
-//! `cargo run --release -p tamis-bench --bin instruction-counts` compares and fails where a count grew by more than 3 %;
-//! `-- --accept` writes the counts of this build into the record; `-- --only TEXT` takes the cases whose names contain
-//! the text. Exit code 0: no count grew; 1: one did, or a case failed; 2: valgrind is missing or an argument is unknown.
+//! `cargo run --release -p tamis-bench --bin instruction-counts` fails if a count grew by more than 3 %; `-- --accept`
+//! records the counts of this build; `-- --only TEXT` selects the cases whose names contain the text. Exit codes: 0 no count
+//! grew; 1 a count grew or a case failed; 2 valgrind is missing or an argument is unknown.
 
 use std::{
     collections::BTreeMap,
@@ -16,11 +16,11 @@ use tamis_bench::{
     instructions::{Case, cases},
 };
 
-/// The recorded counts: instructions of one operation, by case.
+/// The recorded counts: instructions per operation, by case.
 type Record = BTreeMap<String, f64>;
 
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instruction_counts.json");
-/// How much a count may grow, in percent.
+/// Maximum growth of a count, in percent.
 const GROWTH_MAX: f64 = 3.0;
 const USAGE: &str = "usage: instruction-counts [--accept] [--only TEXT]";
 
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a child process under valgrind does.
+/// Runs one case; the child process under valgrind calls it.
 fn run_case(name: &str) -> Result<(), BenchError> {
     let case = cases()
         .into_iter()
@@ -63,12 +63,14 @@ fn run_case(name: &str) -> Result<(), BenchError> {
 fn compare(text: &str, accept: bool) -> Result<bool, BenchError> {
     let cases: Vec<Case> = cases().into_iter().filter(|case| case.name.contains(text)).collect();
     if cases.is_empty() {
-        return Err(BenchError::other(format!("no case has {text:?} in its name")));
+        return Err(BenchError::other(format!(
+            "no case name contains {text:?}; leave out --only to run all cases"
+        )));
     }
     let mut record = read_record()?;
     let counted = count_all(&cases)?;
     let mut is_within = true;
-    println!("{:<52} {:>12} {:>12} {:>8}", "instructions of one operation", "recorded", "now", "change");
+    println!("{:<52} {:>12} {:>12} {:>8}", "instructions per operation", "recorded", "now", "change");
     for (name, &now) in &counted {
         let (recorded, change) = match record.get(name) {
             Some(&recorded) => (format!("{recorded:.1}"), (now / recorded - 1.0) * 100.0),
@@ -78,7 +80,7 @@ fn compare(text: &str, accept: bool) -> Result<bool, BenchError> {
         is_within &= !has_grown;
         println!(
             "{name:<52} {recorded:>12} {now:>12.1} {change:>+7.2}%{}",
-            if has_grown { "  too much" } else { "" }
+            if has_grown { "  grew too much" } else { "" }
         );
     }
     if accept {
@@ -93,7 +95,7 @@ fn compare(text: &str, accept: bool) -> Result<bool, BenchError> {
     }
     if !is_within {
         println!(
-            "a count grew by more than {GROWTH_MAX} %: make it smaller, or record it with --accept and say why"
+            "a count grew by more than {GROWTH_MAX} %; reduce it, or record it with --accept and give the reason in the commit"
         );
     }
     Ok(is_within)
@@ -107,7 +109,7 @@ fn read_record() -> Result<Record, BenchError> {
     }
 }
 
-/// Counts all cases, as many at once as there are processors.
+/// Counts all cases, as many in parallel as there are processors.
 fn count_all(cases: &[Case]) -> Result<Record, BenchError> {
     let program = std::env::current_exe().map_err(BenchError::io("this program"))?;
     let folder = tempfile::tempdir().map_err(BenchError::io("a temporary folder"))?;
@@ -136,7 +138,7 @@ fn count_all(cases: &[Case]) -> Result<Record, BenchError> {
     })
 }
 
-/// Runs one case under valgrind and reads the sum of instructions that it wrote.
+/// Runs one case under valgrind and reads the number of instructions from its output file.
 fn count(program: &Path, name: &str, output: &PathBuf) -> Result<u64, BenchError> {
     let result = Command::new("valgrind")
         .arg("--tool=callgrind")
@@ -146,7 +148,7 @@ fn count(program: &Path, name: &str, output: &PathBuf) -> Result<u64, BenchError
         .arg(program)
         .args(["case", name])
         .output()
-        .map_err(|error| BenchError::other(format!("valgrind can't be started ({error}): install it")))?;
+        .map_err(|error| BenchError::other(format!("cannot start valgrind ({error}); install it")))?;
     if !result.status.success() {
         let text = String::from_utf8_lossy(&result.stderr);
         return Err(BenchError::other(format!("{name}: {}\n{text}", result.status)));
@@ -155,6 +157,9 @@ fn count(program: &Path, name: &str, output: &PathBuf) -> Result<u64, BenchError
     let sum = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
     match sum.and_then(|sum| sum.trim().parse().ok()) {
         Some(sum) if sum > 0 => Ok(sum),
-        _ => Err(BenchError::other(format!("{name}: valgrind counted nothing in {}", output.display()))),
+        _ => Err(BenchError::other(format!(
+            "{name}: no instruction count in {}; check the version of valgrind",
+            output.display()
+        ))),
     }
 }

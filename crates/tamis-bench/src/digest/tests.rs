@@ -7,7 +7,7 @@ fn of(parts: &[&[u8]]) -> u64 {
 }
 
 #[test]
-fn operations_their_order_and_their_borders_count() {
+fn digest_depends_on_content_order_and_boundaries() {
     let all: &[&[&[u8]]] = &[
         &[],
         &[b""],

@@ -1,15 +1,15 @@
-//! What stores and the process count: blocks, bytes, time.
+//! Counters of stores and of the process: blocks, bytes, time.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A store's own counters since it was opened.
+/// Counters of a store since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Blocks that reads loaded.
     pub blocks_read: Option<u64>,
-    /// Bytes of them.
+    /// Bytes of these blocks.
     pub bytes_read: Option<u64>,
-    /// Blocks that reads found in memory.
+    /// Blocks that reads found in the cache.
     pub cache_hits: Option<u64>,
     /// Blocks of the tables that flushes and compactions wrote.
     pub blocks_written: Option<u64>,
@@ -17,12 +17,12 @@ pub struct Counters {
     pub bytes_written: Option<u64>,
     /// Bytes that compactions read.
     pub compaction_bytes_read: Option<u64>,
-    /// Nanoseconds that writers were held back.
+    /// Nanoseconds of write stalls.
     pub stall_ns: Option<u64>,
 }
 
 impl Counters {
-    /// What was counted since `before`.
+    /// The difference to `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)));
@@ -38,19 +38,19 @@ impl Counters {
     }
 }
 
-/// What the system counts of this process.
+/// Counters of the operating system for this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
-    /// Seconds of all threads on processors.
+    /// CPU time of all threads in seconds.
     pub cpu_seconds: f64,
-    /// Bytes that came from disks, where the system tells it.
+    /// Bytes read from disk, if the system reports them.
     pub disk_bytes_read: Option<u64>,
-    /// Bytes on their way to disks, where the system tells it.
+    /// Bytes written to disk, if the system reports them.
     pub disk_bytes_written: Option<u64>,
 }
 
 impl Process {
-    /// As it stands.
+    /// Reads the current counters.
     pub fn now() -> Self {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
@@ -62,7 +62,7 @@ impl Process {
         }
     }
 
-    /// What was counted since `before`.
+    /// The difference to `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));

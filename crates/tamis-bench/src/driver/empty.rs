@@ -1,15 +1,15 @@
-//! A store that does nothing: what is measured on it is the harness.
+//! A store that does nothing, to measure the overhead of the driver.
 
 use std::{hint::black_box, path::Path};
 
 use super::{Session, Store};
 use crate::{BenchError, Fields};
 
-/// Takes everything and has nothing.
+/// Ignores writes and contains nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct EmptyStore;
 
-/// Its session.
+/// The session of [`EmptyStore`].
 struct EmptySession;
 
 impl Store for EmptyStore {

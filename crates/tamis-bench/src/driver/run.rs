@@ -1,4 +1,4 @@
-//! Threads that work through a script, and what they measured.
+//! Runs a script with threads and collects their measurements.
 
 use std::{
     sync::{
@@ -13,23 +13,24 @@ use tamis::{Clock as _, SystemClock};
 use tamis_workload::OperationKind;
 
 use super::{
-    Counters, Process, Script, Session, Store, Values, rest,
+    Counters, Process, Script, Session, Store, Values,
     script::{Part, Ready},
+    settle,
 };
 use crate::{BenchError, Context, Row};
 
 #[cfg(test)]
 mod tests;
 
-/// Operations between two looks at the clock where not every latency is recorded.
-const SAMPLED: u64 = 16;
-/// Operations between two reports of a thread to the one that waits.
-const REPORTED: u64 = 1024;
-/// How often the waiting thread looks.
-const LOOK: Duration = Duration::from_millis(100);
-/// The longest latency that is told apart from longer ones, in nanoseconds.
+/// Every how many operations a latency is recorded with [`Latencies::OneIn16`].
+const SAMPLE_INTERVAL: u64 = 16;
+/// Operations between two progress reports of a thread.
+const REPORT_INTERVAL: u64 = 1024;
+/// Interval at which the waiting thread checks progress and interruption.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum latency of the histograms, in nanoseconds; longer ones count as this one.
 const LATENCY_MAX: u64 = 60_000_000_000;
-/// Latencies differ by less than a thousandth from what is recorded.
+/// Significant digits of the histograms: the relative error is below 0.1 %.
 const DIGITS: u8 = 3;
 
 /// Which latencies are recorded.
@@ -37,77 +38,77 @@ const DIGITS: u8 = 3;
 pub enum Latencies {
     /// All.
     Every,
-    /// That of one operation in 16.
+    /// One operation in 16.
     OneIn16,
 }
 
-/// What is driven.
+/// The input of [`drive`].
 #[derive(Debug, Clone, Copy)]
 pub struct Drive<'a> {
     /// The operations of each thread.
     pub script: &'a Script,
-    /// What is written.
+    /// The values to write.
     pub values: &'a Values,
-    /// Operations at the beginning of each thread's part that are done before the clock starts.
+    /// Operations of each thread before the clock starts.
     pub warm_up: u64,
     /// Which latencies are recorded.
     pub latencies: Latencies,
-    /// The clock stops then even if operations are left.
+    /// Time limit; the remaining operations are skipped.
     pub time_max: Option<Duration>,
-    /// Where a new value of a key may differ from those before.
+    /// Number of the first value, so that new values of a key differ from earlier ones.
     pub round: usize,
 }
 
-/// What was measured.
+/// The measurements of a run.
 #[derive(Debug)]
 pub struct Measured {
-    /// Operations within the time, but for those of a part beside the others.
+    /// Timed operations, without those of a background part.
     pub operation_count: u64,
-    /// Operations of parts beside the others.
-    pub beside_count: u64,
-    /// From the first operation to the end of the last, in seconds.
+    /// Operations of background parts.
+    pub background_count: u64,
+    /// Time from the start of the first operation to the end of the last one, in seconds.
     pub seconds: f64,
-    /// Reads that found their key, and entries that scans and ranges read.
+    /// Reads that found their key, plus entries that scans and ranges read.
     pub found: u64,
-    /// Bytes of the entries that were found.
+    /// Bytes of the entries found.
     pub user_bytes_read: u64,
-    /// Bytes of the keys and values that were written, and of the keys that were deleted.
+    /// Bytes of the written keys and values and of the deleted keys.
     pub user_bytes: u64,
-    /// Digest of the operations that were done, the warm-up included.
+    /// Digest of the executed operations, including the warm-up.
     pub digest: u64,
-    /// Whether the time was over before all operations were done.
-    pub is_cut: bool,
-    /// Operations of each part within the time.
+    /// Whether the time limit ended the run before all operations were executed.
+    pub is_timed_out: bool,
+    /// Timed operations of each part.
     done: Vec<u64>,
-    /// Nanoseconds by kind of operation; kinds that did not occur are left out.
+    /// Latencies in nanoseconds by kind of operation, without kinds that did not occur.
     pub latencies: Vec<(OperationKind, Histogram<u64>)>,
-    /// Operations in each second.
+    /// Number of operations in each second.
     pub by_second: Vec<u64>,
-    /// The store's counters: what was added within the time.
+    /// Growth of the counters of the store during the run.
     pub counters: Counters,
-    /// As they stood when the time began.
+    /// Counters of the store at the start.
     pub counters_before: Counters,
-    /// The process's counters: what was added within the same time.
+    /// Growth of the counters of the process during the run.
     pub process: Process,
-    /// As they stood when the time began.
+    /// Counters of the process at the start.
     process_before: Process,
 }
 
 type HistogramByKind = [Option<Histogram<u64>>; OperationKind::ALL.len()];
 
-/// What one thread counted.
-struct Tally {
-    is_beside: bool,
+/// The counts of one thread.
+struct ThreadCounts {
+    is_background: bool,
     operation_count: u64,
     found: u64,
     user_bytes: u64,
-    /// Indexed by kind; those that did not occur stay empty and cost nothing.
+    /// Indexed by kind; `None` for kinds that did not occur.
     latencies: HistogramByKind,
     by_second: Vec<u64>,
     end: Duration,
 }
 
-/// What threads tell the one that waits for them.
+/// State shared by the threads and the waiting thread.
 #[derive(Default)]
 struct Shared {
     done: AtomicU64,
@@ -116,31 +117,31 @@ struct Shared {
     ended: Condvar,
 }
 
-/// Threads that did not end yet.
+/// Numbers of running threads.
 #[derive(Default)]
 struct Running {
     all: usize,
-    /// Those that others work beside.
+    /// Running threads that are not background threads.
     leading: usize,
 }
 
-/// Drives a store. The share of the context's progress goes from 0 to 1.
+/// Runs the script on a store. Reports progress from 0 to 1.
 ///
 /// # Errors
-/// The store's, and [`BenchError::Interrupted`].
+/// Errors of the store, and [`BenchError::Interrupted`].
 pub fn drive(
     store: &dyn Store,
     drive: &Drive<'_>,
     context: &mut Context<'_>,
 ) -> Result<Measured, BenchError> {
     let parts = drive.script.parts();
-    let leading = parts.iter().filter(|part| !part.is_beside).count();
+    let leading = parts.iter().filter(|part| !part.is_background).count();
     let running = Mutex::new(Running { all: parts.len(), leading });
     let shared = Shared { running, ..Shared::default() };
     let barrier = Barrier::new(parts.len() + 1);
     let clock = SystemClock::default();
     let to_do = |part: &Part| (part.len() as u64).saturating_sub(drive.warm_up);
-    let total = parts.iter().filter(|part| !part.is_beside).map(to_do).sum::<u64>().max(1);
+    let total = parts.iter().filter(|part| !part.is_background).map(to_do).sum::<u64>().max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .iter()
@@ -149,19 +150,19 @@ pub fn drive(
                 let (shared, barrier, clock) = (&shared, &barrier, &clock);
                 scope.spawn(move || {
                     let worker = Worker { store, drive, part, number, shared, clock };
-                    worker.run(Start { barrier, waits_left: WAITS })
+                    worker.run(StartGuard { barrier, waits_left: WAITS })
                 })
             })
             .collect();
-        // Of the [`WAITS`]: behind the first all are ready, behind the second all work.
+        // After the first wait all threads are ready, after the second all run.
         barrier.wait();
-        let second = Start { barrier: &barrier, waits_left: WAITS - 1 };
+        let second = StartGuard { barrier: &barrier, waits_left: WAITS - 1 };
         let (before, process_before) = (store.counters(), Process::now());
         let start = clock.now();
         drop(second);
         let mut outcome = Ok(());
         let mut running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first look comes at once: an interruption counts even where all is done soon.
+        // Checks immediately, so that an interruption also ends a short run.
         loop {
             let share = shared.done.load(Ordering::Relaxed) as f64 / total as f64;
             let share_of_time =
@@ -175,32 +176,33 @@ pub fn drive(
             if running.all == 0 {
                 break;
             }
-            running = shared.ended.wait_timeout(running, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            running =
+                shared.ended.wait_timeout(running, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(running);
         let process = Process::now().since(process_before);
         let counters = store.counters().since(before);
-        let mut tallies = Vec::new();
+        let mut all_counts = Vec::new();
         for thread in threads {
-            // A panic of a store is its own message; it goes on here.
-            tallies.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            // Propagates a panic of the store.
+            all_counts.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         outcome?;
-        let measured = collect(tallies, start, counters, process);
+        let measured = collect(all_counts, start, counters, process);
         Ok(Measured { counters_before: before, process_before, ..measured.of(drive) })
     })
 }
 
-fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Process) -> Measured {
+fn collect(all_counts: Vec<ThreadCounts>, start: Duration, counters: Counters, process: Process) -> Measured {
     let mut measured = Measured {
         operation_count: 0,
-        beside_count: 0,
+        background_count: 0,
         seconds: 0.0,
         found: 0,
         user_bytes_read: 0,
         user_bytes: 0,
         digest: 0,
-        is_cut: false,
+        is_timed_out: false,
         done: Vec::new(),
         latencies: Vec::new(),
         by_second: Vec::new(),
@@ -209,18 +211,18 @@ fn collect(tallies: Vec<Tally>, start: Duration, counters: Counters, process: Pr
         process,
         process_before: Process::default(),
     };
-    for tally in tallies {
-        measured.user_bytes += tally.user_bytes;
-        measured.done.push(tally.operation_count);
-        add_latencies(&mut measured, tally.latencies);
-        if tally.is_beside {
-            measured.beside_count += tally.operation_count;
+    for counts in all_counts {
+        measured.user_bytes += counts.user_bytes;
+        measured.done.push(counts.operation_count);
+        add_latencies(&mut measured, counts.latencies);
+        if counts.is_background {
+            measured.background_count += counts.operation_count;
             continue;
         }
-        measured.operation_count += tally.operation_count;
-        measured.found += tally.found;
-        measured.seconds = measured.seconds.max(tally.end.saturating_sub(start).as_secs_f64());
-        for (second, count) in tally.by_second.into_iter().enumerate() {
+        measured.operation_count += counts.operation_count;
+        measured.found += counts.found;
+        measured.seconds = measured.seconds.max(counts.end.saturating_sub(start).as_secs_f64());
+        for (second, count) in counts.by_second.into_iter().enumerate() {
             match measured.by_second.get_mut(second) {
                 Some(sum) => *sum += count,
                 None => measured.by_second.push(count),
@@ -234,23 +236,24 @@ fn add_latencies(measured: &mut Measured, latencies: HistogramByKind) {
     for (kind, histogram) in OperationKind::ALL.into_iter().zip(latencies) {
         let Some(histogram) = histogram else { continue };
         match measured.latencies.iter_mut().find(|(own, _)| *own == kind) {
-            // Both have the same bounds: adding can't fail.
+            // Cannot fail: both histograms have the same bounds.
             Some((_, sum)) => sum.add(&histogram).unwrap_or_default(),
             None => measured.latencies.push((kind, histogram)),
         }
     }
 }
 
-/// How often all threads and the one that waits for them meet at the start.
+/// Number of barrier waits at the start.
 const WAITS: u32 = 2;
 
-/// The start, at which all wait for each other. A thread whose warm-up fails or panics comes there too: else the others would wait for ever.
-struct Start<'a> {
+/// Waits at the start barrier when dropped, also if the warm-up of a thread fails or panics: otherwise the others would wait
+/// forever.
+struct StartGuard<'a> {
     barrier: &'a Barrier,
     waits_left: u32,
 }
 
-impl Drop for Start<'_> {
+impl Drop for StartGuard<'_> {
     fn drop(&mut self) {
         for _ in 0..self.waits_left {
             self.barrier.wait();
@@ -258,23 +261,23 @@ impl Drop for Start<'_> {
     }
 }
 
-/// Tells the one that waits that a thread has ended, in whatever way; one that did not come to its end stops the others.
-struct Ending<'a> {
+/// Reports the end of a thread when dropped; a thread that failed stops the others.
+struct EndGuard<'a> {
     shared: &'a Shared,
-    is_beside: bool,
+    is_background: bool,
     is_complete: bool,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         if !self.is_complete {
             self.shared.is_stopped.store(true, Ordering::Relaxed);
         }
         let mut running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.all -= 1;
-        running.leading -= usize::from(!self.is_beside);
+        running.leading -= usize::from(!self.is_background);
         if running.leading == 0 {
-            // Who works beside nobody is done.
+            // Background threads end with the last other thread.
             self.shared.is_stopped.store(true, Ordering::Relaxed);
         }
         drop(running);
@@ -282,7 +285,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// One thread.
+/// A thread of the run.
 struct Worker<'a> {
     store: &'a dyn Store,
     drive: &'a Drive<'a>,
@@ -293,141 +296,143 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run(&self, start: Start<'_>) -> Result<Tally, BenchError> {
-        let is_beside = self.part.is_beside;
-        let mut ending = Ending { shared: self.shared, is_beside, is_complete: false };
-        let rounds = if is_beside && self.part.len() > 0 { usize::MAX } else { 1 };
+    fn run(&self, start: StartGuard<'_>) -> Result<ThreadCounts, BenchError> {
+        let is_background = self.part.is_background;
+        let mut ending = EndGuard { shared: self.shared, is_background, is_complete: false };
+        let rounds = if is_background && self.part.len() > 0 { usize::MAX } else { 1 };
         let mut operations = std::iter::repeat_n((), rounds).flat_map(|()| self.part.iter());
         let mut session = self.store.session()?;
-        let mut unused = Tally::new(self.clock.now(), is_beside);
+        let mut unused = ThreadCounts::new(self.clock.now(), is_background);
         for (index, ready) in operations.by_ref().take(self.drive.warm_up as usize).enumerate() {
-            self.work(session.as_mut(), ready, index, &mut unused)?;
+            self.execute(session.as_mut(), ready, index, &mut unused)?;
         }
         drop(start);
-        let mut tally = Tally::new(self.clock.now(), is_beside);
+        let mut counts = ThreadCounts::new(self.clock.now(), is_background);
         match self.drive.latencies {
-            Latencies::Every => self.every(session.as_mut(), operations, &mut tally)?,
-            Latencies::OneIn16 => self.sampled(session.as_mut(), operations, &mut tally)?,
+            Latencies::Every => self.record_all(session.as_mut(), operations, &mut counts)?,
+            Latencies::OneIn16 => self.record_samples(session.as_mut(), operations, &mut counts)?,
         }
-        tally.end = self.clock.now();
+        counts.end = self.clock.now();
         ending.is_complete = true;
-        Ok(tally)
+        Ok(counts)
     }
 
-    /// The end of an operation is the beginning of the next.
-    fn every<'a>(
+    /// Records every latency: the end of an operation is the start of the next one.
+    fn record_all<'a>(
         &self,
         session: &mut dyn Session,
         operations: impl Iterator<Item = Ready<'a>>,
-        tally: &mut Tally,
+        counts: &mut ThreadCounts,
     ) -> Result<(), BenchError> {
-        let begin = tally.end;
+        let begin = counts.end;
         let mut before = begin;
         let mut second_end = begin + Duration::from_secs(1);
         let mut in_second = 0;
         for (index, ready) in operations.enumerate() {
-            self.work(session, ready, index, tally)?;
+            self.execute(session, ready, index, counts)?;
             let now = self.clock.now();
-            record(tally, ready.kind, now - before);
+            record(counts, ready.kind, now - before);
             before = now;
             in_second += 1;
             if now >= second_end {
-                second_end = next_second(tally, in_second, begin, now);
+                second_end = next_second(counts, in_second, begin, now);
                 in_second = 0;
             }
-            tally.operation_count += 1;
-            if tally.operation_count.is_multiple_of(REPORTED) && self.is_stopped() {
+            counts.operation_count += 1;
+            if counts.operation_count.is_multiple_of(REPORT_INTERVAL) && self.is_stopped() {
                 break;
             }
         }
-        add_to_last(tally, in_second);
+        add_to_last(counts, in_second);
         Ok(())
     }
 
-    /// One operation in 16 is timed: two looks at the clock for it, none for the others.
-    fn sampled<'a>(
+    /// Records the latency of one operation in 16: it reads the clock twice, the others do not.
+    fn record_samples<'a>(
         &self,
         session: &mut dyn Session,
         mut operations: impl Iterator<Item = Ready<'a>>,
-        tally: &mut Tally,
+        counts: &mut ThreadCounts,
     ) -> Result<(), BenchError> {
-        let begin = tally.end;
+        let begin = counts.end;
         let mut second_end = begin + Duration::from_secs(1);
         let mut in_second = 0;
         let mut index = 0;
         'all: loop {
-            for _ in 1..SAMPLED {
+            for _ in 1..SAMPLE_INTERVAL {
                 let Some(ready) = operations.next() else { break 'all };
-                self.work(session, ready, index, tally)?;
+                self.execute(session, ready, index, counts)?;
                 index += 1;
                 in_second += 1;
             }
             let Some(ready) = operations.next() else { break };
             let before = self.clock.now();
-            self.work(session, ready, index, tally)?;
+            self.execute(session, ready, index, counts)?;
             let now = self.clock.now();
-            record(tally, ready.kind, now - before);
+            record(counts, ready.kind, now - before);
             index += 1;
             in_second += 1;
             if now >= second_end {
-                second_end = next_second(tally, in_second, begin, now);
+                second_end = next_second(counts, in_second, begin, now);
                 in_second = 0;
             }
-            if (index as u64).is_multiple_of(REPORTED) && self.is_stopped() {
+            if (index as u64).is_multiple_of(REPORT_INTERVAL) && self.is_stopped() {
                 break;
             }
         }
-        tally.operation_count = index as u64;
-        add_to_last(tally, in_second);
+        counts.operation_count = index as u64;
+        add_to_last(counts, in_second);
         Ok(())
     }
 
     fn is_stopped(&self) -> bool {
-        if !self.part.is_beside {
-            self.shared.done.fetch_add(REPORTED, Ordering::Relaxed);
+        if !self.part.is_background {
+            self.shared.done.fetch_add(REPORT_INTERVAL, Ordering::Relaxed);
         }
         self.shared.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Does one operation and counts what it found and wrote.
+    /// Executes one operation and counts the entries found and the bytes written.
     #[inline]
-    fn work(
+    fn execute(
         &self,
         session: &mut dyn Session,
         ready: Ready<'_>,
         index: usize,
-        tally: &mut Tally,
+        counts: &mut ThreadCounts,
     ) -> Result<(), BenchError> {
         let number = index.wrapping_add(self.number << 20).wrapping_add(self.drive.round);
         let mut put = |session: &mut dyn Session| {
             let value = self.drive.values.get(number);
-            tally.user_bytes += (ready.key.len() + value.len()) as u64;
+            counts.user_bytes += (ready.key.len() + value.len()) as u64;
             session.put(ready.key, value)
         };
         match ready.kind {
-            OperationKind::Read => tally.found += u64::from(session.get(ready.key)?),
+            OperationKind::Read => counts.found += u64::from(session.get(ready.key)?),
             OperationKind::Insert | OperationKind::Update => put(session)?,
             OperationKind::ReadModifyWrite => {
                 let is_there = session.get(ready.key)?;
                 put(session)?;
-                tally.found += u64::from(is_there);
+                counts.found += u64::from(is_there);
             }
             OperationKind::Delete => {
-                tally.user_bytes += ready.key.len() as u64;
+                counts.user_bytes += ready.key.len() as u64;
                 session.delete(ready.key)?;
             }
-            OperationKind::Scan => tally.found += session.scan(ready.key, u64::from(ready.limit))?,
-            OperationKind::ScanBack => tally.found += session.scan_back(ready.key, u64::from(ready.limit))?,
-            OperationKind::Range => tally.found += session.range(ready.key, ready.upper)?,
+            OperationKind::Scan => counts.found += session.scan(ready.key, u64::from(ready.limit))?,
+            OperationKind::ScanBack => {
+                counts.found += session.scan_back(ready.key, u64::from(ready.limit))?
+            }
+            OperationKind::Range => counts.found += session.range(ready.key, ready.upper)?,
         }
         Ok(())
     }
 }
 
-impl Tally {
-    fn new(start: Duration, is_beside: bool) -> Self {
+impl ThreadCounts {
+    fn new(start: Duration, is_background: bool) -> Self {
         Self {
-            is_beside,
+            is_background,
             operation_count: 0,
             found: 0,
             user_bytes: 0,
@@ -439,8 +444,8 @@ impl Tally {
 }
 
 #[inline]
-fn record(tally: &mut Tally, kind: OperationKind, latency: Duration) {
-    let Some(place) = tally.latencies.get_mut(kind as usize) else { return };
+fn record(counts: &mut ThreadCounts, kind: OperationKind, latency: Duration) {
+    let Some(place) = counts.latencies.get_mut(kind as usize) else { return };
     if place.is_none() {
         *place = Histogram::new_with_bounds(1, LATENCY_MAX, DIGITS).ok();
     }
@@ -449,57 +454,58 @@ fn record(tally: &mut Tally, kind: OperationKind, latency: Duration) {
     }
 }
 
-/// Closes a second, and those behind it in which nothing ended; when the next one ends.
+/// Ends a second, and following seconds without operations; returns the end of the next one.
 #[cold]
-fn next_second(tally: &mut Tally, in_second: u64, begin: Duration, now: Duration) -> Duration {
-    add_to_last(tally, in_second);
+fn next_second(counts: &mut ThreadCounts, in_second: u64, begin: Duration, now: Duration) -> Duration {
+    add_to_last(counts, in_second);
     let seconds = (now - begin).as_secs() as usize;
-    tally.by_second.resize(seconds + 1, 0);
+    counts.by_second.resize(seconds + 1, 0);
     begin + Duration::from_secs(seconds as u64 + 1)
 }
 
-fn add_to_last(tally: &mut Tally, count: u64) {
-    if let Some(last) = tally.by_second.last_mut() {
+fn add_to_last(counts: &mut ThreadCounts, count: u64) {
+    if let Some(last) = counts.by_second.last_mut() {
         *last += count;
     }
 }
 
-/// The quantiles that results hold.
+/// The quantiles in the results.
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("p99_99", 0.9999)];
 
 impl Measured {
-    /// With what follows from the operations that were to be done.
+    /// Adds the values that depend on the operations of the script.
     fn of(mut self, drive: &Drive<'_>) -> Self {
         let entry_bytes = drive.script.key_bytes() + drive.values.value_bytes();
         self.user_bytes_read = self.found * entry_bytes as u64;
         let done: Vec<u64> = self.done.iter().map(|done| done + drive.warm_up).collect();
         let parts = drive.script.parts().iter().zip(&done);
-        self.is_cut = parts.into_iter().any(|(part, &done)| !part.is_beside && done < part.len() as u64);
-        self.digest = if self.is_cut { drive.script.digest_of(&done) } else { drive.script.digest() };
+        self.is_timed_out =
+            parts.into_iter().any(|(part, &done)| !part.is_background && done < part.len() as u64);
+        self.digest = if self.is_timed_out { drive.script.digest_of(&done) } else { drive.script.digest() };
         self
     }
 
-    /// Brings the store to rest and gives how long that took. What the writes still caused meanwhile is added to all counters, so that they are of one
-    /// span; the time of the operations stays.
+    /// Waits until the store has no background work; returns the time that it took. Adds the background work to all counters; the
+    /// time of the operations stays.
     ///
     /// # Errors
-    /// As [`settle`](super::settle).
+    /// As [`settle`](super::settle()).
     pub fn settle(&mut self, store: &dyn Store, context: &mut Context<'_>) -> Result<Duration, BenchError> {
         let start = context.clock().now();
-        rest::settle(store, context)?;
+        settle(store, context)?;
         let time = context.clock().now() - start;
         self.counters = store.counters().since(self.counters_before);
         self.process = Process::now().since(self.process_before);
         Ok(time)
     }
 
-    /// Operations in a second.
+    /// Operations per second.
     pub fn rate(&self) -> f64 {
         self.operation_count as f64 / self.seconds.max(1e-9)
     }
 
-    /// All of it as metrics.
+    /// The measurements as metrics.
     pub fn row(&self) -> Row {
         let operations = (self.operation_count as f64).max(1.0);
         let per_operation = |count: Option<u64>| count.map(|count| count as f64 / operations);
@@ -528,12 +534,15 @@ impl Measured {
             .with("read_amplification", times(self.counters.bytes_read, self.user_bytes_read))
             .with("compaction_bytes_read", self.counters.compaction_bytes_read)
             .with("stall_seconds", self.counters.stall_ns.map(|ns| ns as f64 * 1e-9));
-        if self.is_cut {
-            row.fields.set("is_cut", true);
+        if self.is_timed_out {
+            row.fields.set("is_timed_out", true);
         }
-        if self.beside_count > 0 {
-            row.fields.set("operations_beside", self.beside_count);
-            row.fields.set("operations_beside_per_second", self.beside_count as f64 / self.seconds.max(1e-9));
+        if self.background_count > 0 {
+            row.fields.set("background_operations", self.background_count);
+            row.fields.set(
+                "background_operations_per_second",
+                self.background_count as f64 / self.seconds.max(1e-9),
+            );
         }
         for (kind, histogram) in &self.latencies {
             for (name, quantile) in QUANTILES {

@@ -1,4 +1,4 @@
-//! Operations with their keys written out, and values to write.
+//! Operations with encoded keys, and values to write.
 
 use tamis_workload::{KeyForm, Operation, OperationKind, fill_value};
 
@@ -7,8 +7,8 @@ use crate::OperationDigest;
 #[cfg(test)]
 mod tests;
 
-/// Where an operation's keys end in the bytes, and what is done with them. They are read one after the other, which the processor
-/// foresees: the keys cost no miss while the clock runs.
+/// An operation and the lengths of its keys. Keys are read sequentially, so the hardware prefetcher loads them: they cost no
+/// cache miss while the clock runs.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     kind: OperationKind,
@@ -17,16 +17,16 @@ struct Step {
     limit: u32,
 }
 
-/// One thread's operations.
+/// The operations of one thread.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
     steps: Vec<Step>,
     bytes: Vec<u8>,
-    /// It goes on, from its beginning again and again, as long as another part does.
-    pub(super) is_beside: bool,
+    /// Whether the part is repeated in the background until all other parts end.
+    pub(super) is_background: bool,
 }
 
-/// An operation as the store sees it.
+/// A decoded operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ready<'a> {
     pub(super) kind: OperationKind,
@@ -54,12 +54,12 @@ impl Part {
         self.steps.push(Step { kind: operation.kind, key_length, upper_length, limit: operation.limit });
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The operations in order.
+    /// Iterates over the operations.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = Ready<'_>> {
         let mut rest = self.bytes.as_slice();
@@ -80,7 +80,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Deals the operations out to `thread_count` threads: one stream, whatever the number of threads.
+    /// Distributes the operations to `thread_count` threads round-robin: the operations do not depend on the number of threads.
     pub fn deal(operations: impl Iterator<Item = Operation>, form: KeyForm, thread_count: usize) -> Self {
         let thread_count = thread_count.max(1);
         let mut parts = vec![Part::default(); thread_count];
@@ -92,8 +92,8 @@ impl Script {
         Self::of(parts)
     }
 
-    /// The same, each thread with a stretch of its own.
-    pub fn deal_stretches(operations: &[Operation], form: KeyForm, thread_count: usize) -> Self {
+    /// Distributes the operations in contiguous chunks, one per thread.
+    pub fn deal_chunks(operations: &[Operation], form: KeyForm, thread_count: usize) -> Self {
         let stretch = operations.len().div_ceil(thread_count.max(1)).max(1);
         let parts = operations.chunks(stretch).map(|chunk| {
             let mut part = Part::default();
@@ -103,11 +103,11 @@ impl Script {
         Self::of(parts.collect())
     }
 
-    /// With one more thread that works beside the others, again and again, until they are done.
+    /// Adds a background thread that repeats its operations until the other threads end.
     #[must_use]
-    pub fn and_beside(self, operations: impl Iterator<Item = Operation>, form: KeyForm) -> Self {
+    pub fn with_background(self, operations: impl Iterator<Item = Operation>, form: KeyForm) -> Self {
         let mut parts = self.parts;
-        let mut part = Part { is_beside: true, ..Part::default() };
+        let mut part = Part { is_background: true, ..Part::default() };
         operations.for_each(|operation| part.push(form, &operation));
         parts.push(part);
         Self::of(parts)
@@ -118,31 +118,31 @@ impl Script {
         Self { parts, digest }
     }
 
-    /// One part for each thread.
+    /// The parts, one per thread.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub fn operation_count(&self) -> u64 {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Digest of all operations and of how they are dealt out.
+    /// Digest of all operations and their distribution to threads.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The same of the first `done` operations of each part, where not all were done. What works beside others is taken whole.
+    /// Digest of the first `done` operations of each part; background parts count completely.
     pub(super) fn digest_of(&self, done: &[u64]) -> u64 {
-        let counts = self.parts.iter().zip(done).map(|(part, &done)| match part.is_beside {
+        let counts = self.parts.iter().zip(done).map(|(part, &done)| match part.is_background {
             true => (part, part.len()),
             false => (part, part.len().min(done as usize)),
         });
         digest(counts)
     }
 
-    /// Bytes of a key; all are of one form.
+    /// Length of the keys; all have the same form.
     pub(super) fn key_bytes(&self) -> usize {
         self.parts.iter().find_map(|part| part.iter().next()).map_or(0, |ready| ready.key.len())
     }
@@ -162,20 +162,20 @@ fn digest<'a>(parts: impl Iterator<Item = (&'a Part, usize)>) -> u64 {
     digest.finish()
 }
 
-/// Bytes from which values are cut: half of each does not compress, the other half does.
+/// A pool of bytes for values: half of each value is random, the other half is compressible.
 #[derive(Debug, Clone)]
 pub struct Values {
     pool: Vec<u8>,
     length: usize,
 }
 
-/// Bytes of the pool: it stays in the second-level cache.
+/// Size of the pool; it fits in the L2 cache.
 const POOL_BYTES: usize = 1 << 18;
-/// Distance of two values in the pool, so that neighbours differ in their first bytes.
+/// Distance of two values in the pool, so that consecutive values differ in their first bytes.
 const STRIDE: usize = 61;
 
 impl Values {
-    /// Values of `length` bytes.
+    /// Creates values of `length` bytes.
     pub fn new(length: usize, seed: u64) -> Self {
         let mut pool = vec![0; POOL_BYTES + length];
         fill_value(seed, &mut pool);
@@ -188,12 +188,12 @@ impl Values {
         Self { pool, length }
     }
 
-    /// Bytes of each value.
+    /// The length of the values.
     pub fn value_bytes(&self) -> usize {
         self.length
     }
 
-    /// A value for a number.
+    /// Returns the value of a number.
     #[inline]
     pub fn get(&self, number: usize) -> &[u8] {
         let start = number.wrapping_mul(STRIDE) % POOL_BYTES;

@@ -1,4 +1,4 @@
-//! Tamis as a store under measurement.
+//! The [`Store`] implementation for Tamis.
 
 use std::{
     hint::black_box,
@@ -11,21 +11,21 @@ use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, Wr
 use super::{Counters, Session, Store};
 use crate::{BenchError, Fields};
 
-/// The keyspace of measurements: the default one can't be given options.
+/// The keyspace of measurements, because the default one takes its options from the database.
 const KEYSPACE: &str = "bench";
 
-/// How Tamis is opened for a measurement.
+/// Options of a measured Tamis store.
 #[derive(Debug, Clone)]
 pub struct TamisOptions {
-    /// Of the database.
+    /// Options of the database.
     pub options: Options,
-    /// Of the keyspace.
+    /// Options of the keyspace.
     pub keyspace: KeyspaceOptions,
-    /// Which writes survive what.
+    /// Durability of writes.
     pub durability: Durability,
 }
 
-/// An open Tamis.
+/// An open Tamis store.
 pub struct TamisStore {
     db: Db,
     keyspace: Keyspace,
@@ -35,10 +35,10 @@ pub struct TamisStore {
 }
 
 impl TamisStore {
-    /// Opens it in a folder.
+    /// Opens a store in a folder.
     ///
     /// # Errors
-    /// Tamis's.
+    /// Errors of Tamis.
     pub fn open(folder: &Path, options: &TamisOptions) -> Result<Self, BenchError> {
         let db = Db::open_with(folder, options.options.clone())?;
         let keyspace = db.get_or_create_keyspace(KEYSPACE, options.keyspace.clone())?;
@@ -123,12 +123,12 @@ impl Store for TamisStore {
     }
 }
 
-/// One thread's way in.
+/// The session of one thread.
 struct TamisSession<'a> {
     store: &'a TamisStore,
 }
 
-/// Reads up to `limit` entries where they lie, as the comparison with other stores does: nothing is copied for each.
+/// Reads up to `limit` entries without copying them, as the comparison with other stores does.
 fn take(
     scan: &mut Scan,
     limit: u64,

@@ -1,5 +1,4 @@
-//! All experiments. A group is a folder with a list; an experiment is a file of its own with a [`Definition`] that its group
-//! names in that list.
+//! All experiments. Each group is a folder with a list of its [`Definition`]s, one file per experiment or figure.
 
 mod bloom;
 mod proteus;
@@ -10,7 +9,7 @@ mod words;
 
 use crate::{BenchError, Definition};
 
-/// The lists of the groups, in the order in which they are shown.
+/// The lists of the groups in print order.
 const GROUPS: &[&[&Definition]] =
     &[store::EXPERIMENTS, bloom::EXPERIMENTS, surf::EXPERIMENTS, rosetta::EXPERIMENTS, proteus::EXPERIMENTS];
 
@@ -19,10 +18,10 @@ pub fn all() -> impl Iterator<Item = &'static Definition> {
     GROUPS.iter().copied().flatten().copied()
 }
 
-/// The experiment of a name.
+/// Returns the experiment with this name.
 ///
 /// # Errors
-/// [`BenchError::Unknown`] with the names there are.
+/// [`BenchError::Unknown`] with the known names.
 pub fn find(name: &str) -> Result<&'static Definition, BenchError> {
     all().find(|definition| definition.name == name).ok_or_else(|| BenchError::Unknown {
         kind: "experiment",

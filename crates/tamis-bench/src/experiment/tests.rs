@@ -6,7 +6,7 @@ use super::*;
 use crate::{Observer, RunOptions, Silent, Size, Value, run};
 
 #[test]
-fn names_are_distinct_and_begin_with_their_group() {
+fn names_are_distinct_and_start_with_their_group() {
     let names: Vec<&str> = all().map(|definition| definition.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
@@ -20,7 +20,7 @@ fn names_are_distinct_and_begin_with_their_group() {
 }
 
 #[test]
-fn definitions_are_whole_in_every_size() {
+fn definitions_are_complete_in_every_size() {
     for definition in all() {
         assert!(!definition.title.is_empty() && definition.about.len() > 20, "{}", definition.name);
         for size in Size::ALL {
@@ -28,7 +28,7 @@ fn definitions_are_whole_in_every_size() {
             assert!(!points.is_empty(), "{} {size}", definition.name);
             for (index, point) in points.iter().enumerate() {
                 let again = points.iter().skip(index + 1).any(|other| other.is_same(point));
-                assert!(!again, "{} {size}: {point} stands there twice", definition.name);
+                assert!(!again, "{} {size}: duplicate point {point}", definition.name);
             }
             let names: BTreeSet<Vec<&str>> =
                 points.iter().map(|point| point.fields().iter().map(|(name, _)| name).collect()).collect();
@@ -37,9 +37,9 @@ fn definitions_are_whole_in_every_size() {
     }
 }
 
-/// What a full point needs is told before it starts.
+/// Every point of the full size declares its disk and memory.
 #[test]
-fn every_full_point_tells_its_needs() {
+fn every_full_point_has_needs() {
     for definition in all() {
         for point in (definition.points)(Size::Full) {
             assert_ne!(point.needs(), crate::Needs::default(), "{}: {point}", definition.name);
@@ -48,7 +48,7 @@ fn every_full_point_tells_its_needs() {
 }
 
 #[test]
-fn a_run_does_the_same_operations_again() {
+fn two_runs_execute_the_same_operations() {
     let definition = find("bloom-rate-by-bits").unwrap();
     let digest = |seed: u64| {
         let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn a_run_does_the_same_operations_again() {
 }
 
 #[test]
-fn stores_are_loaded_driven_and_deleted() {
+fn store_experiments_measure_and_delete_their_stores() {
     let folder = tempfile::tempdir().unwrap();
     for (name, workload) in [
         ("store-ycsb", "ycsb-d"),
@@ -82,7 +82,7 @@ fn stores_are_loaded_driven_and_deleted() {
         assert!(number("operations_per_second") > 0.0 && number("cpu_seconds") > 0.0, "{row:?}");
         if name != "store-harness" {
             assert!((0.9..3.0).contains(&number("space_amplification")), "{row:?}");
-            // What is written comes into blocks of 4 KiB before the store is at rest.
+            // All writes are in blocks of 4 KiB after the store has settled.
             let written = number("blocks_written") * 4096.0;
             let is_writing = number("user_bytes_written") > 0.0;
             assert!((written > 0.0) == is_writing && written <= number("bytes_written"), "{row:?}");
@@ -93,7 +93,7 @@ fn stores_are_loaded_driven_and_deleted() {
             let left = number("entries_left") - number("entries");
             match workload {
                 "ycsb-d" | "ycsb-e" => {
-                    assert!((400.0..600.0).contains(&left), "a twentieth of 10,000: {row:?}")
+                    assert!((400.0..600.0).contains(&left), "5 % of 10,000: {row:?}")
                 }
                 "deleterandom" => assert!(left < -5000.0, "{row:?}"),
                 _ => assert_eq!(left, 0.0, "{row:?}"),
@@ -110,27 +110,27 @@ fn stores_are_loaded_driven_and_deleted() {
     assert!(left.into_iter().all(|entry| entry.file_type().unwrap().is_file()), "no store is left");
 }
 
-/// Notes what is told of the progress.
+/// Records the reported progress.
 #[derive(Default)]
-struct Noted(Vec<f64>);
+struct RecordedProgress(Vec<f64>);
 
-impl Observer for Noted {
+impl Observer for RecordedProgress {
     fn progress(&mut self, share: f64) {
         self.0.push(share);
     }
 }
 
-/// Loading, running and coming to rest are parts of one whole.
+/// Loading, running and settling are parts of the progress of one point.
 #[test]
-fn the_progress_of_a_store_goes_forward_only() {
+fn progress_never_decreases() {
     for workload in ["fillrandom", "overwrite", "readrandom"] {
         let folder = tempfile::tempdir().unwrap();
         let only = [("workload", workload), ("threads", "1")];
         let only = only.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
-        let mut noted = Noted::default();
+        let mut noted = RecordedProgress::default();
         run(find("store-micro").unwrap(), &options, &mut noted).unwrap();
-        let Noted(shares) = noted;
+        let RecordedProgress(shares) = noted;
         assert!(shares.is_sorted(), "{workload}: {shares:?}");
         let ends = (*shares.first().unwrap(), *shares.last().unwrap());
         assert!(ends.0 == 0.0 && (0.65..=1.0).contains(&ends.1), "{workload}: {shares:?}");

@@ -1,4 +1,4 @@
-//! The word list of the references, their keys, points and ranges, and the unit in which their times are told.
+//! The word list of the reference programs, its keys and queries, and the calibration unit of their times.
 
 use tamis_filter::KeySet;
 
@@ -7,21 +7,21 @@ use crate::{
     filter::{FilterInput, Ranges},
 };
 
-/// The word list of the package wamerican-insane: the string set of the references.
+/// The word list of the package wamerican-insane, which the reference programs were measured with.
 const WORD_FILE: &str = "/usr/share/dict/american-english-insane";
 
-/// Why nothing is measured where the list is not installed.
-pub(super) const MISSING: &str = "install the package wamerican-insane for the words";
+/// The reason in the row if the list is not installed.
+pub(super) const MISSING: &str = "the word list is not installed; install the package wamerican-insane";
 
-/// The references' calibration unit was taken with a million keys: so is ours for the words, of which there are fewer.
+/// Number of keys of the calibration unit for words, as for the reference programs.
 pub(super) const UNIT_KEY_COUNT: usize = 1_000_000;
 
-/// The calibration unit where the references were measured.
+/// The calibration unit on the machine of the reference figures.
 pub(super) const fn reference_unit_ns(key_count: u64) -> f64 {
     if key_count > 3_000_000 { 540.0 } else { 160.0 }
 }
 
-/// Keys in order as a filter takes them.
+/// Builds a key set from sorted keys.
 pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<KeySet, BenchError> {
     let mut set = KeySet::new();
     keys.into_iter().try_for_each(|key| set.push(key))?;
@@ -30,7 +30,7 @@ pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<Ke
 
 pub(super) type Lines = Vec<Vec<u8>>;
 
-/// Every second word as a key, the others as queries; `None` without the list.
+/// Returns every second word as a key and the others as queries; `None` if the list is not installed.
 pub(super) fn words() -> Result<Option<(Lines, Lines)>, BenchError> {
     let path = std::path::Path::new(WORD_FILE);
     if !path.exists() {
@@ -44,7 +44,7 @@ pub(super) fn words() -> Result<Option<(Lines, Lines)>, BenchError> {
     Ok(Some((every_second(0), every_second(1))))
 }
 
-/// Points, or ranges from a word to the word with its last byte raised by one, as far as they hold no key. All keys are present.
+/// Builds empty queries: points, or ranges from a word to the word with its last byte incremented. All keys are stored.
 pub(super) fn words_input(keys: &Lines, queries: &Lines, query_set: &str) -> Result<FilterInput, BenchError> {
     let mut ranges = Ranges::default();
     let mut present: Ranges = keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();

@@ -1,4 +1,4 @@
-//! What a filter answers to all queries, compared with the keys.
+//! The answers of a filter to all queries, compared with the keys.
 
 use tamis_filter::{AlignedBytes, AnyFilter, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe};
 

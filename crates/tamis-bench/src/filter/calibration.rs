@@ -45,7 +45,7 @@ impl Calibration {
         nanoseconds_each(clock, self.searches.wanted_count() as usize, || self.searches.search())
     }
 
-    /// The time of some passes over `count` operations; the first pass is not timed. The unit is measured again before each pass, because
+    /// The time of some passes through `count` operations; the first pass is not timed. The unit is measured again before each pass, because
     /// the speed of a shared processor varies.
     pub(super) fn time(&self, clock: &SystemClock, count: usize, pass: impl Fn(usize)) -> Calibrated {
         pass(count);

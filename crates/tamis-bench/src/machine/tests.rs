@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn dates_are_those_of_the_calendar() {
+fn dates_follow_the_calendar() {
     assert_eq!(date_of(0), "1970-01-01T00:00:00Z");
     assert_eq!(date_of(951_827_696), "2000-02-29T12:34:56Z");
     assert_eq!(date_of(1_767_225_599), "2025-12-31T23:59:59Z");
@@ -9,10 +9,10 @@ fn dates_are_those_of_the_calendar() {
 }
 
 #[test]
-fn memory_is_what_came_since_the_start() {
+fn memory_is_the_growth_since_the_start() {
     const BALLAST: usize = 256 << 20;
     const MINE: usize = 128 << 20;
-    // Other tests of the process hold memory, too, but not as much as this.
+    // Other tests of the process use memory too, but less than this.
     let ballast = vec![1_u8; BALLAST];
     let mut memory = Memory::start();
     let Some(before) = memory.now() else { return };
@@ -23,22 +23,22 @@ fn memory_is_what_came_since_the_start() {
         "{before} {with_mine:?}"
     );
     assert!(memory.peak().is_none_or(|peak| peak < BALLAST as u64), "{memory:?}");
-    memory.forget_peak();
+    memory.reset_peak();
     assert_eq!(std::hint::black_box((&ballast, &mine)).0.len(), BALLAST);
 }
 
 #[test]
-fn the_machine_tells_what_it_is() {
-    let machine = Machine::here();
+fn machine_and_configuration_are_reported() {
+    let machine = Machine::current();
     assert!(machine.core_count > 0);
     if cfg!(target_os = "linux") {
         assert!(machine.memory_bytes > 1 << 20 && !machine.kernel.is_empty());
         assert!(free_memory_bytes().is_some() && resident_bytes().is_some());
     }
     assert!(free_disk_bytes(Path::new("here/and/not/there")).is_none_or(|bytes| bytes > 0));
-    let configuration = Configuration::here();
+    let configuration = Configuration::current();
     assert!(!configuration.commit.is_empty() && configuration.profile.len() > 4);
-    // Two programs with changes of their own are told apart.
+    // The suffix distinguishes programs with different uncommitted changes.
     let (commit, mark) =
         configuration.commit.split_once('+').unwrap_or((configuration.commit.as_str(), "changes-00000000"));
     assert!(commit != "unknown" || configuration.commit.contains('+'), "{configuration:?}");

@@ -35,7 +35,7 @@ fn row(family: &str, set: &str, bits: impl Into<Value>, fpr: impl Into<Value>) -
 }
 
 #[test]
-fn lines_panels_and_the_papers_figures_are_drawn() {
+fn lines_panels_and_published_figures_are_drawn() {
     let rows = [
         row("one", "uniform", 8.0, 0.03),
         row("one", "uniform", 10.0, 0.01),
@@ -47,20 +47,20 @@ fn lines_panels_and_the_papers_figures_are_drawn() {
     for part in ["Rates", "set = uniform", "set = normal", "one, uniform", "two, normal", "bits", "fpr"] {
         assert!(text.contains(part), "{part}");
     }
-    assert_eq!(text.matches("<circle").count(), 4, "a dot for each row that has a rate");
+    assert_eq!(text.matches("<circle").count(), 4, "a dot per row with a rate");
     assert!(svg(&DEFINITION, &PLOT, &rows[4..]).unwrap().is_none(), "nothing to draw");
 }
 
 #[test]
-fn axes_turn_values_into_places_and_back() {
+fn axes_convert_values_to_positions_and_labels() {
     let rows = [row("a", "s", 1.0, 0.0), row("a", "s", 1.0, 0.02), row("a", "s", 1.0, 5.0)];
     let log = Scale::of(&rows, "fpr", Axis::Log);
     assert_eq!(log.ends(), (-3.0, 1.0), "whole decades, and one for the zero");
-    assert_eq!((log.place(&Value::Number(0.0)), log.place(&Value::Number(0.1))), (-3.0, -1.0));
+    assert_eq!((log.position(&Value::Number(0.0)), log.position(&Value::Number(0.1))), (-3.0, -1.0));
     assert_eq!((log.label(-3.0), log.label(1.0)), ("0.001".to_owned(), "10".to_owned()));
     let linear = Scale::of(&rows, "bits", Axis::Linear);
     assert!(linear.ends().0 <= 1.0 && linear.ends().1 > 1.0, "one value still makes an axis");
     let names = Scale::of(&[row("a", "s", "x", 1.0), row("a", "s", "y", 1.0)], "bits", Axis::Log);
-    assert_eq!((names.place(&Value::from("y")), names.ends()), (1.0, (-0.5, 1.5)));
+    assert_eq!((names.position(&Value::from("y")), names.ends()), (1.0, (-0.5, 1.5)));
     assert_eq!((names.label(1.0), names.label(0.5)), ("y".to_owned(), String::new()));
 }

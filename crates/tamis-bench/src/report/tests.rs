@@ -24,12 +24,12 @@ fn row(number: u64, fpr: f64) -> MeasuredRow {
 }
 
 #[test]
-fn results_are_in_the_order_of_the_points_and_stand_beside_the_paper() {
+fn results_are_in_point_order_and_compared_with_the_paper() {
     let options = RunOptions::new(Size::Small, "out");
     let points = (DEFINITION.points)(Size::Small);
     let mut report = Report::new(&DEFINITION, &options, PathBuf::new());
     report.rows = vec![row(2, 0.25), row(9, 1.0), row(0, 0.125)];
-    report.settle(&DEFINITION, &points);
+    report.finish(&DEFINITION, &points);
     let numbers: Vec<u64> = report.rows.iter().map(|row| row.point.integer("number").unwrap()).collect();
     assert_eq!(numbers, [0, 2]);
     assert!(!report.is_complete && report.point_count == 3);
@@ -37,17 +37,17 @@ fn results_are_in_the_order_of_the_points_and_stand_beside_the_paper() {
     assert_eq!((comparison.paper, comparison.ours, &comparison.ratio), (0.5, 0.25, &Value::Number(0.5)));
     let partial = report.digest.clone();
     report.rows.push(row(1, 0.0));
-    report.settle(&DEFINITION, &points);
+    report.finish(&DEFINITION, &points);
     assert!(report.is_complete && report.digest != partial);
 }
 
 #[test]
-fn results_of_another_program_are_not_gone_on_with() {
+fn results_of_another_program_are_not_continued() {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions::new(Size::Small, folder.path());
     let path = Report::path_of(&DEFINITION, &options);
     assert!(path.ends_with("bloom-none-small-s42.json"));
-    let earlier = || Report::earlier(&DEFINITION, &options, &path);
+    let earlier = || Report::load_earlier(&DEFINITION, &options, &path);
     assert!(earlier().unwrap().is_none());
     let mut report = Report::new(&DEFINITION, &options, path.clone());
     report.rows = vec![row(0, 0.5)];
@@ -61,12 +61,12 @@ fn results_of_another_program_are_not_gone_on_with() {
     };
     assert!(
         refused(&|other| other.configuration.commit = "abc".to_owned())
-            .contains("its commit is abc, that of")
+            .contains("its commit is abc, but this run has")
     );
     assert!(
         refused(&|other| other.machine.processor = "abacus".to_owned()).contains("its processor is abacus")
     );
     assert!(refused(&|other| other.seed = 1).contains("--again"));
     std::fs::write(&path, "{\"experiment\": 1").unwrap();
-    assert!(earlier().unwrap_err().to_string().contains("holds no results of an experiment"));
+    assert!(earlier().unwrap_err().to_string().contains("contains no results of an experiment"));
 }

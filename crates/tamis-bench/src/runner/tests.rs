@@ -30,20 +30,20 @@ const DEFINITION: Definition = Definition {
     paper: &[],
 };
 
-/// Ends after so many looks, and notes what it is told.
-struct Impatient {
+/// Interrupts after a number of checks, and records its calls.
+struct InterruptAfter {
     looks_left: Cell<usize>,
     begun: (usize, usize),
     points: usize,
 }
 
-impl Impatient {
+impl InterruptAfter {
     fn after(looks: usize) -> Self {
         Self { looks_left: Cell::new(looks), begun: (0, 0), points: 0 }
     }
 }
 
-impl Observer for Impatient {
+impl Observer for InterruptAfter {
     fn begin(&mut self, total: usize, done: usize) {
         self.begun = (total, done);
     }
@@ -57,16 +57,16 @@ impl Observer for Impatient {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
+fn an_interrupted_run_continues_and_gives_the_same_results() {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions::new(Size::Small, folder.path().join("out"));
-    let mut impatient = Impatient::after(6);
+    let mut impatient = InterruptAfter::after(6);
     let partial = run(&DEFINITION, &options, &mut impatient).unwrap();
     assert!(!partial.is_complete && partial.rows.len() == 2, "{partial:?}");
     let text = std::fs::read_to_string(&partial.path).unwrap();
     assert!(text.contains("\"is_complete\": false") && text.contains("\"point_count\": 6"), "{text}");
 
-    let mut patient = Impatient::after(1000);
+    let mut patient = InterruptAfter::after(1000);
     let whole = run(&DEFINITION, &options, &mut patient).unwrap();
     assert_eq!((patient.begun, patient.points), ((6, 2), 4));
     assert!(whole.is_complete && whole.rows.len() == 6);
@@ -76,11 +76,11 @@ fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
     let at_once = run(&DEFINITION, &other, &mut Silent).unwrap();
     assert_eq!((at_once.digest, at_once.is_complete), (whole.digest.clone(), true));
 
-    let mut idle = Impatient::after(1000);
+    let mut idle = InterruptAfter::after(1000);
     run(&DEFINITION, &options, &mut idle).unwrap();
     assert_eq!((idle.begun, idle.points), ((6, 6), 0));
     let again = RunOptions { again: true, ..options };
-    let mut busy = Impatient::after(1000);
+    let mut busy = InterruptAfter::after(1000);
     assert_eq!(run(&DEFINITION, &again, &mut busy).unwrap().digest, whole.digest);
     assert_eq!(busy.points, 6);
 
@@ -88,7 +88,7 @@ fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
     assert_eq!(
         mode("store-squares-small-s42.json"),
         mode("store-squares-small-s42.squares.svg"),
-        "who may read the one may read the other"
+        "both have the same permissions"
     );
     let mut names: Vec<_> = std::fs::read_dir(folder.path().join("out"))
         .unwrap()
@@ -103,12 +103,12 @@ fn an_interrupted_run_goes_on_and_ends_as_if_it_was_never_interrupted() {
 }
 
 #[test]
-fn a_point_that_fails_is_named_and_those_before_it_are_kept() {
+fn a_failed_point_is_named_and_earlier_results_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions::new(Size::Full, folder.path());
     let error = run(&DEFINITION, &options, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, "store-squares at number=7 set=all: seven fails");
-    let mut observer = Impatient::after(1000);
+    let mut observer = InterruptAfter::after(1000);
     assert!(run(&DEFINITION, &options, &mut observer).is_err());
     assert_eq!(observer.begun, (8, 7));
 }
@@ -123,7 +123,7 @@ fn points_can_be_chosen() {
     };
     assert_eq!(only(&[("number", "3"), ("number", "4")]).unwrap().rows.len(), 2);
     let report = only(&[("number", "5"), ("set", "all")]).unwrap();
-    assert!(report.rows.len() == 3 && !report.is_complete, "added to what was there");
+    assert!(report.rows.len() == 3 && !report.is_complete, "added to the earlier results");
     let message = only(&[("size", "3")]).unwrap_err().to_string();
     assert_eq!(message, "no parameter named \"size\"; there are: number, set");
     let message = only(&[("number", "9")]).unwrap_err().to_string();
@@ -131,7 +131,7 @@ fn points_can_be_chosen() {
     assert!(only(&[]).unwrap().is_complete);
 }
 
-/// As [`DEFINITION`], at 1 and 2 threads.
+/// Like [`DEFINITION`], with 1 and 2 threads.
 const THREADED: Definition = Definition {
     name: "store-threads",
     points: |_| {
@@ -144,9 +144,9 @@ const THREADED: Definition = Definition {
 };
 
 #[test]
-fn other_numbers_of_threads_are_measured_and_kept() {
+fn results_of_other_thread_counts_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let go = |threads: &[u64], only: &[(&str, &str)]| {
+    let measure = |threads: &[u64], only: &[(&str, &str)]| {
         let only = only.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let threads = threads.to_vec();
         let options = RunOptions { threads, only, ..RunOptions::new(Size::Small, folder.path()) };
@@ -154,12 +154,16 @@ fn other_numbers_of_threads_are_measured_and_kept() {
         let threads = report.rows.iter().map(|row| row.point.integer("threads").unwrap()).collect::<Vec<_>>();
         Ok::<_, BenchError>((threads, report.is_complete))
     };
-    assert_eq!(go(&[4, 1, 4], &[]).unwrap(), (vec![4, 1, 4, 1], true));
-    assert_eq!(go(&[], &[("set", "one")]).unwrap(), (vec![1, 2, 1, 4, 4], false), "those of 4 stay");
-    assert_eq!(go(&[], &[]).unwrap(), (vec![1, 2, 1, 2, 4, 4], true));
-    let message = go(&[], &[("threads", "8")]).unwrap_err().to_string();
+    assert_eq!(measure(&[4, 1, 4], &[]).unwrap(), (vec![4, 1, 4, 1], true));
+    assert_eq!(
+        measure(&[], &[("set", "one")]).unwrap(),
+        (vec![1, 2, 1, 4, 4], false),
+        "rows with 4 threads are kept"
+    );
+    assert_eq!(measure(&[], &[]).unwrap(), (vec![1, 2, 1, 2, 4, 4], true));
+    let message = measure(&[], &[("threads", "8")]).unwrap_err().to_string();
     assert!(message.ends_with("named \"8\"; there are: 1, 2, 4"), "{message}");
-    let message = go(&[2, 0], &[]).unwrap_err().to_string();
+    let message = measure(&[2, 0], &[]).unwrap_err().to_string();
     assert!(message.contains("no threads named \"0\""), "{message}");
 
     let options = RunOptions { threads: vec![4], ..RunOptions::new(Size::Small, folder.path()) };
@@ -168,7 +172,7 @@ fn other_numbers_of_threads_are_measured_and_kept() {
 }
 
 #[test]
-fn a_message_lists_each_value_once_and_not_thousands() {
+fn messages_list_distinct_values_up_to_a_limit() {
     let values = |count: u64| listed((0..count).chain(0..count).map(|number| number.to_string()));
     assert_eq!(values(3), "0, 1, 2");
     assert!(values(3000).starts_with("0, 1, 2, 3") && values(3000).ends_with("18, 19, and 2980 more"));

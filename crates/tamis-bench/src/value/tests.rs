@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn values_come_back_from_a_file_as_they_were() {
+fn values_round_trip_through_json() {
     let point =
         Point::new().with("zeta", 0.1 + 0.2).with("alpha", 7_u64).with("name", "x y").with("ten", 10.0);
     let text = serde_json::to_string(&point).unwrap();
@@ -28,7 +28,7 @@ fn values_come_back_from_a_file_as_they_were() {
 }
 
 #[test]
-fn a_parameter_of_another_name_or_kind_is_told() {
+fn unknown_parameters_and_wrong_types_are_errors() {
     let point = Point::new().with("keys", 5_u64).with("set", "uniform");
     let message = point.integer("key").unwrap_err().to_string();
     assert_eq!(message, "no parameter named \"key\"; there are: keys, set");
@@ -38,7 +38,7 @@ fn a_parameter_of_another_name_or_kind_is_told() {
 }
 
 #[test]
-fn numbers_are_shown_with_four_digits_that_count() {
+fn numbers_are_printed_with_four_significant_digits() {
     let shown = |number: f64| Value::from(number).to_string();
     let expected = ["0", "0.0123", "12.35", "10", "1234568", "1.235e-7", "0.00001236", "-2.5", "3.000e12"];
     let given = [0.0, 0.0123, 12.3456, 10.0, 1_234_567.9, 1.2345e-7, 1.2356e-5, -2.5, 3e12];
@@ -46,14 +46,14 @@ fn numbers_are_shown_with_four_digits_that_count() {
 }
 
 #[test]
-fn many_keys_need_much_memory_and_a_greater_need_stays() {
+fn needs_grow_with_keys_and_keep_the_maximum() {
     let keys = Point::new().with("keys", 10_000_000_u64);
     assert_eq!(keys.needs(), Needs { disk_bytes: 0, memory_bytes: 1_280_000_000 });
-    let told = Needs { disk_bytes: 7, memory_bytes: 2_000_000_000 };
-    assert_eq!(keys.needing(told).needs(), told);
+    let sum = Needs { disk_bytes: 7, memory_bytes: 2_000_000_000 };
+    assert_eq!(keys.needing(sum).needs(), sum);
     assert_eq!(Point::new().with("keys", u64::MAX).needs().memory_bytes, u64::MAX);
     let kinds = Point::new().with("keys", "emails").with("count", 1000_u64);
-    assert_eq!(kinds.needs().memory_bytes, 128_000, "where keys are a kind, another name counts them");
+    assert_eq!(kinds.needs().memory_bytes, 128_000, "if `keys` is a text, `count` is the number of keys");
     let long = kinds.with("queries", 10_u64).with("key_bytes", 512_u64);
     assert_eq!(long.needs().memory_bytes, 1000 * (128 + 512) + 10 * (32 + 512));
 }

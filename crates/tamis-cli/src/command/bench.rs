@@ -102,9 +102,9 @@ impl From<BenchError> for Failure {
             cause = source;
         }
         match cause {
-            BenchError::Io { .. } | BenchError::Place { .. } | BenchError::TooLittle { .. } => {
-                Self::Input(error.to_string())
-            }
+            BenchError::Io { .. }
+            | BenchError::WrongContent { .. }
+            | BenchError::InsufficientResources { .. } => Self::Input(error.to_string()),
             // The stores of experiments are outputs: an I/O error there is not corruption.
             BenchError::Store(tamis::Error::Io { .. } | tamis::Error::DiskFull { .. }) => {
                 Self::Input(error.to_string())
@@ -180,7 +180,7 @@ impl RunArgs {
         if cfg!(debug_assertions) && self.size != Size::Small {
             eprintln!("tamis: the times of a debug build are not meaningful; build with --release");
         }
-        for left in tamis_bench::leftovers(&options.scratch) {
+        for left in tamis_bench::leftover_stores(&options.scratch) {
             eprintln!("tamis: {}: left over from a killed run; delete it", left.display());
         }
         for definition in &definitions {

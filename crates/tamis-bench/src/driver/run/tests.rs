@@ -15,7 +15,7 @@ use tamis_workload::{KeyForm, Workload};
 use super::*;
 use crate::{Fields, Observer, Silent, Size, Value};
 
-/// What reading a key does beside answering.
+/// A fault that a read injects.
 #[derive(Default, Clone, Copy, PartialEq)]
 enum Fault {
     #[default]
@@ -24,17 +24,17 @@ enum Fault {
     Panics,
 }
 
-/// A store in an ordered map.
+/// A store in an ordered map in memory.
 #[derive(Default)]
 struct Model {
     entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
     bytes_written: AtomicU64,
-    /// Blocks that coming to rest wrote.
+    /// Blocks that [`Store::settle`] wrote.
     blocks_written: AtomicU64,
     fault: Fault,
 }
 
-/// How long a model takes to come to rest.
+/// Duration of [`Store::settle`].
 const SETTLE_SECONDS: f64 = 0.02;
 
 struct ModelSession<'a>(&'a Model);
@@ -43,7 +43,7 @@ impl Store for Model {
     fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
         Ok(Box::new(ModelSession(self)))
     }
-    /// Writes and takes time, as compactions do.
+    /// Writes a block and takes time, like a compaction.
     fn settle(&self) -> Result<(), BenchError> {
         self.bytes_written.fetch_add(4096, Ordering::Relaxed);
         self.blocks_written.fetch_add(1, Ordering::Relaxed);
@@ -118,24 +118,24 @@ fn measured(
 }
 
 #[test]
-fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
+fn every_operation_is_executed_for_all_thread_counts_and_latency_modes() {
     for (threads, latencies) in
         [(1, Latencies::Every), (3, Latencies::Every), (1, Latencies::OneIn16), (4, Latencies::OneIn16)]
     {
         let store = Model::default();
-        let go = |name: &str, warm_up: u64| {
+        let measure = |name: &str, warm_up: u64| {
             measured(&store, name, threads, latencies, warm_up, &mut Silent).unwrap()
         };
-        let fill = go("fillrandom", 0);
+        let fill = measure("fillrandom", 0);
         assert_eq!((fill.operation_count, store.entries.read().unwrap().len()), (3000, 3000));
         assert_eq!((fill.user_bytes, fill.found), (3000 * 36, 0));
-        let reads = go("readrandom", 100);
+        let reads = measure("readrandom", 100);
         let expected = 3000 - 100 * threads as u64;
         assert_eq!((reads.operation_count, reads.found), (expected, expected), "warm-up does not count");
-        assert_eq!(go("readmissing", 0).found, 0);
-        assert_eq!(go("empty-near", 0).found + go("empty-far", 0).found, 0);
-        assert!(go("seekrandom-10", 0).found > 29_000 && go("seekreverse-50", 0).found > 140_000);
-        let mixed = go("ycsb-f", 0);
+        assert_eq!(measure("readmissing", 0).found, 0);
+        assert_eq!(measure("empty-near", 0).found + measure("empty-far", 0).found, 0);
+        assert!(measure("seekrandom-10", 0).found > 29_000 && measure("seekreverse-50", 0).found > 140_000);
+        let mixed = measure("ycsb-f", 0);
         assert_eq!(mixed.found, 3000);
         let recorded: u64 = mixed.latencies.iter().map(|(_, histogram)| histogram.len()).sum();
         let expected = if latencies == Latencies::Every { 3000..=3000 } else { 3000 / 16 - 4..=3000 / 16 };
@@ -143,7 +143,7 @@ fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
         assert_eq!(mixed.by_second.iter().sum::<u64>(), 3000);
         assert!(mixed.latencies.len() == 2 && mixed.seconds > 0.0);
         assert_eq!(mixed.user_bytes_read, 3000 * 36);
-        go("deleterandom", 0);
+        measure("deleterandom", 0);
         assert!(store.entries.read().unwrap().len() < 2300);
         let row = mixed.row();
         assert!(
@@ -154,17 +154,17 @@ fn every_operation_reaches_the_store_whatever_the_threads_and_the_latencies() {
 }
 
 #[test]
-fn what_the_warm_up_wrote_is_no_part_of_the_bytes_of_a_run() {
+fn bytes_of_the_warm_up_do_not_count() {
     let store = Model::default();
     let measured = measured(&store, "overwrite", 2, Latencies::Every, 500, &mut Silent).unwrap();
     assert_eq!(measured.user_bytes, 2000 * 36);
     let all = store.counters().since(measured.counters_before);
-    assert_eq!(all.bytes_written, Some(measured.user_bytes), "each byte of the user was written once");
+    assert_eq!(all.bytes_written, Some(measured.user_bytes), "every user byte is written once");
 }
 
-/// All counters are of one span; rates stay those of the operations.
+/// All counters include the time until the store has settled; rates do not.
 #[test]
-fn what_it_costs_to_come_to_rest_counts_in_every_counter() {
+fn settling_counts_in_every_counter() {
     let store = Model::default();
     let mut measured = measured(&store, "overwrite", 1, Latencies::Every, 0, &mut Silent).unwrap();
     let (seconds, process) = (measured.seconds, measured.process);
@@ -181,13 +181,13 @@ fn what_it_costs_to_come_to_rest_counts_in_every_counter() {
 }
 
 #[test]
-fn a_writer_beside_readers_works_until_they_are_done_and_counts_apart() {
+fn a_background_writer_runs_until_the_readers_end_and_counts_separately() {
     let store = Model::default();
     measured(&store, "fillrandom", 1, Latencies::Every, 0, &mut Silent).unwrap();
     let workload: Workload = "readwhilewriting".parse().unwrap();
-    // Ten writes in its script: fewer than it comes to, which begins again.
+    // Its script has only ten writes, so it starts again.
     let script = Script::deal(workload.operations(1000, 200_000, 7), KeyForm::Hex, 1)
-        .and_beside(workload.writer(1000, 10, 7), KeyForm::Hex);
+        .with_background(workload.writer(1000, 10, 7), KeyForm::Hex);
     let values = Values::new(20, 7);
     for latencies in [Latencies::Every, Latencies::OneIn16] {
         let what =
@@ -197,14 +197,14 @@ fn a_writer_beside_readers_works_until_they_are_done_and_counts_apart() {
         let measured = drive(&store, &what, &mut context).unwrap();
         assert_eq!((measured.operation_count, measured.found), (200_000 - 50, 200_000 - 50));
         assert_eq!(measured.by_second.iter().sum::<u64>(), measured.operation_count);
-        assert!(measured.beside_count > 10, "{}", measured.beside_count);
-        assert_eq!(measured.user_bytes, 36 * measured.beside_count);
+        assert!(measured.background_count > 10, "{}", measured.background_count);
+        assert_eq!(measured.user_bytes, 36 * measured.background_count);
     }
 }
 
-/// A run that ends by the clock has the digest of what it came to, not of all that was drawn.
+/// The digest of a run that reached its time limit covers the executed operations only.
 #[test]
-fn the_digest_is_that_of_the_operations_done() {
+fn the_digest_covers_the_executed_operations() {
     let store = Model::default();
     let workload: Workload = "readrandom".parse().unwrap();
     let operations = |count: u64| workload.operations(1000, 500_000, 7).take(count as usize);
@@ -217,41 +217,41 @@ fn the_digest_is_that_of_the_operations_done() {
         let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
         let measured = drive(&store, &what, &mut context).unwrap();
         let done = measured.operation_count + warm_up;
-        assert_eq!(measured.is_cut, done < 500_000);
-        assert!(time_max.is_some() || !measured.is_cut);
+        assert_eq!(measured.is_timed_out, done < 500_000);
+        assert!(time_max.is_some() || !measured.is_timed_out);
         assert_eq!(measured.digest, deal(done).digest(), "{done} operations");
-        assert_eq!(measured.row().fields.get("is_cut").is_some(), measured.is_cut);
+        assert_eq!(measured.row().fields.get("is_timed_out").is_some(), measured.is_timed_out);
     }
 }
 
 #[test]
 fn failures_and_interruptions_end_all_threads() {
     for warm_up in [0, 10] {
-        let go = |fault: Fault| {
+        let measure = |fault: Fault| {
             let store = Model { fault, ..Model::default() };
             measured(&store, "readrandom", 2, Latencies::Every, warm_up, &mut Silent)
         };
-        assert_eq!(go(Fault::Fails).unwrap_err().to_string(), "broken");
-        let panicked = std::panic::catch_unwind(|| go(Fault::Panics));
-        assert!(panicked.is_err(), "a panic of the store reaches the caller");
+        assert_eq!(measure(Fault::Fails).unwrap_err().to_string(), "broken");
+        let panicked = std::panic::catch_unwind(|| measure(Fault::Panics));
+        assert!(panicked.is_err(), "a panic of the store is propagated to the caller");
     }
-    struct Hasty;
-    impl Observer for Hasty {
+    struct InterruptNow;
+    impl Observer for InterruptNow {
         fn is_interrupted(&self) -> bool {
             true
         }
     }
-    let ended = measured(&Model::default(), "readrandom", 2, Latencies::Every, 0, &mut Hasty);
+    let ended = measured(&Model::default(), "readrandom", 2, Latencies::Every, 0, &mut InterruptNow);
     assert!(ended.unwrap_err().is_interrupted());
 }
 
 #[test]
-fn seconds_in_which_nothing_ends_are_empty() {
+fn seconds_without_operations_are_zero() {
     let second = Duration::from_secs(1);
-    let mut tally = Tally::new(Duration::ZERO, false);
-    let end = next_second(&mut tally, 5, Duration::ZERO, second.mul_f64(1.2));
-    assert_eq!((end, tally.by_second.as_slice()), (second * 2, [5, 0].as_slice()));
-    let end = next_second(&mut tally, 7, Duration::ZERO, second.mul_f64(4.5));
-    add_to_last(&mut tally, 9);
-    assert_eq!((end, tally.by_second.as_slice()), (second * 5, [5, 7, 0, 0, 9].as_slice()));
+    let mut counts = ThreadCounts::new(Duration::ZERO, false);
+    let end = next_second(&mut counts, 5, Duration::ZERO, second.mul_f64(1.2));
+    assert_eq!((end, counts.by_second.as_slice()), (second * 2, [5, 0].as_slice()));
+    let end = next_second(&mut counts, 7, Duration::ZERO, second.mul_f64(4.5));
+    add_to_last(&mut counts, 9);
+    assert_eq!((end, counts.by_second.as_slice()), (second * 5, [5, 7, 0, 0, 9].as_slice()));
 }

@@ -13,7 +13,7 @@ fn keys(script: &Script) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn threads_share_one_stream() {
+fn operations_do_not_depend_on_the_number_of_threads() {
     for workload in YCSB {
         let of = |threads| Script::deal(workload.operations(500, 300, 7), KeyForm::Hex, threads);
         let (one, three) = (of(1), of(3));
@@ -30,15 +30,15 @@ fn threads_share_one_stream() {
 }
 
 #[test]
-fn sorted_parts_are_stretches_of_the_key_space() {
-    let script = Script::deal_stretches(
+fn sorted_operations_are_distributed_in_chunks() {
+    let script = Script::deal_chunks(
         &workload("fillseq").operations(0, 1001, 7).sorted(KeyForm::Hex),
         KeyForm::Hex,
         2,
     );
     let keys = keys(&script);
     assert!(keys.is_sorted() && keys.iter().collect::<BTreeSet<_>>().len() == 1001);
-    let script = script.and_beside(workload("overwrite").operations(10, 5, 7), KeyForm::Integer);
+    let script = script.with_background(workload("overwrite").operations(10, 5, 7), KeyForm::Integer);
     assert_eq!(script.parts().iter().map(Part::len).collect::<Vec<_>>(), [501, 500, 5]);
 }
 
@@ -51,7 +51,7 @@ fn ranges_have_both_bounds() {
 }
 
 #[test]
-fn values_differ_and_half_of_each_compresses() {
+fn values_differ_and_half_of_each_is_compressible() {
     let values = Values::new(100, 7);
     let distinct: BTreeSet<&[u8]> = (0..4000).map(|number| values.get(number)).collect();
     assert_eq!(distinct.len(), 4000);

@@ -1,10 +1,10 @@
-//! CityHash64, version 1.1, a hash function of the paper: 64 bytes a round of rotations and multiplications. For comparison in these
-//! experiments only; the store's own digest is another (see `tamis_filter::Digester`).
+//! CityHash64, version 1.1, a hash function of the paper: 64 bytes per round of rotations and multiplications. Used for
+//! comparison only; the store uses another hash (see `tamis_filter::Digester`).
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
 const K2: u64 = 0x9ae1_6a3b_2f90_404f;
-/// Factor where two words are joined without a length.
+/// Multiplier for joining two words without a length.
 const JOIN: u64 = 0x9ddf_ea08_eb38_2d69;
 const ROUND_BYTES: usize = 64;
 
@@ -19,14 +19,14 @@ pub(super) fn city_hash_64(key: &[u8]) -> u64 {
     }
 }
 
-/// Word at an offset; the callers stay within the key.
+/// The word at an offset, which must be within the key.
 #[inline]
 fn word(key: &[u8], offset: usize) -> u64 {
     let bytes = key.get(offset..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A word that ends so many bytes before the end, and begins 8 bytes before that.
+/// The word that begins `distance` bytes before the end.
 #[inline]
 fn word_from_end(key: &[u8], distance: usize) -> u64 {
     word(key, key.len().saturating_sub(distance))
@@ -52,7 +52,7 @@ const fn join(first: u64, second: u64) -> u64 {
     join_by(first, second, JOIN)
 }
 
-/// The factor of a key of up to 64 bytes.
+/// The multiplier of a key of up to 64 bytes.
 const fn factor(length: usize) -> u64 {
     K2.wrapping_add(2 * length as u64)
 }
@@ -110,9 +110,9 @@ fn up_to_64(key: &[u8]) -> u64 {
     fold(back).wrapping_mul(factor).wrapping_add(x)
 }
 
-/// Takes in 32 bytes at an offset.
+/// Mixes in 32 bytes at an offset.
 #[inline]
-fn take_in(key: &[u8], offset: usize, first: u64, second: u64) -> (u64, u64) {
+fn mix_in(key: &[u8], offset: usize, first: u64, second: u64) -> (u64, u64) {
     let last = word(key, offset + 24);
     let begun = first.wrapping_add(word(key, offset));
     let turned = second.wrapping_add(begun).wrapping_add(last).rotate_right(21);
@@ -125,18 +125,18 @@ fn long(key: &[u8]) -> u64 {
     let mut x = word_from_end(key, 40);
     let mut y = word_from_end(key, 16).wrapping_add(word_from_end(key, 56));
     let mut z = join(word_from_end(key, 48).wrapping_add(length as u64), word_from_end(key, 24));
-    let mut v = take_in(key, length - 64, length as u64, z);
-    let mut w = take_in(key, length - 32, y.wrapping_add(K1), x);
+    let mut v = mix_in(key, length - 64, length as u64, z);
+    let mut w = mix_in(key, length - 32, y.wrapping_add(K1), x);
     x = x.wrapping_mul(K1).wrapping_add(word(key, 0));
-    // The last round's bytes, whole or not, were taken in before.
+    // The bytes of the last round, complete or not, are already mixed in.
     for round in key.chunks(ROUND_BYTES).take((length - 1) / ROUND_BYTES) {
         x = x.wrapping_add(y).wrapping_add(v.0).wrapping_add(word(round, 8));
         x = x.rotate_right(37).wrapping_mul(K1) ^ w.1;
         y = y.wrapping_add(v.1).wrapping_add(word(round, 48)).rotate_right(42).wrapping_mul(K1);
         y = y.wrapping_add(v.0).wrapping_add(word(round, 40));
         z = z.wrapping_add(w.0).rotate_right(33).wrapping_mul(K1);
-        v = take_in(round, 0, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
-        w = take_in(round, 32, z.wrapping_add(w.1), y.wrapping_add(word(round, 16)));
+        v = mix_in(round, 0, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
+        w = mix_in(round, 32, z.wrapping_add(w.1), y.wrapping_add(word(round, 16)));
         std::mem::swap(&mut z, &mut x);
     }
     let first = join(v.0, w.0).wrapping_add(fold(y).wrapping_mul(K1)).wrapping_add(z);

@@ -1,9 +1,8 @@
-//! CRC-32C without the processor's instruction for it, eight bytes a round by eight tables. For comparison in these experiments
-//! only.
+//! CRC-32C without the CPU instruction: slicing by eight tables, eight bytes per round. Used for comparison only.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// `TABLES[i][byte]`: what a byte does to the sum when `i` more bytes of its round come behind it.
+/// `TABLES[i][byte]`: the effect of a byte that is followed by `i` more bytes of its round.
 static TABLES: [[u32; 256]; 8] = tables();
 
 #[expect(clippy::indexing_slicing, reason = "constant evaluation, indexes below the lengths")]
@@ -33,7 +32,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The sum of a key.
+/// The checksum of a key.
 #[expect(clippy::indexing_slicing, reason = "bytes index tables of 256 entries")]
 pub(super) fn crc_32c(key: &[u8]) -> u32 {
     let mut sum = u32::MAX;

@@ -1,13 +1,13 @@
-//! What elastic units save: false reads of a store with half of the memory that all units would take.
+//! False-positive reads of a store with elastic filters and memory for half of their units.
 //!
-//! A store holds a hundred tables side by side and looks up absent keys, whose table is drawn by rank (Zipf, 0.99) or evenly.
-//! Its tables are read into memory, with room for all indexes and half of the units; which units those are is the store's
-//! decision, from the lookups it sees. Its false reads, as it counts them itself, stand beside those of
+//! A store has a hundred tables with disjoint ranges and serves lookups of absent keys; the table of each lookup is drawn from
+//! a Zipf (0.99) or a uniform distribution. The cache has space for all indexes and half of the units; the store decides which
+//! units it loads. Its false-positive reads are compared with those of
 //!
-//! - a second store with plain filters of the same memory, all of them in memory, which counts in the same way, and
-//! - the best choice of units by the drawing's own law, asked of the same filters.
+//! - a second store whose plain filters have the same total size and are all in memory, and
+//! - the optimal choice of units for the known distribution, on the same filters.
 //!
-//! The first half of the lookups teaches, the second counts; the store goes on learning.
+//! The first half of the lookups is warm-up; the second half is counted. The store adapts in both.
 
 use tamis::{Access, Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
 use tamis_filter::{
@@ -25,20 +25,20 @@ use crate::{BenchError, Context, Definition, Given, OperationDigest, PaperFigure
 
 const TABLE_COUNT: usize = 100;
 
-/// Room for anything.
-const ROOMY_BYTES: u64 = 1 << 30;
+/// A cache that is large enough for everything.
+const LARGE_CACHE_BYTES: u64 = 1 << 30;
 
 /// The experiment.
 pub(super) const ELASTIC: Definition = Definition {
     name: "bloom-elastic",
-    title: "False reads of a store whose elastic filters have half of their memory",
+    title: "False-positive reads with elastic filters in half of their memory",
     source: "",
-    about: "Absent keys over 100 tables. Where a few tables are asked most, loading their units first saves four in ten of a plain filter's false reads; where all are asked alike, nothing is lost.",
+    about: "Lookups of absent keys in 100 tables. With a skewed distribution of lookups, elastic filters save about 40 % of the false-positive reads of plain filters of the same size; with a uniform distribution they are equal.",
     points,
     measure,
     plots: &[Plot {
         name: "reads",
-        title: "False reads, a plain filter's being 1",
+        title: "False-positive reads relative to plain filters",
         x: "unit_bits",
         y: "of_plain",
         series: "asked",
@@ -68,7 +68,7 @@ fn points(size: Size) -> Vec<Point> {
     points
 }
 
-/// Numbers below those of a table's keys are there.
+/// The key of a number in a table; numbers below the number of keys are present.
 fn key(table: usize, number: u64) -> [u8; 16] {
     let word = SplitMix64::new(number << 8 | table as u64).next_u64();
     let mut key = [0; 16];
@@ -84,7 +84,7 @@ fn sorted_keys(table: usize, key_count: u64) -> Vec<[u8; 16]> {
     keys
 }
 
-/// The units of all tables, outside of the store, and how many of each table are best.
+/// The filters of all tables, outside of the store, and the optimal number of units per table.
 struct Optimum {
     filters: Vec<ElasticFilter<Vec<u8>>>,
     best: Vec<u32>,
@@ -103,7 +103,7 @@ impl Optimum {
             let bytes = builder.finish(Budget::bits_per_key(unit_bits * units as f64)?, Samples::NONE)?;
             let filter = AnyFilter::open(bytes).map_err(|error| BenchError::other(error.to_string()))?;
             let AnyFilter::Elastic(filter) = filter else {
-                return Err(BenchError::other("an elastic filter opens as another"));
+                return Err(BenchError::other("an elastic filter was decoded as another family"));
             };
             let header = filter.header();
             unit_bytes = header.unit_bytes();
@@ -125,7 +125,7 @@ impl Optimum {
     }
 }
 
-/// A store on disk; the folder goes with it.
+/// A store on disk and its scratch folder.
 struct Store {
     db: Db,
     keyspace: Keyspace,
@@ -133,11 +133,11 @@ struct Store {
 }
 
 impl Store {
-    /// A store of [`TABLE_COUNT`] tables in one run, with this filter.
+    /// Builds a store of [`TABLE_COUNT`] tables in one run with this filter.
     fn load(filter: TableFilter, key_count: u64, context: &Context<'_>) -> Result<Self, BenchError> {
         let folder = context.scratch()?;
-        let store = Self::open(folder, ROOMY_BYTES, |db| {
-            // Few blocks make small indexes: it is filters that are compared.
+        let store = Self::open(folder, LARGE_CACHE_BYTES, |db| {
+            // Large blocks keep the indexes small: the experiment compares filters.
             let options = KeyspaceOptions {
                 block_bytes: 64 << 10,
                 level0_runs: 64,
@@ -175,13 +175,13 @@ impl Store {
         Ok(Self { db, keyspace, folder })
     }
 
-    /// Bytes that all filters and indexes take.
+    /// Returns the size of all filters and indexes.
     fn pinned_bytes(&self, key_count: u64) -> Result<u64, BenchError> {
         for table in 0..TABLE_COUNT {
-            // Present keys: the table is opened, and its index is used.
+            // A lookup of a present key opens the table and loads its index.
             let is_there = self.keyspace.get(key(table, key_count / 2))?.is_some();
             if !is_there {
-                return Err(BenchError::other("a key that was put in is not there"));
+                return Err(BenchError::other("a stored key was not found"));
             }
         }
         Ok(self.db.statistics().cache_pinned_bytes)
@@ -191,7 +191,7 @@ impl Store {
         let Self { db, keyspace, folder } = self;
         drop(keyspace);
         db.close()?;
-        // The account's capacity is whole percents.
+        // The capacity for pinned data is a whole percentage of the cache.
         Self::open(folder, cache_bytes.next_multiple_of(100), |db| db.keyspace("elastic"))
     }
 
@@ -199,7 +199,7 @@ impl Store {
         false_reads(&self.db.statistics())
     }
 
-    /// Units of elastic filters in memory.
+    /// Number of loaded units of elastic filters.
     fn loaded_units(&self) -> u64 {
         let loaded = |design: &str| -> Option<u64> {
             design.strip_prefix("elastic: ")?.split(' ').next()?.parse().ok()
@@ -212,18 +212,18 @@ impl Store {
     fn look_up(&self, key: &[u8]) -> Result<(), BenchError> {
         match self.keyspace.get(key)? {
             None => Ok(()),
-            Some(_) => Err(BenchError::other("an absent key is there")),
+            Some(_) => Err(BenchError::other("an absent key was found")),
         }
     }
 }
 
-/// Lookups draw their table by its share.
+/// Draws a table by the cumulative distribution.
 fn draw(cumulative: &[f64], random: &mut SplitMix64) -> usize {
     let place = random.unit() * cumulative.last().copied().unwrap_or(0.0);
     cumulative.partition_point(|sum| *sum <= place).min(TABLE_COUNT - 1)
 }
 
-/// The stores of a point, loaded: with elastic filters, and with plain ones.
+/// Loads the two stores of a point: with elastic and with plain filters.
 fn load(point: &Point, unit_bytes: u64, context: &mut Context<'_>) -> Result<[Store; 2], BenchError> {
     let (unit_bits, units) = (point.number("unit_bits")?, point.integer("units")?);
     let key_count = point.integer("keys_per_table")?;
@@ -232,11 +232,11 @@ fn load(point: &Point, unit_bytes: u64, context: &mut Context<'_>) -> Result<[St
     context.progress(0.1)?;
     let all_units = unit_bytes * units * TABLE_COUNT as u64;
     let index_bytes = elastic.pinned_bytes(key_count)?.saturating_sub(all_units);
-    // Units are whole lines, and the plain filter has as many as half of the units: its budget is rounded up to a line.
+    // Units are whole cache lines. The plain filter has as many lines as half of the units; its budget is rounded up to a line.
     let plain_bits = ((unit_bytes * units / 2).saturating_sub(32) * 8) as f64 / key_count as f64;
     let plain = Store::load(TableFilter::bits(plain_bits as f32), key_count, context)?;
     context.progress(0.2)?;
-    Ok([elastic.reopen(index_bytes + all_units / 2)?, plain.reopen(ROOMY_BYTES)?])
+    Ok([elastic.reopen(index_bytes + all_units / 2)?, plain.reopen(LARGE_CACHE_BYTES)?])
 }
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
@@ -282,7 +282,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         .with("false_reads_optimum", optimum)
         .with("of_plain", learned as f64 / (plain as f64).max(1.0))
         .with("of_optimum", learned as f64 / (optimum as f64).max(1.0))
-        // Room that indexes leave is taken by units: no more than what is compared with.
+        // Units may use space that the indexes leave: reports whether the store loads more than half of them.
         .with("of_half_memory", elastic.loaded_units() as f64 / half_units)
         .with_digest(digest.finish()))
 }

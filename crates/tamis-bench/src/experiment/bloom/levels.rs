@@ -1,13 +1,13 @@
-//! A store whose runs are the levels of the paper's trees, and lookups in it with and without sharing of digests.
+//! A store with the levels of the paper, and lookups in it with and without digest sharing.
 //!
-//! Each level is one run that spans all keys, and each level is larger than the one above by the size ratio: a lookup of an absent
-//! key asks the filters of all levels, a lookup of a present key asks those down to its level. Keys are random words of the wanted
-//! length; values fill the entries up to the wanted size.
+//! Each level is one run over the whole key range, and larger than the level above by the size ratio. A lookup of an absent key
+//! probes the filters of all levels; a lookup of a present key probes those down to its level. Keys are random strings of the
+//! given length; values fill the entries to the given size.
 //!
-//! The store always shares its digest. A lookup without sharing computes the digests of the other filters just before it. A store that
-//! did not share was measured, too: its additional time was 0.84 to 1.23 times that of these digests, for keys of 8 to 1,024 bytes.
-//! Both kinds of lookups alternate in one process, block by block of the same keys, so that a slow phase of the machine affects both. The
-//! measurement fails unless the statistics of the store count one digest a lookup.
+//! The store always shares its digest. A lookup "without sharing" computes the digests of the other filters before the lookup:
+//! the time is close to that of a store that does not share. Both kinds of lookups alternate in one process, in blocks of the
+//! same keys, so that noise of the machine affects both. The measurement fails unless the statistics of the store count one
+//! digest per lookup.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -19,23 +19,23 @@ use super::{cost_model::CostModel, murmur::murmur_hash_64a};
 use crate::filter::median;
 use crate::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
 
-/// Rounds in which all ways are timed; the medians of their blocks count.
+/// Number of rounds; the result is the median over their blocks.
 const ROUND_COUNT: usize = 15;
-/// How often the store is opened, for so many rounds each time: where filters come to lie in memory favours one way or another by a
-/// nanosecond. Once where lookups are the disk's.
+/// How often the store is opened, with [`ROUND_COUNT`] rounds each, because the addresses of the filters influence the times by
+/// a nanosecond. With direct reads it is opened once.
 const OPENING_COUNT: usize = 5;
-/// Lookups after which the ways take turns.
+/// Number of lookups after which the variants alternate.
 const BLOCK_LOOKUPS: usize = 1000;
-/// Keys whose digests are timed: so few that they lie in the nearest cache.
-const NEAR_KEYS: usize = 16;
-/// Lookups of each kind by which the time of a read is found; a twentieth where it is the disk's.
+/// Number of keys whose digests are timed; they fit in the L1 cache.
+const CACHED_KEYS: usize = 16;
+/// Lookups of present and of absent keys to measure the time of a read; a twentieth of it with direct reads.
 const READ_LOOKUPS: usize = 20_000;
-/// Bytes of a batch of writes.
+/// Size of a write batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes of the cache beside what filters and indexes need.
+/// Size of the cache in addition to filters and indexes.
 const CACHE_BYTES: u64 = 1 << 20;
 
-/// What all these experiments vary; each leaves most at the paper's own value.
+/// The parameters of these experiments; the defaults are those of the paper.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) key_bytes: usize,
@@ -44,16 +44,16 @@ pub(super) struct Shape {
     pub(super) size_ratio: u64,
     pub(super) entry_count: u64,
     pub(super) bits_per_key: f64,
-    /// Of a hundred lookups, those whose key is there.
+    /// Percentage of lookups of present keys.
     pub(super) present_percent: u64,
     /// `memory` (mapped) or `direct`.
     pub(super) device: &'static str,
-    /// `own` is the hash of the store; `murmur` is that of the paper, computed in addition to the store's own digest.
+    /// `own`: the hash of the store; `murmur`: the hash of the paper, computed in addition to that of the store.
     pub(super) hash: &'static str,
 }
 
 impl Shape {
-    /// The paper's: keys of 512 bytes in entries of 1 KiB, five levels, ratio 10, 10 bits, absent keys.
+    /// The defaults of the paper: keys of 512 bytes in entries of 1 KiB, five levels, ratio 10, 10 bits, absent keys.
     pub(super) fn of_paper(size: Size) -> Self {
         Self {
             key_bytes: 512,
@@ -82,7 +82,7 @@ impl Shape {
             .needing(self.needs())
     }
 
-    /// A level is in memory until it is flushed, and in the log beside its table.
+    /// A level is in the memtable until it is flushed; on disk it is in the log and in its table.
     fn needs(&self) -> Needs {
         let bytes = self.entry_count.saturating_mul(self.entry_bytes as u64);
         Needs { disk_bytes: 2 * bytes + (64 << 20), memory_bytes: 2 * bytes + (64 << 20) }
@@ -110,13 +110,13 @@ impl Shape {
         (0..self.level_count).map(size).collect()
     }
 
-    /// Everything that decides about the store's files.
+    /// A name with all parameters that determine the files of the store.
     fn name(&self) -> String {
         let Self { key_bytes, entry_bytes, level_count, size_ratio, entry_count, bits_per_key, .. } = self;
         format!("levels {key_bytes} {entry_bytes} {level_count} {size_ratio} {entry_count} {bits_per_key}")
     }
 
-    /// A key: numbers below the number of entries are there.
+    /// The key of a number; numbers below the number of entries are present.
     fn key(&self, number: u64, seed: u64, target: &mut Vec<u8>) {
         let mut random = SplitMix64::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed);
         let end = target.len() + self.key_bytes;
@@ -127,7 +127,7 @@ impl Shape {
     }
 }
 
-/// A loaded folder; it is deleted when the last holder is done.
+/// A loaded store; the folder is deleted with the last reference.
 struct Loaded {
     folder: tempfile::TempDir,
     cache_bytes: u64,
@@ -145,11 +145,11 @@ fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> 
     let keyspace = db.create_keyspace("levels", options)?;
     let mut random = SplitMix64::new(context.seed());
     let (mut number, mut key) = (0, Vec::new());
-    // The deepest level first: what is flushed later is newer.
+    // The deepest level first: a later flush is newer.
     for (level, size) in shape.level_sizes().into_iter().enumerate().rev() {
         let mut batch = WriteBatch::new();
         let mut bytes = 0;
-        // Every level spans all keys, however few it holds.
+        // Every level spans the whole key range.
         for border in [0x00, 0xff] {
             batch.put(&keyspace, vec![border; shape.key_bytes], b"border")?;
         }
@@ -172,7 +172,7 @@ fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> 
         context.progress(0.5 / f64::from(level as u32 + 1))?;
     }
     let entry_count: u64 = shape.level_sizes().iter().sum();
-    // Filters, and an index entry for each block.
+    // Filters, and one index entry per block.
     let cache_bytes = entry_count * (shape.bits_per_key as u64 / 8 + 2)
         + entry_count * shape.entry_bytes as u64 / 4096 * (shape.key_bytes as u64 + 32);
     drop(keyspace);
@@ -180,7 +180,7 @@ fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> 
     Ok(Loaded { folder, cache_bytes })
 }
 
-/// Keys that are looked up, and how many filters each lookup asks.
+/// Keys to look up, and the number of filters that each lookup probes.
 struct Lookups {
     bytes: Vec<u8>,
     key_bytes: usize,
@@ -197,7 +197,7 @@ impl Lookups {
             let is_present = random.below(100) < shape.present_percent;
             let number = if is_present { random.below(total) } else { total + random.below(1 << 40) };
             shape.key(number, seed, &mut bytes);
-            // Numbers were given out from the deepest level upward.
+            // Numbers were assigned from the deepest level upward.
             let mut end = 0;
             let deeper = sizes.iter().rev().position(|size| {
                 end += size;
@@ -219,7 +219,7 @@ impl Lookups {
     }
 }
 
-/// Some lookups in a row.
+/// Consecutive lookups.
 #[derive(Clone, Copy)]
 struct Block<'a> {
     bytes: &'a [u8],
@@ -233,20 +233,20 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Digests that are computed in addition to the one that a lookup shares among all filters.
+/// Digests in addition to the shared one of the store.
 #[derive(Clone, Copy)]
-enum Extra<'a> {
+enum ExtraDigests<'a> {
     None,
-    /// The paper's hash, once.
+    /// The hash of the paper, once.
     MurmurOnce,
-    /// The paper's hash, once for each filter that is asked.
+    /// The hash of the paper, once per probed filter.
     MurmurPerFilter,
-    /// The store's hash, once for each filter that is asked but the first.
+    /// The hash of the store, once per probed filter except the first.
     OwnPerFilter(&'a Digester),
 }
 
-/// A lookup with sharing, and one without.
-const WAY_COUNT: usize = 2;
+/// Number of variants: with and without sharing.
+const VARIANT_COUNT: usize = 2;
 
 fn repeat(count: u32, digest: impl Fn() -> u64) {
     for _ in 0..count {
@@ -254,15 +254,15 @@ fn repeat(count: u32, digest: impl Fn() -> u64) {
     }
 }
 
-/// Looks up the keys of a block; how many were there.
-fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra<'_>) -> Result<u64, BenchError> {
+/// Looks up the keys of a block; returns the number of present keys.
+fn look_up_block(keyspace: &Keyspace, block: Block<'_>, extra: ExtraDigests<'_>) -> Result<u64, BenchError> {
     let mut found = 0;
     for (key, asked) in block.iter() {
         match extra {
-            Extra::None => {}
-            Extra::MurmurOnce => repeat(1, || murmur_hash_64a(black_box(key), 7)),
-            Extra::MurmurPerFilter => repeat(asked, || murmur_hash_64a(black_box(key), 7)),
-            Extra::OwnPerFilter(digester) => {
+            ExtraDigests::None => {}
+            ExtraDigests::MurmurOnce => repeat(1, || murmur_hash_64a(black_box(key), 7)),
+            ExtraDigests::MurmurPerFilter => repeat(asked, || murmur_hash_64a(black_box(key), 7)),
+            ExtraDigests::OwnPerFilter(digester) => {
                 repeat(asked.saturating_sub(1), || digester.digest(black_box(key)))
             }
         }
@@ -271,44 +271,44 @@ fn pass(keyspace: &Keyspace, block: Block<'_>, extra: Extra<'_>) -> Result<u64, 
     Ok(found)
 }
 
-/// What one way of looking up cost.
+/// The cost of one variant.
 #[derive(Default)]
-struct Way {
-    /// Of a lookup, block by block.
+struct VariantCost {
+    /// Nanoseconds per lookup of each block.
     ns: Vec<f64>,
     digests: u64,
     asked: u64,
-    useless: u64,
+    false_positives: u64,
 }
 
-impl Way {
-    /// A block took so long for each lookup, between two statistics.
-    fn note(&mut self, ns: f64, before: &Statistics, after: &Statistics) {
-        let (asked, useless) = filter_counts(before, after);
+impl VariantCost {
+    /// Records a block: the time per lookup, and the statistics before and after.
+    fn record(&mut self, ns: f64, before: &Statistics, after: &Statistics) {
+        let (asked, false_positives) = filter_counts(before, after);
         self.ns.push(ns);
         self.digests += after.digests - before.digests;
         self.asked += asked;
-        self.useless += useless;
+        self.false_positives += false_positives;
     }
 }
 
-/// Time that a way takes more than sharing, block by block, apart by the way that looked the block up first. Later ways find the keys near;
-/// each comes first as often as the others, so that the mean of the medians favours none.
-type More = [Vec<f64>; WAY_COUNT];
+/// Additional time of a variant over sharing per block, grouped by the variant that ran first on the block. The later variant
+/// finds the keys in the CPU cache; each runs first equally often, so the mean of the medians is unbiased.
+type ExtraTimes = [Vec<f64>; VARIANT_COUNT];
 
-/// The ways, and what the second and the third take more than the first.
-type Measured = ([Way; WAY_COUNT], [More; WAY_COUNT]);
+/// The costs of the variants, and the additional times.
+type Measured = ([VariantCost; VARIANT_COUNT], [ExtraTimes; VARIANT_COUNT]);
 
-fn mean_of_medians(more: &mut More) -> f64 {
-    more.iter_mut().map(|differences| median(differences)).sum::<f64>() / WAY_COUNT as f64
+fn mean_of_medians(more: &mut ExtraTimes) -> f64 {
+    more.iter_mut().map(|differences| median(differences)).sum::<f64>() / VARIANT_COUNT as f64
 }
 
-/// Nanoseconds of a digest that a lookup computes once more: of a key that is near, as it is for every digest but a lookup's first. Keys
-/// that come out of memory would hide a part of it behind their misses. To hand over a key and to take its digest costs a third of the
-/// digest of a short key, where the compiler may not see through it: a loop that does nothing else is timed beside, and taken off.
+/// Nanoseconds of an additional digest in a lookup. The key is in the CPU cache, as for every digest of a lookup except the
+/// first: cache misses would hide a part of the time. Passing a key to the hash function and consuming the result costs a
+/// third of the digest of a short key if it is not inlined, so the time of an empty loop is subtracted.
 fn hash_ns(context: &Context<'_>, lookups: &Lookups, hash: impl Fn(&[u8]) -> u64) -> f64 {
-    let keys: Vec<&[u8]> = lookups.iter().take(NEAR_KEYS).map(|(key, _)| key).collect();
-    let repeats = lookups.asked.len().div_ceil(NEAR_KEYS.max(1));
+    let keys: Vec<&[u8]> = lookups.iter().take(CACHED_KEYS).map(|(key, _)| key).collect();
+    let repeats = lookups.asked.len().div_ceil(CACHED_KEYS.max(1));
     let digests = (repeats * keys.len()).max(1) as f64;
     let mut rounds: Vec<f64> = (0..ROUND_COUNT)
         .map(|_| {
@@ -352,14 +352,14 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     for opening in 0..opening_count {
         let db = Db::open_with(loaded.folder.path(), options.clone())?;
         let keyspace = db.keyspace("levels")?;
-        measure_ways(context, &shape, &db, &keyspace, &lookups, &mut measured)?;
+        measure_variants(context, &shape, &db, &keyspace, &lookups, &mut measured)?;
         read_ns.push(read_lookups.read_ns(context, &keyspace)?);
         context.progress(0.5 + 0.5 * (opening + 1) as f64 / opening_count as f64)?;
     }
     row(context, &shape, &lookups, opening_count * ROUND_COUNT, measured, median(&mut read_ns))
 }
 
-/// What was measured in so many rounds, and what the models say.
+/// The row of a point: the measurements and the values of the cost model.
 fn row(
     context: &Context<'_>,
     shape: &Shape,
@@ -389,7 +389,7 @@ fn row(
         level_count: shape.level_count,
         size_ratio: shape.size_ratio,
         present,
-        fpr: shared.useless as f64 / (count * (asked - present)).max(1.0),
+        fpr: shared.false_positives as f64 / (count * (asked - present)).max(1.0),
         hash_ns,
         read_ns,
     };
@@ -402,7 +402,7 @@ fn row(
         .with("saved_ns", saved)
         .with("digests_shared", 1.0)
         .with("digests_unshared", asked)
-        .with("false_reads", shared.useless as f64 / count)
+        .with("false_reads", shared.false_positives as f64 / count)
         .with("hash_share_percent", 100.0 * asked * hash_ns / unshared_ns)
         .with("read_ns", model.read_ns)
         .with("model_filters", model.filters())
@@ -414,7 +414,7 @@ fn row(
         .with_digest(digest.finish()))
 }
 
-/// Lookups by which the time of a read is found.
+/// Lookups that measure the time of a read.
 struct ReadLookups {
     absent: Lookups,
     present: Lookups,
@@ -427,17 +427,19 @@ impl ReadLookups {
         Self { absent: of(0), present: of(100) }
     }
 
-    /// Nanoseconds that a read adds to a lookup: what lookups of keys that are there take more than those of keys that are not,
-    /// both with sharing. A search in an index and in a block, and the value's copy, belong to it.
+    /// Nanoseconds that a read adds to a lookup: the difference between lookups of present and of absent keys, both with sharing.
+    /// It includes the search in the index and the block, and the copy of the value.
     fn read_ns(&self, context: &Context<'_>, keyspace: &Keyspace) -> Result<f64, BenchError> {
-        // Once before: what is mapped is not there until it was touched.
-        self.present.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
+        // An untimed pass first, to load the mapped pages.
+        self.present
+            .blocks()
+            .try_for_each(|block| look_up_block(keyspace, block, ExtraDigests::None).map(drop))?;
         let timed = |block: Block<'_>, wanted: usize| -> Result<f64, BenchError> {
             let start = context.clock().now();
-            let found = pass(keyspace, block, Extra::None)?;
+            let found = look_up_block(keyspace, block, ExtraDigests::None)?;
             let time = context.clock().now() - start;
             if found != wanted as u64 {
-                return Err(BenchError::other(format!("{found} keys were found where {wanted} are")));
+                return Err(BenchError::other(format!("found {found} keys, expected {wanted}")));
             }
             Ok(time.as_nanos() as f64 / block.asked.len().max(1) as f64)
         };
@@ -450,20 +452,20 @@ impl ReadLookups {
     }
 }
 
-/// The store computes one digest a lookup. A few keys fall between two tables of the only run: they need none.
-fn check_digests(count: f64, shared: &Way, unshared: &Way) -> Result<(), BenchError> {
-    let is_once = |way: &Way| way.digests as f64 <= count && way.digests as f64 >= 0.999 * count;
+/// Checks that the store computes one digest per lookup. Keys between two tables of a run need none.
+fn check_digests(count: f64, shared: &VariantCost, unshared: &VariantCost) -> Result<(), BenchError> {
+    let is_once = |way: &VariantCost| way.digests as f64 <= count && way.digests as f64 >= 0.999 * count;
     if is_once(shared) && is_once(unshared) && unshared.asked == shared.asked {
         return Ok(());
     }
     let got = (shared.digests, unshared.digests);
     Err(BenchError::other(format!(
-        "{got:?} digests were computed in {count} lookups of {} filters",
+        "the store computed {got:?} digests in {count} lookups of {} filters",
         shared.asked
     )))
 }
 
-fn measure_ways(
+fn measure_variants(
     context: &Context<'_>,
     shape: &Shape,
     db: &Db,
@@ -473,28 +475,28 @@ fn measure_ways(
 ) -> Result<(), BenchError> {
     let digester = Digester::new(7);
     let extras = match shape.hash {
-        "murmur" => [Extra::MurmurOnce, Extra::MurmurPerFilter],
-        _ => [Extra::None, Extra::OwnPerFilter(&digester)],
+        "murmur" => [ExtraDigests::MurmurOnce, ExtraDigests::MurmurPerFilter],
+        _ => [ExtraDigests::None, ExtraDigests::OwnPerFilter(&digester)],
     };
-    // The first pass opens tables and fills caches.
-    lookups.blocks().try_for_each(|block| pass(keyspace, block, Extra::None).map(drop))?;
+    // The first pass opens the tables and fills the caches.
+    lookups.blocks().try_for_each(|block| look_up_block(keyspace, block, ExtraDigests::None).map(drop))?;
     let (ways, more) = measured;
     let mut before = db.statistics();
     for round in 0..ROUND_COUNT {
         for (number, block) in lookups.blocks().enumerate() {
-            let first = (round + number) % WAY_COUNT;
-            let mut times = [0.0; WAY_COUNT];
-            for turn in 0..WAY_COUNT {
-                let index = (first + turn) % WAY_COUNT;
-                let extra = extras.get(index).copied().unwrap_or(Extra::None);
+            let first = (round + number) % VARIANT_COUNT;
+            let mut times = [0.0; VARIANT_COUNT];
+            for turn in 0..VARIANT_COUNT {
+                let index = (first + turn) % VARIANT_COUNT;
+                let extra = extras.get(index).copied().unwrap_or(ExtraDigests::None);
                 let start = context.clock().now();
-                let found = pass(keyspace, block, extra)?;
+                let found = look_up_block(keyspace, block, extra)?;
                 let time = context.clock().now() - start;
                 black_box(found);
                 let after = db.statistics();
                 if let (Some(way), Some(ns)) = (ways.get_mut(index), times.get_mut(index)) {
                     *ns = time.as_nanos() as f64 / block.asked.len().max(1) as f64;
-                    way.note(*ns, &before, &after);
+                    way.record(*ns, &before, &after);
                 }
                 before = after;
             }
@@ -509,7 +511,7 @@ fn measure_ways(
     Ok(())
 }
 
-/// Filters asked between two statistics, and those that passed a key that was not there.
+/// Numbers of probed filters and of false positives between two statistics.
 fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
     let sum = |statistics: &Statistics, of: fn(&tamis::FilterStatistics) -> u64| -> u64 {
         statistics.filters.iter().map(of).sum()
@@ -518,7 +520,7 @@ fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
     (since(|level| level.checked), false_reads(after) - false_reads(before))
 }
 
-/// Lookups that a filter let pass in vain.
+/// Number of false-positive reads.
 pub(super) fn false_reads(statistics: &Statistics) -> u64 {
     statistics.filters.iter().map(|level| level.checked - level.negative - level.true_positive).sum()
 }

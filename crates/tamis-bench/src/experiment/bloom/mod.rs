@@ -1,4 +1,4 @@
-//! Experiments of the group bloom: filters of points, and what sharing a digest among them saves.
+//! Experiments of the group bloom: point filters, and the effect of sharing a digest between filters.
 
 mod city;
 mod cost_model;
@@ -14,7 +14,7 @@ mod table_1;
 
 use crate::Definition;
 
-/// The group.
+/// The experiments of the group.
 pub(super) const EXPERIMENTS: &[&Definition] = &[
     &rate_by_bits::RATE_BY_BITS,
     &table_1::TABLE_1,

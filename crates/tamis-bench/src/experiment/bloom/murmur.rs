@@ -1,5 +1,5 @@
-//! MurmurHash64A, the hash function of the paper's experiments: 8 bytes a round, two multiplications each. For comparison in
-//! these experiments only; the store's own digest is another (see `tamis_filter::Digester`).
+//! MurmurHash64A, the hash function of the experiments of the paper: 8 bytes per round, two multiplications each. Used for
+//! comparison only; the store uses another hash (see `tamis_filter::Digester`).
 
 const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;

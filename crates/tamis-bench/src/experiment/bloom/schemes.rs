@@ -1,7 +1,7 @@
-//! Bloom filters of the hash-sharing paper that the store does not use: other ways to derive the bits of a key.
+//! Bloom filters of the hash-sharing paper that the store does not use: other methods to derive the bits of a key.
 //!
-//! They have the rate of the store's family `bloom` (double hashing of one digest). The experiments on Tables 2 and 3 and Figures 2
-//! and 3 compare rates and times.
+//! They have the rate of the family `bloom` of the store (double hashing of one digest). The experiments on Tables 2 and 3 and
+//! Figures 2 and 3 compare rates and times.
 
 use std::hint::black_box;
 
@@ -14,13 +14,13 @@ use crate::{
 
 /// Bits that a key sets.
 const PROBE_COUNT: u32 = 7;
-/// The size of all filters that are compared.
+/// The size of all compared filters.
 pub(super) const BITS_PER_KEY: f64 = 10.0;
 
 /// How the bits of a key are derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// Each bit from a digest with a seed of its own: no sharing.
+    /// Each bit from a digest with a separate seed: no sharing.
     IndependentDigests,
     /// One digest `h`: bit `i` from `h + i * rotate_left(h, 17)`.
     RotatedDigest,
@@ -32,7 +32,7 @@ impl Scheme {
     pub(super) const ALL: [Self; 3] =
         [Self::IndependentDigests, Self::RotatedDigest, Self::UnitsOfTwoDigests];
 
-    /// The value of the parameter `family` where the scheme takes the place of a family of the store.
+    /// The value of the parameter `family` for this scheme.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::IndependentDigests => "independent digests",
@@ -150,7 +150,7 @@ impl SchemeFilter {
 pub(super) fn measure(scheme: Scheme, input: &FilterInput, context: &Context<'_>) -> Result<Row, BenchError> {
     let filter = SchemeFilter::build(scheme, &input.keys, context.seed());
     if !input.keys.iter().all(|key| filter.may_contain(key)) {
-        return Err(BenchError::other(format!("{} deny a key", scheme.name())));
+        return Err(BenchError::other(format!("the filter with {} rejected a stored key", scheme.name())));
     }
     let query_count = input.queries.len();
     let positives = || input.queries.iter().filter(|(key, _)| filter.may_contain(black_box(key))).count();

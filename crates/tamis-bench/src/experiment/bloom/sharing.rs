@@ -1,12 +1,12 @@
-//! What sharing one digest among the filters of all levels saves: the paper's Figures 1 and 5 to 9.
+//! The time saved by sharing one digest between the filters of all levels: Figures 1 and 5 to 9 of the paper.
 
 use super::levels::{Shape, measure};
 use crate::{Axis, Definition, Given, PaperFigure, Plot, Point, Size};
 
-/// The paper's key sizes.
+/// The key sizes of the paper.
 const KEY_BYTES: [usize; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Lookup latency with and without sharing, as two lines of one plot each.
+/// A plot with one line per hash and one panel per device.
 const fn plot(name: &'static str, title: &'static str, x: &'static str, y: &'static str) -> Plot {
     Plot { name, title, x, y, series: "hash", panel: "device", ..Plot::NEW }
 }
@@ -16,7 +16,7 @@ pub(super) const FIGURE_1: Definition = Definition {
     name: "bloom-figure-1",
     title: "Share of hashing in a lookup, by levels and device",
     source: "Hash sharing, Figure 1",
-    about: "Without sharing every level hashes the key again. `hash_share_percent` is the filters asked times the hash's own time, of the time of a lookup in which half of the keys are there; `model_hash_share_percent` the same by the paper's cost model (Equation 4) out of the time of a digest, the time that a read adds to a lookup (`read_ns`) and the filters' rate, all else taken for nothing. The paper prints this figure without numbers, but for one: hashing takes about 80 % of a lookup in 2 GB (four levels) where a read takes 10 us.",
+    about: "Without sharing, the key is hashed again for every level. `hash_share_percent` is the number of probed filters times the time of a hash, divided by the time of a lookup; half of the keys are present. `model_hash_share_percent` is the same in the cost model of the paper (Equation 4), from the time of a digest, the time of a read (`read_ns`) and the false positive rate. The paper gives one number: hashing takes about 80 % of a lookup in 2 GB (four levels) if a read takes 10 us.",
     points: points_1,
     measure,
     plots: &[
@@ -44,7 +44,7 @@ pub(super) const FIGURE_5A: Definition = Definition {
     name: "bloom-figure-5a",
     title: "Lookups with and without sharing, by key size",
     source: "Hash sharing, Figure 5a",
-    about: "Absent keys, five levels, entries of 2 KiB. The longer the key, the more time sharing saves. A lookup without sharing is one that computes a digest for each filter before it asks the store. `saved_by_model` is the time saved divided by the time that the same digests take in a loop without lookups.",
+    about: "Absent keys, five levels, entries of 2 KiB. Sharing saves more time for longer keys. A lookup without sharing computes a digest per filter before the lookup. `saved_by_model` is the saved time divided by the time of the same digests in a loop without lookups.",
     points: points_5a,
     measure,
     plots: &[
@@ -97,7 +97,7 @@ pub(super) const FIGURE_5B: Definition = Definition {
     name: "bloom-figure-5b",
     title: "Lookups with and without sharing, by levels",
     source: "Hash sharing, Figure 5b",
-    about: "Absent keys of 512 bytes, size ratio 2. Without sharing each level adds a digest, with it a probe of a filter only. The paper prints this figure without numbers.",
+    about: "Absent keys of 512 bytes, size ratio 2. Each level adds a digest and a filter probe without sharing, and only a filter probe with sharing. The paper gives no numbers for this figure.",
     points: points_5b,
     measure,
     plots: &[
@@ -124,7 +124,7 @@ pub(super) const FIGURE_6: Definition = Definition {
     name: "bloom-figure-6",
     title: "Time saved by sharing, by device",
     source: "Hash sharing, Figure 6",
-    about: "Absent keys of 512 bytes, five levels: direct reads of the disk there is, and tables in memory. The paper's devices are an SSD, a PCIe SSD and a RAM disk; what a read costs here stands in table 1.",
+    about: "Absent keys of 512 bytes, five levels: direct reads from the disk of this machine, and tables in memory. The devices of the paper are an SSD, a PCIe SSD and a RAM disk; Table 1 has the time of a read on this machine.",
     points: points_6,
     measure,
     plots: &[Plot { panel: "", ..plot("gain", "Time saved by sharing, percent", "device", "gain_percent") }],
@@ -153,7 +153,7 @@ pub(super) const FIGURE_7: Definition = Definition {
     name: "bloom-figure-7",
     title: "Time saved by sharing, by bits per key",
     source: "Hash sharing, Figure 7",
-    about: "Absent keys of 512 bytes, five levels. The fewer false reads, the more of a lookup is hashing.",
+    about: "Absent keys of 512 bytes, five levels. With fewer false-positive reads, hashing is a larger share of a lookup.",
     points: points_7,
     measure,
     plots: &[plot("gain", "Time saved by sharing, percent", "bits", "gain_percent")],
@@ -196,7 +196,7 @@ pub(super) const FIGURES_8_9: Definition = Definition {
     name: "bloom-figures-8-9",
     title: "Time saved by sharing, by the share of present keys",
     source: "Hash sharing, Figures 8 and 9",
-    about: "Keys of 512 bytes, five levels; on the disk by direct reads (Figure 8) and in memory (Figure 9). A key that is there costs a read whatever is shared.",
+    about: "Keys of 512 bytes, five levels; with direct reads from disk (Figure 8) and in memory (Figure 9). A present key costs a read with and without sharing.",
     points: points_8_9,
     measure,
     plots: &[

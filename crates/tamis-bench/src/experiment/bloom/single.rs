@@ -1,7 +1,7 @@
-//! One filter, one digest, several bits: the paper's Tables 2 and 3 and Figures 2 and 3.
+//! One filter, one digest, several bits: Tables 2 and 3 and Figures 2 and 3 of the paper.
 //!
-//! Filters of 10,000 keys at 10 bits each, absent keys. Schemes that share one digest are compared with as many digests as
-//! bits; "units" are seven filters in each of which a key sets one bit, as in the paper's ElasticBF, which asks them with two digests.
+//! Filters of 10,000 keys at 10 bits per key, absent keys. Schemes with one digest are compared with one digest per bit.
+//! "Units" are seven filters in which each key sets one bit, as in ElasticBF, which the paper probes with two digests.
 
 use tamis_filter::{Budget, FilterSpec, KeySet};
 use tamis_workload::SplitMix64;
@@ -14,7 +14,7 @@ use crate::{
 
 const KEY_COUNT: u64 = 10_000;
 
-/// Names of the paper for what is built here.
+/// The names of the paper and the schemes here.
 const SCHEMES: [(&str, &str); 4] = [
     ("all k", Scheme::IndependentDigests.name()),
     ("rotation", Scheme::RotatedDigest.name()),
@@ -27,10 +27,10 @@ pub(super) const TABLE_2: Definition = Definition {
     name: "bloom-table-2",
     title: "Rates with one digest and with seven",
     source: "Hash sharing, Table 2",
-    about: "10,000 keys of 512 bytes, 10 bits each, 7 bits set by a key. One digest whose bits are derived errs as rarely as seven digests; 0.819 % is the formula's rate. Beside stand the paper's seven digests and its MurmurHash64; its other hashes err at 0.79 % (XXHash) to 0.92 % (MD5).",
+    about: "10,000 keys of 512 bytes, 10 bits per key, 7 probes. One digest with derived bits has the same rate as seven digests; the formula gives 0.819 %. The published values are those of seven digests and of MurmurHash64; the other hashes of the paper have 0.79 % (XXHash) to 0.92 % (MD5).",
     points: points_2,
     measure,
-    plots: &[Plot { name: "rate", title: "Rate of false positives", x: "scheme", y: "fpr", ..Plot::NEW }],
+    plots: &[Plot { name: "rate", title: "False positive rate", x: "scheme", y: "fpr", ..Plot::NEW }],
     paper: &[
         PaperFigure { parameters: &[("scheme", Given::Text("all k"))], metric: "fpr", value: 0.00899 },
         PaperFigure { parameters: &[("scheme", Given::Text("rotation"))], metric: "fpr", value: 0.00853 },
@@ -52,9 +52,9 @@ fn points_2(size: Size) -> Vec<Point> {
 /// Figure 2: times by key size.
 pub(super) const FIGURE_2: Definition = Definition {
     name: "bloom-figure-2",
-    title: "A question's time with one digest and with seven, by key size",
+    title: "Query time with one digest and with seven, by key size",
     source: "Hash sharing, Figure 2",
-    about: "The longer the key, the more seven digests cost; with one the time grows with that digest only. The paper prints this figure without numbers.",
+    about: "The cost of seven digests grows with the length of the key; with one digest the time grows by that digest only. The paper gives no numbers for this figure.",
     points: points_by_key_size,
     measure,
     plots: &[TIME_PLOT],
@@ -63,7 +63,7 @@ pub(super) const FIGURE_2: Definition = Definition {
 
 const TIME_PLOT: Plot = Plot {
     name: "time",
-    title: "Nanoseconds of a question, digest included",
+    title: "Nanoseconds per query, including the digest",
     x: "key_bytes",
     y: "query_ns",
     series: "scheme",
@@ -83,10 +83,10 @@ pub(super) const TABLE_3: Definition = Definition {
     name: "bloom-table-3",
     title: "Rates of a filter in seven units",
     source: "Hash sharing, Table 3",
-    about: "Seven units, each with a seventh of the bits and one bit set by a key, asked with one digest that is mixed for each, and with two (double hashing); beside a filter in one piece.",
+    about: "Seven units, each with a seventh of the bits and one probe, with one digest that is mixed per unit, and with two digests (double hashing), compared with one filter.",
     points: points_3,
     measure,
-    plots: &[Plot { name: "rate", title: "Rate of false positives", x: "scheme", y: "fpr", ..Plot::NEW }],
+    plots: &[Plot { name: "rate", title: "False positive rate", x: "scheme", y: "fpr", ..Plot::NEW }],
     paper: &[
         PaperFigure {
             parameters: &[("scheme", Given::Text("units, one digest"))],
@@ -105,7 +105,7 @@ fn points_3(size: Size) -> Vec<Point> {
     UNIT_SCHEMES.iter().map(|(scheme, family)| point(scheme, family, 512, size)).collect()
 }
 
-/// Filters in units, and one in one piece.
+/// Filters in units, and one without units.
 const UNIT_SCHEMES: [(&str, &str); 3] = [
     ("units, one digest", "elastic:units=7,probes=1"),
     ("units, two digests", Scheme::UnitsOfTwoDigests.name()),
@@ -115,9 +115,9 @@ const UNIT_SCHEMES: [(&str, &str); 3] = [
 /// Figure 3: units and double hashing by key size.
 pub(super) const FIGURE_3: Definition = Definition {
     name: "bloom-figure-3",
-    title: "A question's time in units, with one digest and with two, by key size",
+    title: "Query time of a filter in units, with one digest and with two, by key size",
     source: "Hash sharing, Figure 3",
-    about: "Units asked with one digest, with two (double hashing), and a filter in one piece. In the paper double hashing takes up to three times as long for long keys, with a cheap first hash and a dearer second one (MurmurHash64A, and XXH64 or CRC); here both are the store's.",
+    about: "Units with one digest, with two digests (double hashing), and one filter without units. In the paper double hashing takes up to three times as long for long keys, because its second hash (XXH64 or CRC) is slower than the first (MurmurHash64A); here both digests use the hash of the store.",
     points: points_figure_3,
     measure,
     plots: &[TIME_PLOT],
@@ -131,7 +131,7 @@ fn points_figure_3(size: Size) -> Vec<Point> {
     key_sizes.into_iter().flat_map(of_size).collect()
 }
 
-/// Keys below the count are there, those behind it are asked for.
+/// Builds the input: numbers below the count are keys, the following numbers are queries.
 fn input(key_bytes: usize, query_count: u64, seed: u64) -> Result<FilterInput, BenchError> {
     let key = |number: u64| {
         let mut random = SplitMix64::new(number ^ seed << 32);
@@ -156,7 +156,7 @@ fn input(key_bytes: usize, query_count: u64, seed: u64) -> Result<FilterInput, B
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let (key_bytes, query_count) = (point.integer("key_bytes")?, point.integer("queries")?);
-    // Keys of 512 bytes would fill a gigabyte: fewer long ones say as much about time.
+    // Limits the memory for long keys; fewer queries suffice for their times.
     let query_count = query_count.min((1 << 29) / key_bytes.max(1));
     let input = context.input(&format!("single {key_bytes} {query_count}"), |context| {
         input(key_bytes as usize, query_count, context.seed())

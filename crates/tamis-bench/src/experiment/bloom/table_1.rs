@@ -1,4 +1,4 @@
-//! What a read and a digest cost on this machine: the paper's Table 1.
+//! The time of a read and of a digest on this machine: Table 1 of the paper.
 
 use std::hint::black_box;
 
@@ -14,15 +14,15 @@ use crate::{BenchError, Context, Definition, Given, Needs, PaperFigure, Plot, Po
 
 const PAGE_BYTES: usize = 4096;
 const KEY_BYTES: usize = 1024;
-/// Bytes for direct reads begin at a multiple of a page: one more is room enough.
+/// Direct reads need a buffer at a multiple of the page size; one more page allows it.
 const BUFFER_BYTES: usize = 2 * PAGE_BYTES;
 
 /// Table 1.
 pub(super) const TABLE_1: Definition = Definition {
     name: "bloom-table-1",
-    title: "Time of a read of 4 KiB and of the digest of a key of 1 KiB",
+    title: "Time of a 4 KiB read and of the digest of a 1 KiB key",
     source: "Hash sharing, Table 1",
-    about: "The faster the device, the more a digest weighs: direct reads of the disk there is, reads out of the page cache, and memory; beside the store's digest and the hashes of the paper (XXH3 is the successor of its XXHash). The paper's other devices: 4.6 ms a disk, 113 us an SSD, 7 us a PCIe SSD without the system, 70 ns non-volatile memory.",
+    about: "The relative cost of a digest grows with the speed of the device: direct reads from disk, reads from the page cache, and memory, compared with the digest of the store and the hashes of the paper (XXH3 is the successor of its XXHash). The other devices of the paper: disk 4.6 ms, SSD 113 us, PCIe SSD without the operating system 7 us, non-volatile memory 70 ns.",
     points,
     measure,
     plots: &[Plot { name: "time", title: "Nanoseconds", x: "what", y: "ns", ..Plot::NEW }],
@@ -90,7 +90,7 @@ fn file_read_ns(context: &mut Context<'_>, page_count: u64, access: Access) -> R
     Ok((context.clock().now() - begin).as_nanos() as f64 / count as f64)
 }
 
-/// One word of a random page, its place known only when the word before was read.
+/// Reads one word of a random page; its address depends on the previous read.
 fn memory_read_ns(context: &Context<'_>, page_count: u64) -> f64 {
     let words = PAGE_BYTES / 8;
     let mut random = SplitMix64::new(context.seed());

@@ -1,7 +1,8 @@
-//! What the model predicts beside what is measured, for every design: the paper's Figure 4.
+//! Predicted and measured rates of every design: Figure 4 of the paper.
 //!
-//! Predicted twice: on the very queries that are measured, where only the model itself can err, and on fresh samples of the same
-//! kind, where chance does too. `bound` is how far apart the second may lie: 0.003 and three standard errors of the sample.
+//! Each rate is predicted twice: from the measured queries, where only the model can be wrong, and from fresh samples of the
+//! same distribution, where the sampling error adds. `bound` is the allowed error of the second: 0.003 plus three standard
+//! errors of the sample.
 
 use std::collections::HashMap;
 
@@ -12,11 +13,11 @@ use super::input::{Length, Place, integer_input};
 use crate::filter::{FilterInput, answers};
 use crate::{Axis, BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Row, Size};
 
-/// Bits for each key, as in the paper.
+/// Bits per key, as in the paper.
 const BITS: f64 = 10.0;
-/// Queries of the fresh sample.
+/// Number of queries in a fresh sample.
 const SAMPLE_COUNT: usize = 10_000;
-/// A rate alone counts.
+/// Prices that optimize the rate only.
 const PRICES: Prices = Prices { probe: 0.0, read: 20_000.0, probe_cap: 16_384 };
 
 /// 1PBF by prefix length.
@@ -24,7 +25,7 @@ pub(super) const FIGURE_4A: Definition = Definition {
     name: "proteus-figure-4a",
     title: "1PBF: predicted and measured rates of every prefix length",
     source: "Proteus, Figure 4a",
-    about: "Uniform keys at 10 bits. Above: uniform queries of growing length. Below: queries of up to 128 values at a growing distance from a key. Long prefixes fail for long queries, short ones for near queries.",
+    about: "Uniform keys, 10 bits per key. First panel: uniform queries of different maximum lengths. Second panel: queries of up to 128 values at different distances from a key. Long prefixes are bad for long queries, short prefixes for queries near keys.",
     points: points_4a,
     measure: |point, context| measure(Family::OnePrefixBloom, point, context),
     plots: &[
@@ -39,7 +40,7 @@ pub(super) const FIGURE_4A: Definition = Definition {
         },
         Plot {
             name: "predicted",
-            title: "Predicted rate, fresh samples",
+            title: "Predicted rate from fresh samples",
             x: "prefix",
             y: "predicted_fresh",
             series: "max",
@@ -53,7 +54,7 @@ pub(super) const FIGURE_4A: Definition = Definition {
 
 const ERROR_PLOT: Plot = Plot {
     name: "error",
-    title: "Distance between prediction on the measured queries and measurement",
+    title: "Error of the prediction from the measured queries",
     x: "prefix",
     y: "apart",
     series: "depth",
@@ -61,11 +62,11 @@ const ERROR_PLOT: Plot = Plot {
     ..Plot::NEW
 };
 
-/// The cells of a heat map: predicted above the diagonal, measured below.
+/// Heat maps of predicted rates, measured rates, and errors.
 const HEAT_PLOTS: &[Plot] = &[
     Plot {
         name: "predicted",
-        title: "Predicted rate (fresh samples) by both lengths",
+        title: "Predicted rate from fresh samples, by both lengths",
         x: "prefix",
         y: "depth",
         heat: "predicted_fresh",
@@ -73,7 +74,7 @@ const HEAT_PLOTS: &[Plot] = &[
     },
     Plot {
         name: "measured",
-        title: "Measured rate by both lengths",
+        title: "Measured rate, by both lengths",
         x: "prefix",
         y: "depth",
         heat: "fpr",
@@ -81,7 +82,7 @@ const HEAT_PLOTS: &[Plot] = &[
     },
     Plot {
         name: "apart",
-        title: "Distance between both, predicted on the measured queries",
+        title: "Error of the prediction from the measured queries",
         x: "prefix",
         y: "depth",
         heat: "apart",
@@ -95,7 +96,7 @@ pub(super) const FIGURE_4B: Definition = Definition {
     name: "proteus-figure-4b",
     title: "2PBF: predicted and measured rates of every pair of prefix lengths",
     source: "Proteus, Figure 4b",
-    about: "Normal keys at 10 bits, half of them for each filter; queries in turn of up to 32 values near a key and of up to 2^30 anywhere. The paper's best pair is 26 and 57 bits.",
+    about: "Normal keys, 10 bits per key, half of them for each filter. Queries alternate between up to 32 values near a key and up to 2^30 values anywhere. The best pair in the paper is 26 and 57 bits.",
     points: |size| pair_points(size, "2pbf"),
     measure: |point, context| measure(Family::TwoPrefixBloom, point, context),
     plots: HEAT_PLOTS,
@@ -111,7 +112,7 @@ pub(super) const FIGURE_4C: Definition = Definition {
     name: "proteus-figure-4c",
     title: "Proteus: predicted and measured rates of every design",
     source: "Proteus, Figure 4c",
-    about: "The workload of Figure 4b. Depths whose set is larger than the budget have no row. The paper's best design is a trie of 24 bits with prefixes of 58.",
+    about: "The workload of Figure 4b. Depths whose prefix set exceeds the budget have no rate. The best design in the paper is a trie of depth 24 with prefixes of 58 bits.",
     points: |size| pair_points(size, "proteus"),
     measure: |point, context| measure(Family::Proteus, point, context),
     plots: HEAT_PLOTS,
@@ -153,7 +154,7 @@ fn pair_points(size: Size, family: &str) -> Vec<Point> {
     let first = u64::from(family == "2pbf");
     let mut points = Vec::new();
     for depth in (first..64).step_by(step) {
-        // Proteus may do without a Bloom filter.
+        // Proteus designs without a Bloom filter.
         if first == 0 && depth > 0 {
             points.push(point(size, "split", 32).with("depth", depth).with("prefix", 0_u64));
         }
@@ -165,12 +166,12 @@ fn pair_points(size: Size, family: &str) -> Vec<Point> {
     points
 }
 
-/// Keys, queries, and what is predicted for every design.
+/// Keys, queries, and the predictions for every design.
 struct Known {
     input: FilterInput,
-    /// By depth and prefix length: on the measured queries, and on fresh samples.
+    /// Predictions by depth and prefix length: from the measured queries, and from fresh samples.
     designs: HashMap<(u32, u32), (Design, Prediction, f64)>,
-    /// The design that is chosen by the fresh samples, and what it is predicted to do.
+    /// The design chosen from the fresh samples, and its prediction.
     chosen: (Design, Prediction),
 }
 
@@ -204,14 +205,14 @@ fn known(family: Family, point: &Point, context: &mut Context<'_>) -> Result<Kno
         }
     }
     let chosen = fresh.choose(family, budget, &PRICES)?;
-    // In the place of the listed one of its lengths: that which is chosen may divide the budget otherwise.
+    // Replaces the listed design with the same lengths: the chosen one may divide the budget differently.
     if let Some(prediction) = same.predict(family, &chosen.0, budget, &PRICES)? {
         designs.insert((chosen.0.first.depth(), chosen.0.prefix), (chosen.0, prediction, chosen.1.fpr));
     }
     Ok(Known { designs, chosen, input })
 }
 
-/// Spread bits only, and equal shares, as in the paper's figure.
+/// Scattered bits only, and equal shares, as in the figure of the paper.
 fn is_listed(design: &Design) -> bool {
     let has_equal_shares = !matches!(design.first, Stage::Bloom { share, .. } if (share - 0.5).abs() > 1e-9);
     design.layout == BloomLayout::Spread && has_equal_shares
@@ -228,7 +229,7 @@ fn measure(family: Family, point: &Point, context: &mut Context<'_>) -> Result<R
     let known = context.input(&name, |context| known(family, point, context))?;
     let lengths = (point.integer("depth")? as u32, point.integer("prefix")? as u32);
     let Some((design, prediction, fresh)) = known.designs.get(&lengths) else {
-        return Ok(Row::new().with("refused", "the set is larger than the budget"));
+        return Ok(Row::new().with("refused", "the prefix set is larger than the budget"));
     };
     let mut builder = ProteusBuilder::new(family, PRICES, context.seed()).with_design(design);
     builder.add_all(&known.input.keys)?;
@@ -238,7 +239,7 @@ fn measure(family: Family, point: &Point, context: &mut Context<'_>) -> Result<R
     let digester = Digester::new(context.seed());
     let answers = answers(&filter, &digester, &known.input.keys, &known.input.queries);
     if answers.false_negatives > 0 {
-        return Err(BenchError::other(format!("{design}: a range that holds a key was denied")));
+        return Err(BenchError::other(format!("{design}: false negative, a range with a key was rejected")));
     }
     let fpr = answers.fpr();
     let error = (fresh * (1.0 - fresh) / SAMPLE_COUNT as f64).sqrt();

@@ -1,7 +1,7 @@
-//! Which filter wins where: the paper's Figures 1 and 5.
+//! The best filter by workload: Figures 1 and 5 of the paper.
 //!
-//! Proteus and Rosetta see a sample of 20,000 queries. SuRF stands for all its variants: its suffix is chosen by the sample, too, which
-//! is at least as good as the best of the fixed ones that the paper takes. Where the budget is below SuRF's least size its row says so.
+//! Proteus and Rosetta get a sample of 20,000 queries. SuRF chooses its suffix from the sample too, so it is at least as good as
+//! the best fixed variant of the paper. If the budget is below the minimum size of SuRF, its row contains the reason.
 
 use tamis_filter::{Budget, Family, FilterSpec};
 
@@ -10,20 +10,20 @@ use crate::filter::Plan;
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 const SAMPLE_COUNT: usize = 20_000;
-/// Proteus by rate alone, as in the paper, and the families beside it that this build knows.
+/// Proteus, optimized for the rate only as in the paper, and the families to compare with.
 const FAMILIES: [&str; 3] = ["proteus:probe-cost=0,probe-cap=16384", "surf", "rosetta"];
 
-/// By length of queries and distance from keys.
+/// Rates by length of queries and distance from keys.
 pub(super) const FIGURE_1: Definition = Definition {
     name: "proteus-figure-1",
     title: "Rates by length of queries and distance from keys",
     source: "Proteus, Figure 1",
-    about: "Uniform keys, 12 bits. SuRF is good for queries far from keys, Rosetta for short ones near them; Proteus takes the design that the queries ask for.",
+    about: "Uniform keys, 12 bits per key. SuRF is good for queries far from keys, Rosetta for short queries near keys; Proteus adapts its design to the queries.",
     points: points_1,
     measure,
     plots: &[Plot {
         name: "rates",
-        title: "False positives by length of queries (powers of two) and distance from keys",
+        title: "False positive rate by length of queries and distance from keys (powers of two)",
         x: "length_log2",
         y: "distance_log2",
         heat: "fpr",
@@ -33,17 +33,17 @@ pub(super) const FIGURE_1: Definition = Definition {
     paper: &[],
 };
 
-/// By budget, for each set of keys and kind of queries.
+/// Rates by budget, for each key set and kind of queries.
 pub(super) const FIGURE_5: Definition = Definition {
     name: "proteus-figure-5",
     title: "Rates by budget, for kinds of keys and queries",
     source: "Proteus, Figure 5",
-    about: "Points, ranges of up to 32 and of up to 2^20 values, and points and ranges in turn. The real sets of the paper have stand-ins of their shape: books are skewed, facebook is dense with uniform gaps.",
+    about: "Points, ranges of up to 32 and up to 2^20 values, and a mix of points and ranges. Generated key sets replace the real ones of the paper: books is skewed, facebook is dense with uniform gaps.",
     points: points_5,
     measure,
     plots: &[Plot {
         name: "rates",
-        title: "False positives by bits per key",
+        title: "False positive rate by bits per key",
         x: "bits",
         y: "fpr",
         series: "family",
@@ -60,7 +60,7 @@ fn counts(size: Size) -> Point {
         .with("queries", size.pick(1_000_u64, 50_000, 1_000_000))
 }
 
-/// Families that this build has.
+/// The families that exist in this build.
 fn families() -> impl Iterator<Item = &'static str> {
     let is_known = |spec: &&str| Family::from_name(spec.split(':').next().unwrap_or_default()).is_ok();
     FAMILIES.into_iter().filter(is_known)
@@ -110,7 +110,7 @@ fn points_5(size: Size) -> Vec<Point> {
     points
 }
 
-/// Where queries of a point begin and how long they are.
+/// The start and length distributions of the queries of a point.
 fn kind(point: &Point) -> Result<(Place, Length), BenchError> {
     if let Ok(length) = point.integer("length_log2") {
         let length = if length == 0 { Length::Point } else { Length::UpTo(1 << length) };
@@ -122,7 +122,7 @@ fn kind(point: &Point) -> Result<(Place, Length), BenchError> {
         "real" => Place::Real,
         _ => Place::Uniform,
     };
-    // Dense keys leave no room for long empty ranges.
+    // Dense keys have no long empty ranges.
     let large = if point.text("set")? == "facebook" { 1 << 10 } else { 1 << 20 };
     let length = match point.text("length")? {
         "point" => Length::Point,

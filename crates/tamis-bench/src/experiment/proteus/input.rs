@@ -1,7 +1,7 @@
-//! Keys and empty queries of the paper: integers and strings, near the keys and far from them.
+//! Keys and empty queries of the paper: integers and strings, near keys and far from keys.
 //!
-//! Its two real sets of integers stand for themselves by their shape: *facebook* are user numbers in a narrow range with uniform
-//! gaps, *books* are popularity figures, of which small ones are far more frequent.
+//! Generated sets with the same distribution replace the two real integer sets of the paper: *facebook* (user ids in a narrow
+//! range with uniform gaps) and *books* (popularity values, most of them small).
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use tamis_workload::{KeySet as IntegerSet, SplitMix64};
 
 use crate::filter::{FilterInput, Ranges};
 
-/// Queries drawn in vain before a set is given up.
+/// Maximum number of draws per query; then the query set stays incomplete.
 const DRAWS_PER_QUERY: usize = 400;
 
-/// Where queries begin.
+/// The distribution of the lower bounds of queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Place {
     /// Anywhere.
     Uniform,
-    /// At most so far behind a key.
+    /// At most this distance after a key.
     Correlated(u64),
-    /// In turn near a key with one greatest length, and anywhere with another.
+    /// Alternating: near a key with the given length, and anywhere with this maximum length.
     Split(u64),
-    /// At a value that is drawn like the keys.
+    /// At a value from the distribution of the keys.
     Real,
 }
 
-/// How long queries are: points, up to a length, or both in turn.
+/// The length of queries: points, up to a maximum, or both alternating.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Length {
     Point,
@@ -44,7 +44,7 @@ impl Length {
     }
 }
 
-/// Distinct integers of a named set, sorted, and others drawn in the same way.
+/// Returns distinct sorted integers of a named set, and other integers from the same distribution.
 pub(super) fn integers(set: &str, count: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let drawn = match set {
         "normal" => IntegerSet::Normal.generate(count * 2, seed),
@@ -52,7 +52,7 @@ pub(super) fn integers(set: &str, count: usize, seed: u64) -> (Vec<u64>, Vec<u64
         "books" => skewed(count * 2, seed),
         _ => IntegerSet::Uniform.generate(count * 2, seed),
     };
-    // Every second one is a key, by a coin, so that neighbours are of both kinds.
+    // Each integer is a key with probability 1/2.
     let mut random = SplitMix64::new(seed ^ 0x00c0_ffee);
     let (mut keys, mut others) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for integer in drawn {
@@ -72,7 +72,7 @@ fn skewed(count: usize, seed: u64) -> Vec<u64> {
     integers.into_iter().collect()
 }
 
-/// Empty queries in the order of their draws; fewer than asked for where the keys leave no room.
+/// Draws empty queries; fewer than `count` if the keys leave too few empty ranges.
 pub(super) fn queries(
     (keys, others): &(Vec<u64>, Vec<u64>),
     place: Place,
@@ -116,7 +116,7 @@ pub(super) fn queries(
     queries
 }
 
-/// Keys, queries and a sample of other queries of the same kind.
+/// Builds keys, queries, and a sample of other queries of the same kind.
 pub(super) fn integer_input(
     set: &str,
     (place, length): (Place, Length),
@@ -126,7 +126,7 @@ pub(super) fn integer_input(
     let drawn = integers(set, key_count, seed);
     let mut keys = KeySet::new();
     for key in &drawn.0 {
-        // Sorted as they were drawn: never refused.
+        // Sorted, so adding a key cannot fail.
         let _ = keys.push(&key.to_be_bytes());
     }
     FilterInput {
@@ -137,8 +137,8 @@ pub(super) fn integer_input(
     }
 }
 
-/// A string of `length` bytes that lies `distance` behind another, as numbers count; `None` beyond the last one.
-pub(super) fn behind(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
+/// Adds `distance` to a string of `length` bytes as a big-endian number; `None` on overflow.
+pub(super) fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = key.iter().copied().chain(std::iter::repeat(0)).take(length).collect();
     let mut carry = u128::from(distance);
     for byte in bytes.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! Experiments of the group proteus: filters that design themselves, beside those that do not.
+//! Experiments of the group proteus: filters that choose their design from a sample, compared with other filters.
 
 mod accuracy;
 mod design_space;
@@ -9,7 +9,7 @@ mod words;
 
 use crate::Definition;
 
-/// The group.
+/// The experiments of the group.
 pub(super) const EXPERIMENTS: &[&Definition] = &[
     &accuracy::FIGURE_4A,
     &accuracy::FIGURE_4B,

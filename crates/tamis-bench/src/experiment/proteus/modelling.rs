@@ -1,4 +1,4 @@
-//! What modelling and building cost, step by step: the paper's Table 2.
+//! The time of modelling and building by step: Table 2 of the paper.
 
 use std::hint::black_box;
 
@@ -13,12 +13,12 @@ use crate::{BenchError, Context, Definition, Given, PaperFigure, Plot, Point, Ro
 const BITS: f64 = 10.0;
 const SAMPLE_COUNT: usize = 20_000;
 
-/// The table.
+/// Table 2.
 pub(super) const TABLE_2: Definition = Definition {
     name: "proteus-table-2",
     title: "Modelling and building by step",
     source: "Proteus, Table 2",
-    about: "Normal keys, 20,000 queries near them of up to 2^20 values, 10 bits a key. Counting is one pass over keys and sample; choosing sizes the sets and prices every design; building makes the one that was chosen.",
+    about: "Normal keys, 10 bits per key, 20,000 queries of up to 2^20 values near keys. `count_ms`: one pass through keys and sample; `choose_ms`: cost of every design; `build_ms`: building the chosen filter.",
     points,
     measure,
     plots: &[Plot {
@@ -76,7 +76,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let mut builder = ProteusBuilder::new(family, prices, context.seed());
     builder.add_all(&input.keys)?;
     let copy_ms = ms(start);
-    // The model of its own copies the keys; a builder's does not.
+    // A separate model copies the keys; the model of a builder does not.
     let start = clock.now();
     let chosen = builder.choose(budget, samples)?;
     let model_ms = ms(start);

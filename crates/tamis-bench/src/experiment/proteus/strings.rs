@@ -1,36 +1,36 @@
-//! Strings of one and of any length: the paper's Figure 9.
+//! Strings of fixed and variable length: Figure 9 of the paper.
 
 use tamis_filter::{Budget, FilterSpec, KeyRange, KeySet};
 use tamis_workload::{KeySet as IntegerSet, SplitMix64};
 
-use super::input::behind;
+use super::input::add_distance;
 use super::words::{self, WORD_COUNT};
 use crate::experiment::words::MISSING;
 use crate::filter::{FilterInput, Plan, Ranges};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// Greatest length of a range, and greatest distance from a key, as in the paper.
+/// Maximum length of a range and maximum distance from a key, as in the paper.
 const LENGTH_MAX: u64 = 1 << 30;
 const DISTANCE_MAX: u64 = 1 << 29;
 const SAMPLE_COUNT: usize = 20_000;
 const FAMILIES: [&str; 2] = ["proteus:probe-cost=0,probe-cap=16384", "surf"];
-/// Names are put together from these.
+/// Syllables of the generated domain names.
 const SYLLABLES: [&str; 24] = [
     "an", "ber", "ca", "dor", "el", "fi", "gra", "ho", "in", "jo", "ka", "lu", "man", "ne", "or", "pre",
     "que", "ri", "sta", "ter", "un", "ver", "web", "zo",
 ];
 
-/// The figure.
+/// Figure 9.
 pub(super) const FIGURE_9: Definition = Definition {
     name: "proteus-figure-9",
     title: "Strings: rates by budget",
     source: "Proteus, Figure 9 a to d",
-    about: "Strings of 80, 200, 1,440 and 11,520 bits, uniform and normal, ranges of up to 2^30 beside and far from keys; names of domains, generated with the lengths of real ones, ranges from another name on; the word list of the references, ranges from another word up to the word with its last byte raised by one.",
+    about: "Strings of 80, 200, 1,440 and 11,520 bits, uniform and normal, with ranges of up to 2^30 values near and far from keys; generated domain names with realistic lengths, with ranges from an absent name; a word list, with ranges from an absent word to the word with its last byte incremented.",
     points,
     measure,
     plots: &[Plot {
         name: "rates",
-        title: "False positives by bits per key",
+        title: "False positive rate by bits per key",
         x: "bits",
         y: "fpr",
         series: "family",
@@ -46,7 +46,7 @@ fn points(size: Size) -> Vec<Point> {
     let mut kinds: Vec<(&str, u64, &str)> = Vec::new();
     for bytes in [10, 25, 180, 1440] {
         for set in ["uniform", "normal"] {
-            // The longest strings show that length costs nothing; one kind of queries does.
+            // One kind of queries is enough for the longest strings.
             let places: &[&str] =
                 if bytes == 1440 { &["split"] } else { &["uniform", "correlated", "split"] };
             kinds.extend(places.iter().map(|place| (set, bytes, *place)));
@@ -79,7 +79,7 @@ fn random_bytes(random: &mut SplitMix64, bytes: &mut [u8]) {
     }
 }
 
-/// The name of a domain: some syllables, of 5 to 253 bytes, 21 in the middle of the list.
+/// A domain name of syllables: 5 to 253 bytes, median 21.
 fn name(random: &mut SplitMix64) -> Vec<u8> {
     let spread: u64 = (0..4).map(|_| random.next_u64() % 4).sum();
     let mut name = String::new();
@@ -96,7 +96,7 @@ fn name(random: &mut SplitMix64) -> Vec<u8> {
     name.into_bytes()
 }
 
-/// Strings of a set; `count` draws of them, some of which may be equal.
+/// Draws `count` strings of a set; duplicates are possible.
 fn strings(set: &str, length: usize, count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut random = SplitMix64::new(seed);
     if length == 0 {
@@ -119,14 +119,14 @@ fn queries(keys: &KeySet, point: &Point, count: usize, seed: u64) -> Result<Rang
     let place = point.text("place")?;
     let mut random = SplitMix64::new(seed);
     let mut ranges = Ranges::default();
-    // Names are longer than the number that is added to their last bytes.
+    // Domain names are longer than the number that is added to their last bytes.
     let longest = if length == 0 { 32 } else { length };
     let mut others = strings(set, length, count * 2, seed + 100).into_iter();
     while ranges.len() < count {
         let is_near = place == "correlated" || (place == "split" && ranges.len().is_multiple_of(2));
         let lower = if is_near {
             let key = keys.get((random.next_u64() % keys.len().max(1) as u64) as usize).unwrap_or_default();
-            behind(key, longest, 1 + random.next_u64() % DISTANCE_MAX)
+            add_distance(key, longest, 1 + random.next_u64() % DISTANCE_MAX)
         } else if length == 0 {
             let Some(other) = others.next() else { break };
             Some(other)
@@ -136,7 +136,8 @@ fn queries(keys: &KeySet, point: &Point, count: usize, seed: u64) -> Result<Rang
             Some(bytes)
         };
         let Some(lower) = lower else { continue };
-        let Some(upper) = behind(&lower, longest.max(lower.len()), 2 + random.next_u64() % (LENGTH_MAX - 1))
+        let Some(upper) =
+            add_distance(&lower, longest.max(lower.len()), 2 + random.next_u64() % (LENGTH_MAX - 1))
         else {
             continue;
         };

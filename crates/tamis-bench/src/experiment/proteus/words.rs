@@ -1,4 +1,4 @@
-//! The reference's word list: every figure of its authors' program beside ours.
+//! The word list: all figures of the authors' Proteus program and of this one.
 
 use tamis_filter::Budget;
 
@@ -7,22 +7,22 @@ use crate::filter::{Calibration, FilterInput, Outcome, Plan, Ranges};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 const FAMILY: &str = "proteus:probe-cost=0,probe-cap=16384";
-/// Of so many queries one is a sample; the others are asked. (The program's were not told.)
+/// One query in this many is in the sample; the others are measured. (The sample of the reference is unknown.)
 const QUERIES_PER_SAMPLE: usize = 16;
-/// Words that are keys.
+/// Number of words that are keys.
 pub(super) const WORD_COUNT: u64 = 331_737;
 
 /// The experiment.
 pub(super) const REFERENCE: Definition = Definition {
     name: "proteus-reference-words",
-    title: "Proteus beside the program of its authors: words",
+    title: "Proteus compared with the program of its authors: words",
     source: "",
-    about: "331,737 words, the words between them as points, and as ranges up to the word with its last byte raised by one. Ratios below 1 are fewer false positives or less time than the reference; times are compared as multiples of the calibration unit, builds without the model.",
+    about: "331,737 words as keys; other words as points, or as ranges to the word with its last byte incremented. A ratio below 1 means fewer false positives or less time than the reference. Times are compared in calibration units; build times exclude the model.",
     points,
     measure,
     plots: &[Plot {
         name: "rates",
-        title: "False positives by bits per key",
+        title: "False positive rate by bits per key",
         x: "bits",
         y: "fpr",
         series: "queries",
@@ -32,8 +32,8 @@ pub(super) const REFERENCE: Definition = Definition {
     paper: &[],
 };
 
-/// What the program has for a budget: false positives, of how many queries, and nanoseconds of a key's building and of a query, and
-/// milliseconds of its model.
+/// The figures of the reference program for a budget: false positives, number of queries, nanoseconds of building per key and
+/// of a query, milliseconds of its model.
 struct Reference {
     queries: &'static str,
     bits: u64,
@@ -74,7 +74,7 @@ fn points(size: Size) -> Vec<Point> {
     REFERENCES.iter().filter(is_chosen).map(of).collect()
 }
 
-/// The first words, their queries, and a sample of these that is not asked.
+/// Returns the first words, their queries, and a separate sample of queries.
 pub(super) fn input(key_count: u64, query_set: &str) -> Result<Option<FilterInput>, BenchError> {
     let Some((mut keys, mut queries)) = words()? else { return Ok(None) };
     keys.truncate(key_count as usize);

@@ -1,4 +1,4 @@
-//! Figures 8 and 11: the rate by memory and amount of data, for uniform, correlated and skewed workloads.
+//! Figures 8 and 11: false positive rate by memory and number of keys, for uniform, correlated and skewed workloads.
 
 use tamis_workload::KeySet as IntegerSet;
 
@@ -7,7 +7,7 @@ use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 const FAMILIES: [&str; 2] = ["rosetta", "surf-real"];
 
-/// Workloads: the keys, and where ranges begin.
+/// The workloads: name, keys, start of ranges.
 const WORKLOADS: [(&str, IntegerSet, Place); 3] = [
     ("uniform", IntegerSet::Uniform, Place::Uniform),
     ("correlated", IntegerSet::Uniform, Place::Correlated),
@@ -16,7 +16,7 @@ const WORKLOADS: [(&str, IntegerSet, Place); 3] = [
 
 const PLOTS: &[Plot] = &[Plot {
     name: "rate",
-    title: "False positives by bits per key and millions of keys",
+    title: "False positive rate by bits per key, for each number of keys",
     x: "bits",
     y: "fpr",
     series: "family,keys",
@@ -25,12 +25,12 @@ const PLOTS: &[Plot] = &[Plot {
     ..Plot::NEW
 }];
 
-/// The longest of the paper's ranges.
+/// The longest ranges of the paper.
 pub(super) const FIGURE_8: Definition = Definition {
     name: "rosetta-figure-8",
     title: "Rosetta and SuRF: ranges of 64 keys by memory, data and workload",
     source: "Rosetta, Figure 8",
-    about: "Empty ranges of 64 keys, the paper's hardest. In the paper Rosetta makes better use of memory on all workloads, most of all the correlated one, and SuRF is ahead only where memory is very tight.",
+    about: "Empty ranges of 64 keys, the longest of the paper. In the paper Rosetta is better on all workloads, most of all on the correlated one; SuRF is better only with very little memory.",
     points: |size| points(size, 64),
     measure,
     plots: PLOTS,
@@ -42,7 +42,7 @@ pub(super) const FIGURE_11: Definition = Definition {
     name: "rosetta-figure-11",
     title: "Rosetta and SuRF: ranges of 16 keys by memory, data and workload",
     source: "Rosetta, Figure 11",
-    about: "The same with empty ranges of 16 keys. In the paper Rosetta is nearly always better.",
+    about: "Empty ranges of 16 keys. In the paper Rosetta is almost always better.",
     points: |size| points(size, 16),
     measure,
     plots: PLOTS,

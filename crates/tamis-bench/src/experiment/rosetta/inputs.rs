@@ -1,4 +1,4 @@
-//! Keys and empty ranges of one size, as the paper draws them.
+//! Keys and empty ranges of one size, as in the paper.
 
 use tamis_filter::{Budget, KeySet};
 use tamis_workload::{KeySet as IntegerSet, SplitMix64};
@@ -8,25 +8,25 @@ use crate::{
     filter::{FilterInput, Plan, Ranges},
 };
 
-/// Farthest that a correlated range begins behind a key.
+/// Maximum distance of a correlated range after a key.
 const DISTANCE_MAX: u64 = 1024;
 
-/// Draws without an empty range before that is given up.
+/// Maximum number of consecutive draws without an empty range.
 const REJECTED_MAX: u32 = 100_000;
 
-/// Queries that a filter may learn from, at most.
+/// Maximum number of sample queries.
 const SAMPLE_MAX: usize = 20_000;
 
-/// Where ranges begin.
+/// The distribution of the lower bounds of ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Anywhere.
     Uniform,
-    /// Right behind a key.
+    /// Shortly after a key.
     Correlated,
 }
 
-/// Ranges of `size` integers that hold no key.
+/// Draws empty ranges of `size` integers.
 fn ranges(
     keys: &[u64],
     place: Place,
@@ -54,7 +54,9 @@ fn ranges(
                 rejected = 0;
             }
             None if rejected == REJECTED_MAX => {
-                return Err(BenchError::other("the keys leave no room for empty ranges of this size"));
+                return Err(BenchError::other(
+                    "the keys leave no empty ranges of this size; use fewer keys or shorter ranges",
+                ));
             }
             None => rejected += 1,
         }
@@ -62,7 +64,7 @@ fn ranges(
     Ok(ranges)
 }
 
-/// What a filter of integers is measured on.
+/// Parameters of integer keys and queries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Integers {
     pub(super) set: IntegerSet,
@@ -85,14 +87,14 @@ impl Integers {
         Ok(FilterInput { keys: set.into(), queries, samples, ..FilterInput::default() })
     }
 
-    /// The figures of the family and the bits that the point names.
+    /// Measures the family and the bits of the point.
     pub(super) fn measure(&self, point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
         let input = context.input(&format!("{self:?}"), |context| self.build(context.seed()))?;
         measure(point, &input, context)
     }
 }
 
-/// The figures of a point's `family` with its `bits`.
+/// Measures the `family` of a point with its `bits`.
 pub(super) fn measure(point: &Point, input: &FilterInput, context: &Context<'_>) -> Result<Row, BenchError> {
     let spec = point.text("family")?.parse()?;
     let budget = Budget::bits_per_key(point.number("bits")?)?;

@@ -1,4 +1,4 @@
-//! Experiments of the group rosetta: Rosetta, by the figures of its paper.
+//! Experiments of the group rosetta: the figures of the Rosetta paper.
 
 mod bits_and_data;
 mod inputs;
@@ -8,7 +8,7 @@ mod strings;
 
 use crate::Definition;
 
-/// The group.
+/// The experiments of the group.
 pub(super) const EXPERIMENTS: &[&Definition] = &[
     &strategies::FIGURE_4,
     &points::FIGURE_7,

@@ -1,11 +1,11 @@
-//! Figure 7: absent points by bits per key, beside the filters that are made for points.
+//! Figure 7: absent points by bits per key, compared with point filters.
 
 use tamis_workload::KeySet as IntegerSet;
 
 use super::inputs::{Integers, Place};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// Rosetta, the two Bloom filters (RocksDB's is blocked), and SuRF with either suffix.
+/// Rosetta, two Bloom filters (RocksDB's is blocked), and SuRF with both kinds of suffixes.
 const FAMILIES: [&str; 5] = ["rosetta", "bloom", "blocked-bloom", "surf-hash", "surf-real"];
 
 /// The experiment.
@@ -13,12 +13,12 @@ pub(super) const FIGURE_7: Definition = Definition {
     name: "rosetta-figure-7",
     title: "Rosetta: absent points by bits per key",
     source: "Rosetta, Figure 7",
-    about: "Uniform 64-bit keys, absent points. In the paper Rosetta keeps up with the Bloom filter of RocksDB and passes it with more memory, while SuRF stays an order of magnitude behind.",
+    about: "Uniform 64-bit keys, absent points. In the paper Rosetta equals the Bloom filter of RocksDB and is better with more memory; SuRF is an order of magnitude worse.",
     points,
     measure,
     plots: &[Plot {
         name: "rate",
-        title: "False positives by bits per key",
+        title: "False positive rate by bits per key",
         x: "bits",
         y: "fpr",
         series: "family",

@@ -1,11 +1,11 @@
-//! Figure 4: rate and probes of the ways to give bits to levels, by the size of ranges.
+//! Figure 4: false positive rate and probes of the bit allocation strategies, by size of ranges.
 
 use tamis_workload::KeySet as IntegerSet;
 
 use super::inputs::{Integers, Place};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// The paper's three, its first cut, and ours at default prices and where probes cost nothing.
+/// The strategies of the paper, its first-cut solution, and the default strategy with default and with zero probe costs.
 const FAMILIES: [&str; 6] = [
     "rosetta:strategy=single",
     "rosetta:strategy=optimised",
@@ -20,13 +20,13 @@ pub(super) const FIGURE_4: Definition = Definition {
     name: "rosetta-figure-4",
     title: "Rosetta: rate and probes by strategy and size of ranges",
     source: "Rosetta, Figure 4",
-    about: "Uniform 64-bit keys, 10 bits a key, empty ranges right behind a key, where only deep levels help. In the paper the single level has the best rate at all sizes, and from 32 keys on clearly the most probes; ours stands at the better end of both.",
+    about: "Uniform 64-bit keys, 10 bits per key, empty ranges shortly after a key, where only deep levels help. In the paper the single level has the best rate for all sizes, but clearly the most probes from 32 keys; the default strategy here balances both.",
     points,
     measure,
     plots: &[
         Plot {
             name: "rate",
-            title: "False positives by size of ranges",
+            title: "False positive rate by size of ranges",
             x: "range_size",
             y: "fpr",
             series: "family",
@@ -36,7 +36,7 @@ pub(super) const FIGURE_4: Definition = Definition {
         },
         Plot {
             name: "probes",
-            title: "Probes a query by size of ranges",
+            title: "Probes per query by size of ranges",
             x: "range_size",
             y: "probes_per_query",
             series: "family",
@@ -46,7 +46,7 @@ pub(super) const FIGURE_4: Definition = Definition {
         },
         Plot {
             name: "time",
-            title: "Nanoseconds a query by size of ranges",
+            title: "Nanoseconds per query by size of ranges",
             x: "range_size",
             y: "query_ns",
             series: "family",

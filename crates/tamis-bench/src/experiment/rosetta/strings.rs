@@ -1,4 +1,4 @@
-//! Figure 10: strings of various lengths by bits per key.
+//! Figure 10: strings of variable length by bits per key.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const FAMILIES: [&str; 3] = ["rosetta", "rosetta:strategy=variable", "surf-real"];
 
-/// The size of ranges: as many values of the last byte.
+/// The size of ranges: this many values of the last byte.
 const RANGE_SIZE: u8 = 128;
 
 const SYLLABLES: [&str; 24] = [
@@ -26,13 +26,13 @@ pub(super) const FIGURE_10: Definition = Definition {
     name: "rosetta-figure-10",
     title: "Rosetta and SuRF: strings by bits per key",
     source: "Rosetta, Figure 10",
-    about: "Titles of one to three words (in place of the paper's titles of Wikipedia), empty ranges over 128 values of the byte behind an absent title. In the paper both filters have similar rates, and SuRF needs 20 bits a key at least while Rosetta works with any memory.",
+    about: "Generated titles of one to three words (instead of Wikipedia titles), empty ranges over 128 values of the byte after an absent title. In the paper both filters have similar rates; SuRF needs at least 20 bits per key, Rosetta works with any size.",
     points,
     measure,
     plots: &[
         Plot {
             name: "rate",
-            title: "False positives by bits per key",
+            title: "False positive rate by bits per key",
             x: "bits",
             y: "fpr",
             series: "family",
@@ -41,7 +41,7 @@ pub(super) const FIGURE_10: Definition = Definition {
         },
         Plot {
             name: "time",
-            title: "Nanoseconds a query by bits per key",
+            title: "Nanoseconds per query by bits per key",
             x: "bits",
             y: "query_ns",
             series: "family",

@@ -1,4 +1,4 @@
-//! What the harness itself costs: operations on a store that does nothing.
+//! The overhead of the driver: operations on a store that does nothing.
 
 use tamis_workload::{KeyForm, Workload};
 
@@ -10,14 +10,14 @@ use crate::{
 /// The experiment.
 pub(super) const HARNESS: Definition = Definition {
     name: "store-harness",
-    title: "The harness on a store that does nothing",
+    title: "Overhead of the driver, on a store that does nothing",
     source: "",
-    about: "Nanoseconds of an operation that are the harness's own: below 60 with every latency recorded, below 20 with one in 16.",
+    about: "Nanoseconds per operation of the driver itself: below 60 if every latency is recorded, below 20 with one in 16.",
     points,
     measure,
     plots: &[Plot {
         name: "cost",
-        title: "Nanoseconds of an operation on an empty store",
+        title: "Nanoseconds per operation on a store that does nothing",
         x: "workload",
         y: "ns_per_operation",
         series: "latencies",
@@ -27,7 +27,7 @@ pub(super) const HARNESS: Definition = Definition {
     paper: &[],
 };
 
-/// Bytes of an operation that is written out, about.
+/// Approximate bytes of an encoded operation.
 const OPERATION_BYTES: u64 = 64;
 
 fn points(size: Size) -> Vec<Point> {
@@ -54,7 +54,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let latencies = if point.text("latencies")? == "every" { Latencies::Every } else { Latencies::OneIn16 };
     let what = Drive { script: &script, values: &values, warm_up: 1000, latencies, time_max: None, round: 0 };
     let measured = drive(&EmptyStore, &what, context)?;
-    // What a thread spends on each of its operations, whatever the number of threads.
+    // Time of one thread per operation, independent of the number of threads.
     let ns = measured.seconds * 1e9 * threads as f64 / measured.operation_count.max(1) as f64;
     Ok(measured.row().with("ns_per_operation", ns))
 }

@@ -1,4 +1,4 @@
-//! Stores of experiments: how large, how loaded, and how they are opened.
+//! Stores of experiments: sizes, loading, and options.
 
 use tamis::{KeyspaceOptions, Options};
 use tamis_workload::{KeyForm, Workload};
@@ -9,34 +9,34 @@ use crate::{
     machine::Memory,
 };
 
-/// Entries of a full store; the settings below belong to it.
+/// Entries of a store of the full size; the following settings are for this size.
 const FULL_ENTRIES: u64 = 10_000_000;
 const FULL_CACHE_BYTES: u64 = 512 << 20;
 const FULL_MEMTABLE_BYTES: u64 = 64 << 20;
 const FULL_TABLE_BYTES: u64 = 64 << 20;
-/// The smallest memtable and table that a keyspace takes.
+/// Minimum size of memtables and tables of a keyspace.
 const PART_BYTES_MIN: u64 = 64 << 10;
-/// Bytes of a value.
+/// Length of a value.
 pub(super) const VALUE_BYTES: usize = 100;
-/// Bytes of a key in its form.
+/// Length of an encoded key.
 const KEY_BYTES: u64 = 16;
-/// Disk that compactions and the log take beside the data, as a multiple of it.
+/// Disk for data, log and compactions, as a multiple of the data.
 const DISK_FACTOR: u64 = 4;
-/// Memory of an entry's operation before the clock starts, and of the drawing.
+/// Memory per operation for the script and its generation.
 const OPERATION_BYTES: u64 = 96;
 
-/// Which part of the progress of a fill is that of its operations, about; the rest is that of coming to rest.
+/// Approximate share of the operations in the progress of a fill; the rest is settling.
 pub(super) const FILL_SHARE: f64 = 0.7;
 
-/// The form of all keys.
+/// The encoding of all keys.
 pub(super) const FORM: KeyForm = KeyForm::Hex;
 
-/// How many entries a store of a size has.
+/// Number of entries of a store of a size.
 pub(super) fn entries(size: Size) -> u64 {
     size.pick(20_000, 1_000_000, FULL_ENTRIES)
 }
 
-/// What a store of so many entries needs.
+/// Disk and memory for a store with this many entries.
 pub(super) fn needs(entries: u64, operations: u64) -> Needs {
     Needs {
         disk_bytes: entries * (KEY_BYTES + VALUE_BYTES as u64) * DISK_FACTOR,
@@ -44,12 +44,12 @@ pub(super) fn needs(entries: u64, operations: u64) -> Needs {
     }
 }
 
-/// A setting of the full store for one of so many entries: the ratios of data, memtable, cache and table stay.
+/// Scales a setting of the full store, so that the ratios of data, memtable, cache and table stay the same.
 fn scaled(entries: u64, bytes: u64) -> u64 {
     (bytes as f64 * (entries as f64 / FULL_ENTRIES as f64)) as u64
 }
 
-/// How a store of so many entries is opened.
+/// Options for a store with this many entries.
 pub(super) fn options(entries: u64) -> TamisOptions {
     let part = |bytes: u64| scaled(entries, bytes).max(PART_BYTES_MIN);
     TamisOptions {
@@ -63,22 +63,22 @@ pub(super) fn options(entries: u64) -> TamisOptions {
     }
 }
 
-/// What fills an empty store in the order of a fill workload.
+/// The script that fills an empty store in the order of a fill workload.
 pub(super) fn fill_script(workload: &Workload, entries: u64, threads: usize, seed: u64) -> Script {
     let operations = workload.operations(entries, entries, seed);
     if workload.is_sorted {
-        Script::deal_stretches(&operations.sorted(FORM), FORM, threads)
+        Script::deal_chunks(&operations.sorted(FORM), FORM, threads)
     } else {
         Script::deal(operations, FORM, threads)
     }
 }
 
-/// A fill by a script: no warm-up, and every latency counts.
+/// A fill with a script: no warm-up, all latencies recorded.
 pub(super) fn fill<'a>(script: &'a Script, values: &'a Values) -> Drive<'a> {
     Drive { script, values, warm_up: 0, latencies: Latencies::Every, time_max: None, round: 0 }
 }
 
-/// A store with `entries` entries, loaded in random order and brought to rest.
+/// Creates a store with `entries` entries, loaded in random order and settled.
 pub(super) fn loaded(
     folder: &std::path::Path,
     entries: u64,
@@ -93,21 +93,21 @@ pub(super) fn loaded(
     Ok(store)
 }
 
-/// Adds what the store holds in memory, and held at most, beyond what the harness held before it was opened.
+/// Adds the current and the peak memory of the store, without the memory before it was opened.
 pub(super) fn with_memory(row: Row, memory: &Memory) -> Row {
     row.with("resident_bytes", memory.now()).with("peak_resident_bytes", memory.peak())
 }
 
-/// Adds what is left behind: bytes on disk for each byte of the entries that are there now, and the store's settings.
+/// Adds the size on disk, the space amplification and the settings of the store.
 pub(super) fn with_space(row: Row, store: &dyn Store) -> Result<Row, BenchError> {
     let mut bytes = 0;
     if let Some(folder) = store.folder() {
         for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
-            // A file that was deleted since the folder was read counts no longer.
+            // The file was deleted after the folder was listed.
             bytes += entry.and_then(|entry| entry.metadata()).map_or(0, |metadata| metadata.len());
         }
     }
-    // Operations may have inserted and deleted.
+    // Operations may have inserted or deleted entries.
     let entries = store.session()?.scan(b"", u64::MAX)?;
     let user_bytes = entries * (KEY_BYTES + VALUE_BYTES as u64);
     Ok(row

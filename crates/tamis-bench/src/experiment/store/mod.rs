@@ -1,4 +1,4 @@
-//! Experiments of the group store: what operations on whole stores cost.
+//! Experiments of the group store: costs of operations on whole stores.
 
 mod harness;
 mod load;
@@ -6,7 +6,7 @@ mod workloads;
 
 use crate::Definition;
 
-/// The group.
+/// The experiments of the group.
 pub(super) const EXPERIMENTS: &[&Definition] = &[
     &workloads::YCSB_ALL,
     &workloads::MICRO_ALL,

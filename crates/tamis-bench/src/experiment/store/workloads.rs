@@ -1,4 +1,4 @@
-//! YCSB, the classic micro benchmarks, empty closed ranges, and shifting mixes, each on a store of its own.
+//! YCSB, micro benchmarks, empty closed ranges, and shifting mixes, each on a separate store.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const RATE: Plot = Plot {
     name: "rate",
-    title: "Operations in a second",
+    title: "Operations per second",
     x: "workload",
     y: "operations_per_second",
     series: "threads",
@@ -25,14 +25,14 @@ const RATE: Plot = Plot {
 };
 const AMPLIFICATION: Plot = Plot {
     name: "write-amplification",
-    title: "Bytes written for each byte of the user's",
+    title: "Write amplification",
     y: "write_amplification",
     y_axis: Axis::Linear,
     ..RATE
 };
 const BLOCKS: Plot = Plot {
     name: "blocks",
-    title: "Blocks read for each operation",
+    title: "Blocks read per operation",
     y: "blocks_read_per_operation",
     y_axis: Axis::Linear,
     ..RATE
@@ -43,7 +43,7 @@ pub(super) const YCSB_ALL: Definition = Definition {
     name: "store-ycsb",
     title: "YCSB A to F",
     source: "",
-    about: "The core workloads by their standard: 16-byte keys, 100-byte values, Zipfian 0.99 (D: the latest). Each runs on a store that was loaded for it.",
+    about: "The YCSB core workloads: 16-byte keys, 100-byte values, Zipfian 0.99 (D: latest). Each runs on a freshly loaded store.",
     points: |size| points(size, &YCSB),
     measure,
     plots: &[RATE, AMPLIFICATION],
@@ -53,9 +53,9 @@ pub(super) const YCSB_ALL: Definition = Definition {
 /// The experiment.
 pub(super) const MICRO_ALL: Definition = Definition {
     name: "store-micro",
-    title: "The classic micro benchmarks",
+    title: "Micro benchmarks",
     source: "",
-    about: "Fills, overwrites, reads of present and absent keys, seeks with n entries in both directions, deletes, reads while another thread writes. Fills count until the store is at rest.",
+    about: "Fills, overwrites, reads of present and absent keys, seeks with n entries in both directions, deletes, reads while another thread writes. The time of a fill includes settling: the flush and all compactions.",
     points: |size| points(size, &MICRO),
     measure,
     plots: &[RATE, AMPLIFICATION],
@@ -65,9 +65,9 @@ pub(super) const MICRO_ALL: Definition = Definition {
 /// The experiment.
 pub(super) const EMPTY_RANGES: Definition = Definition {
     name: "store-empty-ranges",
-    title: "Closed ranges without a key",
+    title: "Empty closed ranges",
     source: "",
-    about: "Ranges of 1,024 numbers just above a key, up to 1,024 above one, and anywhere: what a range costs that finds nothing.",
+    about: "The cost of ranges without a key: 1,024 numbers directly above a key, up to 1,024 above a key, and anywhere.",
     points: |size| points(size, &RANGES),
     measure,
     plots: &[RATE, BLOCKS],
@@ -77,9 +77,9 @@ pub(super) const EMPTY_RANGES: Definition = Definition {
 /// The experiment.
 pub(super) const SHIFTING: Definition = Definition {
     name: "store-shift",
-    title: "Mixes that shift",
+    title: "Shifting workloads",
     source: "",
-    about: "From reads to writes, from absent points to empty ranges, from far ranges to near ones, and a hot spot that moves through all keys.",
+    about: "Workloads that change from reads to writes, from absent points to empty ranges, from ranges far from keys to ranges near keys, and a hot spot that moves through all keys.",
     points: |size| points(size, &SHIFTS),
     measure,
     plots: &[RATE, BLOCKS],
@@ -110,12 +110,12 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     } else {
         run(folder.path(), &workload, entries, count, threads, context)?
     };
-    // The store is deleted before the next is loaded.
+    // Deletes the store before the next one is loaded.
     folder.close().map_err(BenchError::io("the scratch folder"))?;
     Ok(row)
 }
 
-/// A fill: its time and its bytes count until the store is at rest.
+/// Measures a fill; time and bytes include settling.
 fn filled(
     folder: &std::path::Path,
     workload: &Workload,
@@ -136,14 +136,14 @@ fn filled(
     load::with_space(load::with_memory(row, &memory), &store)
 }
 
-/// Where in the progress of a point the load ends and the run ends, by about how long an operation of each takes.
+/// The progress of a point at the end of the load and of the run, estimated from their operations.
 fn shares(entries: u64, count: u64) -> (f64, f64) {
     let (load, run) = (entries as f64 * LOAD_WEIGHT, count as f64);
     let whole = load + run * (1.0 + SETTLE_WEIGHT);
     (load / whole, (load + run) / whole)
 }
 
-/// A run on a loaded store.
+/// Measures a workload on a loaded store.
 fn run(
     folder: &std::path::Path,
     workload: &Workload,
@@ -154,7 +154,7 @@ fn run(
 ) -> Result<Row, BenchError> {
     let mut script = Script::deal(workload.operations(entries, count, context.seed()), FORM, threads);
     if workload.has_writer {
-        script = script.and_beside(workload.writer(entries, count, context.seed()), FORM);
+        script = script.with_background(workload.writer(entries, count, context.seed()), FORM);
     }
     let values = Values::new(VALUE_BYTES, context.seed());
     let what = Drive {
@@ -163,14 +163,14 @@ fn run(
         warm_up: count / threads as u64 / 10,
         latencies: Latencies::Every,
         time_max: (context.size() == Size::Full).then_some(TIME_MAX),
-        // Values differ from the loaded ones.
+        // The values differ from the loaded ones.
         round: 1,
     };
-    // The script of the load is there while it is needed, and no more when the store's memory is looked at.
+    // The script of the load is dropped before the memory of the store is measured.
     let mut memory = Memory::start();
     let (load_end, run_end) = shares(entries, count);
     let store = context.part(0.0..load_end, |context| load::loaded(folder, entries, context))?;
-    memory.forget_peak();
+    memory.reset_peak();
     let mut measured = context.part(load_end..run_end, |context| drive(&store, &what, context))?;
     let mut settling = None;
     if measured.user_bytes > 0 {
@@ -180,13 +180,13 @@ fn run(
     let row = measured.row().with("settle_seconds", settling);
     let absent = ["readmissing", "empty-near", "empty-far", "empty-correlated"].contains(&workload.name);
     if absent && measured.found > 0 {
-        return Err(BenchError::Other(format!("{} entries found where none is", measured.found)));
+        return Err(BenchError::Other(format!("{} entries found, expected none", measured.found)));
     }
     load::with_space(load::with_memory(row, &memory), &store)
 }
 
-/// How long an entry of the load takes, and coming to rest after an operation, in operations.
+/// Estimated time of loading an entry, and of settling per operation, relative to an operation.
 const LOAD_WEIGHT: f64 = 1.5;
 const SETTLE_WEIGHT: f64 = 0.1;
-/// The longest run at full size.
+/// Maximum time of a run of the full size.
 const TIME_MAX: Duration = Duration::from_secs(120);

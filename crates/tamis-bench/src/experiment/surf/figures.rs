@@ -1,8 +1,8 @@
-//! Figures 3 and 4 of the paper: rates and throughput by size, points and ranges, integers and e-mail addresses.
+//! Figures 3 and 4 of the paper: false positive rate and throughput by size, points and ranges, integers and e-mail addresses.
 //!
-//! Half of the keys are in the filter; queries start at keys of the whole set, chosen as in workload C of YCSB. A range of integers goes
-//! from `K + L` to `K + 2 L`, where L is 2^37 at the 50 million stored keys of the paper and grows as keys get fewer, so that as many
-//! ranges hold a key; a range of addresses goes from a key to the key with its last byte raised by one.
+//! Half of the keys are in the filter; queries start at keys of the whole set, chosen as in YCSB workload C. A range of integers
+//! is `K + L` to `K + 2 L`, where L is 2^37 for the 50 million keys of the paper and larger for fewer keys, so that the share of
+//! empty ranges stays the same. A range of addresses is a key to the key with its last byte incremented.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::{
     filter::{FilterInput, Plan, Ranges},
 };
 
-/// Stored keys of the paper, and the length of its ranges.
+/// Number of stored keys of the paper, and the length of its ranges.
 const PAPER_STORED: f64 = 5e7;
 const PAPER_LENGTH: f64 = (1_u64 << 37) as f64;
 
-/// What the text says: a rate of 4 % for integers and 25 % for addresses without suffixes, at 10 and 14 bits a key.
+/// Figures in the text of the paper: without suffixes 4 % for integers and 25 % for addresses, at 10 and 14 bits per key.
 const PAPER: &[PaperFigure] = &[
     base("integers", "fpr", 0.04),
     base("integers", "bits_per_key", 10.0),
@@ -43,17 +43,17 @@ const fn base(key_set: &'static str, metric: &'static str, value: f64) -> PaperF
     PaperFigure { parameters, metric, value }
 }
 
-/// Rates.
+/// Figure 3.
 pub(super) const FIGURE_3: Definition = Definition {
     name: "surf-figure-3",
-    title: "SuRF: rate of false positives by size",
+    title: "SuRF: false positive rate by size",
     source: "SuRF, Figure 3",
-    about: "Points: Bloom filters need fewer bits than SuRF, whose digest bits halve the rate each. Ranges: only key bits help. Addresses share long prefixes, so that the trie alone tells less.",
+    about: "Points: Bloom filters need fewer bits than SuRF; each hash suffix bit of SuRF halves the rate. Ranges: only real (key) suffix bits help. Addresses share long prefixes, so the trie alone has a high rate.",
     points,
     measure,
     plots: &[Plot {
         name: "rate",
-        title: "False positives by bits per key",
+        title: "False positive rate by bits per key",
         x: "bits_per_key",
         y: "fpr",
         series: "variant",
@@ -64,17 +64,17 @@ pub(super) const FIGURE_3: Definition = Definition {
     paper: PAPER,
 };
 
-/// Throughput.
+/// Figure 4.
 pub(super) const FIGURE_4: Definition = Definition {
     name: "surf-figure-4",
     title: "SuRF: throughput by size",
     source: "SuRF, Figure 4",
-    about: "Suffixes cost next to no time; ranges cost more than points, and addresses more than integers, since their paths are longer.",
+    about: "Suffixes cost almost no time. Ranges are slower than points, and addresses slower than integers, because their paths in the trie are longer.",
     points,
     measure,
     plots: &[Plot {
         name: "throughput",
-        title: "Million queries a second by bits per key",
+        title: "Million queries per second by bits per key",
         x: "bits_per_key",
         y: "million_per_s",
         series: "variant",
@@ -109,7 +109,7 @@ fn points(size: Size) -> Vec<Point> {
     points
 }
 
-/// All keys of a kind in order.
+/// All keys of a kind, sorted.
 fn all_keys(kind: &str, count: usize, seed: u64) -> Vec<Vec<u8>> {
     if kind == "integers" {
         let mut random = SplitMix64::new(seed);
@@ -121,7 +121,7 @@ fn all_keys(kind: &str, count: usize, seed: u64) -> Vec<Vec<u8>> {
     TextSet::Emails.generate(count, seed)
 }
 
-/// Stored keys, and the keys that queries start at.
+/// The stored keys, and the keys at which queries start.
 struct Halves {
     stored: Arc<KeySet>,
     asked: Vec<Vec<u8>>,
@@ -143,7 +143,7 @@ fn halves(kind: &str, count: usize, context: &mut Context<'_>) -> Result<Arc<Hal
     })
 }
 
-/// A query that starts at a key.
+/// The query that starts at a key.
 fn query(kind: &str, queries: &str, key: &[u8], stored_count: usize) -> (Vec<u8>, Vec<u8>) {
     if queries == "points" {
         return (key.to_vec(), key.to_vec());

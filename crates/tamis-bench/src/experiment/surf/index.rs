@@ -1,7 +1,7 @@
-//! The trie as an index beside an ordered map, an adaptive radix tree and a finite state transducer.
+//! The trie as an index, compared with an ordered map, an adaptive radix tree and a finite state transducer.
 //!
-//! All four hold the same keys with values of 8 bytes; searches are for stored keys in random order, lower bounds for absent ones.
-//! The size of the map is that of its keys and values alone: it does not tell its own.
+//! All contain the same keys with values of 8 bytes. Searches are for stored keys in random order, lower bounds for absent keys.
+//! The size of the map counts only its keys and values, because it does not report its own size.
 
 use std::{collections::BTreeMap, hint::black_box, ops::Bound, sync::Arc};
 
@@ -17,25 +17,25 @@ use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 use crate::experiment::words::{MISSING, words};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// Searches of a time.
+/// Number of searches per timed pass.
 const SEARCH_COUNT: usize = 300_000;
-/// Keys that are searched for at once where an index can.
+/// Keys per batch search, if an index supports it.
 const BATCH_KEYS: usize = 64;
-/// How often a time is taken; the median counts.
+/// Number of timed passes; the result is the median.
 const ROUND_COUNT: usize = 3;
 
 /// The experiment.
 pub(super) const INDEX: Definition = Definition {
     name: "surf-index",
-    title: "The trie as an index beside other ordered maps",
+    title: "The trie as an index compared with other ordered maps",
     source: "",
-    about: "Search, lower bound and iteration in nanoseconds, and bytes a key, values of 8 bytes included. The transducer is the smaller one where keys share endings; the trie is searched faster.",
+    about: "Nanoseconds per search, lower bound and iteration step, and bytes per key including 8-byte values. The transducer is smaller for keys with common suffixes; the trie is faster to search.",
     points,
     measure,
     plots: &[
         Plot {
             name: "search",
-            title: "Nanoseconds of a search for a stored key",
+            title: "Nanoseconds per search of a stored key",
             x: "keys",
             y: "search_ns",
             series: "index",
@@ -44,7 +44,7 @@ pub(super) const INDEX: Definition = Definition {
         },
         Plot {
             name: "size",
-            title: "Bytes a key, value included",
+            title: "Bytes per key, including the value",
             x: "keys",
             y: "bytes_per_key",
             series: "index",
@@ -65,14 +65,14 @@ fn points(size: Size) -> Vec<Point> {
     points
 }
 
-/// Keys in order, stored keys in random order, and absent keys.
+/// Sorted keys, stored keys in random order, and absent keys.
 struct Input {
     keys: Vec<Vec<u8>>,
     stored: Searches,
     absent: Searches,
 }
 
-/// What is searched for, key behind key: where each lay by itself, to fetch it would take as long as to find it.
+/// The searched keys in contiguous memory: loading scattered keys would take as long as the search.
 #[derive(Default)]
 struct Searches {
     bytes: Vec<u8>,
@@ -80,7 +80,7 @@ struct Searches {
 }
 
 impl Searches {
-    /// Keys drawn from a list.
+    /// Draws keys from a list.
     fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
         let mut searches = Self::default();
         for _ in 0..SEARCH_COUNT {
@@ -103,7 +103,7 @@ impl Searches {
 
 fn all_keys(kind: &str, count: usize) -> Result<Option<Vec<Vec<u8>>>, BenchError> {
     let integers = |set: KeySet| {
-        // Every second one is stored, so that the others are absent.
+        // Every second key is stored; the others are absent.
         let keys = set.generate(count * 2, PUBLIC_KEY_SEED);
         keys.iter().map(|key| key.to_be_bytes().to_vec()).collect()
     };
@@ -115,7 +115,7 @@ fn all_keys(kind: &str, count: usize) -> Result<Option<Vec<Vec<u8>>>, BenchError
             let Some((stored, others)) = words()? else { return Ok(None) };
             let mut all = [stored, others].concat();
             all.sort_unstable();
-            // No word holds a zero byte: with one at its end none is a prefix of another, which the radix tree asks for.
+            // Appends a zero byte, which no word contains, because the radix tree requires that no key is a prefix of another.
             all.iter_mut().for_each(|word| word.push(0));
             all
         }
@@ -139,19 +139,19 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>,
     context.input(&format!("index {kind} {count}"), of).map(Some)
 }
 
-/// What is measured of an index.
+/// An index under measurement.
 trait Index {
-    /// Whether a key is there.
+    /// Whether a key is present.
     fn has(&self, key: &[u8]) -> bool;
-    /// How many of some keys are there, asked for at once; `None` where one cannot.
+    /// The number of present keys in a batch search; `None` if the index does not support it.
     fn count_many(&self, _keys: &[&[u8]]) -> Option<usize> {
         None
     }
-    /// The value at or behind a key.
+    /// The value of the first key at or after a key.
     fn lower_bound(&self, key: &[u8]) -> Option<u64>;
-    /// The sum of all values, in the order of the keys.
+    /// The sum of all values, in key order.
     fn sum(&self) -> u64;
-    /// Bytes of all.
+    /// Size in bytes.
     fn bytes(&self) -> u64;
 }
 
@@ -192,7 +192,7 @@ impl Index for TrieIndex<AlignedBytes> {
     }
 }
 
-/// All keys from one on.
+/// The range of all keys from a key.
 fn from(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Included(key), Bound::Unbounded)
 }
@@ -270,7 +270,8 @@ fn build(kind: &str, keys: &[Vec<u8>]) -> Result<Box<dyn Index>, BenchError> {
         "radix-tree" => {
             let mut tree = TreeMap::new();
             for (key, number) in numbered() {
-                tree.try_insert(key.clone(), number).map_err(|_| BenchError::other("a key is a prefix"))?;
+                tree.try_insert(key.clone(), number)
+                    .map_err(|_| BenchError::other("a key is a prefix of another key"))?;
             }
             Box::new(tree)
         }
@@ -278,7 +279,7 @@ fn build(kind: &str, keys: &[Vec<u8>]) -> Result<Box<dyn Index>, BenchError> {
     })
 }
 
-/// Nanoseconds of each of `count`, the median of some rounds.
+/// Nanoseconds per item of a pass through `count` items, the median of [`ROUND_COUNT`] passes.
 fn time(context: &mut Context<'_>, count: usize, mut pass: impl FnMut()) -> Result<f64, BenchError> {
     let mut times = Vec::new();
     for _ in 0..ROUND_COUNT {
@@ -299,11 +300,11 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let count = input.keys.len();
     let index = build(kind, &input.keys)?;
     if !input.stored.iter().all(|key| index.has(key)) || input.absent.iter().any(|key| index.has(key)) {
-        return Err(BenchError::other(format!("{kind} does not hold the keys it was given")));
+        return Err(BenchError::other(format!("{kind} does not find all of its keys")));
     }
     let sum = index.sum();
     if sum != (0..count as u64).sum::<u64>() {
-        return Err(BenchError::other(format!("{kind} does not iterate over the keys it was given")));
+        return Err(BenchError::other(format!("{kind} does not iterate over all of its keys")));
     }
     let bounds = input.absent.iter().filter_map(|key| index.lower_bound(key));
     let digest = bounds.fold(0_u64, |sum, value| sum.wrapping_mul(31).wrapping_add(value));
@@ -313,7 +314,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let search_ns = time(context, input.stored.len(), || {
         black_box(input.stored.iter().filter(|key| index.has(key)).count());
     })?;
-    // As the keys of a batch come to hand: references to them are made in its time.
+    // The time includes creating the references to the keys of a batch.
     let mut keys: [&[u8]; BATCH_KEYS] = [&[]; BATCH_KEYS];
     let mut search_many = || {
         let (mut searches, mut found) = (input.stored.iter(), 0);
@@ -327,7 +328,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     };
     let search_many_ns = match search_many() {
         Some(found) if found != input.stored.len() => {
-            return Err(BenchError::other(format!("{kind} does not find many keys at once")));
+            return Err(BenchError::other(format!("{kind} does not find all keys in batch searches")));
         }
         Some(_) => Some(time(context, input.stored.len(), || _ = black_box(search_many()))?),
         None => None,

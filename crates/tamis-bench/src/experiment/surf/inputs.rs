@@ -12,17 +12,17 @@ use crate::{
     filter::{FilterInput, Ranges},
 };
 
-/// The public seeds and those of the second column, as their distance from the public ones.
+/// The offsets of the seeds from the public ones: none, and those of the second column.
 pub(super) const SEED_DISTANCES: [u64; 2] = [0, 100];
-/// Queries of a set.
+/// Number of queries per set.
 const QUERY_COUNT: usize = 1_000_000;
 
-/// Integer keys; the public seed and a distance.
+/// Integer keys with the public seed plus a distance.
 fn integers(set: IntegerSet, count: usize, distance: u64) -> Vec<u64> {
     set.generate(count, PUBLIC_KEY_SEED + distance)
 }
 
-/// A set of the reference: its keys, its queries, and ranges that hold a key. `None` where the word list is not installed.
+/// An input of the reference program: keys, queries, and ranges with a key. `None` if the word list is not installed.
 pub(super) fn published(
     context: &mut Context<'_>,
     (key_set_name, key_count): (&str, u64),

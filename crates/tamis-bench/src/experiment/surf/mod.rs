@@ -8,7 +8,7 @@ mod reference_figures;
 
 use crate::Definition;
 
-/// The group.
+/// The experiments of the group.
 pub(super) const EXPERIMENTS: &[&Definition] =
     &[&reference::REFERENCE, &index::INDEX, &figures::FIGURE_3, &figures::FIGURE_4];
 

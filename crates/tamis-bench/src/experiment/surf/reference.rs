@@ -1,4 +1,4 @@
-//! Every figure of the reference beside ours: size, false positives, times in calibration units.
+//! Comparison with all figures of the authors' SuRF program: size, false positives, times in calibration units.
 
 use tamis_filter::Budget;
 
@@ -13,14 +13,14 @@ use crate::{
 /// The experiment.
 pub(super) const REFERENCE: Definition = Definition {
     name: "surf-reference",
-    title: "SuRF beside the program of its authors",
+    title: "SuRF compared with the program of its authors",
     source: "",
-    about: "The published inputs, and the same with seeds 142 to 145 as a second column. Ratios below 1 are smaller or faster than the reference; times are compared as multiples of the calibration unit.",
+    about: "The published inputs, and the same with the seeds 142 to 145 in a second column. A ratio below 1 means smaller or faster than the reference. Times are compared in calibration units.",
     points,
     measure,
     plots: &[Plot {
         name: "time",
-        title: "Query time, as a share of the reference's",
+        title: "Query time relative to the reference",
         x: "queries",
         y: "query_ratio",
         series: "family",
@@ -50,7 +50,7 @@ fn points(size: Size) -> Vec<Point> {
     if size == Size::Small {
         points.retain(|point| point.text("queries").is_ok_and(|queries| queries.starts_with("uniform_r0")));
     }
-    // Points that share inputs stand behind each other.
+    // Points that share inputs must be adjacent.
     points.sort_by_cached_key(|point| {
         let text = |name: &str| point.text(name).unwrap_or_default().to_owned();
         (point.integer("keys").unwrap_or(0), text("key_set"), text("queries"))
@@ -58,7 +58,7 @@ fn points(size: Size) -> Vec<Point> {
     points
 }
 
-/// What the reference has for a point: the filter, its false positives, and the nanoseconds of a query.
+/// The reference figures of a point: the filter, its false positives, and nanoseconds per query.
 fn reference_of(point: &Point) -> Result<Option<(&'static Reference, u64, f64)>, BenchError> {
     let (key_set, key_count) = (point.text("key_set")?, point.integer("keys")?);
     let (family, queries) = (point.text("family")?, point.text("queries")?);
@@ -89,7 +89,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         return Ok(Row::new().with("refused", words::MISSING));
     };
     context.progress(0.5)?;
-    // The words have no seed.
+    // The word list has no seed.
     let second = if point.text("key_set")? == "words" { None } else { figures(point, context, other)? };
     let (size, build, query) = (ours.bits_per_key(), ours.build.units, ours.query.units);
     let fpr = ours.answers.fpr();
@@ -97,7 +97,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let reference = reference_of(point)?;
     row.fields.set("reference_false_positives", reference.map(|(_, false_positives, _)| false_positives));
     row.fields.set("size_ratio", reference.map(|(reference, ..)| size / reference.bits_per_key));
-    // What the other computer's times are worth here.
+    // Compares the times in calibration units of each machine.
     let there = reference.map(|(reference, ..)| reference_unit_ns(reference.key_count));
     let ratio = |ours: f64, theirs: f64| there.map(|there| ours / (theirs / there));
     row.fields.set("query_ratio", reference.and_then(|(_, _, query_ns)| ratio(query, query_ns)));
@@ -106,7 +106,9 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     row.fields.set("fpr_other_seeds", second.as_ref().map(|second| second.answers.fpr()));
     row.fields.set("query_ns_other_seeds", second.as_ref().map(|second| second.query.ns));
     if second.is_some_and(|second| second.false_negatives() > 0) {
-        return Err(BenchError::other("a range that holds a key was denied (other seeds)"));
+        return Err(BenchError::other(
+            "false negative with the other seeds: a range with a key was rejected",
+        ));
     }
     Ok(row)
 }

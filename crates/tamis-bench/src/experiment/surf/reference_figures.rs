@@ -1,22 +1,22 @@
-//! What the program of SuRF's authors reaches on the published inputs: sizes, false positives, times.
+//! The figures of the authors' SuRF program on the published inputs: sizes, false positives, times.
 //!
-//! Of two settings of its dense levels (ratios 16 and 64) the smaller one. A million queries a set; words: 331,736 points and 226,301
-//! ranges. Measured where the calibration unit is 160 ns at 1 million keys and 540 ns at 10 million.
+//! The smaller result of two settings of its dense levels (ratios 16 and 64). A million queries per set; words: 331,736 points
+//! and 226,301 ranges. The calibration unit of that machine is 160 ns at 1 million keys and 540 ns at 10 million.
 
-/// A filter of the reference.
+/// A filter of the reference program.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) key_set: &'static str,
     pub(super) key_count: u64,
-    /// Our name of the family.
+    /// The name of the family in Tamis.
     pub(super) family: &'static str,
     pub(super) bits_per_key: f64,
     pub(super) build_ns: f64,
-    /// Query set, false positives, nanoseconds a query.
+    /// Query set, false positives, nanoseconds per query.
     pub(super) queries: &'static [(&'static str, u64, f64)],
 }
 
-/// All that we compare with.
+/// All reference figures.
 pub(super) const REFERENCES: &[Reference] = &[
     Reference {
         key_set: "uniform",

@@ -1,4 +1,4 @@
-//! Each experiment of the group runs at its small size.
+//! Each experiment of the group runs with its small size.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -6,7 +6,7 @@ use super::EXPERIMENTS;
 use crate::{RunOptions, Silent, Size, run};
 
 #[test]
-fn experiments_run_at_their_small_size() {
+fn experiments_run_with_the_small_size() {
     let only =
         [("family", "surf-real:bits=4"), ("keys", "emails"), ("variant", "real"), ("variant", "bloom")];
     for (definition, (name, value)) in EXPERIMENTS.iter().zip(only) {

@@ -21,7 +21,7 @@ fn the_help_examples_are_valid() {
         for definition in definitions {
             let checked = tamis_bench::check(definition, &options);
             // The machine that runs the test may have too little memory or disk.
-            let is_right = matches!(checked, Ok(()) | Err(BenchError::TooLittle { .. }));
+            let is_right = matches!(checked, Ok(()) | Err(BenchError::InsufficientResources { .. }));
             assert!(is_right, "{words:?}: {checked:?}");
         }
         count += 1;

@@ -1,4 +1,4 @@
-//! The model beside the paper's closed forms, and beside lookups that are drawn.
+//! The model against the closed forms of the paper, and against simulated lookups.
 
 use tamis_workload::SplitMix64;
 
@@ -8,7 +8,7 @@ const MODEL: CostModel =
     CostModel { level_count: 5, size_ratio: 4, present: 0.5, fpr: 0.01, hash_ns: 200.0, read_ns: 10_000.0 };
 
 #[test]
-fn filters_are_those_of_the_closed_form() {
+fn filter_count_equals_the_closed_form() {
     for level_count in [1, 2, 5, 7] {
         for size_ratio in [2, 4, 10] {
             let model = CostModel { level_count, size_ratio, ..MODEL };
@@ -22,7 +22,7 @@ fn filters_are_those_of_the_closed_form() {
 }
 
 #[test]
-fn costs_are_those_of_drawn_lookups() {
+fn costs_equal_those_of_simulated_lookups() {
     let mut random = SplitMix64::new(7);
     let mut uniform = || random.next_u64() as f64 / u64::MAX as f64;
     let sizes = [1.0, 4.0, 16.0, 64.0, 256.0];

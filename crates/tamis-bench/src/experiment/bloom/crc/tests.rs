@@ -1,9 +1,9 @@
-//! Published sums.
+//! Published checksums.
 
 use super::crc_32c;
 
 #[test]
-fn known_sums() {
+fn checksums_match_known_values() {
     assert_eq!(crc_32c(b""), 0);
     assert_eq!(crc_32c(b"123456789"), 0xe306_9283);
     assert_eq!(crc_32c(&[0; 32]), 0x8a91_36aa);

@@ -4,7 +4,7 @@
 use super::murmur_hash_64a;
 
 #[test]
-fn every_byte_and_the_seed_count() {
+fn hash_depends_on_every_byte_and_the_seed() {
     assert_eq!(murmur_hash_64a(b"", 0), 0);
     let key: Vec<u8> = (0..27).collect();
     let hash = murmur_hash_64a(&key, 1);

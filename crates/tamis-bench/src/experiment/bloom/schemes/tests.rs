@@ -1,11 +1,11 @@
-//! No scheme denies a key, and all have the rate of the formula.
+//! No scheme has false negatives, and all have the rate of the formula.
 
 use tamis_filter::KeySet;
 
 use super::*;
 
 #[test]
-fn all_schemes_hold_their_keys_and_have_the_rate_of_the_formula() {
+fn schemes_have_no_false_negatives_and_the_rate_of_the_formula() {
     let mut keys = KeySet::new();
     (0..20_000_u64).for_each(|key| keys.push(&(key * 3).to_be_bytes()).expect("sorted"));
     for scheme in Scheme::ALL {

@@ -10,14 +10,14 @@ use crate::{
     driver::{EmptyStore, Session},
 };
 
-/// Comes to rest only when it is closed.
+/// Settles only after it was closed.
 #[derive(Default)]
-struct Restless {
+struct NeverSettling {
     is_closed: Mutex<bool>,
     closed: Condvar,
 }
 
-impl Store for Restless {
+impl Store for NeverSettling {
     fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
         EmptyStore.session()
     }
@@ -41,11 +41,11 @@ impl Store for Restless {
     }
 }
 
-/// Asks for the end at the third look.
+/// Interrupts at the third check.
 #[derive(Default)]
-struct Impatient(Cell<u32>);
+struct InterruptAtThirdCheck(Cell<u32>);
 
-impl Observer for Impatient {
+impl Observer for InterruptAtThirdCheck {
     fn is_interrupted(&self) -> bool {
         self.0.set(self.0.get() + 1);
         self.0.get() > 2
@@ -54,15 +54,15 @@ impl Observer for Impatient {
 
 #[test]
 fn settling_can_be_interrupted() {
-    let mut observer = Impatient::default();
+    let mut observer = InterruptAtThirdCheck::default();
     let mut context = Context::new(Size::Small, 7, Path::new("."), &mut observer);
-    let ended = settle(&Restless::default(), &mut context);
+    let ended = settle(&NeverSettling::default(), &mut context);
     assert!(ended.is_err_and(|error| error.is_interrupted()));
     let mut silent = Silent;
     let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
     assert!(settle(&EmptyStore, &mut context).is_ok());
-    let closed = Restless::default();
+    let closed = NeverSettling::default();
     assert!(closed.close().is_ok());
     let ended = settle(&closed, &mut context);
-    assert!(ended.is_err_and(|error| error.to_string() == "closed"), "what the store says is told");
+    assert!(ended.is_err_and(|error| error.to_string() == "closed"), "the error of the store is returned");
 }
