@@ -1,12 +1,11 @@
 //! The state that all parts of an open store share: file system, folder, options, clock, counters, and whether it accepts calls.
 //!
-//! The first background error (a failed sync of the log or the manifest) is final: it is no longer known what is on disk, so
-//! writes are refused until the store is opened again. Reads continue.
+//! The first background error is final (`background_error.rs`).
 
 use std::{
     path::PathBuf,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -15,6 +14,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tamis_vfs::Vfs;
 
 use crate::{
+    background_error::BackgroundError,
     error::{Error, Result},
     events::Event,
     metrics::Metrics,
@@ -30,7 +30,7 @@ pub(crate) struct StoreContext {
     pub(crate) runtime: Runtime,
     pub(crate) metrics: Arc<Metrics>,
     is_closed: AtomicBool,
-    background_error: OnceLock<Arc<str>>,
+    background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
     running_jobs: RwLock<()>,
 }
@@ -41,16 +41,16 @@ impl StoreContext {
         folder: PathBuf,
         options: Options,
         runtime: Runtime,
-        metrics: Arc<Metrics>,
+        background_error: Arc<BackgroundError>,
     ) -> Arc<Self> {
         Arc::new(Self {
             vfs,
             folder,
             options,
             runtime,
-            metrics,
+            metrics: Arc::default(),
             is_closed: AtomicBool::new(false),
-            background_error: OnceLock::new(),
+            background_error,
             running_jobs: RwLock::new(()),
         })
     }
@@ -69,7 +69,15 @@ impl StoreContext {
 
     /// Refuses all later writes. The first error is kept.
     pub(crate) fn set_background_error(&self, error: &Error) {
-        let _ = self.background_error.set(Arc::from(error.to_string()));
+        self.background_error.set(error);
+    }
+
+    /// Calls `work`, which is described by `operation`. A panic becomes the background error.
+    ///
+    /// # Errors
+    /// [`Error::Panicked`].
+    pub(crate) fn catch<R>(&self, operation: &'static str, work: impl FnOnce() -> R) -> Result<R> {
+        self.background_error.catch(operation, work)
     }
 
     /// Refuses all later calls.
@@ -90,10 +98,7 @@ impl StoreContext {
         if self.options.read_only {
             return Err(self.read_only_error());
         }
-        match self.background_error.get() {
-            Some(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
-            None => Ok(()),
-        }
+        self.background_error.check()
     }
 
     pub(crate) fn read_only_error(&self) -> Error {

@@ -35,10 +35,11 @@ use crate::{
     },
     context::StoreContext,
     error::Result,
+    guarded::{guard_clock, guard_listener, guard_vfs},
     ingest::Ingester,
     keyspace_state::KeyspaceRegistry,
     memtable::ChunkPool,
-    metrics::{Metrics, Statistics},
+    metrics::Statistics,
     open_report::OpenReport,
     options::Options,
     read::{ReadPath, snapshot::Snapshots},
@@ -87,9 +88,12 @@ impl Engine {
         options: Options,
         runtime: Runtime,
     ) -> Result<Arc<Self>> {
+        let background_error = Arc::default();
+        let vfs = guard_vfs(vfs, &background_error);
+        let options = guard_listener(options, &background_error);
+        let runtime = guard_clock(runtime, &background_error);
         let recovered = recover(&vfs, folder, &options, &runtime)?;
-        let metrics = Arc::new(Metrics::default());
-        let context = StoreContext::new(vfs, folder.to_path_buf(), options, runtime, metrics);
+        let context = StoreContext::new(vfs, folder.to_path_buf(), options, runtime, background_error);
         let engine = Self::new(context, recovered);
         for index in 0..engine.background.worker_count() {
             // If one can't be started, dropping the engine stops the others.

@@ -194,13 +194,24 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// A sync of the log or manifest failed, so the bytes on disk are not known. Writes are refused, reads still work.
+    /// A sync of the log or manifest failed, so the bytes on disk are not known; or code panicked. Writes are refused, reads still
+    /// work.
     #[error(
-        "writes are refused after a background error ({cause}); reads still work; fix the disk, then close the store and open it again"
+        "writes are refused after a background error ({cause}); reads still work; fix the cause, then close the store and open it again"
     )]
     WritesRefused {
         /// The background error.
         cause: Arc<str>,
+    },
+    /// Code of the program (its file system, clock or event listener) or of Tamis panicked. Writes are refused since then.
+    #[error(
+        "panic during: {operation}: {message}; fix the file system, clock or listener of the program, or report a bug of Tamis"
+    )]
+    Panicked {
+        /// The operation, as a verb.
+        operation: &'static str,
+        /// The text of the panic.
+        message: Arc<str>,
     },
     /// The store was closed.
     #[error("the store was closed; open it again")]

@@ -1,5 +1,6 @@
 //! An embedded, durable, ordered key-value store whose reads touch only the data they return.
 
+mod background_error;
 mod batch;
 mod cache;
 mod checkpoint;
@@ -16,6 +17,7 @@ mod file_name;
 mod frame;
 #[cfg(feature = "fuzz-internals")]
 pub mod fuzz_internals;
+mod guarded;
 mod ingest;
 mod inspect;
 mod key;

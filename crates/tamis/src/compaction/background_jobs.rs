@@ -5,7 +5,8 @@
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
-//! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it.
+//! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it. A job
+//! that panics releases its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
 
 use std::{
     sync::{
@@ -22,7 +23,7 @@ use super::{
     job_context::JobContexts,
     picker::{self, RangePick, RangeRequest},
     plan::Plan,
-    scheduler::Scheduler,
+    scheduler::{Scheduler, State},
 };
 use crate::{
     cache::table::TableCache,
@@ -50,9 +51,71 @@ const IDLE: Duration = Duration::from_secs(1);
 
 enum Job {
     FlushDeferred,
-    DeleteObsoleteFiles,
-    Flush(Arc<KeyspaceState>),
-    Compact(Arc<KeyspaceState>, Box<Plan>),
+    DeleteObsoleteFiles(DeletionClaim),
+    Flush(FlushClaim),
+    Compact(Arc<KeyspaceState>, CompactionClaim),
+}
+
+impl Job {
+    /// The job, as a verb.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::FlushDeferred => "write the deferred log",
+            Self::DeleteObsoleteFiles(_) => "delete obsolete files",
+            Self::Flush(_) => FLUSH,
+            Self::Compact(..) => COMPACT,
+        }
+    }
+}
+
+const FLUSH: &str = "flush a memtable";
+const COMPACT: &str = "compact tables";
+
+/// No other thread deletes obsolete files. Dropping the claim releases it, also when a panic unwinds; so do the claims below.
+struct DeletionClaim(Arc<Scheduler>);
+
+impl Drop for DeletionClaim {
+    fn drop(&mut self) {
+        self.0.is_deleting.store(false, Ordering::SeqCst);
+    }
+}
+
+/// No other thread flushes the keyspace.
+struct FlushClaim(Arc<KeyspaceState>);
+
+impl Drop for FlushClaim {
+    fn drop(&mut self) {
+        self.0.is_flushing.store(false, Ordering::SeqCst);
+    }
+}
+
+/// No other compaction uses the tables and key ranges of the plan.
+pub(super) struct CompactionClaim {
+    scheduler: Arc<Scheduler>,
+    pub(super) plan: Box<Plan>,
+}
+
+impl CompactionClaim {
+    fn new(scheduler: &Arc<Scheduler>, state: &mut State, plan: Box<Plan>) -> Self {
+        state.in_progress.begin(&plan);
+        state.compaction_count += 1;
+        Self { scheduler: Arc::clone(scheduler), plan }
+    }
+}
+
+impl Drop for CompactionClaim {
+    fn drop(&mut self) {
+        let mut state = self.scheduler.state.lock();
+        state.in_progress.end(&self.plan);
+        state.compaction_count -= 1;
+    }
+}
+
+/// The next step of a requested compaction of a range.
+pub(super) enum RangeStep {
+    Done,
+    Blocked,
+    Compact(CompactionClaim),
 }
 
 /// Parts of an open store that its background jobs use.
@@ -184,19 +247,35 @@ impl BackgroundJobs {
     /// Runs one job; returns `false` if none was due.
     fn run_one(&self) -> bool {
         let Ok(_running) = self.context.begin_job() else { return false };
-        let Some(job) = self.next_job() else { return false };
+        let mut name = "pick a job";
+        let ran = self.context.catch(name, || {
+            let Some(job) = self.next_job() else { return false };
+            name = job.name();
+            self.run(job);
+            true
+        });
+        ran.unwrap_or_else(|panic| {
+            self.end_job(name, Err(panic));
+            false
+        })
+    }
+
+    fn run(&self, job: Job) {
         match job {
             Job::FlushDeferred => self.flush_deferred(),
-            Job::DeleteObsoleteFiles => self.delete_obsolete_files(),
-            Job::Flush(keyspace) => self.run_flush(&keyspace),
-            Job::Compact(keyspace, plan) => {
-                let result = self.compactor.compact(&keyspace, &plan, &|| self.flush_between_tables());
-                self.release(&plan);
+            Job::DeleteObsoleteFiles(claim) => {
+                self.delete_obsolete_files();
+                drop(claim);
+            }
+            Job::Flush(claim) => self.run_flush(claim),
+            Job::Compact(keyspace, claim) => {
+                let between_tables = || self.flush_between_tables();
+                let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
+                drop(claim);
                 self.note_compaction(keyspace.id, result.is_err());
-                self.end_job("compact tables", result);
+                self.end_job(COMPACT, result);
             }
         }
-        true
     }
 
     fn flush_deferred(&self) {
@@ -218,14 +297,14 @@ impl BackgroundJobs {
             }
             self.context.report_failed_job("delete obsolete files", &error);
         }
-        self.scheduler.end_deletion(again_at);
+        self.scheduler.state.lock().deletion_at = again_at;
     }
 
-    fn run_flush(&self, keyspace: &KeyspaceState) {
-        let result = self.flusher.flush_oldest(keyspace);
-        keyspace.is_flushing.store(false, Ordering::SeqCst);
+    fn run_flush(&self, claim: FlushClaim) {
+        let result = self.flusher.flush_oldest(&claim.0);
+        drop(claim);
         self.note_flush(&result);
-        self.end_job("flush a memtable", result);
+        self.end_job(FLUSH, result);
     }
 
     fn end_job(&self, job: &'static str, result: Result<()>) {
@@ -280,12 +359,12 @@ impl BackgroundJobs {
         }
         let has_obsolete_files = self.versions.has_obsolete_files() && !is_waiting(state.deletion_at);
         if has_obsolete_files && !self.scheduler.is_deleting.swap(true, Ordering::SeqCst) {
-            return Some(Job::DeleteObsoleteFiles);
+            return Some(Job::DeleteObsoleteFiles(DeletionClaim(Arc::clone(&self.scheduler))));
         }
         if !is_waiting(state.flush_at)
-            && let Some(keyspace) = self.claim_flush()
+            && let Some(claim) = self.claim_flush()
         {
-            return Some(Job::Flush(keyspace));
+            return Some(Job::Flush(claim));
         }
         if state.compaction_count >= self.context.options.workers.saturating_sub(1).max(1) {
             return None;
@@ -305,9 +384,7 @@ impl BackgroundJobs {
             }
         }
         let (keyspace, plan) = best?;
-        state.in_progress.begin(&plan);
-        state.compaction_count += 1;
-        Some(Job::Compact(keyspace, Box::new(plan)))
+        Some(Job::Compact(keyspace, CompactionClaim::new(&self.scheduler, &mut state, Box::new(plan))))
     }
 
     /// Whether a keyspace is bulk loading: its memtable was full recently, and no thread waits for compactions.
@@ -317,42 +394,36 @@ impl BackgroundJobs {
     }
 
     /// A keyspace with an immutable memtable that is not being flushed.
-    fn claim_flush(&self) -> Option<Arc<KeyspaceState>> {
+    fn claim_flush(&self) -> Option<FlushClaim> {
         let keyspaces = self.keyspaces.load();
         let mut due = keyspaces.values().filter(|keyspace| {
             !keyspace.read_state.load().immutable.is_empty()
                 && keyspace.check().is_ok()
                 && !keyspace.is_flushing.swap(true, Ordering::SeqCst)
         });
-        due.next().cloned()
+        due.next().map(|keyspace| FlushClaim(Arc::clone(keyspace)))
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
     pub(super) fn flush_between_tables(&self) {
         while self.context.options.workers == 1
             && self.scheduler.state.lock().flush_at.is_none()
-            && let Some(keyspace) = self.claim_flush()
+            && let Some(claim) = self.claim_flush()
         {
-            self.run_flush(&keyspace);
+            self.run_flush(claim);
         }
     }
 
     /// Claims the next step of a requested compaction of a range.
-    pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangePick {
+    pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangeStep {
         let mut state = self.scheduler.state.lock();
-        let picked = picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, request);
-        if let RangePick::Plan(plan) = &picked {
-            state.in_progress.begin(plan);
-            state.compaction_count += 1;
+        match picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, request) {
+            RangePick::Done => RangeStep::Done,
+            RangePick::Blocked => RangeStep::Blocked,
+            RangePick::Plan(plan) => {
+                RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan))
+            }
         }
-        picked
-    }
-
-    /// Releases the tables of a plan whose edit is installed or has failed.
-    pub(super) fn release(&self, plan: &Plan) {
-        let mut state = self.scheduler.state.lock();
-        state.in_progress.end(plan);
-        state.compaction_count -= 1;
     }
 
     /// Whether no job is due or running.

@@ -1,14 +1,11 @@
 //! Flushes and compactions on request: [`crate::Db::flush`], [`crate::Db::compact_range`] and
 //! [`crate::Db::wait_for_compactions`].
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    background_jobs::BackgroundJobs,
-    picker::{RangePick, RangeRequest},
+    background_jobs::{BackgroundJobs, RangeStep},
+    picker::RangeRequest,
     scheduler::Scheduler,
 };
 use crate::{
@@ -75,10 +72,8 @@ impl BackgroundJobs {
     /// See [`crate::Db::wait_for_compactions`].
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
         self.context.check_open()?;
-        self.scheduler.waiting_count.fetch_add(1, Ordering::SeqCst);
-        let result = self.wait_until(|| self.is_idle(), Scheduler::failures);
-        self.scheduler.waiting_count.fetch_sub(1, Ordering::SeqCst);
-        result
+        let _waiting = self.scheduler.begin_waiting();
+        self.wait_until(|| self.is_idle(), Scheduler::failures)
     }
 
     /// See [`crate::Db::compact_range`].
@@ -94,17 +89,19 @@ impl BackgroundJobs {
             keyspace.check()?;
             let job = self.context.begin_write_job()?;
             match self.claim_range(keyspace, &request) {
-                RangePick::Done => return Ok(()),
-                RangePick::Blocked => {
+                RangeStep::Done => return Ok(()),
+                RangeStep::Blocked => {
                     drop(job);
                     self.run_inline();
                     self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
                 }
-                RangePick::Plan(plan) => {
-                    let result = self.compactor.compact(keyspace, &plan, &|| self.flush_between_tables());
-                    self.release(&plan);
+                RangeStep::Compact(claim) => {
+                    let result = self.context.catch("compact a range", || {
+                        self.compactor.compact(keyspace, &claim.plan, &|| self.flush_between_tables())
+                    });
+                    drop(claim);
                     self.scheduler.note_progress();
-                    result?;
+                    result??;
                 }
             }
         }

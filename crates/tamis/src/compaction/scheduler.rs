@@ -51,6 +51,15 @@ pub(crate) struct Scheduler {
     progress: Condvar,
 }
 
+/// See [`Scheduler::begin_waiting`].
+pub(super) struct Waiting<'a>(&'a Scheduler);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting_count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Scheduler {
     /// Wakes the workers: a job may be due.
     pub(crate) fn wake(&self) {
@@ -83,6 +92,12 @@ impl Scheduler {
         (state.failure_count, state.last_failure.clone())
     }
 
+    /// Registers a thread that waits until no compaction is due, until the guard is dropped.
+    pub(super) fn begin_waiting(&self) -> Waiting<'_> {
+        self.waiting_count.fetch_add(1, Ordering::SeqCst);
+        Waiting(self)
+    }
+
     /// Lets failed jobs be tried again at once: a thread waits for them.
     pub(crate) fn retry_now(&self) {
         let mut state = self.state.lock();
@@ -90,12 +105,6 @@ impl Scheduler {
         state.compact_at.clear();
         drop(state);
         self.wake();
-    }
-
-    /// Ends a deletion of obsolete files; `again_at` is set if some could not be deleted.
-    pub(super) fn end_deletion(&self, again_at: Option<Duration>) {
-        self.state.lock().deletion_at = again_at;
-        self.is_deleting.store(false, Ordering::SeqCst);
     }
 
     /// Stops the workers: running jobs are cancelled at their next table.

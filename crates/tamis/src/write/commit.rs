@@ -40,6 +40,9 @@ use crate::{
 /// A group whose batches exceed this size is written as several records.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// What a commit that panics reports. It never unwinds into the group: the leadership would not be released.
+const COMMIT: &str = "commit a batch";
+
 /// The batches of a group that share one log record.
 #[derive(Default)]
 struct Record {
@@ -129,33 +132,16 @@ impl Committer<Request, Result<()>> for WritePath {
         match own.batch.only_keyspace() {
             Some(id) => {
                 let keyspaces = self.keyspaces.load();
-                self.commit_to_keyspace(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
+                self.commit_alone(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
             }
             None => self.commit_group(vec![own]).pop().unwrap_or(Ok(())),
         }
     }
 
-    /// Writes as few records as their maximum size allows. A batch for a dropped keyspace fails without the others.
     fn commit_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
-        let mut log = self.log.lock();
-        let mut results = Vec::with_capacity(group.len());
-        let mut record = Record::default();
-        for request in group {
-            let keyspaces = match self.keyspaces_of(&request.batch) {
-                Ok(keyspaces) => keyspaces,
-                Err(error) => {
-                    self.commit(log.as_mut(), &mut record, &mut results);
-                    results.push(Err(error));
-                    continue;
-                }
-            };
-            if record.size_bytes + request.batch.size_bytes() > RECORD_BYTES_MAX {
-                self.commit(log.as_mut(), &mut record, &mut results);
-            }
-            record.add(request, keyspaces);
-        }
-        self.commit(log.as_mut(), &mut record, &mut results);
-        results
+        let count = group.len();
+        let results = self.context.catch(COMMIT, || self.commit_records(group));
+        results.unwrap_or_else(|panic| vec![Err(panic); count])
     }
 }
 
@@ -167,7 +153,7 @@ struct SingleKeyspaceCommitter<'a> {
 
 impl Committer<Request, Result<()>> for SingleKeyspaceCommitter<'_> {
     fn commit_one(&self, own: Request) -> Result<()> {
-        self.write_path.commit_to_keyspace(self.keyspace, own)
+        self.write_path.commit_alone(self.keyspace, own)
     }
 
     fn commit_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
@@ -221,7 +207,12 @@ impl WritePath {
         Ok(())
     }
 
-    /// Commits the batch of a leader without followers: the same steps, without the lists of a group.
+    /// Commits the batch of a leader without followers.
+    fn commit_alone(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
+        self.context.catch(COMMIT, || self.commit_to_keyspace(keyspace, request))?
+    }
+
+    /// The same steps as for a group, without its lists.
     fn commit_to_keyspace(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
         keyspace.check()?;
         let Request { mut batch, durability } = request;
@@ -230,6 +221,29 @@ impl WritePath {
         let mut target = Target::new(keyspace);
         let targets = std::slice::from_mut(&mut target);
         self.commit_record(state, std::slice::from_mut(&mut batch), targets, durability)
+    }
+
+    /// Writes as few records as their maximum size allows. A batch for a dropped keyspace fails without the others.
+    fn commit_records(&self, group: Vec<Request>) -> Vec<Result<()>> {
+        let mut log = self.log.lock();
+        let mut results = Vec::with_capacity(group.len());
+        let mut record = Record::default();
+        for request in group {
+            let keyspaces = match self.keyspaces_of(&request.batch) {
+                Ok(keyspaces) => keyspaces,
+                Err(error) => {
+                    self.commit(log.as_mut(), &mut record, &mut results);
+                    results.push(Err(error));
+                    continue;
+                }
+            };
+            if record.size_bytes + request.batch.size_bytes() > RECORD_BYTES_MAX {
+                self.commit(log.as_mut(), &mut record, &mut results);
+            }
+            record.add(request, keyspaces);
+        }
+        self.commit(log.as_mut(), &mut record, &mut results);
+        results
     }
 
     /// The keyspaces that a batch writes to.

@@ -51,7 +51,7 @@ pub(crate) trait Item {
     fn weight(&self) -> u32;
 }
 
-/// Commits the items of a group.
+/// Commits the items of a group. It must not panic: the leadership would not be released.
 pub(crate) trait Committer<T, R> {
     /// Commits the leader's own item, if no other thread waits.
     fn commit_one(&self, own: T) -> R;

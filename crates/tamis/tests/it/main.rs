@@ -20,6 +20,7 @@ mod keyspaces;
 mod kill;
 mod model;
 mod options;
+mod panics;
 mod pressure;
 mod range_filters;
 mod refilter;
