@@ -44,7 +44,7 @@ pub struct WriteBatch {
     first_keyspace: Option<u32>,
     other_keyspaces: Vec<u32>,
     /// The id of the open store that the keyspaces belong to; 0 before the first entry.
-    database: usize,
+    database: u64,
 }
 
 impl WriteBatch {
@@ -62,11 +62,11 @@ impl WriteBatch {
         }
     }
 
-    /// Refuses keyspaces of more than one store; each open store has its own `database` id.
+    /// Refuses keyspaces of more than one store; `database` is [`crate::engine::Engine::id`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
-    pub(crate) fn claim(&mut self, database: usize) -> Result<()> {
+    pub(crate) fn claim(&mut self, database: u64) -> Result<()> {
         if self.is_empty() {
             self.database = database;
         }
@@ -77,7 +77,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
-    pub(crate) fn check_database(&self, database: usize) -> Result<()> {
+    pub(crate) fn check_database(&self, database: u64) -> Result<()> {
         if self.database == database || self.is_empty() { Ok(()) } else { Err(foreign_keyspace()) }
     }
 

@@ -18,7 +18,13 @@
 //!
 //! Read states are replaced by compare-and-swap (`keyspace_state.rs`).
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use tamis_filter::Digester;
@@ -55,8 +61,12 @@ use crate::{
     },
 };
 
+/// The id of the store that is opened next.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
 /// See the head of this file. Dropping it closes the store.
 pub(crate) struct Engine {
+    id: u64,
     pub(crate) context: Arc<StoreContext>,
     pub(crate) keyspaces: Arc<KeyspaceRegistry>,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -95,6 +105,7 @@ impl Engine {
         let recovered = recover(&vfs, folder, &options, &runtime)?;
         let context = StoreContext::new(vfs, folder.to_path_buf(), options, runtime, background_error);
         let engine = Self::new(context, recovered);
+        engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
             // If one can't be started, dropping the engine stops the others.
             let worker = engine.background.start_worker(index)?;
@@ -123,6 +134,7 @@ impl Engine {
         let background = shared.background_jobs();
         let digester = Digester::new(filter_seed);
         Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             read_path: ReadPath::new(&shared.context, &shared.snapshots, &shared.tables, digester),
             write_path: shared.write_path(&background),
             keyspace_admin: shared.keyspace_admin(pool),
@@ -144,9 +156,9 @@ impl Engine {
         }
     }
 
-    /// A number that no other open store of the process has.
-    pub(crate) fn id(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+    /// A number that no other store that this process opened has, closed ones included. An address would be used again.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
     }
 
     /// See [`crate::Db::statistics`].

@@ -10,7 +10,8 @@
 //!
 //! Steps 1 to 4 write nothing: a damaged store that is refused stays as it was.
 //!
-//! The workers flush the replayed memtables later: the time to open grows with the log, not with the data.
+//! The workers flush the replayed memtables later, unless the log has many segments (`BackgroundJobs::bound_replayed_log`). The time
+//! to open grows with the log, not with the data.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 

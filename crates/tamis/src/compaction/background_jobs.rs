@@ -81,7 +81,7 @@ impl Drop for DeletionClaim {
 }
 
 /// No other thread flushes the keyspace.
-struct FlushClaim(Arc<KeyspaceState>);
+pub(super) struct FlushClaim(Arc<KeyspaceState>);
 
 impl Drop for FlushClaim {
     fn drop(&mut self) {
@@ -139,7 +139,7 @@ pub(crate) struct BackgroundJobs {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) scheduler: Arc<Scheduler>,
     pub(super) compactor: Compactor,
-    flusher: Flusher,
+    pub(super) flusher: Flusher,
     /// The writing thread runs the jobs.
     is_inline: bool,
 }
@@ -267,7 +267,9 @@ impl BackgroundJobs {
                 self.delete_obsolete_files();
                 drop(claim);
             }
-            Job::Flush(claim) => self.run_flush(claim),
+            Job::Flush(claim) => {
+                self.run_flush(claim);
+            }
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.flush_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
@@ -300,11 +302,14 @@ impl BackgroundJobs {
         self.scheduler.state.lock().deletion_at = again_at;
     }
 
-    fn run_flush(&self, claim: FlushClaim) {
+    /// Flushes the oldest memtable of a keyspace; returns `false` if that failed.
+    pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
         let result = self.flusher.flush_oldest(&claim.0);
         drop(claim);
         self.note_flush(&result);
+        let is_done = result.is_ok();
         self.end_job(FLUSH, result);
+        is_done
     }
 
     fn end_job(&self, job: &'static str, result: Result<()>) {
@@ -331,7 +336,7 @@ impl BackgroundJobs {
         }
     }
 
-    fn note_failure(&self, job: &'static str, error: &Error) {
+    pub(super) fn note_failure(&self, job: &'static str, error: &Error) {
         if self.scheduler.is_stopping.load(Ordering::SeqCst) {
             return;
         }
@@ -394,7 +399,7 @@ impl BackgroundJobs {
     }
 
     /// A keyspace with an immutable memtable that is not being flushed.
-    fn claim_flush(&self) -> Option<FlushClaim> {
+    pub(super) fn claim_flush(&self) -> Option<FlushClaim> {
         let keyspaces = self.keyspaces.load();
         let mut due = keyspaces.values().filter(|keyspace| {
             !keyspace.read_state.load().immutable.is_empty()

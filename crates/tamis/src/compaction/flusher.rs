@@ -123,7 +123,7 @@ impl Flusher {
 
     /// Removes the log segments that no memtable needs: the manifest is updated first. The names of segments up to
     /// `durable_segment` are known to be synced.
-    fn remove_obsolete_segments(&self, durable_segment: u64) -> Result<()> {
+    pub(super) fn remove_obsolete_segments(&self, durable_segment: u64) -> Result<()> {
         let needed = {
             // Under the lock no writer is between its log record and `LoggedMemtable::note_segment`.
             let mut log = self.log.lock();

@@ -9,6 +9,7 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
+    commit_log::LogState,
     cursor::bounded::Bounds,
     error::{Error, Result},
     keyspace_state::KeyspaceState,
@@ -16,18 +17,46 @@ use crate::{
 
 /// How often a waiting thread checks by itself whether its jobs are done.
 const WAIT: Duration = Duration::from_millis(20);
+/// The maximum number of log segments after an open.
+const REPLAYED_SEGMENTS_MAX: usize = 4;
 
 impl BackgroundJobs {
+    /// Called by an open before it starts the workers: if the log has more than [`REPLAYED_SEGMENTS_MAX`] segments, flushes the
+    /// replayed memtables and removes all segments but the new one. Every open begins a segment, and a process that ends soon
+    /// leaves the flush to the next one: segments would pile up. A failure is reported; the workers try again.
+    pub(crate) fn bound_replayed_log(&self) {
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return };
+        if state.log.segments().len() <= REPLAYED_SEGMENTS_MAX {
+            return;
+        }
+        self.rotate_memtables(state);
+        drop(log);
+        while let Some(claim) = self.claim_flush() {
+            if !self.run_flush(claim) {
+                return;
+            }
+        }
+        if let Err(error) = self.flusher.remove_obsolete_segments(0) {
+            self.note_failure("remove obsolete log segments", &error);
+        }
+    }
+
+    /// Makes the memtables of all keyspaces immutable.
+    fn rotate_memtables(&self, state: &mut LogState) {
+        let keyspaces = self.keyspaces.load();
+        let rotated_count = keyspaces.values().filter(|keyspace| keyspace.rotate_memtable()).count();
+        if rotated_count > 0 {
+            self.log.begin_segment(state);
+        }
+    }
+
     /// See [`crate::Db::flush`].
     pub(crate) fn flush_all(&self) -> Result<()> {
         let mut log = self.log.lock();
         self.context.check_writable()?;
         if let Some(state) = log.as_mut() {
-            let keyspaces = self.keyspaces.load();
-            let rotated_count = keyspaces.values().filter(|keyspace| keyspace.rotate_memtable()).count();
-            if rotated_count > 0 {
-                self.log.begin_segment(state);
-            }
+            self.rotate_memtables(state);
         }
         let read_states = self.keyspaces.read_states();
         let immutable: Vec<_> =

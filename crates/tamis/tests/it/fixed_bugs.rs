@@ -9,10 +9,10 @@ use std::{
     },
 };
 
-use tamis::{Access, Db, Durability, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis::{Access, Db, Durability, Error, KeyspaceOptions, Options, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, small_keyspace};
+use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
 
 fn open_on(vfs: &FaultVfs, options: Options) -> Db {
     Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(2)).unwrap()
@@ -142,4 +142,24 @@ fn a_damaged_table_keeps_no_other_keyspace_from_being_flushed_and_compacted() {
     assert!(runs("damaged", &db) >= 12, "its own compaction can't be done");
     assert!(db.statistics().jobs_failed > 0);
     db.compact_range::<&[u8]>(&sound, ..).unwrap();
+}
+
+/// A batch knew its store by an address. A store that was opened after the first was closed could get the same address, and then
+/// accepted the batch: a key of the first store appeared in the second.
+#[test]
+fn a_batch_of_a_closed_store_is_refused_by_every_later_store() {
+    let mut batch = WriteBatch::new();
+    let first = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+    batch.put(&first.default_keyspace(), "key", "of the first store").unwrap();
+    first.close().unwrap();
+    for _ in 0..300 {
+        let other = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
+        let refused = other.write(batch.clone());
+        assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+        assert!(matches!(
+            batch.put(&other.default_keyspace(), "key", "b"),
+            Err(Error::InvalidArgument { .. })
+        ));
+        assert_eq!(other.get("key").unwrap(), None);
+    }
 }

@@ -18,6 +18,7 @@ mod golden_db;
 mod ingest;
 mod keyspaces;
 mod kill;
+mod log_segments;
 mod model;
 mod options;
 mod panics;

@@ -1,0 +1,53 @@
+//! The number of log segments over many opens.
+
+use std::path::Path;
+
+use tamis::KeyspaceOptions;
+use tamis_vfs::{MemVfs, Vfs};
+
+use crate::support::{FOLDER, inline_options, open_in_memory};
+
+fn segment_count(vfs: &MemVfs) -> usize {
+    let entries = vfs.list(Path::new(FOLDER)).unwrap();
+    entries.iter().filter(|entry| entry.name.ends_with(".log")).count()
+}
+
+/// Segments of processes that wrote little and ended before a flush piled up: one for each open, which replayed all of them.
+#[test]
+fn a_thousand_opens_with_one_write_each_leave_few_segments() {
+    for workers in [0, 1] {
+        let vfs = MemVfs::new();
+        for number in 0..1000_u32 {
+            let db = open_in_memory(&vfs, tamis::Options { workers, ..inline_options() }).unwrap();
+            let count = segment_count(&vfs);
+            assert!(count <= 4, "{count} segments after open {number} with {workers} workers");
+            db.put(number.to_be_bytes(), "value").unwrap();
+            db.close().unwrap();
+        }
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        assert_eq!(db.range::<&[u8]>(..).count(), 1000);
+    }
+}
+
+#[test]
+fn opens_without_writes_leave_few_segments() {
+    let vfs = MemVfs::new();
+    for _ in 0..20 {
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        assert!(segment_count(&vfs) <= 4);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn opens_with_writes_to_a_dropped_keyspace_leave_few_segments() {
+    let vfs = MemVfs::new();
+    for _ in 0..20 {
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        assert!(segment_count(&vfs) <= 4);
+        let keyspace = db.create_keyspace("short-lived", KeyspaceOptions::default()).unwrap();
+        keyspace.put("key", "value").unwrap();
+        db.drop_keyspace("short-lived").unwrap();
+        db.close().unwrap();
+    }
+}
