@@ -10,7 +10,7 @@
 //!
 //! The sequence number is stored in the manifest, not in the file, which never changes: readers add it (`table/reader.rs`).
 //!
-//! Cost: each file is read once; one flush; one edit.
+//! Cost: each file is read once; one flush; one edit. If L0 has its maximum number of runs, an ingest waits as writers do.
 
 use std::{
     ops::Bound,
@@ -114,6 +114,8 @@ impl Ingester {
         report.table_count = pending.summaries.len();
         report.entry_count = pending.summaries.iter().map(|summary| summary.entry_count).sum();
         report.bytes = pending.summaries.iter().map(|summary| summary.file_bytes).sum();
+        // Each ingest adds a run.
+        self.background.wait_for_level0(keyspace)?;
         let mut gate = None;
         report.sequence = loop {
             self.background.flush_all()?;

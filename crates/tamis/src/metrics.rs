@@ -221,7 +221,7 @@ pub struct Statistics {
     pub throttled_writes: u64,
     /// Total delay of these writes in microseconds.
     pub throttled_microseconds: u64,
-    /// Writes that waited until a memtable was flushed.
+    /// Writes that waited until a memtable was flushed or L0 was compacted.
     pub stopped_writes: u64,
     /// Total time of these waits in microseconds.
     pub stopped_microseconds: u64,

@@ -274,7 +274,7 @@ impl BackgroundJobs {
                 let between_tables = || self.flush_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
                 drop(claim);
-                self.note_compaction(keyspace.id, result.is_err());
+                self.note_compaction(keyspace.id, result.as_ref().err());
                 self.end_job(COMPACT, result);
             }
         }
@@ -327,10 +327,14 @@ impl BackgroundJobs {
     }
 
     /// A keyspace whose compactions fail waits longer each time; other keyspaces are not affected.
-    fn note_compaction(&self, keyspace: u32, is_failed: bool) {
+    fn note_compaction(&self, keyspace: u32, error: Option<&Error>) {
         let mut state = self.scheduler.state.lock();
         let failure_count = state.compact_at.remove(&keyspace).map_or(0, |(count, _)| count);
-        if is_failed {
+        state.compaction_failures.remove(&keyspace);
+        if let Some(error) = error {
+            state.compaction_failure_count += 1;
+            let number = state.compaction_failure_count;
+            state.compaction_failures.insert(keyspace, (number, error.clone()));
             let wait = RETRY * (1 << failure_count.min(RETRY_DOUBLINGS_MAX));
             state.compact_at.insert(keyspace, (failure_count + 1, self.context.runtime.clock.now() + wait));
         }

@@ -15,5 +15,6 @@ pub(crate) mod picker;
 pub(crate) mod plan;
 pub(crate) mod refilter;
 pub(crate) mod scheduler;
+mod stall;
 pub(crate) mod table_sink;
 pub(crate) mod targets;

@@ -24,6 +24,10 @@ pub(super) struct State {
     pub(super) flush_at: Option<Duration>,
     /// Keyspaces (by id) whose last compaction failed: the number of consecutive failures, and when the next one may begin.
     pub(super) compact_at: BTreeMap<u32, (u32, Duration)>,
+    /// Keyspaces (by id) whose last compaction failed: the number of the failure, and its error.
+    pub(super) compaction_failures: BTreeMap<u32, (u64, Error)>,
+    /// Failed compactions.
+    pub(super) compaction_failure_count: u64,
     /// Failed flushes.
     pub(super) flush_failure_count: u64,
     /// After a failed deletion of obsolete files: when the next one may begin.
@@ -84,6 +88,13 @@ impl Scheduler {
     pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
         let state = self.state.lock();
         (state.flush_failure_count, state.flush_failure.clone())
+    }
+
+    /// The number of the last failed compaction of a keyspace and its error, if its last compaction failed.
+    pub(super) fn compaction_failures(&self, keyspace: u32) -> (u64, Option<Error>) {
+        let state = self.state.lock();
+        let failure = state.compaction_failures.get(&keyspace);
+        failure.map_or((0, None), |(number, error)| (*number, Some(error.clone())))
     }
 
     /// The number of failed jobs, and the error of the last one.

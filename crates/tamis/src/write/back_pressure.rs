@@ -3,8 +3,8 @@
 //! Two kinds of jobs can lag behind the writers: flushes (immutable memtables pile up in memory) and compactions (runs pile up at
 //! L0, and every read has to search them). [`Pressure`] says how far each lags behind, [`Rates`] at what rate each drains, and
 //! [`rate`] derives the rate at which writers may write: unlimited below the first thresholds, then the drain rate, falling to a
-//! quarter of it towards the second thresholds. A bulk load thus settles at the rate that the disk can sustain. Writers stop only
-//! if nothing drains: on a full or failing disk.
+//! quarter of it towards the second thresholds. A bulk load thus settles at the rate that the disk can sustain. Writers stop
+//! ([`IMMUTABLE_COUNT_MAX`], [`Pressure::stops`]) only if nothing drains: on a full, failing or hanging disk.
 //!
 //! Writers share the rate: each write advances the time at which all writes so far are paid for, and its writer waits until then.
 //! Time that passes in the meantime counts as waiting.
@@ -21,6 +21,8 @@ const IMMUTABLE_COUNT_SLOW: usize = 2;
 /// Multiples of the L0 trigger between which the delay grows.
 const LEVEL0_SLOW: usize = 4;
 const LEVEL0_MAX: usize = 10;
+/// The multiple of the L0 trigger at which writers stop until a compaction has ended. It bounds the runs that a read searches.
+const LEVEL0_STOP: usize = 16;
 /// The drain rate assumed before the first measurement, and the minimum of all measurements, in bytes per second.
 const RATE_FIRST: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
@@ -47,6 +49,11 @@ impl Pressure {
     pub(crate) const fn throttles(self) -> bool {
         self.immutable_count >= IMMUTABLE_COUNT_SLOW
             || self.level0_run_count >= LEVEL0_SLOW * self.level0_unit()
+    }
+
+    /// Whether writers stop until a compaction has ended.
+    pub(crate) const fn stops(self) -> bool {
+        self.level0_run_count >= LEVEL0_STOP * self.level0_unit()
     }
 }
 

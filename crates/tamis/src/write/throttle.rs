@@ -1,5 +1,5 @@
 //! Delays writers while flushes and compactions lag behind ([`super::back_pressure`]), and stops them while a keyspace has the
-//! maximum number of immutable memtables or takes in tables.
+//! maximum number of immutable memtables or of runs at L0, or takes in tables.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -38,7 +38,8 @@ impl WriteThrottle {
     /// Waits until a batch may be written.
     ///
     /// # Errors
-    /// [`Error::KeyspaceDropped`]; as [`StoreContext::check_writable`]; the error of a flush for which the writer waited.
+    /// [`Error::KeyspaceDropped`]; as [`StoreContext::check_writable`]; the error of a flush or compaction for which the writer
+    /// waited.
     pub(super) fn wait(&self, batch: &WriteBatch) -> Result<()> {
         for id in batch.keyspaces() {
             let keyspaces = self.keyspaces.load();
@@ -54,7 +55,14 @@ impl WriteThrottle {
                 let keyspace = Arc::clone(keyspace);
                 drop(read_state);
                 drop(keyspaces);
-                self.wait_for_flush(&keyspace)?;
+                self.background.wait_for_flush(&keyspace)?;
+                continue;
+            }
+            if keyspace.pressure(&read_state).stops() {
+                let keyspace = Arc::clone(keyspace);
+                drop(read_state);
+                drop(keyspaces);
+                self.background.wait_for_level0(&keyspace)?;
             }
         }
         if self.context.options.workers == 0 {
@@ -103,35 +111,5 @@ impl WriteThrottle {
             self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
         }
         Ok(())
-    }
-
-    /// Waits until a flush has made room; a flush that fails while the writer waits ends the wait with its error.
-    fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
-        let clock = &*self.context.runtime.clock;
-        let metrics = &self.context.metrics;
-        let start = clock.now();
-        metrics.stopped_writes.add(1);
-        self.context.report(&Event::BackPressure { microseconds_per_mib: None });
-        let (failed_before, _) = self.scheduler.flush_failures();
-        self.scheduler.retry_now();
-        let result = loop {
-            self.background.run_inline();
-            if keyspace.read_state.load().immutable.len() < IMMUTABLE_COUNT_MAX || keyspace.check().is_err() {
-                break Ok(());
-            }
-            if let Err(error) = self.context.check_writable() {
-                break Err(error);
-            }
-            if let (count, Some(error)) = self.scheduler.flush_failures()
-                && count != failed_before
-            {
-                break Err(error);
-            }
-            self.scheduler.wait_for_progress(clock, WAIT);
-        };
-        let waited = clock.now().saturating_sub(start);
-        metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
-        self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });
-        result
     }
 }

@@ -13,8 +13,8 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tamis::{
-    Clock, Db, Error, Event, EventListener, JoinHandle, Keyspace, KeyspaceOptions, ManualClock, Options,
-    Runtime, Spawner, SystemSpawner, WriteBatch,
+    Access, Clock, Db, Error, Event, EventListener, JoinHandle, Keyspace, KeyspaceOptions, ManualClock,
+    Options, Runtime, Spawner, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
@@ -404,4 +404,82 @@ fn old_files_that_cannot_be_deleted_stop_no_writer() {
         assert!(vfs.hit_count(rule) > 0, "{kind:?}");
         assert_eq!(keyspace.range::<&[u8]>(..).count(), keys.len());
     }
+}
+
+/// Runs at L0 of keyspace "k".
+fn level0_runs(db: &Db) -> usize {
+    let statistics = db.statistics();
+    let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
+    keyspace.levels.first().map_or(0, |level| level.run_count)
+}
+
+/// The maximum for `level0_runs: 2`, and the memtables that may be flushed after it.
+const LEVEL0_RUNS_MAX: usize = 32 + 5;
+
+/// L0 grew to hundreds of runs while each compaction failed: flushes succeeded, so nothing stopped the writers.
+#[test]
+fn failing_compactions_stop_writers_before_l0_has_many_runs() {
+    for workers in [0, 2] {
+        let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+        let options = Options { workers, table_access: Access::Buffered, ..Options::default() };
+        let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
+        let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+        let rule =
+            vfs.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Read]).path(".t").forever());
+        let mut random = Random(5);
+        let mut acknowledged = BTreeSet::new();
+        let refused = (0..200_000).find_map(|_| {
+            let key = random.next().to_be_bytes();
+            let error = keyspace.put(key, [1; 1_000]).err();
+            if error.is_none() {
+                acknowledged.insert(key);
+            }
+            error
+        });
+        assert!(matches!(refused, Some(Error::Io { .. })), "{refused:?}");
+        assert!(level0_runs(&db) <= LEVEL0_RUNS_MAX, "{} runs", level0_runs(&db));
+        assert!(db.statistics().stopped_writes > 0);
+        vfs.remove_rule(rule);
+        keyspace.put("later", "accepted").unwrap();
+        db.wait_for_compactions().unwrap();
+        assert!(level0_runs(&db) < 4, "{} runs", level0_runs(&db));
+        assert_eq!(keyspace.range::<&[u8]>(..).count(), acknowledged.len() + 1);
+    }
+}
+
+#[test]
+fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
+    let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let (sender, signals) = mpsc::channel();
+    let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
+    let access = Access::Buffered;
+    let options =
+        Options { workers: 2, table_access: access, listener: Some(listener), ..Options::default() };
+    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    let waiting = Arc::clone(&gate);
+    vfs.add_rule(Rule::slow(move |_| waiting.pass()).on(&[OperationKind::Read]).path(".t"));
+    thread::scope(|scope| {
+        let _opened = Opened(Arc::clone(&gate));
+        scope.spawn(|| {
+            let mut random = Random(5);
+            for _ in 0..4_000 {
+                keyspace.put(random.next().to_be_bytes(), [1; 1_000]).unwrap();
+            }
+            let _ = sender.send(Signal::Done);
+        });
+        // A stop for a flush may come first; the last one is for L0 and does not end.
+        while level0_runs(&db) < 32 {
+            assert_eq!(
+                signals.recv_timeout(Duration::from_millis(20)).unwrap_or(Signal::Stopped),
+                Signal::Stopped
+            );
+        }
+        assert!(level0_runs(&db) <= LEVEL0_RUNS_MAX);
+        gate.open();
+        while signals.recv().unwrap() != Signal::Done {}
+    });
+    assert_eq!(keyspace.range::<&[u8]>(..).count(), 4_000);
+    assert!(db.statistics().stopped_writes > 0);
 }

@@ -1,0 +1,73 @@
+//! Write stops: a writer waits until a flush or a compaction has made room. Delays come before them (`write/throttle.rs`); writers
+//! only stop if nothing drains. A job that fails while a writer waits for it ends the wait with its error.
+
+use std::time::Duration;
+
+use super::{background_jobs::BackgroundJobs, scheduler::Scheduler};
+use crate::{
+    error::{Error, Result},
+    events::Event,
+    keyspace_state::KeyspaceState,
+    write::back_pressure::IMMUTABLE_COUNT_MAX,
+};
+
+/// How often a stopped writer checks by itself whether it may continue.
+const WAIT: Duration = Duration::from_millis(20);
+
+impl BackgroundJobs {
+    /// Waits until a keyspace has fewer immutable memtables than the maximum.
+    ///
+    /// # Errors
+    /// The error of a flush; as [`crate::context::StoreContext::check_writable`].
+    pub(crate) fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let is_blocked = || keyspace.read_state.load().immutable.len() >= IMMUTABLE_COUNT_MAX;
+        self.stop_writer(keyspace, is_blocked, Scheduler::flush_failures)
+    }
+
+    /// Waits until a keyspace has fewer runs at L0 than the maximum.
+    ///
+    /// # Errors
+    /// The error of a compaction of the keyspace; as [`crate::context::StoreContext::check_writable`].
+    pub(crate) fn wait_for_level0(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let is_blocked = || keyspace.pressure(&keyspace.read_state.load()).stops();
+        if !is_blocked() {
+            return Ok(());
+        }
+        let _waiting = self.scheduler.begin_waiting();
+        self.stop_writer(keyspace, is_blocked, |scheduler| scheduler.compaction_failures(keyspace.id))
+    }
+
+    fn stop_writer(
+        &self,
+        keyspace: &KeyspaceState,
+        is_blocked: impl Fn() -> bool,
+        failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
+    ) -> Result<()> {
+        let clock = &*self.context.runtime.clock;
+        let metrics = &self.context.metrics;
+        let start = clock.now();
+        metrics.stopped_writes.add(1);
+        self.context.report(&Event::BackPressure { microseconds_per_mib: None });
+        let (failed_before, _) = failures(&self.scheduler);
+        self.scheduler.retry_now();
+        let result = loop {
+            self.run_inline();
+            if !is_blocked() || keyspace.check().is_err() {
+                break Ok(());
+            }
+            if let Err(error) = self.context.check_writable() {
+                break Err(error);
+            }
+            if let (count, Some(error)) = failures(&self.scheduler)
+                && count != failed_before
+            {
+                break Err(error);
+            }
+            self.scheduler.wait_for_progress(clock, WAIT);
+        };
+        let waited = clock.now().saturating_sub(start);
+        metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });
+        result
+    }
+}
