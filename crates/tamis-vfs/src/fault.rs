@@ -292,6 +292,10 @@ impl Vfs for FaultVfs {
         });
         Ok(budgets.chain(inner).min())
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.shared.inner.open_files_max()
+    }
 }
 
 #[derive(Debug)]

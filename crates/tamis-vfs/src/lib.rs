@@ -145,6 +145,10 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
     /// Bytes that can still be written below `path`, where the file system tells.
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>>;
+    /// How many files the process may have open; `None` without a limit.
+    fn open_files_max(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The alignment of offset, length and buffer address of reads through [`Access::Direct`].

@@ -181,6 +181,10 @@ impl Vfs for OsVfs {
         let status = rustix::fs::statvfs(path)?;
         Ok(Some(status.f_bavail.saturating_mul(status.f_frsize)))
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+    }
 }
 
 /// The folder that holds `path`; a bare name lies in the current one.

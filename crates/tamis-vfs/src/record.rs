@@ -224,6 +224,10 @@ impl Vfs for RecordVfs {
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
         self.inner.free_space(path)
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
 }
 
 #[derive(Debug)]

@@ -35,7 +35,8 @@ impl BackgroundError {
     /// # Errors
     /// [`Error::Panicked`].
     pub(crate) fn catch<R>(&self, operation: &'static str, work: impl FnOnce() -> R) -> Result<R> {
-        // Unwinding releases locks and claims by their guards. What it leaves half done is not used: writes are refused from now on.
+        // Unwinding releases locks and claims by their guards. The state that it leaves half changed is
+        // not used: writes are refused from now on.
         catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
             let error = Error::Panicked { operation, message: message_of(&*payload) };
             self.set(&error);

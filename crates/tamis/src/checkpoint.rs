@@ -83,7 +83,7 @@ impl Checkpointer {
         let catalog = self.versions.catalog();
         let (id, _) = self.versions.database();
         let StoreContext { vfs, folder, .. } = &*self.context;
-        let mut files = LogFiles::find(&**vfs, folder, id, catalog.counters.oldest_log)?;
+        let mut files = LogFiles::find(vfs, folder, id, catalog.counters.oldest_log)?;
         let (sequence, segments) = match log.as_ref() {
             Some(state) => (state.last_sequence, Some(state.log.segments())),
             None => (self.snapshots.visible(), None),

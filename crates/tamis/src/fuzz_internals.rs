@@ -75,7 +75,8 @@ pub fn wal(data: &[u8]) {
     let bytes = if is_wrapped { segment_of_records(rest) } else { rest.to_vec() };
     let vfs = files(&[("000003.log", bytes.as_slice())]);
     let folder = Path::new(FOLDER);
-    let log = LogFiles::find(&vfs, folder, DATABASE_ID, LOG_NUMBER).expect("memory lists files");
+    let log = LogFiles::find(&(Arc::new(vfs) as Arc<dyn Vfs>), folder, DATABASE_ID, LOG_NUMBER)
+        .expect("memory lists files");
     let read = || {
         let mut entry_count = 0_u64;
         let report = replay(&log, &mut |_, _| {

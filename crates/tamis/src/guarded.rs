@@ -145,6 +145,10 @@ impl Vfs for GuardedVfs {
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
         self.guard.run(|| self.inner.free_space(path))
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.guard.run(|| Ok(self.inner.open_files_max())).ok().flatten()
+    }
 }
 
 #[derive(Debug)]

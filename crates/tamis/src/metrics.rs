@@ -235,6 +235,10 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
+    /// Table and filter files with a descriptor. Mapped files have none.
+    pub open_files: usize,
+    /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
+    pub open_files_max: usize,
     /// Filters per level, L0 first.
     pub filters: Vec<FilterStatistics>,
     /// Each keyspace.

@@ -160,7 +160,7 @@ struct Recovery<'a> {
 impl Recovery<'_> {
     fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
         let first_needed = self.versions.catalog().counters.oldest_log;
-        let files = LogFiles::find(&**self.vfs, self.folder, self.versions.database().0, first_needed)?;
+        let files = LogFiles::find(self.vfs, self.folder, self.versions.database().0, first_needed)?;
         let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {

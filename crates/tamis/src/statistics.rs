@@ -25,6 +25,8 @@ pub(crate) fn collect(
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
     statistics.cache_bytes = tables.block_bytes();
     statistics.cache_pinned_bytes = tables.pinned_bytes();
+    statistics.open_files = tables.open_files().count();
+    statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
     statistics
 }

@@ -98,9 +98,9 @@ impl VerifyReport {
     }
 
     /// Reads all tables and log segments that are there, where the manifest is lost.
-    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, vfs: &dyn Vfs) -> Result<()> {
+    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, vfs: &Arc<dyn Vfs>) -> Result<()> {
         let mut id = None;
-        for entry in folder::list(vfs, folder)?.iter().filter(|entry| !entry.is_dir) {
+        for entry in folder::list(&**vfs, folder)?.iter().filter(|entry| !entry.is_dir) {
             match FileName::parse(&entry.name) {
                 Some(FileName::Table(number)) => self.add_nameless_table(folder, tables, number),
                 // Segments of another store would be faults.
@@ -234,7 +234,7 @@ impl Verifier {
             // Under the lock no append is in progress, and no segment is removed. Writes continue while the files are read.
             let log = self.log.lock();
             let first_needed = self.versions.catalog().counters.oldest_log;
-            let mut found = LogFiles::find(&**vfs, folder, self.versions.database().0, first_needed)?;
+            let mut found = LogFiles::find(vfs, folder, self.versions.database().0, first_needed)?;
             if let Some(state) = log.as_ref() {
                 found.limit_to(&state.log.segments());
             }
@@ -262,11 +262,11 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
         report.add_table(folder, &tables, table);
     }
     if let Some((id, _)) = prefix.catalog.database {
-        let log = LogFiles::find(&**vfs, folder, id, prefix.catalog.counters.oldest_log)?;
+        let log = LogFiles::find(vfs, folder, id, prefix.catalog.counters.oldest_log)?;
         let span = report.add_log(folder, &log);
         report.add_orphans(folder, &tables, &prefix.catalog, span, &**vfs)?;
     } else {
-        report.add_nameless(folder, &tables, &**vfs)?;
+        report.add_nameless(folder, &tables, vfs)?;
     }
     Ok(report)
 }

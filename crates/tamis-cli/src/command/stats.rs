@@ -43,6 +43,7 @@ impl StatsArgs {
                 "keyspaces": statistics.keyspaces.iter().map(keyspace_json).collect::<Vec<_>>(),
                 "log_bytes": statistics.log_bytes,
                 "pinned_bytes": statistics.cache_pinned_bytes,
+                "open_files_max": statistics.open_files_max,
                 "files": files_json(&files),
             });
             return Ok(writeln!(output, "{line}")?);
@@ -51,9 +52,10 @@ impl StatsArgs {
         writeln!(output, "{}", files_table(&files))?;
         writeln!(
             output,
-            "Log to replay on open: {}. Filters and indexes in memory: {}.",
+            "Log to replay on open: {}. Filters and indexes in memory: {}. Limit of open table files: {}.",
             terminal::bytes(statistics.log_bytes),
-            terminal::bytes(statistics.cache_pinned_bytes)
+            terminal::bytes(statistics.cache_pinned_bytes),
+            terminal::count(statistics.open_files_max as u64)
         )?;
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The table cache: opens tables at their first read and keeps them open.
 //!
 //! Each table of a version has its own [`LazyReader`], so that access to an open table is one atomic load without a lookup.
-//! The cache records which tables are open and closes some when more than [`OPEN_COUNT_MAX`] files would be open: those
-//! that were not used since the last turn of a clock. A read that is at work keeps its table open; the next read opens it
+//! The cache records which tables are open and closes some when more than [`OPEN_COUNT_MAX`] would be open: those
+//! that were not used since the last turn of a clock. (Descriptors have a separate limit, `table/open_files.rs`.) A read that is at work keeps its table open; the next read opens it
 //! again.
 
 use std::{
@@ -22,6 +22,7 @@ use crate::{
     table::{
         environment::TableEnvironment,
         lazy_reader::{LazyReader, NamedTable, OpenTable},
+        open_files::OpenFiles,
     },
 };
 
@@ -50,6 +51,7 @@ impl TableCache {
             vfs: Arc::clone(vfs),
             folder: folder.to_path_buf(),
             access: options.table_access,
+            open_files: OpenFiles::new(&**vfs),
             cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
             pinned_cache: PinnedCache::new(pinned_bytes, metrics, options.listener.clone()),
             metrics: Arc::clone(metrics),
@@ -105,6 +107,11 @@ impl TableCache {
     /// The counters of the database.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.environment.metrics
+    }
+
+    /// The table and filter files that are read without a mapping.
+    pub(crate) fn open_files(&self) -> &OpenFiles {
+        &self.environment.open_files
     }
 
     /// Bytes of indexes and filters in memory.

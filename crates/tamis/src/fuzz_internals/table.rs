@@ -18,6 +18,7 @@ use crate::{
     options::{Compression, KeyspaceOptions, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
+        open_files::OpenFiles,
         partial_verify::verify_readable_parts,
         properties::TableOrigin,
         reader::TableReader,
@@ -234,6 +235,7 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
         vfs: Arc::new(vfs.clone()),
         folder: FOLDER.into(),
         access,
+        open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &metrics, None),
         metrics,

@@ -89,7 +89,7 @@ impl<'a> StateRebuilder<'a> {
         for error in self.inventory.prefix.faults.clone() {
             self.note_fault(FileName::Current, &error);
         }
-        let (vfs, folder, id) = (&*self.repair.vfs, &*self.repair.folder, self.repair.database.0);
+        let (vfs, folder, id) = (&self.repair.vfs, &*self.repair.folder, self.repair.database.0);
         if self.inventory.is_certain {
             let log = LogFiles::find(vfs, folder, id, self.state.counters.oldest_log)?;
             let found = Logged::read(&log)?;

@@ -11,7 +11,7 @@ use std::{
 
 use tamis_vfs::{Access, Vfs};
 
-use super::section::Source;
+use super::{open_files::OpenFiles, section::Source};
 use crate::{
     cache::{
         block::BlockCache,
@@ -29,6 +29,8 @@ pub(crate) struct TableEnvironment {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) folder: PathBuf,
     pub(crate) access: Access,
+    /// Files that are read without a mapping.
+    pub(crate) open_files: Arc<OpenFiles>,
     pub(crate) cache: Arc<BlockCache>,
     /// Memory for indexes and filters.
     pub(crate) pinned_cache: Arc<PinnedCache>,
@@ -100,7 +102,7 @@ impl FilterFault {
 /// Opens any file for reading.
 pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<Source> {
     let failed = |source: io::Error| Error::io("open", path, source);
-    let file = environment.vfs.open(path, environment.access).map_err(failed)?;
+    let file = environment.open_files.open(&environment.vfs, path, environment.access).map_err(failed)?;
     let length = file.length().map_err(failed)?;
     Ok(Source { file, path: path.into(), access: environment.access, length })
 }

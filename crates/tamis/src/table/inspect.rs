@@ -11,6 +11,7 @@ use super::{
         FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_OWNER, KIND_PROPERTIES,
         KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
+    open_files::OpenFiles,
     read_ahead::ReadAhead,
     reader::TableReader,
 };
@@ -46,6 +47,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         vfs: Arc::clone(vfs),
         folder: folder_of(path).to_path_buf(),
         access: Access::Buffered,
+        open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), None),
         metrics: Arc::default(),

@@ -17,6 +17,7 @@ mod index;
 pub(crate) mod inspect;
 pub(crate) mod key_column;
 pub(crate) mod lazy_reader;
+pub(crate) mod open_files;
 pub(crate) mod partial_verify;
 pub(crate) mod properties;
 mod range_tombstones;

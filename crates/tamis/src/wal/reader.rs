@@ -41,16 +41,26 @@ use crate::{
     },
 };
 
-/// An open segment with the length that it had when it was found.
+/// Segments that are open from when they are found until they are read: a store may remove them meanwhile, oldest first. It bounds
+/// the descriptors of a log with many segments; the others are opened when they are read.
+const OPEN_COUNT_MAX: usize = 8;
+
+/// A segment with the length that it had when it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
-    file: Arc<dyn File>,
+    vfs: Arc<dyn Vfs>,
+    /// `None` if it is opened for each read.
+    file: Option<Arc<dyn File>>,
 }
 
 impl LogFile {
+    fn open(&self) -> Result<Arc<dyn File>> {
+        self.vfs.open(&self.path, Access::Buffered).map_err(|error| Error::io("open", &self.path, error))
+    }
+
     /// The bytes of the whole segment.
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         self.read_up_to(self.length)
@@ -60,7 +70,11 @@ impl LogFile {
         let failed = |error| Error::io("read", &self.path, error);
         let length = usize::try_from(length.min(self.length));
         let mut bytes = vec![0; length.map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?];
-        self.file.read_at(0, &mut bytes).map_err(failed)?;
+        let file = match &self.file {
+            Some(file) => Arc::clone(file),
+            None => self.open()?,
+        };
+        file.read_at(0, &mut bytes).map_err(failed)?;
         Ok(bytes)
     }
 }
@@ -83,7 +97,12 @@ impl LogFiles {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn find(vfs: &dyn Vfs, folder: &Path, database_id: u64, first_needed: u64) -> Result<Self> {
+    pub(crate) fn find(
+        vfs: &Arc<dyn Vfs>,
+        folder: &Path,
+        database_id: u64,
+        first_needed: u64,
+    ) -> Result<Self> {
         let entries = vfs.list(folder).map_err(|error| Error::io("list", folder, error))?;
         let mut files = Self {
             folder: folder.to_path_buf(),
@@ -98,13 +117,15 @@ impl LogFiles {
                 files.obsolete.push(number);
                 continue;
             }
-            let path = folder.join(&entry.name);
-            let open = vfs.open(&path, Access::Buffered);
-            let file = open.map_err(|error| Error::io("open", &path, error))?;
-            let length = file.length().map_err(|error| Error::io("measure", &path, error))?;
-            files.segments.push(LogFile { number, path, length, file });
+            let (path, vfs) = (folder.join(&entry.name), Arc::clone(vfs));
+            files.segments.push(LogFile { number, path, length: entry.length, vfs, file: None });
         }
         files.segments.sort_unstable_by_key(|segment| segment.number);
+        for segment in files.segments.iter_mut().take(OPEN_COUNT_MAX) {
+            let file = segment.open()?;
+            segment.length = file.length().map_err(|error| Error::io("measure", &segment.path, error))?;
+            segment.file = Some(file);
+        }
         Ok(files)
     }
 
@@ -123,7 +144,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn find_all(vfs: &dyn Vfs, folder: &Path, database_id: u64) -> Result<Self> {
+    pub(crate) fn find_all(vfs: &Arc<dyn Vfs>, folder: &Path, database_id: u64) -> Result<Self> {
         let mut files = Self::find(vfs, folder, database_id, 0)?;
         files.first_needed = files.segments.first().map_or(0, |segment| segment.number);
         Ok(files)

@@ -93,9 +93,13 @@ pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<(
     log.append(&[&payload(id)], durability, Duration::ZERO).map(drop)
 }
 
+pub(crate) fn shared(vfs: &(impl Vfs + Clone)) -> Arc<dyn Vfs> {
+    Arc::new(vfs.clone())
+}
+
 /// The numbers of the replayed records, in order; fails on half a record or wrong entries.
-pub(crate) fn replayed(vfs: &dyn Vfs, first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
-    let files = LogFiles::find(vfs, &folder(), DATABASE_ID, first_needed)?;
+pub(crate) fn replayed(vfs: &(impl Vfs + Clone), first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
+    let files = LogFiles::find(&shared(vfs), &folder(), DATABASE_ID, first_needed)?;
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ids = Vec::new();
     let report = replay(&files, &mut |entry, _segment| {

@@ -39,6 +39,9 @@ use crate::{
 /// A segment that took longer to fill is not recycled: the system has written its pages by then, and would write the zeros,
 /// too.
 const RECYCLED_AGE_MAX: Duration = Duration::from_secs(30);
+/// Older segments whose handles are kept until a sync; those of other ones are opened again for it. It bounds the descriptors of a
+/// log with many segments.
+const OLDER_HANDLES_MAX: usize = 8;
 /// A larger buffer of a group is freed.
 const RETAINED_BUFFER_BYTES: usize = 4 << 20;
 
@@ -384,6 +387,7 @@ impl Log {
         let segment = OpenSegment { number, seed, path, file, length: HEADER_BYTES, synced: 0, since };
         if let Some(left) = self.current.replace(segment) {
             self.older.push(left.into_older(since));
+            self.close_older();
         }
         Ok(number)
     }
@@ -435,6 +439,7 @@ impl Log {
         let _ = segment.file.truncate(segment.length);
         let now = self.setup.clock.now();
         self.older.push(segment.into_older(now));
+        self.close_older();
     }
 
     /// Makes all written records durable, in the order of rule 5. A failure is fatal.
@@ -462,16 +467,35 @@ impl Log {
         Ok(())
     }
 
-    /// Opens the segments of an earlier process that the next sync needs. A failure is not one of the sync, and happens
-    /// before anything was appended: it changes nothing.
+    /// Opens the segments that the next sync needs and that have no handle. All but the last ones are synced here, because so many
+    /// handles may not be available. A failure to open is not one of the sync, and happens before anything was appended: it
+    /// changes nothing.
     fn open_older(&mut self) -> Result<()> {
-        let closed = |segment: &&mut OlderSegment| !segment.is_durable && segment.file.is_none();
-        for segment in self.older.iter_mut().filter(closed) {
+        let is_closed = |segment: &&mut OlderSegment| !segment.is_durable && segment.file.is_none();
+        let mut closed_count = self.older.iter_mut().filter(is_closed).count();
+        let mut synced = Ok(());
+        for segment in self.older.iter_mut().filter(is_closed) {
             let path = FileName::Log(segment.end.number).path(&self.setup.folder);
             let file = self.setup.vfs.open(&path, Access::Buffered);
-            segment.file = Some(file.map_err(|error| Error::io("open", &path, error))?);
+            let file = file.map_err(|error| Error::io("open", &path, error))?;
+            if closed_count > OLDER_HANDLES_MAX {
+                synced = file.sync().map_err(|error| Error::io("sync", &path, error));
+                if synced.is_err() {
+                    break;
+                }
+                segment.is_durable = true;
+            } else {
+                segment.file = Some(file);
+            }
+            closed_count -= 1;
         }
-        Ok(())
+        self.record_failed_sync(synced)
+    }
+
+    /// Closes the handles of all older segments but the last ones.
+    fn close_older(&mut self) {
+        let with_handle = self.older.iter_mut().rev().filter(|segment| segment.file.is_some());
+        with_handle.skip(OLDER_HANDLES_MAX).for_each(|segment| segment.file = None);
     }
 
     fn try_sync(&mut self) -> Result<()> {

@@ -20,6 +20,7 @@ mod keyspaces;
 mod kill;
 mod log_segments;
 mod model;
+mod open_files;
 mod options;
 mod panics;
 mod pressure;

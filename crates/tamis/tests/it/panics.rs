@@ -85,7 +85,7 @@ struct Panics {
     event: i64,
 }
 
-/// What the program knows of its writes.
+/// The acknowledged writes of the program.
 #[derive(Debug, Default)]
 struct Acknowledged {
     entries: BTreeMap<Vec<u8>, Vec<u8>>,

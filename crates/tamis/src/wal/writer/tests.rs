@@ -23,7 +23,7 @@ fn fault_log() -> (MemVfs, Arc<FaultVfs>, Log) {
     (inner, vfs, log)
 }
 
-fn found(vfs: &dyn Vfs) -> Vec<u64> {
+fn found(vfs: &(impl Vfs + Clone)) -> Vec<u64> {
     replayed(vfs, 0).unwrap().0
 }
 
