@@ -48,7 +48,7 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
-    read::{ReadPath, snapshot::Snapshots},
+    read::{DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, recover},
     runtime::{JoinHandle, Runtime},
     statistics,
@@ -133,9 +133,20 @@ impl Engine {
         };
         let background = shared.background_jobs();
         let digester = Digester::new(filter_seed);
+        let deleted_ranges = DeletedRanges::new(
+            Arc::clone(&shared.log),
+            Arc::clone(&shared.context.metrics),
+            shared.context.options.deleted_range_keys,
+        );
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            read_path: ReadPath::new(&shared.context, &shared.snapshots, &shared.tables, digester),
+            read_path: ReadPath::new(
+                &shared.context,
+                &shared.snapshots,
+                &shared.tables,
+                deleted_ranges,
+                digester,
+            ),
             write_path: shared.write_path(&background),
             keyspace_admin: shared.keyspace_admin(pool),
             ingester: shared.ingester(&background),

@@ -82,6 +82,8 @@ pub(crate) struct Metrics {
     pub(crate) digests: Counter,
     pub(crate) point_reads: Counter,
     pub(crate) scans: Counter,
+    pub(crate) deleted_keys_passed: Counter,
+    pub(crate) deleted_ranges_recorded: Counter,
     pub(crate) writes: Counter,
     pub(crate) entries_written: Counter,
     pub(crate) user_bytes_written: Counter,
@@ -189,6 +191,10 @@ pub struct Statistics {
     pub point_reads: u64,
     /// Scans.
     pub scans: u64,
+    /// Deleted keys that scans passed one by one, in rows of at least [`crate::Options::deleted_range_keys`].
+    pub deleted_keys_passed: u64,
+    /// Ranges of deleted keys that scans recorded, so that later scans jump over them.
+    pub deleted_ranges_recorded: u64,
     /// Batches written.
     pub writes: u64,
     /// Puts and deletes written.
@@ -277,6 +283,8 @@ impl Metrics {
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),
             scans: self.scans.get(),
+            deleted_keys_passed: self.deleted_keys_passed.get(),
+            deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
             writes: self.writes.get(),
             entries_written: self.entries_written.get(),
             user_bytes_written: self.user_bytes_written.get(),

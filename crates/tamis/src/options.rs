@@ -63,6 +63,9 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// The maximum size of [`Durability::Deferred`] writes in the process. Unit: bytes. Default: 1 MiB.
     pub deferred_bytes_max: usize,
+    /// A scan that passes this many deleted keys in a row records their range in memory, so that later scans jump over it; 0: never.
+    /// Queues depend on it. Default: 64.
+    pub deleted_range_keys: u32,
     /// Options of the default keyspace of a database that this open makes; an existing one keeps those that it has. Default: the
     /// defaults of [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
@@ -81,6 +84,7 @@ impl Default for Options {
             workers: 2,
             log_bytes_max: 1 << 30,
             deferred_bytes_max: 1 << 20,
+            deleted_range_keys: 64,
             default_keyspace: KeyspaceOptions::default(),
             listener: None,
         }

@@ -22,6 +22,7 @@ use super::{Cursor, SkipTarget, bounded::KeyRange, coverage::Coverage};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
+    range_tombstone::key_after,
     slice::Slice,
 };
 
@@ -45,10 +46,55 @@ pub(crate) struct VisibleCursor<C> {
     /// The range tombstones of the sources.
     coverage: Option<Box<Coverage>>,
     state: State,
+    passed: Passed,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
     /// Backward: the entry's value.
     value: Value,
+}
+
+/// The deleted keys that the last movement of a cursor has passed.
+#[derive(Default)]
+struct Passed {
+    /// Without keys that were skipped by a jump.
+    key_count: u32,
+    is_forward: bool,
+    has_first: bool,
+    /// The first key in the direction of the movement.
+    first: Vec<u8>,
+}
+
+impl Passed {
+    #[inline]
+    fn restart(&mut self, is_forward: bool) {
+        self.key_count = 0;
+        self.is_forward = is_forward;
+        self.has_first = false;
+    }
+
+    fn begin(&mut self, key: &[u8]) {
+        if !self.has_first {
+            self.has_first = true;
+            self.first.clear();
+            self.first.extend_from_slice(key);
+        }
+    }
+
+    fn add(&mut self, key: &[u8]) {
+        self.begin(key);
+        self.key_count += 1;
+    }
+}
+
+/// A range of keys of which none is visible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PassedRange {
+    /// Included.
+    pub(crate) lower: Vec<u8>,
+    /// Excluded; empty: no end.
+    pub(crate) upper: Vec<u8>,
+    /// Deleted keys in the range, at least.
+    pub(crate) key_count: u32,
 }
 
 /// Values up to this length are copied: a copy costs less than a reference to their block.
@@ -88,7 +134,8 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
-        Self { source, snapshot, range, coverage: None, state: State::Invalid, key: Vec::new(), value }
+        let (state, passed) = (State::Invalid, Passed::default());
+        Self { source, snapshot, range, coverage: None, state, passed, key: Vec::new(), value }
     }
 
     /// Shows no entry that a range tombstone deletes.
@@ -190,6 +237,25 @@ impl<C: Cursor> VisibleCursor<C> {
         self.find_visible_backward()
     }
 
+    /// How many deleted keys the last movement has passed one by one.
+    #[inline]
+    pub(crate) const fn passed_key_count(&self) -> u32 {
+        self.passed.key_count
+    }
+
+    /// The range without visible keys that the last movement has passed, if it has passed a deleted key.
+    pub(crate) fn passed_range(&self) -> PassedRange {
+        let first = &self.passed.first;
+        let after = |key: &[u8]| key_after(key).unwrap_or_default();
+        let (lower, upper) = match (self.passed.is_forward, self.state) {
+            (true, State::Invalid) => (first.clone(), after(&self.key)),
+            (true, _) => (first.clone(), self.key().to_vec()),
+            (false, State::Invalid) => (self.key.clone(), after(first)),
+            (false, _) => (after(self.key()), after(first)),
+        };
+        PassedRange { lower, upper, key_count: self.passed.key_count }
+    }
+
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.state != State::Invalid
@@ -216,6 +282,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Finds the first visible entry at or after the position of the source, which is not at an older version of a key that
     /// was left.
     fn find_visible_forward(&mut self) -> Result<()> {
+        self.passed.restart(true);
         while self.source.is_valid() && !self.range.is_above(self.source.key()) {
             if self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
@@ -226,6 +293,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 return Ok(());
             } else {
                 copy_key(&mut self.key, &self.source);
+                self.passed.add(&self.key);
                 self.source.next()?;
                 self.skip_key()?;
             }
@@ -240,6 +308,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if span.sequence <= self.source.sequence() {
             return Ok(false);
         }
+        self.passed.begin(self.source.key());
         let is_last = match is_forward {
             true => !span.upper.is_empty() && self.range.is_above(&span.upper),
             false => self.range.begins_at_or_behind(&span.lower),
@@ -305,6 +374,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
+        self.passed.restart(false);
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
             if self.coverage.is_some() && self.skip_deleted_range(false)? {
                 continue;
@@ -314,6 +384,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.state = State::Backward;
                 return Ok(());
             }
+            self.passed.add(&self.key);
         }
         Ok(())
     }

@@ -37,12 +37,16 @@ use self::{
     sync::{AtomicU64, Ordering},
 };
 use crate::{
-    key::{Kind, Sequence},
-    range_tombstone::RangeTombstone,
+    cursor::Cursor,
+    key::{Kind, SEQUENCE_MAX, Sequence},
+    range_tombstone::{RangeTombstone, is_below_upper},
 };
 
 /// The odd constant of SplitMix64; mixed multiples of it are the random numbers of the levels.
 const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Entries that are visited to record a range of deleted keys.
+const VISITED_MAX: usize = 1 << 14;
 
 /// See the head of this file.
 pub(crate) struct Memtable {
@@ -95,6 +99,51 @@ impl Memtable {
         self.note_sequence(sequence);
         let tombstone = RangeTombstone { lower: lower.to_vec(), upper: upper.to_vec(), sequence };
         self.range_tombstones.add(tombstone, newest);
+    }
+
+    /// Adds a range tombstone that deletes nothing: no entry of the range is visible at `sequence`, which is at or above the
+    /// memtable's first. No insert may run. Returns whether it was added.
+    ///
+    /// Cost: visits the entries of the range, without those of ranges that were recorded before; gives up after some thousands.
+    pub(crate) fn record_deleted_range(
+        self: &Arc<Self>,
+        lower: Vec<u8>,
+        upper: Vec<u8>,
+        sequence: Sequence,
+    ) -> bool {
+        let tombstone = RangeTombstone { lower, upper, sequence };
+        let (_, newest) = self.sequence_range().unwrap_or_default();
+        let newer = if newest > sequence { self.newer_within(&tombstone) } else { Some(Newer::Nowhere) };
+        newer.is_some_and(|newer| self.range_tombstones.record(tombstone, newer))
+    }
+
+    /// The keys of a range between which entries are newer than its tombstone; `None` if too many entries must be visited.
+    fn newer_within(self: &Arc<Self>, tombstone: &RangeTombstone) -> Option<Newer> {
+        let spans = self.range_tombstones.spans_at(tombstone.sequence);
+        let mut cursor = self.cursor();
+        let mut hull: Option<(Vec<u8>, Vec<u8>)> = None;
+        cursor.seek(&tombstone.lower, SEQUENCE_MAX).ok()?;
+        let mut visited_count = 0;
+        while cursor.is_valid() && is_below_upper(cursor.key(), &tombstone.upper) {
+            visited_count += 1;
+            if visited_count > VISITED_MAX {
+                return None;
+            }
+            match spans.unchanged_until(cursor.key()) {
+                Some([]) => break,
+                Some(key) => {
+                    cursor.seek(key, SEQUENCE_MAX).ok()?;
+                    continue;
+                }
+                None => {}
+            }
+            if cursor.sequence() > tombstone.sequence {
+                let key = cursor.key().to_vec();
+                hull = Some((hull.map_or_else(|| key.clone(), |(first, _)| first), key));
+            }
+            cursor.next().ok()?;
+        }
+        Some(hull.map_or(Newer::Nowhere, |(first, last)| Newer::Between(first, last)))
     }
 
     #[inline]

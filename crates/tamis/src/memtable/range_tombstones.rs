@@ -1,6 +1,6 @@
 //! The range tombstones of a memtable, and the spans that they cover for readers.
 //!
-//! Tombstones are added in the order of their sequence numbers, by the one thread that leads a commit. There is a list of
+//! Tombstones are added in the order of their sequence numbers, under the log's lock. There is a list of
 //! all tombstones for the flush, and a map of disjoint spans with the newest tombstone of each: a later tombstone replaces
 //! the spans that it covers. So readers of the newest entries look at one span; readers of older snapshots scan the list.
 //!
@@ -21,11 +21,18 @@ use parking_lot::RwLock;
 use super::sync::{AtomicU64, Ordering};
 use crate::{
     key::Sequence,
-    range_tombstone::{Cover, RangeTombstone, is_below_upper},
+    range_tombstone::{Cover, RangeTombstone, compare_uppers, is_below_upper},
 };
 
 /// Bytes of a tombstone in addition to its bounds, which are in the list and in the map.
 const OVERHEAD_BYTES: usize = 160;
+
+/// Tombstones of one memtable that scans record.
+const RECORDED_COUNT_MAX: usize = 1_000;
+
+fn bytes_of(tombstone: &RangeTombstone) -> u64 {
+    (2 * (tombstone.lower.len() + tombstone.upper.len()) + OVERHEAD_BYTES) as u64
+}
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -41,6 +48,9 @@ struct State {
     all: Vec<RangeTombstone>,
     /// By lower bound.
     newest: BTreeMap<Vec<u8>, Newest>,
+    /// The last of `all` that a scan recorded.
+    recorded: Option<RangeTombstone>,
+    recorded_count: usize,
     /// The spans of `newest` as a list, while they are unchanged.
     shared: Option<Arc<Spans>>,
 }
@@ -94,6 +104,18 @@ impl Spans {
         let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);
         let span = self.0.get(begun.checked_sub(1)?)?;
         is_below_upper(key, &span.upper).then_some(span)
+    }
+
+    /// The key (excluded; empty: no end) up to which no entry from `key` on is newer than the tombstone over it; `None` if an entry
+    /// at `key` may be newer.
+    pub(crate) fn unchanged_until(&self, key: &[u8]) -> Option<&[u8]> {
+        let span = self.span_of(key)?;
+        match &span.newer {
+            Newer::Between(first, _) if key < first.as_slice() => Some(first),
+            Newer::Between(_, last) if key <= last.as_slice() => None,
+            Newer::Nowhere | Newer::Between(..) => Some(&span.upper),
+            Newer::Anywhere => None,
+        }
     }
 
     /// The cover of `key`, which may be empty.
@@ -209,7 +231,7 @@ impl RangeTombstones {
 
     /// Adds a tombstone; `entries_newest` is the greatest sequence number of the memtable's entries.
     pub(super) fn add(&self, tombstone: RangeTombstone, entries_newest: Sequence) {
-        let bytes = 2 * (tombstone.lower.len() + tombstone.upper.len()) + OVERHEAD_BYTES;
+        let bytes = bytes_of(&tombstone);
         let mut state = self.state.write();
         if tombstone.sequence >= state.newest_sequence().max(entries_newest) {
             state.add_newest(&tombstone);
@@ -221,9 +243,48 @@ impl RangeTombstones {
             state.newest = state.newest_at(Sequence::MAX);
             state.shared = None;
         }
+        let count = state.all.len() as u64;
         drop(state);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.count.fetch_add(1, Ordering::Release);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.store(count, Ordering::Release);
+    }
+
+    /// Adds a tombstone that deletes nothing, which a scan found. Entries above its sequence number are within `newer`. Returns
+    /// whether it was added: not if there is a newer tombstone, or if scans have recorded many.
+    ///
+    /// A tombstone that the last recorded one is a part of replaces it.
+    pub(super) fn record(&self, tombstone: RangeTombstone, newer: Newer) -> bool {
+        let mut state = self.state.write();
+        if tombstone.sequence < state.newest_sequence() {
+            return false;
+        }
+        let is_part = |recorded: &&RangeTombstone| {
+            tombstone.lower <= recorded.lower && compare_uppers(&recorded.upper, &tombstone.upper).is_le()
+        };
+        let replaced = state.recorded.as_ref().filter(is_part);
+        let place = replaced.and_then(|replaced| state.all.iter().rposition(|other| other == replaced));
+        if place.is_none() && state.recorded_count >= RECORDED_COUNT_MAX {
+            return false;
+        }
+        let bytes = bytes_of(&tombstone);
+        state.add_newest(&tombstone);
+        if let Some(span) = state.newest.get_mut(&tombstone.lower) {
+            span.newer = newer;
+        }
+        state.recorded = Some(tombstone.clone());
+        match place {
+            Some(place) => {
+                let replaced = state.all.remove(place);
+                self.bytes.fetch_sub(bytes_of(&replaced), Ordering::Relaxed);
+            }
+            None => state.recorded_count += 1,
+        }
+        state.all.push(tombstone);
+        let count = state.all.len() as u64;
+        drop(state);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.store(count, Ordering::Release);
+        true
     }
 
     /// Records that an entry was added after all tombstones.

@@ -1,6 +1,7 @@
 //! The read path: a consistent read state of memtables and tables, then point reads or scans over it.
 
 mod count;
+mod deleted_ranges;
 mod get;
 pub(crate) mod scan;
 mod select_runs;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use tamis_filter::{Digester, Probe};
 
+pub(crate) use self::deleted_ranges::DeletedRanges;
 use self::snapshot::Snapshots;
 use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
 
@@ -19,6 +21,7 @@ pub(crate) struct ReadPath {
     metrics: Arc<Metrics>,
     snapshots: Arc<Snapshots>,
     tables: Arc<TableCache>,
+    deleted_ranges: Arc<DeletedRanges>,
     digester: Digester,
 }
 
@@ -27,6 +30,7 @@ impl ReadPath {
         context: &Arc<StoreContext>,
         snapshots: &Arc<Snapshots>,
         tables: &Arc<TableCache>,
+        deleted_ranges: DeletedRanges,
         digester: Digester,
     ) -> Self {
         Self {
@@ -34,6 +38,7 @@ impl ReadPath {
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),
             tables: Arc::clone(tables),
+            deleted_ranges: Arc::new(deleted_ranges),
             digester,
         }
     }

@@ -23,7 +23,7 @@ use std::{
 use tamis_filter::{Digester, RangeProbe};
 
 use super::{
-    ReadPath,
+    DeletedRanges, ReadPath,
     select_runs::{RunSelector, SelectedRun},
 };
 use crate::{
@@ -93,6 +93,7 @@ pub(crate) struct ScanSource {
     digester: Digester,
     /// The runs to read, once their filters were checked.
     runs: OnceLock<Vec<SelectedRun>>,
+    deleted_ranges: Arc<DeletedRanges>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
 }
@@ -148,6 +149,14 @@ impl ScanSource {
         }
         VisibleCursor::new(MergeCursor::ranked(sources), self.sequence, Arc::clone(&self.range))
             .with_coverage(self.coverage())
+    }
+
+    /// Records the deleted keys that the last step of a cursor has passed, if they are many.
+    #[inline]
+    fn note_step(&self, cursor: &Visible) {
+        if self.deleted_ranges.is_worth_recording(cursor.passed_key_count()) {
+            self.deleted_ranges.record(&self.read_state, self.sequence, cursor.passed_range());
+        }
     }
 
     /// The range tombstones of all sources, those of runs whose filters deny the range too.
@@ -243,6 +252,7 @@ impl Side {
             Position::On | Position::After => cursor.next()?,
             Position::End => return Ok(false),
         }
+        source.note_step(cursor);
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::End };
         Ok(is_valid)
@@ -258,6 +268,7 @@ impl Side {
             Position::After => {}
             Position::End => cursor.seek_last()?,
         }
+        source.note_step(cursor);
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::Start };
         Ok(is_valid)
@@ -351,7 +362,7 @@ impl Scan {
             Err(error) => return Err(error.clone()),
         };
         let cursor = self.front.cursor(source);
-        let result = seek(cursor);
+        let result = seek(cursor).inspect(|()| source.note_step(cursor));
         let is_valid = cursor.is_valid();
         self.front.is_failed = result.is_err();
         self.front.position = if is_valid { found } else { none };
@@ -472,6 +483,7 @@ impl ReadPath {
             is_prefix,
             digester: self.digester.clone(),
             runs: OnceLock::new(),
+            deleted_ranges: Arc::clone(&self.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
         })))
     }

@@ -24,6 +24,7 @@ mod open_files;
 mod options;
 mod panics;
 mod pressure;
+mod queue;
 mod range_filters;
 mod refilter;
 mod repair;

@@ -301,7 +301,7 @@ fn transcript(setup: &Setup, operations: &[Operation]) -> Vec<String> {
 
 fn base() -> Setup {
     Setup {
-        options: Options { workers: 0, log_bytes_max: 1 << 20, ..Options::default() },
+        options: Options { workers: 0, log_bytes_max: 1 << 20, deleted_range_keys: 0, ..Options::default() },
         keyspace: KeyspaceOptions {
             memtable_bytes: 64 << 10,
             table_bytes: 64 << 10,
@@ -321,6 +321,7 @@ fn random_setup(random: &mut Random) -> Setup {
     options.table_access = [Access::Buffered, Access::Direct, Access::Mapped][pick(&[0, 1, 2]) as usize];
     options.workers = pick(&[0, 0, 0, 2]) as usize;
     options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
+    options.deleted_range_keys = pick(&[0, 1, 2, 8]) as u32;
     options.deferred_bytes_max = pick(&[0, 1_000, 1 << 20]) as usize;
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
     let keyspace = &mut setup.keyspace;
@@ -372,6 +373,9 @@ fn chosen_setups() -> Vec<Setup> {
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (2, 1));
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (20, 8));
     add(&|setup| setup.options.workers = 2);
+    for key_count in [1, 3] {
+        add(&|setup| setup.options.deleted_range_keys = key_count);
+    }
     for access in [Access::Buffered, Access::Direct, Access::Mapped] {
         add(&|setup| (setup.options.table_access, setup.is_on_disk) = (access, true));
     }

@@ -29,7 +29,13 @@ impl Random {
 
 /// Everything runs on the calling thread, in the same order every time.
 pub(crate) fn inline_options() -> Options {
-    Options { workers: 0, cache_bytes: 1 << 20, log_bytes_max: 1 << 20, ..Options::default() }
+    Options {
+        workers: 0,
+        cache_bytes: 1 << 20,
+        log_bytes_max: 1 << 20,
+        deleted_range_keys: 2,
+        ..Options::default()
+    }
 }
 
 /// One row for each family that a table can have, and some that stand together: no answer depends on them.
