@@ -36,13 +36,15 @@ pub use record::{RecordVfs, Tally};
 /// How a file is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Positioned reads through the operating system's page cache.
+    /// Positioned reads through the operating system's page cache. What another program does to the file ends in an error of a
+    /// read, or in bytes that the reader can check in its own memory. The safe choice where other programs may change files.
     Buffered,
     /// Positioned reads past the page cache. Offset, length and buffer address must be multiples of 4,096; where the
-    /// file system refuses direct I/O the file is opened [`Access::Buffered`].
+    /// file system refuses direct I/O the file is opened [`Access::Buffered`]. As safe as that.
     Direct,
-    /// A read-only mapping of the whole file as it is at open; [`File::mapping`] gives it. An I/O error or a
-    /// truncation by another program under a mapping ends the process, so only files that never change are opened so.
+    /// A read-only mapping of the whole file as it is at open; [`File::mapping`] gives it. A file that is cut short before it is
+    /// opened is an error. An I/O error or a truncation by another program under a mapping ends the process (SIGBUS), and a
+    /// change shows in bytes that were checked before. So only files that never change are opened so.
     Mapped,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! 1. Under the log's lock: deferred bytes are written to the log; the current catalog, the length of the log and its segments are
 //!    recorded. This fixes the content of the copy. Tables stay as long as the catalog is held, segments as long as they are pinned.
-//! 2. Tables and filter files, which never change, are linked, or copied if links are not possible.
+//! 2. Tables and filter files, which never change, are linked, or copied if links are not possible. The length of each table is
+//!    compared with the manifest's; on request every byte is verified.
 //! 3. The log is copied up to the recorded length and synced.
 //! 4. The manifest is written, and last `CURRENT`: without it the folder is no store.
 //!
@@ -10,21 +11,25 @@
 //! [`crate::Options::log_bytes_max`] bounds.
 
 use std::{
+    collections::BTreeMap,
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use tamis_vfs::Vfs;
+use tamis_vfs::{Access, Vfs};
 
 use crate::{
+    cache::table::TableCache,
     commit_log::CommitLog,
     context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     link::{Placed, link_or_copy, write_new},
+    options::Options,
     read::snapshot::Snapshots,
+    table::{lazy_reader::NamedTable as _, reader::TableReader},
     version::{catalog::Catalog, set::VersionSet},
     wal::reader::LogFiles,
 };
@@ -64,13 +69,13 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// See [`crate::Db::checkpoint`].
-    pub(crate) fn checkpoint(&self, target: &Path) -> Result<CheckpointReport> {
+    pub(crate) fn checkpoint(&self, target: &Path, verify: Verify) -> Result<CheckpointReport> {
         let _running = self.context.begin_job()?;
         create_empty_folder(&*self.context.vfs, target)?;
         let fixed = self.fix_state()?;
         let report = CheckpointReport { sequence: fixed.sequence, ..CheckpointReport::default() };
         let mut copy = Copy { vfs: &*self.context.vfs, target, created: Vec::new(), report };
-        self.copy_all(&fixed, &mut copy).inspect_err(|_| copy.remove_created())?;
+        self.copy_all(&fixed, &mut copy, verify).inspect_err(|_| copy.remove_created())?;
         Ok(copy.report)
     }
 
@@ -95,11 +100,12 @@ impl Checkpointer {
     }
 
     /// Steps 2 to 4.
-    fn copy_all(&self, fixed: &FixedState, copy: &mut Copy<'_>) -> Result<()> {
+    fn copy_all(&self, fixed: &FixedState, copy: &mut Copy<'_>, verify: Verify) -> Result<()> {
         let StoreContext { vfs, folder, .. } = &*self.context;
         for file in fixed.catalog.keyspaces.values().flat_map(|version| version.files()) {
             copy.place(folder, file.name())?;
         }
+        self.check_tables(&fixed.catalog, copy.target, verify)?;
         for segment in fixed.log.segments() {
             // A segment that is not part of the log was abandoned after a failed append.
             if fixed.segments.as_ref().is_some_and(|segments| !segments.contains(&segment.number)) {
@@ -117,6 +123,44 @@ impl Checkpointer {
         copy.report.copied_bytes += bytes;
         Ok(())
     }
+
+    /// Checks the tables in the folder of the copy; errors name those of the store.
+    fn check_tables(&self, catalog: &Catalog, target: &Path, verify: Verify) -> Result<()> {
+        let StoreContext { vfs, folder, options, .. } = &*self.context;
+        let listed = vfs.list(target).map_err(|error| Error::io("list", target, error))?;
+        let lengths: BTreeMap<&str, u64> =
+            listed.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
+        let options = Options { table_access: Access::Buffered, listener: None, ..options.clone() };
+        let tables = TableCache::new(vfs, target, &options, &Arc::default());
+        for table in catalog.keyspaces.values().flat_map(|version| version.tables()) {
+            let name = table.file().name();
+            let length = lengths.get(name.name().as_str()).copied().unwrap_or_default();
+            if length != table.file_bytes() {
+                let expected = format!("{} bytes", table.file_bytes());
+                let got = format!("{length} bytes");
+                return Err(Error::corruption(&name.path(folder), 0, "table length", expected, got));
+            }
+            if verify == Verify::Checksums {
+                let sequence = table.ingest_sequence();
+                let number = table.number();
+                let hotness = table.slot().hotness();
+                let opened = TableReader::open_at(tables.environment(), number, None, sequence, hotness);
+                let fault = opened.map_or_else(Some, |reader| reader.verify().into_iter().next());
+                if let Some(fault) = fault {
+                    return Err(fault.at_path(&name.path(folder)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a checkpoint checks of each table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verify {
+    Lengths,
+    /// Every byte.
+    Checksums,
 }
 
 /// Creates the folder if it is missing.

@@ -282,7 +282,6 @@ impl Shared {
             keyspaces: Arc::clone(&self.keyspaces),
             log: Arc::clone(&self.log),
             versions: Arc::clone(&self.installer.versions),
-            tables: Arc::clone(&self.tables),
         }
     }
 

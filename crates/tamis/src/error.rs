@@ -230,6 +230,17 @@ impl Error {
         }
     }
 
+    /// Replaces the path of a linked file, which will be removed, by the path that the program knows.
+    pub(crate) fn at_path(self, path: &Path) -> Self {
+        let file = path.to_path_buf();
+        match self {
+            Self::Corruption(found) => Self::Corruption(Box::new(Corruption { file, ..*found })),
+            Self::UnknownEntryKind { offset, kind, .. } => Self::UnknownEntryKind { file, offset, kind },
+            Self::UnknownFormat { found, known, .. } => Self::UnknownFormat { file, found, known },
+            other => other,
+        }
+    }
+
     /// Damaged bytes at `offset` of `file`.
     pub(crate) fn corruption(
         file: &Path,

@@ -139,7 +139,7 @@ impl Ingester {
             let name = FileName::Table(number);
             link_or_copy(&**vfs, path, &name.path(folder))?;
             pending.names.push(name);
-            let summary = self.verify_table(number).map_err(|error| at_path(error, path))?;
+            let summary = self.verify_table(number).map_err(|error| error.at_path(path))?;
             pending.summaries.push(summary);
             sync_file(&**vfs, &name.path(folder))?;
         }
@@ -241,21 +241,4 @@ fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
 fn sync_file(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
     file.sync().map_err(|error| Error::io("sync", path, error))
-}
-
-/// Replaces the path of the linked file, which will be removed, by the path that the program passed.
-fn at_path(error: Error, path: &Path) -> Error {
-    match error {
-        Error::Corruption(mut found) => {
-            found.file = path.to_path_buf();
-            Error::Corruption(found)
-        }
-        Error::UnknownEntryKind { offset, kind, .. } => {
-            Error::UnknownEntryKind { file: path.to_path_buf(), offset, kind }
-        }
-        Error::UnknownFormat { found, known, .. } => {
-            Error::UnknownFormat { file: path.to_path_buf(), found, known }
-        }
-        other => other,
-    }
 }

@@ -55,7 +55,18 @@ pub struct Options {
     /// How tables are read. With [`Access::Direct`] flushes and compactions use direct I/O too; otherwise only flushes do during a
     /// fast bulk load of ascending keys. Units of elastic filters are loaded and unloaded only with [`Access::Buffered`] and
     /// [`Access::Direct`]. Default: mapped (compressed tables are read buffered and cached).
+    ///
+    /// Guarantees against programs that change table files, which are never changed by Tamis:
+    ///
+    /// - Buffered and direct: a block is verified in memory when it is loaded. A changed or shortened file gives
+    ///   [`Error::Corruption`] or [`Error::Io`], never a wrong answer.
+    /// - Mapped: a block is verified when it is first used after its table was opened, so a table that was changed or shortened
+    ///   before gives an error. A later change may give wrong answers ([`Options::paranoid_reads`] finds it), and a later
+    ///   truncation, or an I/O error of the disk, ends the process with SIGBUS.
     pub table_access: Access,
+    /// Verify the checksum of a mapped block at every read, and copy indexes and filters of mapped tables into memory. Without
+    /// mappings it changes nothing. Cost: a checksum for each block read, about as much as the read itself. Default: false.
+    pub paranoid_reads: bool,
     /// Threads for flushes and compactions (0 to 64); 0 runs them on the writing thread. Default: 2.
     pub workers: usize,
     /// The size of the write-ahead log at which the memtables that need its oldest segment are flushed. Unit: bytes, at least
@@ -81,6 +92,7 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             cache_pinned_percent: 20,
             table_access: Access::Mapped,
+            paranoid_reads: false,
             workers: 2,
             log_bytes_max: 1 << 30,
             deferred_bytes_max: 1 << 20,

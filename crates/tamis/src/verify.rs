@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::Vfs;
+use tamis_vfs::{Access, Vfs};
 
 use crate::{
     cache::table::TableCache,
@@ -30,6 +30,7 @@ use crate::{
     orphans::{self, LogSpan},
     recover::{inspect_folder, take_lock},
     table::{
+        lazy_reader::NamedTable as _,
         partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
     },
@@ -141,7 +142,15 @@ impl VerifyReport {
     fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
         let path = FileName::Table(table.number()).path(folder);
         self.file_count += 1;
-        let reader = match tables.reader(table) {
+        // Not the reader that is open: it may have a file that has no name any more, or bytes that were read before.
+        let opened = TableReader::open_at(
+            tables.environment(),
+            table.number(),
+            table.filter_file(),
+            table.ingest_sequence(),
+            table.slot().hotness(),
+        );
+        let reader = match opened {
             Ok(reader) => reader,
             Err(error) => {
                 self.add_remains(&path, tables, table.number(), error);
@@ -202,7 +211,6 @@ pub(crate) struct Verifier {
     pub(crate) keyspaces: Arc<KeyspaceRegistry>,
     pub(crate) log: Arc<CommitLog>,
     pub(crate) versions: Arc<VersionSet>,
-    pub(crate) tables: Arc<TableCache>,
 }
 
 impl Verifier {
@@ -212,10 +220,15 @@ impl Verifier {
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
         self.verify_log(&mut report)?;
+        // Files that another program changes meanwhile are damage, and must not end the process.
+        let options =
+            Options { table_access: Access::Buffered, listener: None, ..self.context.options.clone() };
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let tables = TableCache::new(vfs, folder, &options, &Arc::default());
         // The read states keep the tables from being deleted.
         let read_states = self.keyspaces.read_states();
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
-            report.add_table(&self.context.folder, &self.tables, table);
+            report.add_table(folder, &tables, table);
         }
         Ok(report)
     }

@@ -13,6 +13,7 @@ fn every_name_sets_its_option() {
         ("cache_bytes", "8MiB"),
         ("cache_pinned_percent", "50"),
         ("table_access", "direct"),
+        ("paranoid_reads", "true"),
         ("workers", "1"),
         ("log_bytes_max", "2097152"),
         ("deferred_bytes_max", "64KiB"),

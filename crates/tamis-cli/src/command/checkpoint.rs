@@ -26,6 +26,9 @@ pub(crate) struct CheckpointArgs {
     /// Folder of the copy
     #[arg(value_name = "COPY")]
     copy: PathBuf,
+    /// Also verify every byte of the tables
+    #[arg(long)]
+    verify: bool,
     /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
@@ -34,7 +37,10 @@ pub(crate) struct CheckpointArgs {
 impl CheckpointArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let db = store::open_to_read(&self.dir)?;
-        let report = db.checkpoint(&self.copy)?;
+        let report = match self.verify {
+            true => db.checkpoint_verified(&self.copy),
+            false => db.checkpoint(&self.copy),
+        }?;
         let (linked, copied) = (report.linked_file_count, report.copied_file_count);
         if self.json {
             let line = json!({

@@ -51,6 +51,7 @@ impl TableCache {
             vfs: Arc::clone(vfs),
             folder: folder.to_path_buf(),
             access: options.table_access,
+            is_paranoid: options.paranoid_reads,
             open_files: OpenFiles::new(&**vfs),
             cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
             pinned_cache: PinnedCache::new(pinned_bytes, metrics, options.listener.clone()),

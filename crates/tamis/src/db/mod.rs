@@ -15,7 +15,7 @@ use tamis_vfs::{OsVfs, Vfs};
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
-    checkpoint::CheckpointReport,
+    checkpoint::{CheckpointReport, Verify},
     engine::Engine,
     error::{Error, Result},
     ingest::IngestReport,
@@ -356,7 +356,7 @@ impl Db {
         self.engine.statistics()
     }
 
-    /// Reads every byte of every current file and reports all damage. Cost: reads all tables once.
+    /// Reads every byte of every current file as it is on disk, whatever is open or cached, and reports all damage. Cost: reads all tables once.
     ///
     /// # Errors
     /// Only errors that end the call; damage is in the report.
@@ -386,9 +386,18 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the folder is not empty; [`Error::WritesRefused`] after a background error; [`Error::Io`] and
-    /// [`Error::DiskFull`]. After an error the folder is empty.
+    /// [`Error::DiskFull`]; [`Error::Corruption`] if a table was cut short or is longer than it should be. After an error the
+    /// folder is empty.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.engine.checkpointer.checkpoint(path.as_ref())
+        self.engine.checkpointer.checkpoint(path.as_ref(), Verify::Lengths)
+    }
+
+    /// As [`Db::checkpoint`], and verifies every byte of the copied tables. Cost: reads all tables once.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`]; [`Error::Corruption`] also for tables with damaged bytes.
+    pub fn checkpoint_verified(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
+        self.engine.checkpointer.checkpoint(path.as_ref(), Verify::Checksums)
     }
 
     /// Adds tables that [`TableWriter`](crate::TableWriter) built to a keyspace: atomically, as one write that is newer than all

@@ -235,6 +235,7 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
         vfs: Arc::new(vfs.clone()),
         folder: FOLDER.into(),
         access,
+        is_paranoid: false,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &metrics, None),

@@ -2,7 +2,7 @@
 //!
 //! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
-//! block: that costs time once and does no harm. All other blocks are read or decompressed into memory, verified then, and
+//! block: that costs time once and does no harm. With [`crate::Options::paranoid_reads`] there are no such bits. All other blocks are read or decompressed into memory, verified then, and
 //! cached. A point read reads one block; sequential readers read several at once (`read_ahead.rs`).
 
 use std::sync::{
@@ -68,7 +68,8 @@ pub(super) struct DataBlocks {
 
 impl DataBlocks {
     pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
-        let words = if source.file.mapping().is_some() { block_count.div_ceil(64) } else { 0 };
+        let is_verified_once = !source.is_paranoid && source.file.mapping().is_some();
+        let words = if is_verified_once { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { source, file_number, verified, shared_reads: SharedReads::default() }
     }
@@ -205,6 +206,12 @@ impl DataBlocks {
     ) -> Result<CachedBlock> {
         self.check_extent(extent)?;
         self.read_ahead(index, block, extent, (ahead, &mut ReadCost::default()))
+    }
+
+    /// Reads a block from the file and verifies it, whatever is known about it.
+    pub(super) fn verify_again(&self, extent: (u64, u64)) -> Result<()> {
+        self.check_extent(extent)?;
+        self.read_alone(extent, &mut ReadCost::default()).map(drop)
     }
 
     /// Reads a block with its neighbors, if that is due.

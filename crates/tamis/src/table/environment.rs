@@ -29,6 +29,8 @@ pub(crate) struct TableEnvironment {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) folder: PathBuf,
     pub(crate) access: Access,
+    /// [`crate::Options::paranoid_reads`].
+    pub(crate) is_paranoid: bool,
     /// Files that are read without a mapping.
     pub(crate) open_files: Arc<OpenFiles>,
     pub(crate) cache: Arc<BlockCache>,
@@ -58,7 +60,7 @@ impl TableEnvironment {
         value: T,
         bytes: u64,
     ) -> Pinned<T> {
-        if source.file.mapping().is_some() {
+        if source.uses_sections_in_place() {
             return Pinned::fixed(value);
         }
         Pinned::counted(&self.pinned_cache, &source.path, value, bytes)
@@ -104,7 +106,8 @@ pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<S
     let failed = |source: io::Error| Error::io("open", path, source);
     let file = environment.open_files.open(&environment.vfs, path, environment.access).map_err(failed)?;
     let length = file.length().map_err(failed)?;
-    Ok(Source { file, path: path.into(), access: environment.access, length })
+    let is_paranoid = environment.is_paranoid;
+    Ok(Source { file, path: path.into(), access: environment.access, length, is_paranoid })
 }
 
 /// The cost of reads, counted without atomics; added to the database's counters at the end of each read.

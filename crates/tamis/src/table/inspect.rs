@@ -47,6 +47,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         vfs: Arc::clone(vfs),
         folder: folder_of(path).to_path_buf(),
         access: Access::Buffered,
+        is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), None),

@@ -251,12 +251,26 @@ impl TableReader {
         })
     }
 
+    /// The error for a block that was verified and has invalid entries. A mapped block may have changed since: then the error is
+    /// that of its checksum.
     pub(super) fn malformed(&self, offset: u64) -> Error {
-        self.data.source.malformed(offset)
+        self.verify_again(offset).err().unwrap_or_else(|| self.data.source.malformed(offset))
     }
 
+    /// The kind of an entry of the block at `offset`. An unknown one is an error as in [`TableReader::malformed`].
     pub(super) fn kind(&self, byte: u8, offset: u64) -> Result<Kind> {
-        self.data.source.kind(byte, offset)
+        let kind = self.data.source.kind(byte, offset);
+        kind.map_err(|unknown| self.verify_again(offset).err().unwrap_or(unknown))
+    }
+
+    /// Reads the block at `offset` again. Cost: the index is searched entry by entry, because errors are rare.
+    fn verify_again(&self, offset: u64) -> Result<()> {
+        let index = self.index()?;
+        let mut extents = (0..self.block_count).filter_map(|block| index.extent(block));
+        match extents.find(|(start, _)| *start == offset) {
+            Some(extent) => self.data.verify_again(extent),
+            None => Ok(()),
+        }
     }
 
     /// Number of entries before the key, accurate to half a block: no block is read.

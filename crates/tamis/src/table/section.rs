@@ -75,9 +75,16 @@ pub(crate) struct Source {
     pub(crate) path: Arc<Path>,
     pub(crate) access: Access,
     pub(crate) length: u64,
+    /// Mapped bytes are verified at every use: blocks in place, sections by copying them.
+    pub(crate) is_paranoid: bool,
 }
 
 impl Source {
+    /// Whether sections are used in the mapping.
+    pub(super) fn uses_sections_in_place(&self) -> bool {
+        !self.is_paranoid && self.file.mapping().is_some()
+    }
+
     /// These bytes in the mapping; `None` without a mapping.
     pub(crate) fn mapped(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;
@@ -173,7 +180,8 @@ impl Source {
         let length = usize::try_from(record.length).map_err(|_| {
             self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
         })?;
-        let (whole, memory_bytes) = match self.mapped(record.offset, length) {
+        let in_place = self.mapped(record.offset, length).filter(|_| !self.is_paranoid);
+        let (whole, memory_bytes) = match in_place {
             Some(_) => {
                 let whole = OwnedSlice::new(Arc::new(self.clone()), |source| {
                     source.mapped(record.offset, length).unwrap_or_default()

@@ -86,6 +86,7 @@ pub(super) fn environment_with(
         vfs: Arc::clone(vfs),
         folder: Path::new("/db").to_path_buf(),
         access,
+        is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), None),

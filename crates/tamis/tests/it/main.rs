@@ -5,6 +5,7 @@ mod scenario;
 mod support;
 
 mod bad_input;
+mod changed_files;
 mod checkpoint;
 mod concurrent;
 mod corrupt;
