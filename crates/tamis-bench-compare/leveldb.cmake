@@ -1,5 +1,5 @@
-# LevelDB's own build asks whether the compiler knows clang's thread annotations, and takes gcc's silence for a yes.
-# Nothing from the system beside it: no compression, and its own portable checksum is used for what is written only.
+# LevelDB's build detects the thread annotations of clang incorrectly with gcc, so they are disabled.
+# No libraries of the system: no compression, and the portable checksum, which only writes use.
 set(HAVE_CLANG_THREAD_SAFETY OFF CACHE INTERNAL "")
 set(HAVE_CRC32C OFF CACHE INTERNAL "")
 set(HAVE_SNAPPY OFF CACHE INTERNAL "")

@@ -1,10 +1,10 @@
-//! The one clock of the comparison.
+//! The clock of the comparison.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamis::{Clock as _, SystemClock};
 
-/// Time since it was made.
+/// Measures the time since its creation.
 pub struct Stopwatch {
     clock: SystemClock,
     begin: Duration,
@@ -18,22 +18,19 @@ impl Stopwatch {
         Self { clock, begin }
     }
 
-    /// Seconds since then.
+    /// Seconds since the start.
     pub fn seconds(&self) -> f64 {
         self.clock.now().saturating_sub(self.begin).as_secs_f64()
     }
 }
 
-/// Waits.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what is waited for gives no sign: other stores' background work"
-)]
+/// Sleeps.
+#[expect(clippy::disallowed_methods, reason = "the background work of other stores sends no notification")]
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Seconds since 1970, by which results say when they were measured.
+/// Seconds since 1970, the time stamp of results.
 #[expect(clippy::disallowed_methods, reason = "a date, not a duration")]
 pub fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())

@@ -1,7 +1,7 @@
-//! The data of all stores: keys and values by index, and the streams that fill a store.
+//! The data of all stores: keys and values by index, and the entries of a fill.
 //!
-//! Keys are [`KEY_FORM`]: a one-to-one function of the index, so that an index that was never written is certainly absent. A value
-//! has 50 random bytes and 50 constant ones. Both are written out before any clock starts.
+//! A key is an injective function of its index ([`KEY_FORM`]), so an index that was never written is absent. A value has 50
+//! random bytes and 50 constant bytes. Both are generated before the clock starts.
 
 use std::sync::LazyLock;
 
@@ -10,18 +10,18 @@ use tamis_workload::{KeyForm, SplitMix64, operations::hex_digits};
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a key.
+/// Length of a key.
 pub const KEY_BYTES: usize = 16;
-/// Bytes of a value.
+/// Length of a value.
 pub const VALUE_BYTES: usize = 100;
-/// Bytes of an entry as a user counts them.
+/// User bytes of an entry.
 pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 
-/// How indexes become keys.
+/// The encoding of keys.
 pub const KEY_FORM: KeyForm = KeyForm::Hex;
 /// Random bytes of a value.
 const RANDOM_BYTES: usize = 50;
-/// Different values: as many as a byte tells apart.
+/// Number of distinct values.
 const VALUE_COUNT: usize = 256;
 
 /// A key.
@@ -29,12 +29,12 @@ pub type Key = [u8; KEY_BYTES];
 /// A value.
 pub type Value = [u8; VALUE_BYTES];
 
-/// The number behind the key of an index.
+/// The number that the key of an index encodes.
 pub fn number_of(index: u64) -> u64 {
     KEY_FORM.number(index)
 }
 
-/// A number as a key; the order of keys is the order of the numbers.
+/// Encodes a number as a key; keys sort like their numbers.
 pub fn key_of_number(number: u64) -> Key {
     hex_digits(number)
 }
@@ -53,23 +53,23 @@ static VALUES: LazyLock<[Value; VALUE_COUNT]> = LazyLock::new(|| {
     })
 });
 
-/// The value that belongs to a number: to its last byte.
+/// The value of a number, selected by its last byte.
 pub fn value_of(number: u64) -> &'static Value {
     static NONE: Value = [0; VALUE_BYTES];
     VALUES.get(number as usize % VALUE_COUNT).unwrap_or(&NONE)
 }
 
-/// The entries that one thread writes when a store is filled, in their order.
+/// The entries that one thread writes in a fill, in order.
 pub struct Entries {
-    /// Keys, and which value goes with each.
+    /// Keys, each with the index of its value.
     entries: std::vec::IntoIter<(Key, u8)>,
     is_sorted: bool,
     key: Key,
 }
 
 impl Entries {
-    /// The share of thread `thread` of `thread_count` of the entries of `indexes`; in the order of keys or in that of
-    /// the indexes, which is random to the keys.
+    /// The entries of thread `thread` of `thread_count`, from the entries of `indexes`; in key order, or in index order, which
+    /// is random with respect to the keys.
     pub fn new(indexes: std::ops::Range<u64>, is_sorted: bool, thread: u64, thread_count: u64) -> Self {
         let mut numbers: Vec<u64> = indexes.map(number_of).collect();
         if is_sorted {
@@ -81,19 +81,19 @@ impl Entries {
         Self { entries: entries.into_iter(), is_sorted, key: [0; KEY_BYTES] }
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     pub fn advance(&mut self) -> Option<(&Key, &Value)> {
         let (key, last) = self.entries.next()?;
         self.key = key;
         Some((&self.key, value_of(last.into())))
     }
 
-    /// Whether each key is greater than all that any thread writes before.
+    /// Whether the keys are in ascending order over all threads.
     pub fn is_sorted(&self) -> bool {
         self.is_sorted
     }
 
-    /// Entries still to come.
+    /// Number of remaining entries.
     pub fn remaining(&self) -> u64 {
         self.entries.len() as u64
     }

@@ -1,16 +1,16 @@
-//! What ends a command: a sentence that says what to do.
+//! Failures of commands: one sentence with the remedy.
 
 use std::fmt;
 
-/// The result of whatever may fail here.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure, as the user reads it.
+/// A failure, with the message for the user.
 #[derive(Debug, Clone)]
 pub struct Failure(pub String);
 
 impl Failure {
-    /// A failure in a sentence.
+    /// Creates a failure with a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -28,7 +28,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Adds what was being done to an error.
+/// Adds the attempted operation to an error.
 pub fn while_doing<T, E: fmt::Display>(
     result: std::result::Result<T, E>,
     what: impl fmt::Display,

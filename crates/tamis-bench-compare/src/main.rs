@@ -1,6 +1,6 @@
-//! Tamis beside other stores: the same data, the same operations in the same order, alternating rounds.
+//! Compares Tamis with other stores: the same data, the same operations in the same order, alternating rounds.
 //!
-//! `run` measures, `report` makes the tables of `docs/benchmarks.md` from its results, `list` names what there is.
+//! `run` measures, `report` writes the tables of `docs/benchmarks.md` from the results, `list` prints stores and workloads.
 
 mod clock;
 mod data;
@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{failure::Result, plan::RunArgs, report::ReportArgs, store::KINDS, workload::WORKLOADS};
 
-/// Tamis beside RocksDB, LevelDB, LMDB, fjall and redb
+/// Benchmark Tamis, RocksDB, LevelDB, LMDB, fjall and redb
 #[derive(Debug, Parser)]
 #[command(name = "tamis-bench-compare", version)]
 struct Arguments {
@@ -37,9 +37,9 @@ struct Arguments {
 enum Command {
     Run(RunArgs),
     Report(ReportArgs),
-    /// Name the stores, how they are set, and the workloads
+    /// List the stores with their settings, and the workloads
     List,
-    /// What `run` starts for each store
+    /// The process that `run` starts for each store
     #[command(hide = true)]
     Worker,
 }

@@ -1,6 +1,7 @@
-//! The operations of a pass, drawn before its clock starts: the same ones, in the same order, for every store.
+//! The operations of a pass, generated before its clock starts: the same operations in the same order for every store.
 //!
-//! Gets, closed ranges and the mixes of YCSB are streams of `tamis-workload`, dealt out to the threads; iterators go to random points.
+//! Gets, closed ranges and YCSB mixes are streams of `tamis-workload`, distributed to the threads; iterators seek to random
+//! keys.
 
 use tamis_workload::{OperationKind, SplitMix64, Workload, operations::Stream};
 
@@ -12,24 +13,24 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What is done with a key.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Reads its value.
+    /// Reads the value.
     Get,
-    /// Scans from it on.
+    /// Scans forward from the key.
     Scan,
-    /// Scans from it on with a new iterator.
+    /// Scans forward from the key with a new iterator.
     ScanFresh,
-    /// Scans from it back.
+    /// Scans backward from the key.
     ScanBack,
-    /// Reads the closed range from it to [`Operation::last`].
+    /// Reads the closed range from the key to [`Operation::last`].
     Range,
-    /// Writes it.
+    /// Overwrites the key.
     Put,
-    /// Reads and writes it.
+    /// Reads and overwrites the key.
     Modify,
-    /// Writes a key that is not there yet.
+    /// Inserts a new key.
     Insert,
 }
 
@@ -38,11 +39,11 @@ pub enum Verb {
 pub struct Operation {
     /// The key.
     pub key: Key,
-    /// What is done with it.
+    /// The kind.
     pub verb: Verb,
-    /// Entries that a scan reads.
+    /// Number of entries that a scan reads.
     pub length: u8,
-    /// The number of the last key of a closed range; of an insert, that of the item behind the one it adds.
+    /// The number of the last key of a closed range; for an insert, the index after the inserted item.
     pub end: u64,
 }
 
@@ -53,22 +54,22 @@ impl Operation {
     }
 }
 
-/// What a thread's operations are drawn from.
+/// The input for generating the operations of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw {
-    /// Entries that were filled in.
+    /// Number of entries of the fill.
     pub entry_count: u64,
-    /// Entries that are there now, inserts of earlier passes included.
+    /// Number of current entries, including inserts of earlier passes.
     pub present_count: u64,
-    /// Another number for each pass, the same for every store.
+    /// Different for each pass, the same for every store.
     pub seed: u64,
-    /// The thread.
+    /// Number of the thread.
     pub thread: u64,
-    /// Threads of the pass.
+    /// Number of threads of the pass.
     pub thread_count: u64,
 }
 
-/// Draws `count` operations of an action for a thread.
+/// Generates `count` operations of an action for a thread.
 pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
     match action {
         Action::Seek { count: length, is_fresh } => {
@@ -86,7 +87,7 @@ pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
     }
 }
 
-/// Scans from random points, which lie between the keys.
+/// Scans from random positions between the keys.
 fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation> {
     let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
     let mut point =
@@ -94,14 +95,14 @@ fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation>
     (0..count).map(|_| point()).collect()
 }
 
-/// The part of a thread of the stream of a workload.
+/// The share of a thread of the stream of a workload.
 fn dealt(name: &str, item_count: u64, count: usize, draw: Draw) -> Vec<Operation> {
     let Ok(workload) = name.parse::<Workload>() else { return Vec::new() };
     let stream: Stream = workload.operations(item_count, count as u64 * draw.thread_count, draw.seed);
     stream.skip(draw.thread as usize).step_by(draw.thread_count as usize).map(translated).collect()
 }
 
-/// An operation of a stream, as stores are asked.
+/// Converts an operation of a stream.
 fn translated(operation: tamis_workload::Operation) -> Operation {
     let (verb, length) = match operation.kind {
         OperationKind::Read => (Verb::Get, 0),

@@ -1,12 +1,11 @@
-//! One pass: the operations of a workload on an open store, by one or several threads, against the clock.
+//! One pass: the timed operations of a workload on an open store, with one or several threads.
 //!
-//! 1. Each thread draws its operations and, where the workload only reads, runs others of the kind to warm up.
-//! 2. All start together.
-//! 3. Each ends after its last operation or when its time is over, whichever is first; the clock is looked at every
-//!    [`LOOK_EVERY`] operations.
+//! 1. Each thread generates its operations. If the workload only reads, it runs other operations of the same kind as warm-up.
+//! 2. All threads start together.
+//! 3. A thread ends after its last operation or when its time is over; it reads the clock every [`CLOCK_INTERVAL`] operations.
 //!
-//! The digest is that of the first [`DIGEST_COUNT`] operations of the first thread: where only reads are done it is the same
-//! for every store. It is 0 where a pass did not come so far.
+//! The digest covers the results of the first [`DIGEST_COUNT`] operations of the first thread: it must be equal for all stores
+//! if the workload only reads. It is 0 if the pass ended earlier.
 
 use std::{sync::Barrier, thread};
 
@@ -22,34 +21,34 @@ use crate::{
     workload::Action,
 };
 
-/// Operations between two looks at the clock.
-const LOOK_EVERY: usize = 32;
-/// Operations whose answers are compared between the stores.
+/// Operations between two readings of the clock.
+const CLOCK_INTERVAL: usize = 32;
+/// Number of operations whose results are compared between the stores.
 const DIGEST_COUNT: usize = 1000;
 
-/// How much is done.
+/// The limits of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Operations of each thread.
+    /// Maximum operations per thread.
     pub operation_count: usize,
-    /// Seconds.
+    /// Maximum seconds.
     pub seconds: f64,
-    /// Seconds of warming up before a pass that only reads.
+    /// Seconds of warm-up before a read-only pass.
     pub warm_seconds: f64,
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Operations (of a scan or a fill: entries).
+    /// Number of operations (for a scan or a fill: entries).
     pub operations: u64,
-    /// Seconds, of the slowest thread.
+    /// Seconds of the slowest thread.
     pub seconds: f64,
-    /// Operations that found their key, or entries that scans gave.
+    /// Operations that found their key, or entries that scans returned.
     pub found: u64,
-    /// Below this index all is there that was to be inserted; 0 where nothing was.
+    /// All inserts below this index are done; 0 if nothing was inserted.
     pub inserted_end: u64,
-    /// Of the answers to the first operations.
+    /// Digest of the results of the first operations.
     pub digest: u64,
 }
 
@@ -59,14 +58,14 @@ impl Outcome {
             operations: self.operations + other.operations,
             seconds: self.seconds.max(other.seconds),
             found: self.found + other.found,
-            // Where a pass ends with its time, one thread is behind: only below that are all items there.
+            // If the time ended the pass, all items exist only below the position of the slowest thread.
             inserted_end: self.inserted_end.min(other.inserted_end),
             digest: self.digest,
         }
     }
 }
 
-/// Runs `work` on as many threads as there are seeds for, and joins what they did.
+/// Runs `work` on `thread_count` threads and combines their results.
 fn on_threads(thread_count: u64, work: impl Fn(u64) -> Result<Outcome> + Sync) -> Result<Outcome> {
     if thread_count == 1 {
         return work(0);
@@ -92,7 +91,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let barrier = Barrier::new(common.thread_count as usize);
     on_threads(common.thread_count, |thread| {
-        // Whatever fails before, each thread comes to the barrier: the others wait there.
+        // Each thread reaches the barrier even after a failure, because the others wait there.
         let prepared = Runner::new(store, action, Draw { thread, ..common }, limits, is_strict);
         barrier.wait();
         let mut runner = prepared?;
@@ -100,7 +99,7 @@ pub fn run(
     })
 }
 
-/// Fills a store; keys and values are written out before the clock starts.
+/// Fills a store; keys and values are generated before the clock starts.
 pub fn fill(
     store: &dyn Store,
     indexes: std::ops::Range<u64>,
@@ -139,7 +138,7 @@ impl<'a> Runner<'a> {
             sink: Sink::new(is_strict),
             outcome: Outcome::default(),
         };
-        // The first value asked for makes them all: not within the time.
+        // The first use of a value creates all values, so it happens before the clock starts.
         value_of(0);
         if !is_live && count > 0 && limits.warm_seconds > 0.0 {
             runner.operations = draw(action, count / 10, Draw { seed: !own.seed, ..own });
@@ -154,9 +153,9 @@ impl<'a> Runner<'a> {
     fn run(&mut self, limits: Limits) -> Result<Outcome> {
         let operations = std::mem::take(&mut self.operations);
         let stopwatch = Stopwatch::start();
-        for (turn, part) in operations.chunks(LOOK_EVERY).enumerate() {
+        for (turn, part) in operations.chunks(CLOCK_INTERVAL).enumerate() {
             for (position, operation) in part.iter().enumerate() {
-                let number = turn * LOOK_EVERY + position;
+                let number = turn * CLOCK_INTERVAL + position;
                 if number == DIGEST_COUNT {
                     self.outcome.digest = self.sink.digest;
                 }
@@ -175,7 +174,7 @@ impl<'a> Runner<'a> {
         Ok(self.outcome)
     }
 
-    /// Does one operation; the number of entries it gave.
+    /// Executes one operation; returns the number of entries.
     fn one(&mut self, operation: &Operation, number: usize) -> Result<u64> {
         let Operation { key, verb, length, .. } = operation;
         let count = usize::from(*length);

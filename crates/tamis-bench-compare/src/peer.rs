@@ -1,4 +1,4 @@
-//! A worker as the driver sees it: a process, to which requests are sent and whose answers are waited for.
+//! The driver's side of a worker: a process that receives requests and returns answers.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -21,19 +21,19 @@ use crate::{
 
 /// Set by Ctrl-C.
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The workers that run.
+/// The running workers.
 static WORKERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Ends the workers on Ctrl-C: what was measured before is in the results already.
+/// Ends the workers on Ctrl-C: finished passes are already in the results.
 pub fn watch_for_interrupt() -> Result<()> {
     let handler = || {
         IS_INTERRUPTED.store(true, Ordering::SeqCst);
         for worker in WORKERS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            // One that has just ended by itself is no failure.
+            // A worker that has just ended is not a failure.
             let _ = kill_process(*worker, Signal::KILL);
         }
     };
-    while_doing(ctrlc::set_handler(handler), "watching for Ctrl-C")
+    while_doing(ctrlc::set_handler(handler), "installing the handler for Ctrl-C")
 }
 
 /// Whether the user interrupted.
@@ -43,7 +43,7 @@ pub fn is_interrupted() -> bool {
 
 /// A worker with its open store.
 pub struct Peer {
-    /// The store's name.
+    /// Name of the store.
     pub store: String,
     child: Child,
     input: ChildStdin,
@@ -56,9 +56,9 @@ impl Peer {
         let program = std::env::current_exe()?;
         let mut child = Command::new(program)
             .arg("worker")
-            // One arena: else each thread of a pass gets a fresh one, and first touches of memory are dear.
+            // One arena: otherwise each thread of a pass gets a new arena, and its page faults are slow.
             .env("MALLOC_ARENA_MAX", "1")
-            // Ctrl-C goes to the driver alone.
+            // Only the driver receives Ctrl-C.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -84,7 +84,8 @@ impl Peer {
         let mut line = String::new();
         let length = sent.and_then(|()| self.output.read_line(&mut line)).unwrap_or(0);
         if length == 0 {
-            let reason = if is_interrupted() { "interrupted" } else { "its worker died; see above for why" };
+            let reason =
+                if is_interrupted() { "interrupted" } else { "its worker died; its error message is above" };
             return Err(Failure(format!("{}: {reason}", self.store)));
         }
         let answer: Answer = serde_json::from_str(&line)?;
@@ -97,7 +98,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // A worker that is gone already needs no closing; results do not depend on how it ends.
+        // An ended worker needs no closing; the results do not depend on how it ends.
         let _ = self.ask(&Request::Close);
         let _ = self.child.wait();
         let own = Pid::from_raw(self.child.id().cast_signed());

@@ -1,4 +1,4 @@
-//! What a run does, from the command line, and what it needs of disk and memory.
+//! The plan of a run from the command line, and the disk and memory that it needs.
 
 use std::path::{Path, PathBuf};
 
@@ -22,98 +22,98 @@ Examples:
   tamis-bench-compare run --folder /data/compare --out direct.json --direct --entries 50000000 \\
       --stores tamis,rocksdb,rocksdb-tuned --states settled
 
-The same command again goes on where it was interrupted; with more rounds, stores or workloads it adds them.";
+The same command continues an interrupted run; with more rounds, stores or workloads it adds them.";
 
 /// Measure the stores in alternating rounds
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunArgs {
-    /// Where the stores are made; empty, or left by an earlier run
+    /// Folder for the stores; empty, or left by an earlier run
     #[arg(long)]
     folder: PathBuf,
-    /// The file of results (JSON); goes on with it if it is there
+    /// File of results (JSON); continued if it exists
     #[arg(long)]
     out: PathBuf,
-    /// Stores, by name; `list` names them [default: all that go with the other options]
+    /// Names of stores; `list` prints them [default: all that support the other options]
     #[arg(long, value_delimiter = ',')]
     stores: Vec<String>,
-    /// Workloads, by name; `list` names them [default: all]
+    /// Names of workloads; `list` prints them [default: all]
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     /// States of the stores: fill, settled, compacted, unmerged [default: all]
     #[arg(long, value_delimiter = ',')]
     states: Vec<String>,
-    /// Threads, one run of each workload for each number
+    /// Numbers of threads; each workload runs once for each
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<u64>,
-    /// Entries of a store
+    /// Number of entries of a store
     #[arg(long, default_value_t = 10_000_000)]
     entries: u64,
-    /// Rounds; in each, every store has its turn
+    /// Number of rounds; in each round, every store runs once
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Rounds of the fills, which take longest [default: as --rounds]
+    /// Number of rounds of the fills, which are slow [default: as --rounds]
     #[arg(long)]
     fill_rounds: Option<u32>,
-    /// Seconds of a pass
+    /// Maximum seconds of a pass
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Operations of a thread in a pass: it ends with them if that is earlier
+    /// Maximum operations of a thread in a pass
     #[arg(long, default_value_t = 1_000_000)]
     operations: usize,
-    /// Seconds of warming up before each pass that only reads
+    /// Seconds of warm-up before each read-only pass
     #[arg(long, default_value_t = 0.2)]
     warm: f64,
-    /// Cache of each store in MiB [default: 512; with --direct a tenth of the data]
+    /// Cache of each store in MiB [default: 512; with --direct 10 % of the data]
     #[arg(long)]
     cache_mib: Option<u64>,
     /// Memtable of each store in MiB
     #[arg(long, default_value_t = 64)]
     memtable_mib: u64,
-    /// Past the page cache of the system, where a store can
+    /// Use direct I/O, for stores that support it
     #[arg(long)]
     direct: bool,
-    /// Leave the stores in the folder when all is done
+    /// Keep the stores in the folder after the run
     #[arg(long)]
     keep: bool,
 }
 
-/// The file in a folder that says that runs made what is there.
+/// The file that marks a folder as created by runs.
 const MARKER: &str = "tamis-bench-compare.txt";
 
-/// What a run does.
+/// The plan of a run.
 pub struct Plan {
-    /// Where the stores are made.
+    /// The folder of the stores.
     pub folder: PathBuf,
     /// The file of results.
     pub out: PathBuf,
-    /// The stores, in the order of the tables.
+    /// The stores in table order.
     pub stores: Vec<&'static Kind>,
-    /// The workloads, in their order.
+    /// The workloads in run order.
     pub workloads: Vec<&'static Workload>,
-    /// The states, in their order.
+    /// The states in run order.
     pub states: Vec<State>,
-    /// Threads.
+    /// Numbers of threads.
     pub threads: Vec<u64>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Rounds of the fills.
+    /// Number of rounds of the fills.
     pub fill_rounds: u32,
-    /// How much is done in a pass.
+    /// The limits of a pass.
     pub limits: Limits,
-    /// What must be equal to go on.
+    /// The configuration, which must be equal to continue a run.
     pub configuration: Configuration,
-    /// Leave the stores.
+    /// Whether to keep the stores.
     pub is_keeping: bool,
 }
 
-/// The names given, each looked up; all of them where none are given. In the order of `all`, each once.
+/// Selects the given names, or all if none are given; in the order of `all`, without duplicates.
 fn chosen<T: Copy>(names: &[String], all: Vec<T>, name_of: fn(T) -> &'static str) -> Vec<T> {
     all.into_iter().filter(|&one| names.is_empty() || names.iter().any(|name| name == name_of(one))).collect()
 }
 
 fn at_least_one(what: &str, value: u64) -> Result<()> {
-    if value == 0 { Err(Failure(format!("--{what} 0 measures nothing: give at least 1"))) } else { Ok(()) }
+    if value == 0 { Err(Failure(format!("--{what} 0 measures nothing; give at least 1"))) } else { Ok(()) }
 }
 
 impl RunArgs {
@@ -122,7 +122,7 @@ impl RunArgs {
             let kind = kind_named(name)?;
             if self.direct && !kind.can_direct {
                 return Err(Failure(format!(
-                    "{name} cannot go past the page cache: leave it out, or --direct"
+                    "{name} does not support direct I/O; remove it from --stores or remove --direct"
                 )));
             }
         }
@@ -132,7 +132,7 @@ impl RunArgs {
         Ok(chosen(&self.stores, offered.collect(), |kind| kind.name))
     }
 
-    /// The plan; fails for unknown names and for numbers that measure nothing.
+    /// Returns the plan; fails for unknown names and for numbers that measure nothing.
     pub fn plan(&self) -> Result<Plan> {
         self.workloads.iter().try_for_each(|name| workload_named(name).map(|_| ()))?;
         self.states.iter().try_for_each(|name| State::named(name).map(|_| ()))?;
@@ -143,9 +143,10 @@ impl RunArgs {
             at_least_one("threads", count)?;
         }
         if !(self.seconds > 0.0 && self.warm >= 0.0) {
-            return Err(Failure::new("--seconds must be above 0 and --warm not below it"));
+            return Err(Failure::new("--seconds must be greater than 0 and --warm at least 0"));
         }
-        let too_large = |what: &str| Failure(format!("--{what} is far beyond any machine: give less"));
+        let too_large =
+            |what: &str| Failure(format!("--{what} is too large for any machine; give a smaller number"));
         let data_bytes = self.entries.checked_mul(64 * ENTRY_BYTES).ok_or_else(|| too_large("entries"))? / 64;
         let in_bytes = |what: &str, mebibytes: u64| {
             Some(mebibytes).filter(|it| *it < 1 << 30).map(|it| it << 20).ok_or_else(|| too_large(what))
@@ -187,17 +188,17 @@ impl RunArgs {
     }
 }
 
-/// Fails for a program whose figures would say nothing.
+/// Fails for a build whose figures would be meaningless.
 pub fn check_build() -> Result<()> {
     if cfg!(debug_assertions) {
         return Err(Failure::new(
-            "this is a debug build, whose figures say nothing: `cargo run --release -- run ...`",
+            "the figures of a debug build are not meaningful; use `cargo run --release -- run ...`",
         ));
     }
     if !Configuration::foreign_flags().contains("native") {
         return Err(Failure::new(
-            "the stores of C and C++ were not built for this machine (no -march=native in CXXFLAGS): \
-             build from the folder of tamis-bench-compare, whose .cargo/config.toml says so",
+            "the C and C++ stores were not built for this machine (no -march=native in CXXFLAGS); \
+             build in the folder of tamis-bench-compare, whose .cargo/config.toml sets it",
         ));
     }
     Ok(())
@@ -209,7 +210,7 @@ impl Plan {
         let configuration = &self.configuration;
         let data_bytes = configuration.entries * ENTRY_BYTES;
         let is_unmerged = state == State::Unmerged;
-        // A run is a flush of an eighth of the data: the memtable has to hold it, with what it needs beside the entries.
+        // A run is a flush of an eighth of the data, so the memtable must hold that with its overhead per entry.
         let memtable_bytes = if is_unmerged {
             (data_bytes / 3).max(configuration.memtable_bytes)
         } else {
@@ -232,17 +233,17 @@ impl Plan {
         (!is_deferred || kind.can_defer) && (state != State::Unmerged || kind.can_stay_unmerged)
     }
 
-    /// Fails, before anything is begun, where disk or memory are too small.
+    /// Fails before the run starts if disk or memory is too small.
     pub fn check_needs(&self) -> Result<()> {
         let data_bytes = self.configuration.entries * ENTRY_BYTES;
         let mebibytes = |bytes: u64| bytes >> 20;
-        // Each store is kept while the others are measured; one more is filled beside them.
+        // All stores exist at the same time, and one more while it is filled.
         let spaces: f64 = self.stores.iter().map(|kind| kind.space).sum::<f64>() + 3.5;
         let disk_need = (data_bytes as f64 * spaces) as u64;
         let disk_free = usage::free_disk_bytes(&self.folder)? + usage::disk_bytes(&self.folder);
         if disk_free < disk_need {
             return Err(Failure(format!(
-                "{} entries of {} stores need {} MiB on the disk of {}, and {} MiB are free: fewer --entries, fewer --stores or another --folder",
+                "{} entries in {} stores need {} MiB of disk in {}, but only {} MiB are free; use fewer --entries, fewer --stores or another --folder",
                 self.configuration.entries,
                 self.stores.len(),
                 mebibytes(disk_need),
@@ -257,7 +258,7 @@ impl Plan {
         let memory_free = usage::free_memory_bytes().unwrap_or(u64::MAX);
         if memory_free < memory_need {
             return Err(Failure(format!(
-                "{} stores with caches and page cache need {} MiB of memory, and {} MiB are free: fewer --entries, fewer --stores or a smaller --cache-mib",
+                "{} stores with caches and page cache need {} MiB of memory, but only {} MiB are free; use fewer --entries, fewer --stores or a smaller --cache-mib",
                 self.stores.len(),
                 mebibytes(memory_need),
                 mebibytes(memory_free)
@@ -266,18 +267,18 @@ impl Plan {
         Ok(())
     }
 
-    /// The folder of a store's state.
+    /// The folder of a store in a state.
     pub fn store_folder(&self, kind: &Kind, state: State) -> PathBuf {
         self.folder.join(kind.name).join(state.folder())
     }
 
-    /// Fails for a folder that holds what no run made, or that holds the results, which would go with the stores.
+    /// Fails for a folder with foreign files, or with the results, which would be deleted with the stores.
     pub fn check_folder(&self) -> Result<()> {
         let absolute = |path: &Path| std::path::absolute(path);
         let (folder, out) = (absolute(&self.folder)?, absolute(&self.out)?);
         if out.starts_with(&folder) {
             return Err(Failure(format!(
-                "{} lies in {}, whose stores are removed at the end: give another --out",
+                "{} is in {}, which is deleted after the run; give another --out",
                 self.out.display(),
                 self.folder.display()
             )));
@@ -287,7 +288,7 @@ impl Plan {
             && !self.marker().exists()
         {
             return Err(Failure(format!(
-                "{} holds {}, which no run made: give an empty folder",
+                "{} contains {}, which is not from a run; give an empty folder",
                 self.folder.display(),
                 entry.file_name().display()
             )));
@@ -295,18 +296,18 @@ impl Plan {
         Ok(())
     }
 
-    /// Says that a folder's stores were made by runs.
+    /// The path of the marker file.
     fn marker(&self) -> PathBuf {
         self.folder.join(MARKER)
     }
 
-    /// Makes the folder, and marks it as one of runs.
+    /// Creates the folder with the marker file.
     pub fn claim_folder(&self) -> Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        Ok(std::fs::write(self.marker(), "Stores of tamis-bench-compare: removed when a run ends.\n")?)
+        Ok(std::fs::write(self.marker(), "Stores of tamis-bench-compare: deleted when a run ends.\n")?)
     }
 
-    /// Removes what runs made, and the folder where nothing else is in it.
+    /// Deletes the stores, and the folder if it is empty then.
     #[expect(clippy::disallowed_methods, reason = "a folder of several stores, of which ours is one")]
     pub fn remove_stores(&self) -> Result<()> {
         for kind in KINDS {
@@ -316,7 +317,7 @@ impl Plan {
             }
         }
         std::fs::remove_file(self.marker())?;
-        // It stays where somebody keeps something in it.
+        // It remains if it contains other files.
         let _ = std::fs::remove_dir(&self.folder);
         Ok(())
     }

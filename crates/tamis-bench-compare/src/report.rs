@@ -1,6 +1,6 @@
-//! Tables from results, put into a page between its markers, or their figures as JSON.
+//! Writes results as tables, to standard output or into a page, or as JSON.
 //!
-//! A page says `<!-- begin NAME -->` and `<!-- end NAME -->`, each on a line of its own; what stands between is replaced.
+//! A page has the lines `<!-- begin NAME -->` and `<!-- end NAME -->`; the text between them is replaced.
 
 mod summary;
 mod table;
@@ -20,24 +20,24 @@ use crate::{
     results::Results,
 };
 
-/// Make tables of results, on the terminal or into a page, or JSON
+/// Write results as tables, to standard output or into a page, or as JSON
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// The file of results
+    /// File of results
     results: PathBuf,
-    /// A page with markers: the tables replace what stands between them
+    /// Page with markers; the tables replace the text between them
     #[arg(long)]
     page: Option<PathBuf>,
-    /// The name in the markers
+    /// Name in the markers
     #[arg(long, default_value = "main")]
     name: String,
-    /// Medians, spreads, ratios and what was missed, as JSON on the terminal
+    /// Print medians, spreads, ratios and missed targets as JSON
     #[arg(long, conflicts_with_all = ["page", "name"])]
     json: bool,
 }
 
 impl ReportArgs {
-    /// Makes the tables.
+    /// Writes the tables.
     pub fn run(&self) -> Result<()> {
         let results = Results::read(&self.results)?;
         let summary = Summary::new(&results);
@@ -59,7 +59,7 @@ impl ReportArgs {
         let old = while_doing(fs::read_to_string(page), page.display())?;
         let new = between_markers(&old, &self.name, text).ok_or_else(|| {
             Failure(format!(
-                "{} has no lines `<!-- begin {} -->` and `<!-- end {} -->`: add them where the tables belong",
+                "{} has no lines `<!-- begin {} -->` and `<!-- end {} -->`; add them where the tables belong",
                 page.display(),
                 self.name,
                 self.name
@@ -69,7 +69,7 @@ impl ReportArgs {
     }
 }
 
-/// The page with `text` between the markers of `name`.
+/// Returns the page with `text` between the markers of `name`.
 fn between_markers(page: &str, name: &str, text: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
     let (before, rest) = page.split_once(&begin)?;

@@ -1,4 +1,4 @@
-//! The file of results: what was measured with what, one row for each pass, written anew after each.
+//! The file of results: the configuration and one row per pass. It is rewritten after each pass.
 
 use std::{
     collections::BTreeMap,
@@ -20,40 +20,40 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What must be equal for two runs to belong together.
+/// The configuration of a run; rows of different configurations are not mixed in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Entries of a store.
+    /// Number of entries of a store.
     pub entries: u64,
-    /// Bytes of a store's cache.
+    /// Bytes of the cache of a store.
     pub cache_bytes: u64,
     /// Bytes of a memtable.
     pub memtable_bytes: u64,
-    /// Operations of a thread in a pass.
+    /// Maximum operations of a thread in a pass.
     pub operations: usize,
-    /// Seconds of a pass.
+    /// Maximum seconds of a pass.
     pub seconds: f64,
-    /// Seconds of warming up before a pass that only reads.
+    /// Seconds of warm-up before a read-only pass.
     pub warm_seconds: f64,
-    /// Past the page cache.
+    /// Direct I/O.
     pub is_direct: bool,
-    /// The commit of Tamis and of this program, with a digest of the sources where they differ from it.
+    /// The commit of Tamis and of this program, with a digest of the sources if they differ from it.
     pub commit: String,
-    /// How Rust's part was built: profile, compiler, features of the target.
+    /// The build of the Rust part: profile, compiler, target features.
     pub build: String,
-    /// With what flags the stores of C and C++ were built.
+    /// The compiler flags of the C and C++ stores.
     pub foreign_flags: String,
-    /// The processor, and how many of its cores.
+    /// The processor and its number of cores.
     pub processor: String,
 }
 
 impl Configuration {
-    /// How this program was built.
+    /// The build of this program.
     pub fn build() -> String {
         format!("{}, {}, {}", env!("TAMIS_PROFILE"), env!("TAMIS_COMPILER"), env!("TAMIS_TARGET_FEATURES"))
     }
 
-    /// The flags of C and C++; `.cargo/config.toml` gives them to builds begun in this crate's folder only.
+    /// The flags of C and C++; `.cargo/config.toml` sets them only for builds that start in the folder of this crate.
     pub fn foreign_flags() -> &'static str {
         option_env!("CXXFLAGS").unwrap_or_default()
     }
@@ -66,34 +66,34 @@ pub struct Row {
     pub state: String,
     /// The workload.
     pub workload: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
     /// The round, from 1.
     pub round: u32,
     /// The store.
     pub store: String,
-    /// Operations per second; of a fill with its flush.
+    /// Operations per second; for a fill including its flush.
     pub rate: f64,
-    /// What was done.
+    /// The result of the pass.
     pub outcome: Outcome,
-    /// Of a fill: seconds until the store was quiet.
+    /// For a fill: seconds until the background work ended.
     pub seconds_settled: f64,
-    /// Of a fill: bytes written for each byte of the user.
+    /// For a fill: bytes written per user byte.
     pub write_amplification: f64,
-    /// Memory afterwards.
+    /// Memory after the pass.
     pub memory: Memory,
-    /// Bytes on disk afterwards.
+    /// Bytes on disk after the pass.
     pub disk_bytes: u64,
-    /// Levels or runs afterwards.
+    /// Levels or runs after the pass.
     pub shape: String,
 }
 
-/// Where a row belongs.
+/// The key of a row: state, workload, threads, round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The state's name.
+    /// Name of the state.
     pub state: &'static str,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: &'static str,
     /// Threads.
     pub threads: u64,
@@ -102,7 +102,7 @@ pub struct Place {
 }
 
 impl Row {
-    /// A row from a worker's answer.
+    /// Creates a row from the answer of a worker.
     pub fn new(place: &Place, store: &str, answer: Answer) -> Self {
         let outcome = answer.outcome;
         let seconds = if answer.seconds_flushed > 0.0 { answer.seconds_flushed } else { outcome.seconds };
@@ -122,7 +122,7 @@ impl Row {
         }
     }
 
-    /// Whether it belongs to a place.
+    /// Whether the row has this key.
     pub fn is_at(&self, place: &Place) -> bool {
         self.state == place.state
             && self.workload == place.workload
@@ -131,18 +131,18 @@ impl Row {
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
-    /// With what.
+    /// The configuration.
     pub configuration: Configuration,
-    /// On what, beside the processor.
+    /// The machine, in addition to the processor.
     pub machine: serde_json::Value,
-    /// When the first pass was begun: seconds since 1970.
+    /// Start of the first pass in seconds since 1970.
     pub begun: u64,
-    /// How each store is set.
+    /// The settings of each store.
     pub stores: BTreeMap<String, String>,
-    /// Whether all that was asked for is there.
+    /// Whether all passes of the plan are measured.
     pub is_complete: bool,
     /// The passes.
     pub rows: Vec<Row>,
@@ -151,14 +151,14 @@ pub struct Results {
 }
 
 impl Results {
-    /// Reads results.
+    /// Reads a file of results.
     pub fn read(path: &Path) -> Result<Self> {
         let text = while_doing(fs::read_to_string(path), path.display())?;
         let results: Self = while_doing(serde_json::from_str(&text), path.display())?;
         Ok(Self { path: path.to_owned(), ..results })
     }
 
-    /// The results that a file holds already, or empty ones for it.
+    /// Reads the results of a file, or creates empty results.
     pub fn open(path: &Path, configuration: Configuration) -> Result<Self> {
         if !path.exists() {
             let (machine, begun) = (usage::machine(), seconds_since_1970());
@@ -172,8 +172,8 @@ impl Results {
         let results = Self::read(path)?;
         if results.configuration != configuration {
             return Err(Failure(format!(
-                "{} holds results of another configuration ({:?}), not of this one ({configuration:?}): \
-                 give the same options to go on with it, or another file to begin anew",
+                "{} contains results of another configuration ({:?}) than this one ({configuration:?}); \
+                 give the same options to continue it, or another file",
                 path.display(),
                 results.configuration
             )));
@@ -181,12 +181,12 @@ impl Results {
         Ok(results)
     }
 
-    /// Writes the file: beside it first, so that no interruption cuts it.
+    /// Writes the file atomically, with a temporary file and a rename.
     pub fn write(&self) -> Result<()> {
-        let beside = self.path.with_extension("json.new");
+        let temporary = self.path.with_extension("json.new");
         let text = serde_json::to_string_pretty(self)?;
-        while_doing(fs::write(&beside, text), beside.display())?;
-        while_doing(rustix::fs::rename(&beside, &self.path), self.path.display())
+        while_doing(fs::write(&temporary, text), temporary.display())?;
+        while_doing(rustix::fs::rename(&temporary, &self.path), self.path.display())
     }
 
     /// Adds a row and writes the file.
@@ -195,25 +195,25 @@ impl Results {
         self.write()
     }
 
-    /// Whether a row is there.
+    /// Whether a row exists.
     pub fn has(&self, place: &Place, store: &str) -> bool {
         self.rows.iter().any(|row| row.store == store && row.is_at(place))
     }
 
-    /// Fails where two stores gave different answers to the same operations.
+    /// Fails if two stores returned different results for the same operations.
     pub fn check_digests(&self, place: &Place) -> Result<()> {
         let mut rows = self.rows.iter().filter(|row| row.is_at(place) && row.outcome.digest != 0);
         let Some(first) = rows.next() else { return Ok(()) };
         match rows.find(|row| row.outcome.digest != first.outcome.digest) {
             Some(other) => Err(Failure(format!(
-                "{} and {} gave different answers to {} ({} threads, round {}): one of them is wrong, nothing of it counts",
+                "{} and {} returned different results for {} ({} threads, round {}); one of them is wrong, so discard these figures",
                 first.store, other.store, place.workload, place.threads, place.round
             ))),
             None => Ok(()),
         }
     }
 
-    /// The stores of which there are rows, in the order of the tables.
+    /// The stores with rows, in table order.
     pub fn stores_measured(&self) -> Vec<&'static str> {
         KINDS
             .iter()
@@ -223,7 +223,7 @@ impl Results {
     }
 }
 
-/// Refuses answers that cannot be right: a present key that was not found, an empty range that was not empty.
+/// Rejects wrong results: a present key that was not found, or an empty range that was not empty.
 pub fn check_found(workload: &str, store: &str, outcome: Outcome) -> Result<()> {
     let expected = match workload {
         "get-uniform" | "get-zipf" => outcome.operations,
@@ -235,7 +235,7 @@ pub fn check_found(workload: &str, store: &str, outcome: Outcome) -> Result<()> 
     }
     let title = kind_named(store)?.title;
     Err(Failure(format!(
-        "{title} found {} of {expected} in {workload}: its answers are wrong",
+        "{title} found {} of {expected} in {workload}; its results are wrong",
         outcome.found
     )))
 }

@@ -1,11 +1,11 @@
-//! The driver: brings the stores into their states and gives each its turn, round by round.
+//! The driver: prepares the states of the stores and runs the passes in alternating rounds.
 //!
-//! 1. **Fill**: one store at a time, alone; the last one filled at random stays for the next state.
-//! 2. **Other states**: all stores are open, each in a worker of its own. For each workload, number of threads and round
-//!    every store has its turn, another one first in each round. A row goes to the results at once.
+//! 1. **Fill**: one store at a time; the store of the last random fill is kept for the next state.
+//! 2. **Other states**: all stores are open, each in a separate worker process. For each workload, number of threads and round,
+//!    every store runs once; the order rotates in each round. Each row is saved immediately.
 //!
-//! Rows that are there already are passed over: the same command goes on where it was interrupted.
-//! A store whose mixes have begun is filled again before reads are measured on it.
+//! Existing rows are skipped, so the same command continues an interrupted run. A store that was modified by a mix is filled
+//! again before reads are measured on it.
 
 use std::{fs, path::PathBuf};
 
@@ -24,14 +24,14 @@ use crate::{
     workload::{Action, Workload},
 };
 
-/// The block that caches hold.
+/// The block size of the caches.
 const BLOCK_BYTES: u64 = 4096;
-/// Seconds after which filling a cache ends; reads past the page cache are slow.
+/// Maximum seconds for filling a cache; direct reads are slow.
 const CACHE_SECONDS_MAX: f64 = 60.0;
 
-/// What is known of a store that stays on disk.
+/// The saved state of a store on disk.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Mark {
+struct StoreState {
     entries: u64,
     memtable_bytes: u64,
     is_direct: bool,
@@ -66,13 +66,13 @@ pub fn run(plan: &Plan) -> Result<()> {
     });
     if is_interrupted() {
         return Err(Failure(format!(
-            "interrupted; {} passes are in {}, and the same command goes on",
+            "interrupted; {} passes are in {}; run the same command again to continue",
             run.results.rows.len(),
             plan.out.display()
         )));
     }
     result?;
-    // Those of earlier runs too: what ended one of them is not forgotten by the next.
+    // Also the rows of earlier runs, so that a wrong result of an earlier run is still reported.
     for &state in &plan.states {
         for (place, _) in run.places(state).iter().filter(|(_, workload)| has_one_answer(state, workload)) {
             run.results.check_digests(place)?;
@@ -83,22 +83,22 @@ pub fn run(plan: &Plan) -> Result<()> {
     if !plan.is_keeping {
         plan.remove_stores()?;
     }
-    eprintln!("all is in {}", plan.out.display());
+    eprintln!("all results are in {}", plan.out.display());
     Ok(())
 }
 
-/// Removes a folder, if it is there.
+/// Deletes a folder if it exists.
 fn remove(folder: &PathBuf) -> Result<()> {
     if folder.exists() { Ok(fs::remove_dir_all(folder)?) } else { Ok(()) }
 }
 
-/// Whether all stores give the same answers: nothing was written before by passes that end with their time.
+/// Whether all stores must return the same results: no earlier pass with a time limit has written to them.
 fn has_one_answer(state: State, workload: &Workload) -> bool {
     state != State::Compacted && !workload.action.is_writing() && workload.action != Action::Scan
 }
 
 impl Run<'_> {
-    /// The places of some states that the plan asks for, each with a store that has no row there.
+    /// The missing rows of the plan in some states.
     fn missing(&self, states: &[State]) -> Vec<(Place, &'static Workload, &'static Kind)> {
         let mut missing = Vec::new();
         for &state in self.plan.states.iter().filter(|state| states.contains(state)) {
@@ -113,7 +113,7 @@ impl Run<'_> {
         missing
     }
 
-    /// All places of a state in their order.
+    /// All row keys of a state in run order.
     fn places(&self, state: State) -> Vec<(Place, &'static Workload)> {
         let mut places = Vec::new();
         for &workload in self.plan.workloads.iter().filter(|workload| workload.states.contains(&state)) {
@@ -129,7 +129,7 @@ impl Run<'_> {
         places
     }
 
-    /// The stores that take part, another one first in each round.
+    /// The participating stores; the order rotates in each round.
     fn turns(&self, place: &Place, state: State, workload: &Workload) -> Vec<&'static Kind> {
         let takes_part = |kind: &&&'static Kind| self.plan.takes_part(kind, state, workload.action);
         let mut kinds: Vec<&'static Kind> = self.plan.stores.iter().filter(takes_part).copied().collect();
@@ -170,7 +170,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures all that is missing in a state.
+    /// Measures the missing rows of a state.
     fn state(&mut self, state: State) -> Result<()> {
         let missing = self.missing(&[state]);
         if missing.is_empty() {
@@ -209,7 +209,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sees to it that a store is there in a state.
+    /// Fills a store for a state if it does not exist.
     fn prepare(&mut self, kind: &'static Kind, state: State, needs_unmodified: bool) -> Result<()> {
         let fresh = self.fresh_mark(kind, state);
         let is_there = self.mark(kind, state).is_some_and(|mark| {
@@ -231,20 +231,20 @@ impl Run<'_> {
         self.set_mark(kind, state, &fresh)
     }
 
-    /// Merges a store for the state that asks for it.
+    /// Compacts a store for the compacted state.
     fn compact(&mut self, kind: &Kind, state: State, peer: &mut Peer) -> Result<()> {
         let mark = self.mark(kind, state).unwrap_or_default();
         if state != State::Compacted || mark.is_compacted {
             return Ok(());
         }
         eprintln!("{}: compacting", kind.title);
-        self.set_mark(kind, state, &Mark { is_modified: true, ..mark.clone() })?;
+        self.set_mark(kind, state, &StoreState { is_modified: true, ..mark.clone() })?;
         peer.ask(&Request::Compact)?;
-        self.set_mark(kind, state, &Mark { is_modified: true, is_compacted: true, ..mark })
+        self.set_mark(kind, state, &StoreState { is_modified: true, is_compacted: true, ..mark })
     }
 
-    /// Fills a store's cache before anything is measured: three reads for each block that it can hold. Stores with a cache
-    /// of their own would pay for its growth in the first rounds, stores that map their files would not.
+    /// Fills the cache of a store before the measurements, with three reads per block of its capacity. Otherwise stores with a
+    /// cache would be slow in the first rounds, and stores with mapped files would not.
     fn fill_cache(&self, peer: &mut Peer) -> Result<()> {
         let entry_count = self.plan.configuration.entries;
         let operation_count =
@@ -317,24 +317,24 @@ impl Run<'_> {
         self.plan.folder.join(kind.name).join(format!("{}.json", state.folder()))
     }
 
-    fn mark(&self, kind: &Kind, state: State) -> Option<Mark> {
+    fn mark(&self, kind: &Kind, state: State) -> Option<StoreState> {
         let text = fs::read_to_string(self.mark_path(kind, state)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    fn set_mark(&self, kind: &Kind, state: State, mark: &Mark) -> Result<()> {
+    fn set_mark(&self, kind: &Kind, state: State, mark: &StoreState) -> Result<()> {
         Ok(fs::write(self.mark_path(kind, state), serde_json::to_string(mark)?)?)
     }
 
-    fn fresh_mark(&self, kind: &Kind, state: State) -> Mark {
+    fn fresh_mark(&self, kind: &Kind, state: State) -> StoreState {
         let settings = self.plan.settings(kind, state, None);
         let entries = self.plan.configuration.entries;
-        Mark {
+        StoreState {
             entries,
             memtable_bytes: settings.memtable_bytes,
             is_direct: settings.is_direct,
             present_count: entries,
-            ..Mark::default()
+            ..StoreState::default()
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Where what was read goes: every value is copied, so that no store gets away with not touching it, and summed up, so
-//! that the answers of two stores can be compared.
+//! Receives the values that are read. It copies every value, so that lazy stores have no advantage, and adds it to a digest, so
+//! that the results of two stores can be compared.
 //!
-//! Cost: a copy of 100 bytes into memory that stays in the first cache, and one multiplication.
+//! Cost per value: a copy of 100 bytes into memory that stays in the L1 cache, and one multiplication.
 
 use crate::data::VALUE_BYTES;
 
-/// Values that are kept before their places are used again.
+/// Number of buffers, used in rotation.
 const PLACE_COUNT: usize = 16;
 
 /// The receiver of what one thread reads.
 pub struct Sink {
     places: [[u8; VALUE_BYTES]; PLACE_COUNT],
     next: usize,
-    /// The sum over all that was read.
+    /// The digest of all values.
     pub digest: u64,
-    /// Scans give their keys too, and all bytes are summed up: for comparing, not for measuring.
+    /// Whether the digest also covers keys and all bytes: for tests, not for measurements.
     pub is_strict: bool,
 }
 
 impl Sink {
-    /// An empty one.
+    /// Creates an empty sink.
     pub fn new(is_strict: bool) -> Self {
         Self { places: [[0; VALUE_BYTES]; PLACE_COUNT], next: 0, digest: 0, is_strict }
     }
@@ -34,7 +34,7 @@ impl Sink {
         }
     }
 
-    /// Takes a value.
+    /// Receives a value.
     pub fn value(&mut self, bytes: &[u8]) {
         self.next = (self.next + 1) % PLACE_COUNT;
         if let Some(place) = self.places.get_mut(self.next) {
@@ -46,12 +46,12 @@ impl Sink {
         self.add(bytes);
     }
 
-    /// Takes a key.
+    /// Receives a key.
     pub fn key(&mut self, bytes: &[u8]) {
         self.add(bytes);
     }
 
-    /// What was copied: looked at once at the end, so that no copy is optimised away.
+    /// Reads the copies once at the end, so that the compiler does not remove them.
     pub fn finish(&self) -> u64 {
         std::hint::black_box(&self.places);
         self.digest

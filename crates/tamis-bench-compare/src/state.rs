@@ -1,25 +1,25 @@
-//! In what state a store is measured.
+//! The states in which stores are measured.
 
 use crate::failure::{Failure, Result};
 
-/// A state of the stores; the workloads of a state share one filled store.
+/// A state of the stores; all workloads of a state share one store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Empty, and filled by the workload itself.
     Fill,
-    /// Filled at random, flushed, and left alone until no compaction is due.
+    /// Filled at random, flushed, and without pending compactions.
     Settled,
-    /// The settled store, after its mixes, merged as far as the store can.
+    /// The settled store after its mixes, fully compacted.
     Compacted,
-    /// Filled at random in eight parts, each flushed into a run of its own; nothing merged.
+    /// Filled at random in eight parts, each flushed into a separate run, without compactions.
     Unmerged,
 }
 
 impl State {
-    /// All states in the order in which they are run.
+    /// All states in run order.
     pub const ALL: &[Self] = &[Self::Fill, Self::Settled, Self::Compacted, Self::Unmerged];
 
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fill => "fill",
@@ -29,25 +29,25 @@ impl State {
         }
     }
 
-    /// What stands for it above a table.
+    /// Title of its table.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Fill => "Fills, with the flush at their end",
+            Self::Fill => "Fills, including the flush",
             Self::Settled => "Filled at random and settled",
             Self::Compacted => "Compacted",
             Self::Unmerged => "Eight overlapping runs",
         }
     }
 
-    /// The state of a name.
+    /// Returns the state with this name.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.iter().copied().find(|state| state.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|state| state.name()).collect();
-            Failure::new(format!("no state is called {name:?}; there are {}", names.join(", ")))
+            Failure::new(format!("unknown state {name:?}; give one of {}", names.join(", ")))
         })
     }
 
-    /// The folder of its store: a compacted store is the settled one.
+    /// The folder of its store; the compacted store is the settled one.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Fill => "fill",

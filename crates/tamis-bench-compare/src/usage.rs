@@ -1,4 +1,4 @@
-//! What a process and a folder use, from the system's own files.
+//! Resources of the process and of folders, from `/proc` and the file system.
 
 use std::{fs, io::Read as _, path::Path, time::Duration};
 
@@ -9,23 +9,23 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Bytes that one tick of the system's processor accounts stand for is not asked: ticks are compared only.
-const QUIET_LOOK: Duration = Duration::from_millis(100);
-/// Looks in a row without work before a process counts as quiet.
-const QUIET_LOOK_COUNT: u32 = 4;
-/// Looks after which waiting for quiet ends.
-const LOOK_COUNT_MAX: u32 = 3000;
+/// Interval between two checks for CPU time and writes of the process.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of consecutive checks without work until the process counts as idle.
+const IDLE_CHECK_COUNT: u32 = 4;
+/// Maximum number of checks.
+const CHECK_COUNT_MAX: u32 = 3000;
 
 /// Memory of this process in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Memory {
-    /// What the process has to itself.
+    /// Anonymous memory of the process.
     pub own: u64,
-    /// Mapped files, as far as they are in memory; the system takes them back when it needs to.
+    /// Resident pages of mapped files, which the operating system can reclaim.
     pub mapped: u64,
 }
 
-/// Memory of this process.
+/// Reads the memory of this process.
 pub fn memory() -> Memory {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |name: &str| {
@@ -35,31 +35,31 @@ pub fn memory() -> Memory {
     Memory { own: bytes("RssAnon:"), mapped: bytes("RssFile:") }
 }
 
-/// Bytes that this process gave the system to write to disks.
+/// Bytes that this process wrote to disk.
 pub fn written_bytes() -> u64 {
     let accounts = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = accounts.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }
 
-/// Processor time of this process in ticks.
+/// CPU time of this process in ticks; ticks are only compared, so their length does not matter.
 fn ticks() -> u64 {
     let accounts = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name may hold anything, blanks too; behind it the fields have fixed places.
+    // The name can contain any character; the fields after it are at fixed positions.
     let fields = accounts.rsplit_once(')').map_or("", |(_, fields)| fields);
     fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Waits until this process neither works nor writes: what a store does in the background is over then.
-pub fn wait_for_quiet() {
+/// Waits until this process uses no CPU time and writes nothing: the background work of the store is finished then.
+pub fn wait_until_idle() {
     let mut quiet_count = 0;
     let mut before = (ticks(), written_bytes());
-    for _ in 0..LOOK_COUNT_MAX {
-        pause(QUIET_LOOK);
+    for _ in 0..CHECK_COUNT_MAX {
+        pause(CHECK_INTERVAL);
         let now = (ticks(), written_bytes());
         let is_quiet = now.0 <= before.0 + 1 && now.1 == before.1;
         quiet_count = if is_quiet { quiet_count + 1 } else { 0 };
-        if quiet_count == QUIET_LOOK_COUNT {
+        if quiet_count == IDLE_CHECK_COUNT {
             return;
         }
         before = now;
@@ -79,7 +79,7 @@ fn for_each_file(folder: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata)) {
     }
 }
 
-/// Bytes that the files below a folder take on the disk.
+/// Bytes on disk of the files below a folder.
 pub fn disk_bytes(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let mut bytes = 0;
@@ -87,28 +87,28 @@ pub fn disk_bytes(folder: &Path) -> u64 {
     bytes
 }
 
-/// Reads all files below a folder once, so that they are in the page cache of the system; not there but in what lies below it (the
-/// cache of a virtual machine's host, of a controller) for a store that goes past it.
+/// Reads all files below a folder once, so that they are in the page cache; with direct I/O only in the caches below it (the
+/// host of a virtual machine, a disk controller).
 pub fn warm(folder: &Path, is_direct: bool) {
     let mut buffer = vec![0; 1 << 20];
     for_each_file(folder, &mut |path, _| {
         let Ok(mut file) = fs::OpenOptions::new().read(true).open(path) else { return };
         while file.read(&mut buffer).is_ok_and(|length| length > 0) {}
         if is_direct {
-            // Advice only: where it is refused, the pages go when memory is short.
+            // Only advice: if it fails, the pages are reclaimed when memory is short.
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap_or_default();
         }
     });
 }
 
-/// Bytes of memory that programs can still have.
+/// Bytes of available memory.
 pub fn free_memory_bytes() -> Option<u64> {
     let accounts = fs::read_to_string("/proc/meminfo").ok()?;
     let line = accounts.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
 }
 
-/// Bytes that can still be written below a folder, which need not be there yet.
+/// Free bytes of the file system of a folder, which need not exist yet.
 pub fn free_disk_bytes(folder: &Path) -> Result<u64> {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
@@ -117,20 +117,20 @@ pub fn free_disk_bytes(folder: &Path) -> Result<u64> {
     Ok(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
-/// The value of a line `name: value` of a file of the system.
+/// Reads a line `name: value` of a file in `/proc`.
 fn system_value(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     value.trim_start_matches([' ', '\t', ':']).trim_end().to_owned()
 }
 
-/// The processor and its cores.
+/// The processor and its number of cores.
 pub fn processor() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     format!("{}, {cores} cores", system_value("/proc/cpuinfo", "model name"))
 }
 
-/// What else results tell of the machine.
+/// Other properties of the machine, for the results.
 pub fn machine() -> serde_json::Value {
     serde_json::json!({
         "memory": system_value("/proc/meminfo", "MemTotal"),

@@ -1,7 +1,7 @@
-//! The worker: a process of its own for each store, which does what the driver says, one line of JSON at a time.
+//! The worker: a separate process per store that executes requests of the driver, one line of JSON each.
 //!
-//! Its own process, so that memory and bytes written can be told apart, no allocator is shared, and a store that dies takes
-//! no other with it. Between two requests it only waits.
+//! Separate processes keep memory and written bytes of the stores separate, share no allocator, and isolate crashes. A worker
+//! is idle between two requests.
 
 use std::{
     io::{BufRead as _, Write as _},
@@ -21,54 +21,54 @@ use crate::{
     workload::{Action, workload_named},
 };
 
-/// Parts of a fill whose runs stay apart.
+/// Number of runs of an unmerged fill.
 const UNMERGED_RUN_COUNT: u64 = 8;
-/// Seconds after which the files of a store that waits are read again, so that they are in the page cache; one that goes past it has
-/// them read once, for the cache of the host where the machine is a virtual one.
+/// Seconds after which the files of an idle store are read again, so that they stay in the page cache. With direct I/O they are
+/// read once, for the cache of the host of a virtual machine.
 const WARM_EVERY_SECONDS: f64 = 45.0;
 
-/// What the driver says.
+/// A request of the driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Request {
-    /// Opens a store, or makes it.
+    /// Opens or creates a store.
     Open {
-        /// Its folder.
+        /// Folder of the store.
         folder: PathBuf,
-        /// Its settings.
+        /// Settings of the store.
         settings: Settings,
     },
-    /// Fills the store, flushes it and waits until it is quiet.
+    /// Fills the store, flushes it and waits until it is idle.
     Fill {
-        /// Entries.
+        /// Number of entries.
         entry_count: u64,
-        /// In the order of keys.
+        /// Whether to fill in key order.
         is_sorted: bool,
         /// Threads.
         thread_count: u64,
     },
     /// Runs a pass of a workload.
     Pass {
-        /// Its name.
+        /// Name of the workload.
         workload: String,
-        /// What is drawn.
+        /// Input for generating the operations.
         draw: DrawRequest,
-        /// How much is done.
+        /// Limits of the pass.
         limits: Limits,
     },
-    /// Merges all, and waits until the store is quiet.
+    /// Compacts the store, and waits until it is idle.
     Compact,
-    /// Tells what the store is and uses.
+    /// Returns the shape of the store and its resources.
     Report,
-    /// Closes the store and ends.
+    /// Closes the store and exits.
     Close,
 }
 
-/// What a pass draws from.
+/// Input for generating the operations of a pass.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct DrawRequest {
-    /// Entries that were filled in.
+    /// Number of entries of the fill.
     pub entry_count: u64,
-    /// Entries that are there now.
+    /// Number of current entries.
     pub present_count: u64,
     /// The seed.
     pub seed: u64,
@@ -76,18 +76,18 @@ pub struct DrawRequest {
     pub thread_count: u64,
 }
 
-/// What the worker answers.
+/// The answer of a worker.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Answer {
-    /// What went wrong; all else is empty then.
+    /// The error; the other fields are empty then.
     pub failure: Option<String>,
-    /// What a pass or a fill did.
+    /// The result of a pass or a fill.
     pub outcome: Outcome,
-    /// Of a fill: seconds with the flush at its end.
+    /// For a fill: seconds including the flush.
     pub seconds_flushed: f64,
-    /// Of a fill: seconds until the store was quiet.
+    /// For a fill: seconds until the store was idle.
     pub seconds_settled: f64,
-    /// Of a fill: bytes written for each byte of the user, all of the background included.
+    /// For a fill: bytes written per user byte, including background work.
     pub write_amplification: f64,
     /// Memory of the process.
     pub memory: Memory,
@@ -120,10 +120,10 @@ impl Worker {
         Ok(Answer { memory, disk_bytes: usage::disk_bytes(&self.folder), shape, ..Answer::default() })
     }
 
-    /// Waits until the store has nothing to do.
+    /// Waits until the store has no background work.
     fn settle(&self) -> Result<()> {
         self.store()?.wait()?;
-        usage::wait_for_quiet();
+        usage::wait_until_idle();
         Ok(())
     }
 
@@ -164,13 +164,13 @@ impl Worker {
         let draw = Draw { entry_count, present_count, seed, thread: 0, thread_count };
         let outcome = pass::run(self.store()?, workload.action, draw, limits, false)?;
         if workload.action.is_writing() {
-            // The next store's turn is not disturbed by what this one still has to merge.
+            // Waits, so that compactions of this store do not disturb the pass of the next store.
             self.settle()?;
         }
         Ok(Answer { outcome, ..self.answer()? })
     }
 
-    /// Opens the store anew; the closing is not timed.
+    /// Reopens the store; closing is not timed.
     fn reopen(&mut self) -> Result<Answer> {
         self.store = None;
         let stopwatch = Stopwatch::start();
@@ -204,7 +204,7 @@ impl Worker {
     }
 }
 
-/// Serves requests until the driver closes the pipe or says so.
+/// Serves requests until the driver closes the pipe or sends [`Request::Close`].
 pub fn run() -> Result<()> {
     let settings = Settings {
         store: String::new(),

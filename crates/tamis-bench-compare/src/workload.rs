@@ -1,56 +1,56 @@
-//! The workloads by name, what they do and what is asked of Tamis in each.
+//! The workloads: names, actions, and the targets of Tamis.
 
 use crate::{
     failure::{Failure, Result},
     state::State,
 };
 
-/// What one operation of a pass does, or how its operations are drawn.
+/// The action of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Makes a new store of all entries.
+    /// Fills a new store with all entries.
     Fill {
-        /// In the order of the keys, not at random.
+        /// In key order instead of random order.
         is_sorted: bool,
         /// The log is buffered in the process.
         is_deferred: bool,
     },
-    /// Reads keys that are there, all equally often.
+    /// Reads present keys, uniform.
     GetUniform,
-    /// Reads keys that are there, Zipfian.
+    /// Reads present keys, Zipfian.
     GetZipf,
-    /// Reads keys that are not there.
+    /// Reads absent keys.
     GetAbsent,
-    /// To a random point, with the iterator that is kept; reads `count` values, or with 0 the key there.
+    /// Seeks to a random key and reads `count` values, or with 0 only the key.
     Seek {
         /// Values.
         count: usize,
-        /// An iterator for each operation.
+        /// A new iterator for each operation.
         is_fresh: bool,
     },
-    /// Backward from a random point.
+    /// Reads backward from a random key.
     Reverse {
         /// Values.
         count: usize,
     },
-    /// A closed range that is empty: just behind a key, or anywhere.
+    /// Reads an empty closed range.
     Empty {
-        /// Behind a key.
+        /// Directly after a key; otherwise anywhere.
         is_near: bool,
     },
-    /// All entries once.
+    /// Reads all entries.
     Scan,
-    /// A mix of YCSB, by its name in `tamis-workload`.
+    /// A YCSB mix, by its name in `tamis-workload`.
     Ycsb(&'static str),
-    /// Closes and opens the store.
+    /// Closes and reopens the store.
     Open,
 }
 
-/// The mix that only reads.
+/// The read-only mix.
 const YCSB_C: &str = "ycsb-c";
 
 impl Action {
-    /// Whether it changes the store.
+    /// Whether it modifies the store.
     pub fn is_writing(self) -> bool {
         matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
     }
@@ -58,19 +58,19 @@ impl Action {
 
 /// A workload.
 pub struct Workload {
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     pub name: &'static str,
-    /// What stands for it in tables.
+    /// Title in tables.
     pub title: &'static str,
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// In which states of the store it is run.
+    /// The states of the store that it runs in.
     pub states: &'static [State],
-    /// The least ratio to the better RocksDB column, in each of its states.
+    /// The minimum ratio to the better RocksDB column, in each of its states.
     pub target: Option<f64>,
-    /// The least ratio where runs are unmerged.
+    /// The minimum ratio with unmerged runs.
     pub unmerged_target: Option<f64>,
-    /// Whether LMDB is a mark for it on a compacted store.
+    /// Whether there is a target relative to LMDB on a compacted store.
     pub is_read: bool,
 }
 
@@ -108,7 +108,7 @@ const fn seek(count: usize, is_fresh: bool) -> Action {
     Action::Seek { count, is_fresh }
 }
 
-/// All workloads in the order in which they are run and shown: what changes the store comes last.
+/// All workloads in run and table order; those that modify the store come last.
 pub const WORKLOADS: &[Workload] = &[
     fill("fill-order", "fill in order", Action::Fill { is_sorted: true, is_deferred: false }, Some(2.5)),
     fill("fill-random", "fill at random", Action::Fill { is_sorted: false, is_deferred: false }, Some(1.5)),
@@ -124,8 +124,8 @@ pub const WORKLOADS: &[Workload] = &[
     read("seek", "seek", seek(0, false), 4.0, Some(1.5)),
     read("seek-fresh", "seek, new iterator", seek(0, true), 4.0, Some(1.5)),
     read("seek-50", "seek + 50 next", seek(50, false), 3.0, Some(1.5)),
-    read("reverse-50", "seek + 50 back", Action::Reverse { count: 50 }, 2.5, None),
-    read("empty-near", "closed empty range behind a key", Action::Empty { is_near: true }, 4.0, None),
+    read("reverse-50", "seek + 50 prev", Action::Reverse { count: 50 }, 2.5, None),
+    read("empty-near", "closed empty range after a key", Action::Empty { is_near: true }, 4.0, None),
     read("empty-far", "closed empty range anywhere", Action::Empty { is_near: false }, 4.0, None),
     read("scan", "full scan", Action::Scan, 2.5, None),
     Workload {
@@ -145,10 +145,10 @@ pub const WORKLOADS: &[Workload] = &[
     mix("ycsb-a", "YCSB A", 2.0),
 ];
 
-/// The workload of a name.
+/// Returns the workload with this name.
 pub fn workload_named(name: &str) -> Result<&'static Workload> {
     WORKLOADS.iter().find(|workload| workload.name == name).ok_or_else(|| {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
-        Failure::new(format!("no workload is called {name:?}; there are {}", names.join(", ")))
+        Failure::new(format!("unknown workload {name:?}; give one of {}", names.join(", ")))
     })
 }

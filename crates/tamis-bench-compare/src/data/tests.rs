@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn the_threads_of_a_fill_share_its_entries() {
+fn the_threads_of_a_fill_partition_its_entries() {
     let all = |thread_count: u64| {
         let mut keys = BTreeSet::new();
         for thread in 0..thread_count {

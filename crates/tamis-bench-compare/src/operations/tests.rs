@@ -1,4 +1,4 @@
-//! Draws.
+//! Generated operations.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn filled() -> BTreeSet<Key> {
 }
 
 #[test]
-fn every_workload_draws_what_is_asked_for_the_same_each_time_and_another_for_each_thread() {
+fn operations_are_deterministic_and_differ_by_thread() {
     for workload in WORKLOADS {
         if matches!(workload.action, Action::Fill { .. } | Action::Scan | Action::Open) {
             continue;
@@ -25,7 +25,7 @@ fn every_workload_draws_what_is_asked_for_the_same_each_time_and_another_for_eac
 }
 
 #[test]
-fn gets_find_what_they_shall() {
+fn gets_read_present_or_absent_keys() {
     let present = filled();
     for (action, is_there) in
         [(Action::GetUniform, true), (Action::GetZipf, true), (Action::GetAbsent, false)]
@@ -37,13 +37,13 @@ fn gets_find_what_they_shall() {
 }
 
 #[test]
-fn one_thread_reads_only_what_was_written_before() {
+fn one_thread_reads_only_present_keys() {
     let mut present = filled();
     for operation in draw(Action::Ycsb("ycsb-d"), 20_000, Draw { thread_count: 1, ..DRAW }) {
         match operation.verb {
             Verb::Insert => {
                 assert!(present.insert(operation.key));
-                assert_eq!(operation.end, present.len() as u64, "where the next pass goes on");
+                assert_eq!(operation.end, present.len() as u64, "the next pass continues there");
             }
             _ => assert!(present.contains(&operation.key)),
         }
@@ -51,7 +51,7 @@ fn one_thread_reads_only_what_was_written_before() {
 }
 
 #[test]
-fn the_inserts_of_two_threads_differ() {
+fn two_threads_insert_different_keys() {
     let inserts = |thread| -> BTreeSet<Key> {
         let operations = draw(Action::Ycsb("ycsb-e"), 5000, Draw { thread, ..DRAW });
         operations.iter().filter(|operation| operation.verb == Verb::Insert).map(|it| it.key).collect()

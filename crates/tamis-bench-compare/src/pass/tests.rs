@@ -1,12 +1,12 @@
-//! What threads did together.
+//! Combining the results of threads.
 
 use super::*;
 
-/// The next pass takes all items below the end for present.
+/// The next pass assumes that all items below the end exist.
 #[test]
-fn items_end_where_the_thread_is_that_came_least_far() {
+fn inserted_end_is_that_of_the_slowest_thread() {
     let of = |inserted_end| Outcome { inserted_end, ..Outcome::default() };
     assert_eq!(of(12).join(of(9)).inserted_end, 9);
     assert_eq!(of(9).join(of(12)).inserted_end, 9);
-    assert_eq!(of(12).join(of(0)).inserted_end, 0, "nothing is certain but what was there before");
+    assert_eq!(of(12).join(of(0)).inserted_end, 0, "only the earlier items are certain");
 }

@@ -1,4 +1,4 @@
-//! What a run removes, and what it refuses before it begins.
+//! Deletion of stores, and checks before a run.
 
 use std::fs;
 
@@ -19,47 +19,47 @@ fn plan(folder: &Path, out: &Path, more: &[&str]) -> Result<Plan> {
 }
 
 #[test]
-fn results_within_the_folder_of_the_stores_are_refused() {
+fn results_in_the_folder_of_the_stores_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     for out in ["main.json", "deep/../main.json", "tamis/main.json"] {
         let plan = plan(folder.path(), &folder.path().join(out), &[]).expect("a plan");
-        let failure = plan.check_folder().expect_err("the results would be removed");
+        let failure = plan.check_folder().expect_err("the results would be deleted");
         assert!(failure.to_string().contains("give another --out"), "{failure}");
     }
 }
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a file of the test")]
-fn only_what_runs_made_is_removed() {
+fn only_files_of_runs_are_deleted() {
     let parent = tempfile::tempdir().expect("a folder");
     let (folder, out) = (parent.path().join("stores"), parent.path().join("main.json"));
     let plan = plan(&folder, &out, &[]).expect("a plan");
-    plan.check_folder().expect("it is not there yet");
-    plan.claim_folder().expect("it can be made");
+    plan.check_folder().expect("it does not exist yet");
+    plan.claim_folder().expect("it can be created");
     fs::create_dir_all(folder.join("tamis/settled")).expect("a store");
-    plan.check_folder().expect("a run made it");
+    plan.check_folder().expect("it is from a run");
     fs::write(folder.join("notes.txt"), "mine").expect("a file");
-    plan.remove_stores().expect("stores go");
+    plan.remove_stores().expect("stores are deleted");
     assert!(!folder.join("tamis").exists());
     assert_eq!(fs::read_to_string(folder.join("notes.txt")).expect("kept"), "mine");
     fs::remove_file(folder.join("notes.txt")).expect("a file");
-    plan.claim_folder().expect("it is there");
+    plan.claim_folder().expect("it exists");
     plan.remove_stores().expect("nothing to do");
     assert!(!folder.exists());
 }
 
 #[test]
-fn a_folder_that_only_looks_like_one_of_runs_is_refused() {
+fn a_folder_without_a_marker_is_rejected() {
     let parent = tempfile::tempdir().expect("a folder");
     let folder = parent.path().join("checkouts");
     fs::create_dir_all(folder.join("tamis/src")).expect("a folder");
     let plan = plan(&folder, &parent.path().join("main.json"), &[]).expect("a plan");
-    let failure = plan.check_folder().expect_err("no run made it");
+    let failure = plan.check_folder().expect_err("it is not from a run");
     assert!(failure.to_string().contains("give an empty folder"), "{failure}");
 }
 
 #[test]
-fn numbers_beyond_all_bounds_are_refused() {
+fn too_large_numbers_are_rejected() {
     let path = Path::new("/nowhere");
     for (option, value) in [
         ("--entries", u64::MAX),

@@ -1,5 +1,5 @@
-//! What results come to: medians over the rounds, their spread, ratios of ours to the others, and what of all that is asked for was
-//! missed. The tables and the JSON of `report` are made of it.
+//! Summary of results for the tables and the JSON of `report`: medians and spreads over the rounds, ratios of Tamis to the other
+//! stores, and missed targets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,84 +12,84 @@ use crate::{
     workload::{Action, WORKLOADS, Workload},
 };
 
-/// A ratio from here on counts as "no slower".
+/// The minimum ratio that counts as "no slower".
 const NO_SLOWER: f64 = 0.97;
-/// The least ratio to LMDB in reads on a compacted store.
+/// The minimum ratio to LMDB in reads on a compacted store.
 const TO_LMDB: f64 = 0.7;
-/// The most memory, beside RocksDB.
+/// The maximum memory relative to RocksDB.
 const MEMORY_MAX: f64 = 1.1;
-/// Stores than which ours may be slower in nothing.
+/// Stores that must not be faster than Tamis in any workload.
 const NEVER_SLOWER: &[&str] = &["leveldb", "fjall"];
-/// The columns of the one that the figures are held against.
+/// The columns of RocksDB, the reference of the targets.
 const ROCKS: &[&str] = &["rocksdb", "rocksdb-tuned"];
 
-/// The middle of some numbers, and the distance between the least and the greatest as a share of it.
+/// The median of some numbers and their relative spread.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Middle {
+pub struct Median {
     /// The median.
     pub median: f64,
-    /// (greatest - least) / median.
+    /// (maximum - minimum) / median.
     pub spread: f64,
 }
 
-/// The middle of some numbers; none of none.
-pub fn middle(mut values: Vec<f64>) -> Option<Middle> {
+/// The median and spread of some numbers; `None` if there are none.
+pub fn median_of(mut values: Vec<f64>) -> Option<Median> {
     values.sort_by(f64::total_cmp);
     let (least, greatest) = (values.first()?, values.last()?);
     let half = values.len() / 2;
     let upper = values.get(half)?;
     let lower = values.get((values.len() - 1) / 2)?;
     let median = f64::midpoint(*lower, *upper);
-    Some(Middle { median, spread: (greatest - least) / median.max(f64::MIN_POSITIVE) })
+    Some(Median { median, spread: (greatest - least) / median.max(f64::MIN_POSITIVE) })
 }
 
-/// The rates of one workload in one state by so many threads.
+/// The rates of one workload in one state with a number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// The state's name.
+    /// Name of the state.
     pub state: &'static str,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: &'static str,
-    /// What it is called in a table.
+    /// Title in tables.
     #[serde(skip)]
     pub title: &'static str,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Operations (of scans and fills: entries) per second, by store.
-    pub rates: BTreeMap<&'static str, Middle>,
-    /// Ours to the better column of RocksDB.
+    /// Operations per second by store (for scans and fills: entries).
+    pub rates: BTreeMap<&'static str, Median>,
+    /// Ratio of Tamis to the better column of RocksDB.
     pub to_rocksdb: Option<f64>,
-    /// What that should be at least.
-    pub asked: Option<f64>,
-    /// Ours to each other store.
+    /// The target of this ratio.
+    pub target: Option<f64>,
+    /// Ratios of Tamis to the other stores.
     pub ratios: BTreeMap<&'static str, f64>,
-    /// What is asked for and not reached, in words.
+    /// The missed targets, for people.
     pub missed: Vec<String>,
 }
 
-/// One thing that stores cost.
+/// One kind of cost.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cost {
-    /// What, with its unit.
+    /// Title with the unit.
     pub title: String,
-    /// By store: a number, or words.
+    /// A number or a text by store.
     pub values: BTreeMap<&'static str, serde_json::Value>,
-    /// What is asked for and not reached, in words.
+    /// The missed targets, for people.
     pub missed: Vec<String>,
 }
 
-/// All that results come to.
+/// The summary of results.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// With what it was measured.
+    /// The configuration of the run.
     pub configuration: Configuration,
-    /// On what, beside the processor.
+    /// The machine, in addition to the processor.
     pub machine: serde_json::Value,
-    /// When the first pass was begun: seconds since 1970.
+    /// Start of the first pass in seconds since 1970.
     pub begun: u64,
-    /// Whether all that was asked for is there.
+    /// Whether all passes of the plan are measured.
     pub is_complete: bool,
-    /// Stores, in the order of the tables.
+    /// Stores in table order.
     pub stores: Vec<&'static str>,
     /// Rates.
     pub rates: Vec<Line>,
@@ -98,7 +98,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What some results come to.
+    /// Summarizes results.
     pub fn new(results: &Results) -> Self {
         let mut rates = Vec::new();
         let thread_counts: BTreeSet<u64> = results.rows.iter().map(|row| row.threads).collect();
@@ -123,7 +123,7 @@ impl Summary {
     }
 }
 
-/// The rows of a cell.
+/// The rows of a table cell.
 fn rows<'a>(
     results: &'a Results,
     state: State,
@@ -136,8 +136,8 @@ fn rows<'a>(
     })
 }
 
-/// The ratio to RocksDB that is asked for.
-fn asked(state: State, workload: &Workload, is_direct: bool) -> Option<f64> {
+/// The target of the ratio to RocksDB.
+fn target_ratio(state: State, workload: &Workload, is_direct: bool) -> Option<f64> {
     match state {
         _ if is_direct => workload.target.map(|_| NO_SLOWER),
         State::Unmerged => workload.unmerged_target,
@@ -148,14 +148,14 @@ fn asked(state: State, workload: &Workload, is_direct: bool) -> Option<f64> {
 
 fn line(results: &Results, state: State, workload: &Workload, threads: u64) -> Option<Line> {
     let rate = |store: &str| {
-        middle(rows(results, state, workload.name, threads, store).map(|row| row.rate).collect())
+        median_of(rows(results, state, workload.name, threads, store).map(|row| row.rate).collect())
     };
-    let rates: BTreeMap<&'static str, Middle> =
+    let rates: BTreeMap<&'static str, Median> =
         KINDS.iter().filter_map(|kind| Some((kind.name, rate(kind.name)?))).collect();
     if rates.is_empty() {
         return None;
     }
-    let median = |store: &&str| rates.get(store).map(|middle| middle.median);
+    let median = |store: &&str| rates.get(store).map(|rate| rate.median);
     let better = ROCKS.iter().filter_map(median).max_by(f64::total_cmp);
     let ours = median(&"tamis");
     let to = |theirs: f64| ours.map(|ours| ours / theirs);
@@ -166,8 +166,8 @@ fn line(results: &Results, state: State, workload: &Workload, threads: u64) -> O
         title: workload.title,
         threads,
         to_rocksdb: better.and_then(to),
-        asked: asked(state, workload, results.configuration.is_direct),
-        ratios: others.filter_map(|(store, middle)| Some((*store, to(middle.median)?))).collect(),
+        target: target_ratio(state, workload, results.configuration.is_direct),
+        ratios: others.filter_map(|(store, rate)| Some((*store, to(rate.median)?))).collect(),
         missed: Vec::new(),
         rates,
     };
@@ -175,31 +175,31 @@ fn line(results: &Results, state: State, workload: &Workload, threads: u64) -> O
     Some(line)
 }
 
-/// What is asked for and not reached; nothing where all is.
+/// Returns the missed targets.
 fn missed(line: &Line, state: State, workload: &Workload, is_direct: bool) -> Vec<String> {
-    let mut asked = vec![("RocksDB", line.asked, line.to_rocksdb)];
+    let mut targets = vec![("RocksDB", line.target, line.to_rocksdb)];
     let to = |store: &str| line.ratios.get(store).copied();
     if matches!(state, State::Fill | State::Settled) && workload.target.is_some() && !is_direct {
-        asked.extend(NEVER_SLOWER.iter().map(|store| (*store, Some(NO_SLOWER), to(store))));
+        targets.extend(NEVER_SLOWER.iter().map(|store| (*store, Some(NO_SLOWER), to(store))));
     }
     if state == State::Compacted && workload.is_read {
-        asked.push(("LMDB", Some(TO_LMDB), to("lmdb")));
+        targets.push(("LMDB", Some(TO_LMDB), to("lmdb")));
     }
     let below = |(what, least, ratio): (&str, Option<f64>, Option<f64>)| {
         let (least, ratio) = (least?, ratio?);
         (ratio < least).then(|| format!("{what} {ratio:.2} < {least}"))
     };
-    asked.into_iter().filter_map(below).collect()
+    targets.into_iter().filter_map(below).collect()
 }
 
-/// A cost of all stores that have one.
+/// A cost of all stores that have a value.
 fn cost<V: Into<serde_json::Value>>(title: &str, value: impl Fn(&'static str) -> Option<V>) -> Cost {
     let values = KINDS.iter().filter_map(|kind| Some((kind.name, value(kind.name)?.into()))).collect();
     Cost { title: title.to_owned(), values, missed: Vec::new() }
 }
 
 impl Cost {
-    /// Holds ours against the better column of RocksDB.
+    /// Sets a target: at most `share` of the better column of RocksDB.
     fn at_most(mut self, share: f64) -> Self {
         let of = |store: &&str| self.values.get(store).and_then(serde_json::Value::as_f64);
         if let Some(ours) = of(&"tamis")
@@ -212,10 +212,10 @@ impl Cost {
     }
 }
 
-/// What the stores cost: bytes written, space, memory, time to open.
+/// The costs of the stores: bytes written, space, memory, time to open.
 fn costs(results: &Results) -> Vec<Cost> {
     let median = |store: &'static str, state: State, workload: &str, value: fn(&Row) -> f64| {
-        middle(rows(results, state, workload, 1, store).map(value).collect()).map(|middle| middle.median)
+        median_of(rows(results, state, workload, 1, store).map(value).collect()).map(|rate| rate.median)
     };
     let fill = |store, workload, value| median(store, State::Fill, workload, value);
     let last_read = |store: &'static str| {

@@ -1,4 +1,4 @@
-//! The tables of a page.
+//! Writes the tables of a page.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::{
     store::{KINDS, Kind},
 };
 
-/// A number with three digits that count.
+/// Formats a number with three significant digits.
 fn three_digits(value: f64) -> String {
     match value {
         value if value >= 1000.0 => format!("{},{:03}", value as u64 / 1000, value as u64 % 1000),
@@ -31,13 +31,13 @@ fn cell<T>(value: Option<T>, written: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), written)
 }
 
-/// The rates of some workloads, with ratios to the stores that were measured.
+/// The table of rates of some workloads, with ratios to the measured stores.
 fn rates(lines: &[&Line], kinds: &[&Kind]) -> String {
     let compared: Vec<&&Kind> =
         kinds.iter().filter(|kind| lines.iter().any(|line| line.ratios.contains_key(kind.name))).collect();
     let mut titles = vec!["workload".to_owned()];
     titles.extend(kinds.iter().map(|kind| kind.title.to_owned()));
-    titles.extend(["to RocksDB", "asked"].map(str::to_owned));
+    titles.extend(["to RocksDB", "target"].map(str::to_owned));
     titles.extend(compared.iter().map(|kind| format!("to {}", kind.title)));
     titles.push("missed".to_owned());
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn rates(lines: &[&Line], kinds: &[&Kind]) -> String {
             })
         }));
         cells.push(cell(it.to_rocksdb, |ratio| format!("{ratio:.2}")));
-        cells.push(cell(it.asked, |least| least.to_string()));
+        cells.push(cell(it.target, |least| least.to_string()));
         cells.extend(
             compared.iter().map(|kind| cell(it.ratios.get(kind.name), |ratio| format!("{ratio:.2}"))),
         );
@@ -80,14 +80,14 @@ fn costs(costs: &[Cost], kinds: &[&Kind]) -> String {
     text
 }
 
-/// All tables of some results.
+/// All tables of a summary.
 pub fn all(summary: &Summary) -> String {
     let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| summary.stores.contains(&kind.name)).collect();
     let configuration = &summary.configuration;
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} entries, {} MiB cache, {} MiB memtable, {}passes of {} s or {} operations of a thread; Tamis at `{}`; {}, kernel {}.{}\n",
+        "{} entries, {} MiB cache, {} MiB memtable, {}passes of {} s or {} operations per thread; Tamis at `{}`; {}, kernel {}.{}\n",
         configuration.entries,
         configuration.cache_bytes >> 20,
         configuration.memtable_bytes >> 20,

@@ -2,7 +2,7 @@
 
 use super::{
     between_markers,
-    summary::{Summary, middle},
+    summary::{Summary, median_of},
     table,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn what_stands_between_the_markers_is_replaced() {
+fn text_between_the_markers_is_replaced() {
     let page = "a\n<!-- begin main -->\nold\n<!-- end main -->\nb\n";
     let expected = "a\n<!-- begin main -->\n\nnew\n<!-- end main -->\nb\n";
     assert_eq!(between_markers(page, "main", "new").as_deref(), Some(expected));
@@ -20,14 +20,14 @@ fn what_stands_between_the_markers_is_replaced() {
 }
 
 #[test]
-fn the_middle_is_the_median() {
-    let of = |values: &[f64]| middle(values.to_vec()).map(|middle| (middle.median, middle.spread));
+fn median_and_spread_are_computed() {
+    let of = |values: &[f64]| median_of(values.to_vec()).map(|found| (found.median, found.spread));
     assert_eq!(of(&[3.0, 1.0, 2.0]), Some((2.0, 1.0)));
     assert_eq!(of(&[1.0, 3.0]), Some((2.0, 1.0)));
     assert_eq!(of(&[]), None);
 }
 
-/// Results of one round in which each store did so many operations in a second, and wrote so many bytes for each.
+/// Results of one round with the given operations per second and write amplification of each store.
 fn results(path: &std::path::Path, rates: &[(&str, u64, f64)]) -> Results {
     let mut results = Results::open(path, Configuration::default()).expect("new results");
     let place = Place { state: "fill", workload: "fill-random", threads: 1, round: 1 };
@@ -40,7 +40,7 @@ fn results(path: &std::path::Path, rates: &[(&str, u64, f64)]) -> Results {
 }
 
 #[test]
-fn what_is_missed_is_named() {
+fn missed_targets_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let missed = |name: &str, rates: &[(&str, u64, f64)]| {
         let summary = Summary::new(&results(&folder.path().join(name), rates));
@@ -57,7 +57,7 @@ fn what_is_missed_is_named() {
 }
 
 #[test]
-fn every_store_measured_has_its_ratio() {
+fn every_measured_store_has_a_ratio() {
     let folder = tempfile::tempdir().expect("a folder");
     let rates = [("tamis", 300, 4.0), ("rocksdb", 150, 4.5), ("redb", 10, 9.0)];
     let summary = Summary::new(&results(&folder.path().join("results.json"), &rates));

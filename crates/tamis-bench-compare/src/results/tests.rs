@@ -1,4 +1,4 @@
-//! Results that go on where they ended.
+//! Continuing results.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn row(store: &str, digest: u64) -> Row {
 }
 
 #[test]
-fn results_go_on_and_refuse_another_configuration() {
+fn results_are_continued_only_with_the_same_configuration() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("results.json");
     let mut results = Results::open(&path, configuration(5)).expect("new results");
@@ -29,7 +29,7 @@ fn results_go_on_and_refuse_another_configuration() {
 }
 
 #[test]
-fn different_answers_are_told() {
+fn different_results_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut results =
         Results::open(&folder.path().join("results.json"), configuration(5)).expect("new results");
@@ -41,7 +41,7 @@ fn different_answers_are_told() {
 }
 
 #[test]
-fn impossible_answers_are_refused() {
+fn wrong_results_are_rejected() {
     let outcome = Outcome { operations: 10, found: 9, ..Outcome::default() };
     assert!(check_found("get-uniform", "tamis", outcome).is_err());
     assert!(check_found("empty-near", "tamis", outcome).is_err());

@@ -1,4 +1,4 @@
-//! fjall with its defaults, built without compression: leveled, 4 KiB blocks, its own filters (1 in 10,000 at L0, 10 bits below).
+//! fjall with its defaults, built without compression: leveled, 4 KiB blocks, filters with a rate of 1 in 10,000 at L0 and 10 bits below.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
@@ -6,7 +6,7 @@ use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, compaction::Leveled,
 };
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Key, Value},
     failure::Result,
@@ -17,7 +17,7 @@ use crate::{
 pub const KIND: Kind = Kind {
     name: "fjall",
     title: "fjall",
-    about: "defaults: leveled, 4 KiB blocks, filters of 1 in 10,000 at L0 and 10 bits below; log given to the system per write",
+    about: "defaults: leveled, 4 KiB blocks, filters of 1 in 10,000 at L0 and 10 bits below; log written to the operating system per write",
     open,
     can_stay_unmerged: true,
     can_defer: true,
@@ -88,7 +88,7 @@ struct FjallReader<'a> {
     snapshot: Snapshot,
 }
 
-/// Gives `count` entries of an iterator, or the one key.
+/// Passes `count` entries of an iterator to the sink; with `count` 0 the entry of the key.
 fn give(mut entries: impl Iterator<Item = fjall::Guard>, count: usize, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
         let key = entries.next().map(fjall::Guard::key).transpose()?;
@@ -119,7 +119,7 @@ impl Reader for FjallReader<'_> {
     }
 
     fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
-        // Its iterators cannot be moved: each seek makes one, of the kept snapshot or of a new one.
+        // Its iterators cannot seek: each seek creates one, on the kept snapshot or on a new one.
         if is_fresh {
             return give(self.keyspace.range(key.as_slice()..), count, sink);
         }
@@ -134,10 +134,10 @@ impl Reader for FjallReader<'_> {
         give(self.keyspace.range(lower.as_slice()..=upper.as_slice()), usize::MAX, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut entries = self.keyspace.iter();
         let mut count = 0;
-        while may_go_on(count, go_on)
+        while should_continue(count, may_continue)
             && let Some(entry) = entries.next()
         {
             let (key, value) = entry.into_inner()?;

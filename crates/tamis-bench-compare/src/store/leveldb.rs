@@ -1,7 +1,7 @@
-//! LevelDB through its C interface, built from the sources of the crate `leveldb-sys` (1.22).
+//! LevelDB through its C interface, built from the sources in the crate `leveldb-sys` (1.22).
 //!
-//! It maps up to 1,000 tables of 2 MiB and passes its block cache by for those; it checks no checksum when it reads, its
-//! default. It has no call that flushes: a fill leaves its last memtable (below 64 MiB) in memory.
+//! It maps up to 1,000 tables of 2 MiB and does not use its block cache for them; by default reads verify no checksums. It has
+//! no flush: after a fill its last memtable (less than 64 MiB) is in memory.
 
 use std::{
     ffi::{CStr, CString, c_char},
@@ -11,7 +11,7 @@ use std::{
 
 use leveldb_sys as ffi;
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Key, Value},
     failure::{Failure, Result},
@@ -22,7 +22,7 @@ use crate::{
 pub const KIND: Kind = Kind {
     name: "leveldb",
     title: "LevelDB",
-    about: "1.22, 10-bit Bloom filters, 4 KiB blocks, LRU cache; maps 1,000 tables, checks no checksums when reading (its defaults)",
+    about: "1.22, 10-bit Bloom filters, 4 KiB blocks, LRU cache; maps 1,000 tables, does not verify checksums on reads (its defaults)",
     open,
     can_stay_unmerged: false,
     can_defer: false,
@@ -47,7 +47,7 @@ unsafe impl Sync for Level {}
 
 impl Drop for Level {
     fn drop(&mut self) {
-        // SAFETY: each pointer came from its own constructor and is freed once; the database goes before what it uses.
+        // SAFETY: each pointer came from its constructor and is freed once; the database is freed before the objects it uses.
         unsafe {
             ffi::leveldb_close(self.db);
             ffi::leveldb_writeoptions_destroy(self.write);
@@ -59,12 +59,12 @@ impl Drop for Level {
     }
 }
 
-/// The error that a call left behind, freed.
+/// Converts and frees the error of a call.
 fn check(error: *mut c_char) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: LevelDB leaves a zero-terminated string that belongs to the caller.
+    // SAFETY: LevelDB returns a zero-terminated string that the caller owns.
     let message = unsafe {
         let message = CStr::from_ptr(error).to_string_lossy().into_owned();
         ffi::leveldb_free(error.cast());
@@ -76,7 +76,7 @@ fn check(error: *mut c_char) -> Result<()> {
 fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
     let name = CString::new(folder.as_os_str().as_encoded_bytes())?;
     let mut error = ptr::null_mut();
-    // SAFETY: constructors without conditions; what is set lives until the database is closed.
+    // SAFETY: constructors without preconditions; the objects live until the database is closed.
     let store = unsafe {
         let options = ffi::leveldb_options_create();
         let cache = ffi::leveldb_cache_create_lru(settings.cache_bytes as usize);
@@ -93,7 +93,7 @@ fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
         Level { db, cache, filter, options, read, write }
     };
     if let Err(failure) = check(error) {
-        // There is no database to close; the few options that stay behind are let go with the process.
+        // There is no database to close; the process exits soon, so the options leak.
         std::mem::forget(store);
         return Err(failure);
     }
@@ -131,7 +131,7 @@ impl Store for Level {
     }
 
     fn compact(&self) -> Result<()> {
-        // SAFETY: null bounds stand for the ends of the key space.
+        // SAFETY: null bounds mean the ends of the key space.
         unsafe { ffi::leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Store for Level {
     fn shape(&self) -> String {
         let count = |level: usize| {
             let name = CString::new(format!("leveldb.num-files-at-level{level}")).ok()?;
-            // SAFETY: the answer is null or a zero-terminated string that belongs to the caller.
+            // SAFETY: the result is null or a zero-terminated string that the caller owns.
             let text = unsafe {
                 let answer = ffi::leveldb_property_value(self.db, name.as_ptr());
                 if answer.is_null() {
@@ -155,7 +155,7 @@ impl Store for Level {
     }
 }
 
-/// An iterator, freed with its owner.
+/// An iterator that is freed on drop.
 struct Position<'a> {
     iterator: *mut ffi::leveldb_iterator_t,
     _store: &'a Level,
@@ -163,7 +163,7 @@ struct Position<'a> {
 
 impl Drop for Position<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `leveldb_create_iterator`, freed once, before the database.
+        // SAFETY: created by `leveldb_create_iterator`, freed once, before the database.
         unsafe { ffi::leveldb_iter_destroy(self.iterator) };
     }
 }
@@ -181,7 +181,7 @@ impl<'a> Position<'a> {
     }
 
     fn seek(&mut self, key: &Key) {
-        // SAFETY: the length is that of the key, which is only read during the call.
+        // SAFETY: the length is that of the key, which LevelDB only reads during the call.
         unsafe { ffi::leveldb_iter_seek(self.iterator, key.as_ptr().cast(), key.len()) };
     }
 
@@ -196,7 +196,7 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// One step; the position must be valid.
+    /// Moves one entry; the position must be valid.
     fn step(&mut self, is_back: bool) {
         // SAFETY: callers step from valid positions only.
         unsafe {
@@ -236,7 +236,7 @@ impl<'a> Position<'a> {
         check(error)
     }
 
-    /// Gives `count` entries, those above `upper` left out; with `count` 0 the one key.
+    /// Passes up to `count` entries to the sink, none above `upper`; with `count` 0 the entry of the key.
     fn give(&mut self, count: usize, is_back: bool, upper: Option<&Key>, sink: &mut Sink) -> Result<usize> {
         if count == 0 {
             let is_valid = self.is_valid();
@@ -270,7 +270,7 @@ struct LevelReader<'a> {
 impl Reader for LevelReader<'_> {
     fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
         let (mut error, mut length) = (ptr::null_mut(), 0);
-        // SAFETY: lengths are those of the bytes; a found value belongs to the caller and is freed once.
+        // SAFETY: lengths are those of the bytes; the caller owns a found value and frees it once.
         unsafe {
             let value = ffi::leveldb_get(
                 self.store.db,
@@ -318,11 +318,11 @@ impl Reader for LevelReader<'_> {
         position.give(usize::MAX, false, Some(upper), sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut position = Position::new(self.store);
         position.seek_to_end(false);
         let mut count = 0;
-        while may_go_on(count, go_on) && position.is_valid() {
+        while should_continue(count, may_continue) && position.is_valid() {
             if sink.is_strict {
                 sink.key(position.key());
             }

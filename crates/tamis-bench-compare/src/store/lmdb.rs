@@ -1,8 +1,8 @@
-//! LMDB: the sources behind the crate `heed`, called directly with a transaction and a cursor that are kept (heed's own
-//! interface only adds cost).
+//! LMDB: the sources that the crate `heed` uses, called directly with a kept transaction and cursor (the interface of heed only
+//! adds overhead).
 //!
-//! It has no log: with `NOSYNC` a crash of the machine may damage it. A fill is made in transactions of ten thousand,
-//! any other write is a transaction of its own.
+//! It has no log: with `NOSYNC` a crash of the machine may damage it. A fill uses transactions of 10,000 entries; every other
+//! write is a separate transaction.
 
 use std::{
     ffi::{CStr, CString, c_int},
@@ -12,7 +12,7 @@ use std::{
 
 use lmdb_master_sys as ffi;
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Entries, Key, Value},
     failure::{Failure, Result},
@@ -23,7 +23,7 @@ use crate::{
 pub const KIND: Kind = Kind {
     name: "lmdb",
     title: "LMDB",
-    about: "mapped, NOSYNC, no log; fills in transactions of 10,000 (appending where sorted), other writes one by one; \
+    about: "mapped, NOSYNC, no log; fills in transactions of 10,000 (appending if sorted), other writes one by one; \
             no checksums; transaction and cursor kept",
     open,
     can_stay_unmerged: false,
@@ -33,7 +33,7 @@ pub const KIND: Kind = Kind {
     is_default: true,
 };
 
-/// Entries of a transaction of a fill.
+/// Entries per transaction of a fill.
 const BATCH_COUNT: u64 = 10_000;
 
 struct Lmdb {
@@ -62,7 +62,7 @@ fn check(code: c_int) -> Result<()> {
     Err(Failure(format!("LMDB: {}", message.to_string_lossy())))
 }
 
-/// Whether a read found something.
+/// Whether a read found an entry.
 fn found(code: c_int) -> Result<bool> {
     if code == ffi::MDB_NOTFOUND {
         return Ok(false);
@@ -76,12 +76,12 @@ fn bytes_of(bytes: &[u8]) -> ffi::MDB_val {
 
 const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: ptr::null_mut() };
 
-/// The bytes behind a value that LMDB gave.
+/// The bytes of a value that LMDB returned.
 fn slice(value: &ffi::MDB_val) -> &[u8] {
     if value.mv_data.is_null() {
         return &[];
     }
-    // SAFETY: LMDB's values lie in the mapping until the transaction ends, which no caller does while it holds the slice.
+    // SAFETY: LMDB's values are in the mapping until the transaction ends, which no caller does while it holds the slice.
     unsafe { std::slice::from_raw_parts(value.mv_data.cast(), value.mv_size) }
 }
 
@@ -90,7 +90,7 @@ fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
     let path = CString::new(folder.as_os_str().as_encoded_bytes())?;
     let mut store = Lmdb { environment: ptr::null_mut(), table: 0 };
     let flags = ffi::MDB_NOSYNC | ffi::MDB_NOTLS;
-    // SAFETY: the order of calls is the one LMDB asks for; `store` closes the environment on every way out.
+    // SAFETY: the calls are in the order that LMDB requires; `store` closes the environment on every return path.
     unsafe {
         check(ffi::mdb_env_create(&raw mut store.environment))?;
         check(ffi::mdb_env_set_mapsize(
@@ -100,7 +100,7 @@ fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
         check(ffi::mdb_env_open(store.environment, path.as_ptr(), flags, 0o644))?;
     }
     let transaction = store.begin(0)?;
-    // SAFETY: the transaction is alive and ends here; a null name is the one table without a name.
+    // SAFETY: the transaction is alive and ends here; a null name means the unnamed database.
     unsafe {
         check(ffi::mdb_dbi_open(transaction, ptr::null(), 0, &raw mut store.table))?;
         check(ffi::mdb_txn_commit(transaction))?;
@@ -194,7 +194,7 @@ struct View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        // SAFETY: both are alive; the cursor goes before its transaction.
+        // SAFETY: both are alive; the cursor is closed before its transaction.
         unsafe {
             ffi::mdb_cursor_close(self.cursor);
             ffi::mdb_txn_abort(self.transaction);
@@ -206,7 +206,7 @@ impl View {
     fn new(store: &Lmdb) -> Result<Self> {
         let transaction = store.begin(ffi::MDB_RDONLY)?;
         let mut cursor = ptr::null_mut();
-        // SAFETY: the transaction is alive; it is aborted where no cursor comes of it.
+        // SAFETY: the transaction is alive; it is aborted if no cursor can be opened.
         unsafe {
             let code = ffi::mdb_cursor_open(transaction, store.table, &raw mut cursor);
             if code != 0 {
@@ -217,7 +217,7 @@ impl View {
         Ok(Self { transaction, cursor })
     }
 
-    /// On to the newest state.
+    /// Moves to the newest state.
     fn renew(&mut self) -> Result<()> {
         // SAFETY: a read transaction may be reset and renewed, and its cursor with it.
         unsafe {
@@ -227,19 +227,19 @@ impl View {
         }
     }
 
-    /// Moves the cursor; the entry there, if there is one.
+    /// Moves the cursor; returns the entry there, if any.
     fn go(
         &mut self,
         key: &[u8],
         operation: ffi::MDB_cursor_op,
     ) -> Result<Option<(ffi::MDB_val, ffi::MDB_val)>> {
         let (mut key, mut value) = (bytes_of(key), EMPTY);
-        // SAFETY: the cursor is alive; LMDB only reads the key given and points both to what it found.
+        // SAFETY: the cursor is alive; LMDB only reads the given key and points both to the entry that it found.
         let code = unsafe { ffi::mdb_cursor_get(self.cursor, &raw mut key, &raw mut value, operation) };
         Ok(found(code)?.then_some((key, value)))
     }
 
-    /// Gives `count` entries from `entry` on, those above `upper` left out; with `count` 0 the one key.
+    /// Passes up to `count` entries from `entry` to the sink, none above `upper`; with `count` 0 the entry of the key.
     fn give(
         &mut self,
         mut entry: Option<(ffi::MDB_val, ffi::MDB_val)>,
@@ -316,10 +316,10 @@ impl Reader for LmdbReader<'_> {
         self.view.give(entry, usize::MAX, ffi::MDB_NEXT, Some(upper), sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut entry = self.view.go(&[], ffi::MDB_FIRST)?;
         let mut count = 0;
-        while may_go_on(count, go_on)
+        while should_continue(count, may_continue)
             && let Some((key, value)) = &entry
         {
             if sink.is_strict {

@@ -1,11 +1,11 @@
-//! The stores, behind one interface, each used in the way its own documentation recommends for speed.
+//! The stores behind one interface, each used as its documentation recommends for speed.
 //!
 //! Contract of [`Store`] and [`Reader`]:
-//! - Writes reach the operating system before they return (a crash of the process loses nothing) and are not synced, except
-//!   where [`Settings::is_deferred`] asks for the store's own buffering; LMDB and redb have no log: there a write is a commit.
-//! - A [`Reader`] belongs to one thread. One made with `is_live` sees every write before its call; another may stay at the
-//!   moment at which it was made, and keeps its transaction and its iterator as long as the store allows.
-//! - Every value read goes to the [`Sink`]; keys go there too where it is strict.
+//! - A write reaches the operating system before it returns (it survives a crash of the process) and is not synced. With
+//!   [`Settings::is_deferred`] the store buffers its log in the process. LMDB and redb have no log: a write is a commit.
+//! - A [`Reader`] belongs to one thread. With `is_live` it sees every earlier write; otherwise it may read a snapshot and keep
+//!   its transaction and iterator as long as the store allows.
+//! - Every value read is passed to the [`Sink`], and keys too if the sink is strict.
 
 mod fjall;
 mod leveldb;
@@ -26,48 +26,48 @@ use crate::{
     sink::Sink,
 };
 
-/// What every store is opened with.
+/// The settings of a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The store's name.
+    /// Name of the store.
     pub store: String,
-    /// Bytes of its cache.
+    /// Bytes of the cache.
     pub cache_bytes: u64,
     /// Bytes of a memtable.
     pub memtable_bytes: u64,
-    /// Past the page cache of the system.
+    /// Direct I/O.
     pub is_direct: bool,
     /// The log is buffered in the process.
     pub is_deferred: bool,
-    /// Nothing is merged: each flush leaves one more run.
+    /// No compactions: each flush adds a run.
     pub is_unmerged: bool,
-    /// Bytes of the address space that a mapped store may need.
+    /// Bytes of address space for a mapped store.
     pub data_bytes_max: u64,
 }
 
 /// A store that can be compared.
 pub struct Kind {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What stands for it in tables.
+    /// Title in tables.
     pub title: &'static str,
-    /// How it is set, for the page with the figures.
+    /// Settings, for the page with the figures.
     pub about: &'static str,
-    /// Opens or makes it in a folder.
+    /// Opens or creates it in a folder.
     pub open: fn(&Path, &Settings) -> Result<Box<dyn Store>>,
     /// Whether it can leave flushed runs unmerged.
     pub can_stay_unmerged: bool,
     /// Whether it can buffer its log in the process.
     pub can_defer: bool,
-    /// Whether it can go past the page cache.
+    /// Whether it supports direct I/O.
     pub can_direct: bool,
-    /// Files of a random fill for each byte of data, at most: for the check of the disk.
+    /// Maximum bytes of files per byte of data in a random fill, for the check of disk space.
     pub space: f64,
-    /// Whether it is compared when no names are given.
+    /// Whether it is compared by default.
     pub is_default: bool,
 }
 
-/// All stores, in the order of the tables.
+/// All stores in table order.
 pub const KINDS: &[Kind] = &[
     tamis::KIND,
     tamis::BUFFERED,
@@ -81,13 +81,13 @@ pub const KINDS: &[Kind] = &[
 
 /// An open store.
 pub trait Store: Send + Sync {
-    /// A reader for one thread.
+    /// Creates a reader for one thread.
     fn reader(&self, is_live: bool) -> Result<Box<dyn Reader + '_>>;
 
     /// Writes one entry.
     fn put(&self, key: &Key, value: &Value) -> Result<()>;
 
-    /// Writes many entries: one by one where the store has a log, else in transactions of ten thousand.
+    /// Writes many entries: one by one if the store has a log, otherwise in transactions of 10,000.
     fn fill(&self, entries: &mut Entries) -> Result<()> {
         while let Some((key, value)) = entries.advance() {
             self.put(key, value)?;
@@ -95,50 +95,50 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Brings what is in memory into tables, and waits for it.
+    /// Flushes the memtables and waits.
     fn flush(&self) -> Result<()>;
 
-    /// Waits until no compaction is due, as far as the store tells.
+    /// Waits until no compaction is pending, as far as the store reports it.
     fn wait(&self) -> Result<()>;
 
-    /// Merges all it holds.
+    /// Compacts the whole store.
     fn compact(&self) -> Result<()>;
 
-    /// Its levels or runs, for people.
+    /// The levels or runs, for people.
     fn shape(&self) -> String;
 }
 
 /// The reads of one thread.
 pub trait Reader {
-    /// The value of a key; whether it was there.
+    /// Reads the value of a key; returns whether it was found.
     fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool>;
 
-    /// From the first entry at or after `key`: `count` values in order of keys (with `count` 0: the one key). With
-    /// `is_fresh` the iterator is made for this call. Gives the number of entries.
+    /// Reads `count` values forward from the first entry at or after `key` (with `count` 0: the key of this entry). With
+    /// `is_fresh` a new iterator is created. Returns the number of entries.
     fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize>;
 
-    /// From the last entry at or before `key`: `count` values backward. Gives the number of entries.
+    /// Reads `count` values backward from the last entry at or before `key`. Returns the number of entries.
     fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize>;
 
-    /// The values of a closed range, both ends included. Gives their number.
+    /// Reads the values of a closed range, both bounds inclusive. Returns their number.
     fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize>;
 
-    /// All values in order of keys, until there are no more or `go_on`, asked now and then with the number so far, says no.
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64>;
+    /// Reads all values in key order until the end, or until `may_continue`, called regularly with the number so far, returns false.
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64>;
 }
 
-/// How often a scan of everything asks whether to go on.
-const ASK_EVERY: u64 = 4096;
+/// Number of entries of a full scan between two calls of `may_continue`.
+const CHECK_INTERVAL: u64 = 4096;
 
-/// Whether a scan goes on after `count` entries.
-fn may_go_on(count: u64, go_on: &mut dyn FnMut(u64) -> bool) -> bool {
-    !count.is_multiple_of(ASK_EVERY) || go_on(count)
+/// Whether a scan continues after `count` entries.
+fn should_continue(count: u64, may_continue: &mut dyn FnMut(u64) -> bool) -> bool {
+    !count.is_multiple_of(CHECK_INTERVAL) || may_continue(count)
 }
 
-/// The store of a name.
+/// Returns the store with this name.
 pub fn kind_named(name: &str) -> Result<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        Failure::new(format!("no store is called {name:?}; there are {}", names.join(", ")))
+        Failure::new(format!("unknown store {name:?}; give one of {}", names.join(", ")))
     })
 }

@@ -1,5 +1,5 @@
-//! redb: a copy-on-write B-tree without a log. A fill is made in transactions of ten thousand, the last of every fifty durable;
-//! any other write is a transaction of its own, not synced.
+//! redb: a copy-on-write B-tree without a log. A fill uses transactions of 10,000 entries, every fiftieth of them durable; every
+//! other write is a separate transaction that is not synced.
 
 use std::{
     path::Path,
@@ -8,7 +8,7 @@ use std::{
 
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Entries, Key, Value},
     failure::Result,
@@ -19,7 +19,7 @@ use crate::{
 pub const KIND: Kind = Kind {
     name: "redb",
     title: "redb",
-    about: "no log; fills in transactions of 10,000 (every fiftieth synced: space is freed then only), other writes one by one",
+    about: "no log; fills in transactions of 10,000 (every fiftieth synced, which frees space), other writes one by one",
     open,
     can_stay_unmerged: false,
     can_defer: false,
@@ -29,11 +29,11 @@ pub const KIND: Kind = Kind {
 };
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("compared");
-/// Entries of a transaction of a fill.
+/// Entries per transaction of a fill.
 const BATCH_COUNT: u64 = 10_000;
-/// Of so many transactions one is synced.
+/// One of this many transactions is synced.
 const SYNC_EVERY: u64 = 50;
-/// Of so many single writes one is synced.
+/// One of this many single writes is synced.
 const SYNC_EVERY_WRITE: u64 = 100_000;
 
 struct Redb {
@@ -106,7 +106,7 @@ impl Store for Redb {
     }
 
     fn compact(&self) -> Result<()> {
-        // Its compaction only gives unused pages back.
+        // Its compaction only frees unused pages.
         Ok(())
     }
 
@@ -126,7 +126,7 @@ type Entry = std::result::Result<
     redb::StorageError,
 >;
 
-/// Gives `count` entries of an iterator, or the one key.
+/// Passes `count` entries of an iterator to the sink; with `count` 0 the entry of the key.
 fn give(mut entries: impl Iterator<Item = Entry>, count: usize, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
         let entry = entries.next().transpose()?;
@@ -174,10 +174,10 @@ impl Reader for RedbReader<'_> {
         give(self.table.range::<&[u8]>(lower.as_slice()..=upper.as_slice())?, usize::MAX, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut entries = self.table.iter()?;
         let mut count = 0;
-        while may_go_on(count, go_on)
+        while should_continue(count, may_continue)
             && let Some(entry) = entries.next()
         {
             let (key, value) = entry?;

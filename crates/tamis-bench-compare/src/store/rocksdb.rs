@@ -1,4 +1,4 @@
-//! RocksDB in two columns: the settings that the figures are held against, and those that its tuning guide adds.
+//! RocksDB in two columns: common settings, and settings of its tuning guide.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use rocksdb::{
     WaitForCompactOptions, WriteOptions,
 };
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Key, Value},
     failure::Result,
     sink::Sink,
 };
 
-/// The plain column.
+/// The column with common settings.
 pub const KIND: Kind = Kind {
     name: "rocksdb",
     title: "RocksDB",
@@ -27,17 +27,17 @@ pub const KIND: Kind = Kind {
     is_default: true,
 };
 
-/// The tuned column.
+/// The column with tuned settings.
 pub const TUNED: Kind = Kind {
     name: "rocksdb-tuned",
     title: "RocksDB, tuned",
-    about: "and hyper clock cache, format version 7, hash index in data blocks (0.75), pinned indexes and filters of L0, \
+    about: "the same with hyper clock cache, format version 7, hash index in data blocks (0.75), pinned indexes and filters of L0, \
             filters sized for the allocator, 2 jobs, 2 subcompactions",
     open: |folder, settings| open(folder, settings, true),
     ..KIND
 };
 
-/// The size of a block in the cache, told to the hyper clock cache.
+/// The size of a block in the cache, a parameter of the hyper clock cache.
 const BLOCK_BYTES: usize = 4096;
 
 struct Rocks {
@@ -129,7 +129,7 @@ struct RocksReader<'a> {
     iterator: Option<DBRawIterator<'a>>,
 }
 
-/// Gives `count` entries from where the iterator stands on, or the one key.
+/// Passes `count` entries from the position of the iterator to the sink; with `count` 0 the entry of the key.
 fn give(iterator: &mut DBRawIterator<'_>, count: usize, is_back: bool, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
         let key = iterator.key();
@@ -180,7 +180,7 @@ impl Reader for RocksReader<'_> {
     }
 
     fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
-        // The upper bound is excluded here: the next longer key includes the end.
+        // The upper bound is exclusive in RocksDB, so the bound is the next longer key.
         let mut behind = upper.to_vec();
         behind.push(0);
         let mut read = ReadOptions::default();
@@ -191,11 +191,11 @@ impl Reader for RocksReader<'_> {
         give(&mut iterator, usize::MAX, false, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut iterator = self.db.raw_iterator();
         iterator.seek_to_first();
         let mut count = 0;
-        while may_go_on(count, go_on)
+        while should_continue(count, may_continue)
             && let Some(value) = iterator.value()
         {
             if sink.is_strict {

@@ -1,17 +1,17 @@
-//! Tamis, with its defaults: tables are mapped; `tamis-buffered` reads them through the block cache as RocksDB does.
+//! Tamis with its defaults, which map tables; `tamis-buffered` reads them through the block cache like RocksDB.
 
 use std::path::Path;
 
 use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, WriteBatch};
 
-use super::{Kind, Reader, Settings, Store, may_go_on};
+use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
     data::{Key, Value},
     failure::Result,
     sink::Sink,
 };
 
-/// Tamis as it comes.
+/// Tamis with its defaults.
 pub const KIND: Kind = Kind {
     name: "tamis",
     title: "Tamis",
@@ -28,7 +28,7 @@ pub const KIND: Kind = Kind {
 pub const BUFFERED: Kind = Kind {
     name: "tamis-buffered",
     title: "Tamis, buffered",
-    about: "as Tamis, but tables are read through the block cache instead of a mapping",
+    about: "the same, but tables are read through the block cache instead of a mapping",
     open: |folder, settings| open(folder, settings, Access::Buffered),
     is_default: false,
     ..KIND
@@ -102,7 +102,7 @@ struct TamisReader<'a> {
     scan: Scan,
 }
 
-/// Gives `count` entries from where the scan stands on, or the one key.
+/// Passes `count` entries from the position of the scan to the sink; with `count` 0 the entry of the key.
 fn give(scan: &mut Scan, count: usize, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
         let found = scan.move_next()?;
@@ -154,10 +154,10 @@ impl Reader for TamisReader<'_> {
         give(&mut self.keyspace.range(lower.as_slice()..=upper.as_slice()), usize::MAX, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
         let mut scan = self.keyspace.range::<&[u8]>(..);
         let mut count = 0;
-        while may_go_on(count, go_on) && scan.move_next()? {
+        while should_continue(count, may_continue) && scan.move_next()? {
             if sink.is_strict {
                 sink.key(scan.key());
             }

@@ -1,4 +1,4 @@
-//! Every store gives the same answers to the same operations; only then are figures of any worth.
+//! Every store returns the same results for the same operations; otherwise the figures would be meaningless.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn run(store: &dyn Store, action: Action, present_count: u64) -> Outcome {
     pass::run(store, action, draw, limits, true).expect("a pass")
 }
 
-/// What a map of the same entries would answer to everything that is read in order.
+/// The digest of a full scan, computed from a map.
 fn expected_scan() -> u64 {
     let model: BTreeMap<Key, u64> =
         (0..ENTRY_COUNT).map(|index| (key_of_number(number_of(index)), number_of(index))).collect();
@@ -50,7 +50,7 @@ fn expected_scan() -> u64 {
     sink.finish()
 }
 
-/// The answers of a store to all workloads, one after the other.
+/// The results of a store for all workloads.
 fn answers(kind: &Kind, settings: &Settings, is_sorted: bool) -> Vec<(&'static str, Outcome)> {
     let folder = tempfile::tempdir().expect("a folder");
     let store = filled(kind, folder.path(), settings, is_sorted);
@@ -68,7 +68,7 @@ fn answers(kind: &Kind, settings: &Settings, is_sorted: bool) -> Vec<(&'static s
 }
 
 #[test]
-fn all_stores_give_the_same_answers() {
+fn all_stores_return_the_same_results() {
     for is_sorted in [false, true] {
         let mut expected: Option<Vec<(&'static str, Outcome)>> = None;
         for kind in KINDS {
@@ -82,7 +82,7 @@ fn all_stores_give_the_same_answers() {
 }
 
 #[test]
-fn what_is_there_is_found_and_what_is_not_is_not() {
+fn present_keys_are_found_and_absent_ones_are_not() {
     for kind in KINDS {
         let folder = tempfile::tempdir().expect("a folder");
         let store = filled(kind, folder.path(), &settings(kind), false);
@@ -96,7 +96,7 @@ fn what_is_there_is_found_and_what_is_not_is_not() {
 }
 
 #[test]
-fn ranges_include_both_ends_and_scans_end_with_the_data() {
+fn ranges_include_both_bounds_and_scans_end_with_the_data() {
     let mut numbers: Vec<u64> = (0..ENTRY_COUNT).map(number_of).collect();
     numbers.sort_unstable();
     let (first, third, last) = (numbers[0], numbers[2], numbers[numbers.len() - 1]);
@@ -116,14 +116,14 @@ fn ranges_include_both_ends_and_scans_end_with_the_data() {
         }
         assert_eq!(reader.backward(&behind, 50, &mut sink).expect(kind.name), 50, "{}", kind.name);
         assert_eq!(reader.backward(&upper, 50, &mut sink).expect(kind.name), 3, "{}", kind.name);
-        // The first number is 0: what lies below it is no number's key.
+        // The first number is 0, so the bound below it is not the key of a number.
         let below = [b'/'; 16];
         assert_eq!(reader.backward(&below, 50, &mut sink).expect(kind.name), 0, "{}", kind.name);
     }
 }
 
 #[test]
-fn two_threads_and_runs_that_stay_apart_and_buffered_logs_change_no_answer() {
+fn threads_unmerged_runs_and_buffered_logs_do_not_change_results() {
     for kind in KINDS.iter().filter(|kind| kind.can_stay_unmerged) {
         let folder = tempfile::tempdir().expect("a folder");
         let settings =
@@ -141,7 +141,7 @@ fn two_threads_and_runs_that_stay_apart_and_buffered_logs_change_no_answer() {
 }
 
 #[test]
-fn an_unknown_store_is_named_with_those_there_are() {
+fn an_unknown_store_is_rejected_with_the_known_ones() {
     let failure = kind_named("oracle").err().expect("no such store");
     assert!(failure.0.contains("oracle") && failure.0.contains("rocksdb-tuned"), "{failure}");
 }
