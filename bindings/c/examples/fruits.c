@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ends the program where a call failed. `message` is the name of the call's last argument.
+// Exits if a call failed. `message` is the name of the last argument of the call.
 #define CHECK(call)                                                \
     do {                                                           \
         char *message;                                             \

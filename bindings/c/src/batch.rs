@@ -1,4 +1,4 @@
-//! Write batches: writes that happen together or not at all, across keyspaces.
+//! Write batches: atomic writes across keyspaces.
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Batch(Exclusive<Guarded<WriteBatch>>);
 
-/// Makes an empty batch. Free it with tamis_batch_free.
+/// Creates an empty batch. Free it with tamis_batch_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_batch_new(
     mut batch: Option<&mut MaybeUninit<*mut Batch>>,
@@ -25,7 +25,7 @@ pub extern "C" fn tamis_batch_new(
     call(message, || put_handle(batch, "batch", Batch(Exclusive::new(Guarded::new(WriteBatch::new())))))
 }
 
-/// Adds a put to a batch. All keyspaces of a batch belong to one database.
+/// Adds a put to a batch. All keyspaces of a batch must belong to one database.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_batch_put(
     batch: Option<&Batch>,
@@ -59,7 +59,7 @@ pub extern "C" fn tamis_batch_delete(
     })
 }
 
-/// How many writes a batch has.
+/// Returns the number of writes in a batch.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_batch_count(
     batch: Option<&Batch>,
@@ -70,7 +70,7 @@ pub extern "C" fn tamis_batch_count(
     call(message, || put(count, "count", handle(batch, "batch")?.0.with(|batch| Ok(batch.get()?.len()))?))
 }
 
-/// Takes all writes out of a batch; the memory is kept.
+/// Removes all writes from a batch; keeps the allocated memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_batch_clear(
     batch: Option<&Batch>,
@@ -84,7 +84,7 @@ pub extern "C" fn tamis_batch_clear(
     })
 }
 
-/// Writes a batch, all of it or nothing, at a durability of tamis_durability. The batch is empty afterwards, whether the write
+/// Writes a batch atomically, with a durability of tamis_durability. The batch is empty afterwards, whether the write
 /// succeeded or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_write(
@@ -101,7 +101,7 @@ pub extern "C" fn tamis_write(
     })
 }
 
-/// Frees a batch. Null is possible.
+/// Frees a batch. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_batch_free(batch: *mut Batch) {
     quiet(|| free_box(batch));

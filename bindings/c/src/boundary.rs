@@ -1,7 +1,7 @@
-//! The boundary between C and Rust: the only place with `unsafe` code, where panics, null pointers and impossible lengths end.
+//! The boundary between C and Rust: the only module with `unsafe` code. It catches panics and rejects null pointers and invalid lengths.
 //!
-//! C promises, by the head of the header: a pointer that is not null points to what its type and its length say, for as long as the
-//! call lasts, and no other thread changes it meanwhile. Everything else is checked here.
+//! The header requires of C callers: a pointer that is not null points to memory of its type and length for the duration of the
+//! call, and no other thread changes it meanwhile. Everything else is checked here.
 
 use std::{
     ffi::{CStr, CString, OsStr, c_char},
@@ -17,10 +17,10 @@ use tamis_bindings_common::{Code, Failure};
 /// The result of the body of a call.
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Where a result goes: a pointer that may be null, to memory that holds anything.
+/// The target of a result: a pointer that may be null, to uninitialized memory.
 pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
-/// Runs the body of a function: a failure becomes its code and, where `message` is not null, its sentence.
+/// Runs the body of a function; returns the code of a failure and stores its message if `message` is not null.
 pub(crate) fn call(message: Out<'_, *mut c_char>, body: impl FnOnce() -> Outcome) -> Code {
     let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(of_panic(&*panic)));
     let (code, text) = match outcome {
@@ -35,7 +35,7 @@ pub(crate) fn call(message: Out<'_, *mut c_char>, body: impl FnOnce() -> Outcome
     code
 }
 
-/// Runs a body that can't fail; a panic ends here.
+/// Runs a body that cannot fail; catches panics.
 pub(crate) fn quiet(body: impl FnOnce()) {
     // The panic hook has reported it; a destructor has no caller to return it to.
     let _ = catch_unwind(AssertUnwindSafe(body));
@@ -47,7 +47,7 @@ fn of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new(Code::Panic, format!("a bug in Tamis: {text}; free this handle, and please report it"))
 }
 
-/// A text that C frees with `tamis_text_free`.
+/// Creates a text that C frees with `tamis_text_free`.
 pub(crate) fn own(text: String) -> *mut c_char {
     let mut bytes = text.into_bytes();
     bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
@@ -76,21 +76,21 @@ pub(crate) fn put_handle<T>(target: Out<'_, *mut T>, name: &str, value: T) -> Ou
     }
 }
 
-/// Stores what callers find after a failure: a null pointer, a zero.
+/// Stores the result of a failed call: null or zero.
 pub(crate) fn clear<T: Default>(target: &mut Out<'_, T>) {
     if let Some(target) = target {
         target.write(T::default());
     }
 }
 
-/// As [`clear`], for a pointer.
+/// [`clear`] for a pointer.
 pub(crate) fn clear_pointer<T>(target: &mut Out<'_, *mut T>) {
     if let Some(target) = target {
         target.write(std::ptr::null_mut());
     }
 }
 
-/// A handle that must not be null.
+/// Checks that a handle is not null.
 pub(crate) fn handle<'a, T>(handle: Option<&'a T>, name: &str) -> Result<&'a T, Failure> {
     handle.ok_or_else(|| null(name))
 }
@@ -110,12 +110,12 @@ pub(crate) fn items<'a, T>(data: *const T, count: usize, name: &str) -> Result<&
     match (data.is_null(), count) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(null(name)),
-        // SAFETY: not null and of a possible length; that it points to so many items is the caller's promise.
+        // SAFETY: not null and of a valid length; the caller guarantees that it points to this many items.
         (false, _) => Ok(unsafe { slice::from_raw_parts(data, count) }),
     }
 }
 
-/// The items of a pointer and a count, to be changed.
+/// The items of a pointer and a count, mutable.
 pub(crate) fn items_mut<'a, T>(data: *mut T, count: usize, name: &str) -> Result<&'a mut [T], Failure> {
     check_extent::<T>(count, name)?;
     match (data.is_null(), count) {
@@ -131,7 +131,7 @@ fn check_extent<T>(count: usize, name: &str) -> Outcome {
     if is_possible {
         return Ok(());
     }
-    Err(Failure::argument(format!("{name}: {count} is no possible length; was it negative?")))
+    Err(Failure::argument(format!("{name}: {count} is not a valid length; check whether it was negative")))
 }
 
 /// The bytes of a text that ends with a zero byte.
@@ -139,7 +139,7 @@ fn terminated<'a>(text: *const c_char, name: &str) -> Result<&'a CStr, Failure> 
     if text.is_null() {
         return Err(null(name));
     }
-    // SAFETY: not null; that it ends with a zero byte is the caller's promise.
+    // SAFETY: not null; the caller guarantees that it ends with a zero byte.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
@@ -162,10 +162,10 @@ pub(crate) fn path<'a>(text: *const c_char, name: &str) -> Result<&'a Path, Fail
     }
 }
 
-/// Frees a text that [`own`] made.
+/// Frees a text that [`own`] created.
 pub(crate) fn free_text(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: the caller gives back what `own` gave out, once.
+        // SAFETY: the pointer is from `own`, and the caller frees it once.
         drop(unsafe { CString::from_raw(text) });
     }
 }
@@ -173,12 +173,12 @@ pub(crate) fn free_text(text: *mut c_char) {
 /// Frees a box that was handed out as a pointer.
 pub(crate) fn free_box<T>(pointer: *mut T) {
     if !pointer.is_null() {
-        // SAFETY: the caller gives back what `Box::into_raw` gave out, once.
+        // SAFETY: the pointer is from `Box::into_raw`, and the caller frees it once.
         drop(unsafe { Box::from_raw(pointer) });
     }
 }
 
-/// A handle that one thread uses at a time: a second one gets [`Code::Busy`].
+/// A handle for one thread at a time: a second thread gets [`Code::Busy`].
 #[derive(Debug)]
 pub(crate) struct Exclusive<T>(Mutex<T>);
 
@@ -193,11 +193,11 @@ impl<T> Exclusive<T> {
             Ok(mut value) => work(&mut value),
             Err(TryLockError::WouldBlock) => Err(Failure::new(
                 Code::Busy,
-                "another thread uses this handle at this moment; give each thread its own handle",
+                "another thread is using this handle; give each thread a separate handle",
             )),
             Err(TryLockError::Poisoned(_)) => Err(Failure::new(
                 Code::Panic,
-                "an earlier call with this handle ended in a bug of Tamis; free the handle and make another",
+                "an earlier call with this handle failed because of a bug in Tamis; free the handle and create another one",
             )),
         }
     }

@@ -21,18 +21,18 @@ pub(crate) fn database(database: Option<&Database>) -> Result<&Db, Failure> {
     handle(database, "database")?.0.get()
 }
 
-/// The durability of a number of the header.
+/// Converts a number of the header to a durability.
 pub(crate) fn durability(number: i32) -> Result<engine::Durability, Failure> {
     let name = match number {
         0 => "deferred",
         1 => "buffered",
         2 => "synced",
-        _ => return Err(Failure::argument(format!("durability: {number} is not possible; give 0, 1 or 2"))),
+        _ => return Err(Failure::argument(format!("durability: {number} is not valid; give 0, 1 or 2"))),
     };
     options::durability(name)
 }
 
-/// Opens the database in a folder, or makes one there. `options` may be null. Close it with tamis_close or tamis_db_free.
+/// Opens or creates the database in a folder. `options` may be NULL. Close it with tamis_close or tamis_db_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_open(
     folder: *const c_char,
@@ -52,8 +52,8 @@ pub extern "C" fn tamis_open(
     })
 }
 
-/// Closes a database: the log is synced, running jobs end. Other handles of it get TAMIS_CODE_CLOSED from now on; begun scans
-/// can be read to their end. The handle must still be freed.
+/// Closes a database: syncs the log and ends running jobs. Other handles of it then return TAMIS_CODE_CLOSED; existing scans
+/// can be read to the end. The handle must still be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_close(
     database: Option<&Database>,
@@ -62,13 +62,13 @@ pub extern "C" fn tamis_close(
     call(message, || Ok(self::database(database)?.clone().close()?))
 }
 
-/// Frees the handle of a database. The database is closed when its last handle (keyspaces, snapshots) is freed. Null is possible.
+/// Frees the handle of a database. The database is closed when its last handle (keyspaces, snapshots) is freed. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_db_free(database: *mut Database) {
     quiet(|| free_box(database));
 }
 
-/// The keyspace that every database has. Free it with tamis_keyspace_free.
+/// Returns the default keyspace, which every database has. Free it with tamis_keyspace_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_default_keyspace(
     database: Option<&Database>,
@@ -82,7 +82,7 @@ pub extern "C" fn tamis_default_keyspace(
     })
 }
 
-/// The keyspace of a name. Free it with tamis_keyspace_free.
+/// Returns the keyspace with this name. Free it with tamis_keyspace_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_open(
     database: Option<&Database>,
@@ -97,7 +97,7 @@ pub extern "C" fn tamis_keyspace_open(
     })
 }
 
-/// Makes a keyspace; it survives a crash of the machine when the call returns. `options` may be null.
+/// Creates a keyspace; it survives a crash of the machine when the call returns. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_create(
     database: Option<&Database>,
@@ -117,7 +117,7 @@ pub extern "C" fn tamis_keyspace_create(
     })
 }
 
-/// Drops a keyspace with all its data. Its handles get TAMIS_CODE_KEYSPACE_DROPPED from now on.
+/// Drops a keyspace with all its data. Its handles then return TAMIS_CODE_KEYSPACE_DROPPED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_drop(
     database: Option<&Database>,
@@ -127,7 +127,7 @@ pub extern "C" fn tamis_keyspace_drop(
     call(message, || Ok(self::database(database)?.drop_keyspace(text(name, "name")?)?))
 }
 
-/// The names of all keyspaces, sorted, as a JSON array. Free it with tamis_text_free.
+/// Returns the names of all keyspaces, sorted, as a JSON array. Free it with tamis_text_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_names(
     database: Option<&Database>,
@@ -141,7 +141,7 @@ pub extern "C" fn tamis_keyspace_names(
     })
 }
 
-/// All keyspaces as they are at this moment. Free it with tamis_snapshot_free.
+/// Creates a snapshot of all keyspaces. Free it with tamis_snapshot_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_snapshot_new(
     database: Option<&Database>,
@@ -155,7 +155,7 @@ pub extern "C" fn tamis_snapshot_new(
     })
 }
 
-/// Makes all writes that returned before as durable as `durability` says.
+/// Makes all earlier writes as durable as `durability`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_persist(
     database: Option<&Database>,
@@ -165,7 +165,7 @@ pub extern "C" fn tamis_persist(
     call(message, || Ok(self::database(database)?.persist(self::durability(durability)?)?))
 }
 
-/// Writes the memtables of all keyspaces into tables, and waits for it.
+/// Flushes the memtables of all keyspaces and waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_flush(
     database: Option<&Database>,
@@ -174,7 +174,7 @@ pub extern "C" fn tamis_flush(
     call(message, || Ok(self::database(database)?.flush()?))
 }
 
-/// Waits until no flush or compaction is due.
+/// Waits until no flush or compaction is pending.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_wait_for_compactions(
     database: Option<&Database>,
@@ -183,7 +183,7 @@ pub extern "C" fn tamis_wait_for_compactions(
     call(message, || Ok(self::database(database)?.wait_for_compactions()?))
 }
 
-/// Makes a copy of the database, as it is at this moment, in a folder that is new or empty. `json` gets a report and may be null.
+/// Creates a consistent copy of the database in a new or empty folder. `json` receives a report and may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_checkpoint(
     database: Option<&Database>,
@@ -198,7 +198,7 @@ pub extern "C" fn tamis_checkpoint(
     })
 }
 
-/// Reads every byte of every live file. All damage is in the report (JSON); the call fails only where it can't continue.
+/// Verifies every byte of every live file. The report (JSON) lists all damage; the call fails only if it cannot continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_verify(
     database: Option<&Database>,
@@ -209,7 +209,7 @@ pub extern "C" fn tamis_verify(
     call(message, || put_json(json, &report::verify(&self::database(database)?.verify()?)))
 }
 
-/// As tamis_verify, for a database that is not open and may be damaged.
+/// Like tamis_verify, for a database that is not open and may be damaged.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_verify_folder(
     folder: *const c_char,
@@ -220,7 +220,7 @@ pub extern "C" fn tamis_verify_folder(
     call(message, || put_json(json, &report::verify(&Db::verify_folder(path(folder, "folder")?)?)))
 }
 
-/// Makes a damaged database open again from all that can be read. Nothing is deleted; the report (JSON) names every range in which
+/// Repairs a damaged database from everything that is readable. Nothing is deleted; the report (JSON) lists every key range in which
 /// writes may be lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_repair(
@@ -232,7 +232,7 @@ pub extern "C" fn tamis_repair(
     call(message, || put_json(json, &report::repair(&Db::repair(path(folder, "folder")?)?)))
 }
 
-/// The findings and actions of the open, as JSON.
+/// Returns the report of the open as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_open_report(
     database: Option<&Database>,
@@ -243,7 +243,7 @@ pub extern "C" fn tamis_open_report(
     call(message, || put_json(json, &report::open(self::database(database)?.open_report())))
 }
 
-/// Counters since the open, and the state of log, cache and levels, as JSON.
+/// Returns counters since the open, and the state of log, cache and levels, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_statistics(
     database: Option<&Database>,
@@ -254,7 +254,7 @@ pub extern "C" fn tamis_statistics(
     call(message, || put_json(json, &statistics_json(&self::database(database)?.statistics())))
 }
 
-/// Hands out JSON as a text that the caller frees.
+/// Stores JSON as a text that the caller frees.
 fn put_json(target: Option<&mut MaybeUninit<*mut c_char>>, json: &serde_json::Value) -> Result<(), Failure> {
     if target.is_none() {
         return Err(crate::boundary::null("json"));
@@ -262,7 +262,7 @@ fn put_json(target: Option<&mut MaybeUninit<*mut c_char>>, json: &serde_json::Va
     put(target, "json", own(json.to_string()))
 }
 
-/// As [`put_json`], where the caller may not want it.
+/// [`put_json`] for an optional result.
 pub(crate) fn put_optional_json(
     target: Option<&mut MaybeUninit<*mut c_char>>,
     json: &serde_json::Value,

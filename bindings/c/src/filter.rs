@@ -1,4 +1,4 @@
-//! Filters alone, without a database: built from keys, opened over borrowed bytes.
+//! Filters without a database: built from keys, opened over borrowed bytes.
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
@@ -18,27 +18,27 @@ use crate::{
     value::{Bytes, Owner, Value},
 };
 
-/// Builds filters of one family. One thread uses it at a time.
+/// A builder of filters of one family, for one thread at a time.
 #[derive(Debug)]
 pub struct FilterBuilderHandle(Exclusive<Builder>);
 
-/// An open filter over bytes that the caller keeps as they are until the filter is freed. Any number of threads may use it.
+/// An open filter over bytes that the caller must keep unchanged until the filter is freed. Any number of threads may use it.
 #[derive(Debug)]
 pub struct FilterHandle(OpenFilter<&'static [u8]>);
 
-/// A filter's knowledge of the first key that a scan would meet.
+/// The bound of a filter for the first key that a scan would return.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CandidateKind {
     /// Nothing.
     Unknown = 0,
-    /// There certainly is no such key.
+    /// There is certainly no such key.
     Absent = 1,
-    /// Forward: no key is smaller than the bytes. Backward: every key is smaller than the bytes, or begins with them.
+    /// Forward: no key is smaller than the bytes. Backward: every key is smaller than the bytes or has them as a prefix.
     Bytes = 2,
 }
 
-/// Makes a builder for a filter such as "surf@16" or "binary-fuse:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters of one seed
+/// Creates a builder for a filter such as "surf@16" or "binary-fuse:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
 /// share digests. Free it with tamis_filter_builder_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_new(
@@ -54,7 +54,7 @@ pub extern "C" fn tamis_filter_builder_new(
     })
 }
 
-/// Adds a key; keys come in ascending order, a repeated one is ignored.
+/// Adds a key. Keys must be in ascending order; a duplicate is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_add(
     builder: Option<&FilterBuilderHandle>,
@@ -68,7 +68,7 @@ pub extern "C" fn tamis_filter_builder_add(
     })
 }
 
-/// Adds a query from which families that design themselves (surf, rosetta, proteus, 1pbf, 2pbf) learn.
+/// Adds a sample query, for families that choose their design from a sample (surf, rosetta, proteus, 1pbf, 2pbf).
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_sample(
     builder: Option<&FilterBuilderHandle>,
@@ -85,7 +85,7 @@ pub extern "C" fn tamis_filter_builder_sample(
     })
 }
 
-/// The encoded filter, with `bits_per_key` or, where that is 0, with the budget of the specification. The builder may build again.
+/// Builds and encodes the filter with `bits_per_key`, or with the budget of the specification if it is 0. The builder can build again.
 /// Free the bytes with tamis_value_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_finish(
@@ -104,13 +104,13 @@ pub extern "C" fn tamis_filter_builder_finish(
     })
 }
 
-/// Frees a builder. Null is possible.
+/// Frees a builder. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_free(builder: *mut FilterBuilderHandle) {
     quiet(|| free_box(builder));
 }
 
-/// Opens an encoded filter in place; reads its header only. The bytes are borrowed: they must stay, and must not change, until the
+/// Opens an encoded filter in place; reads only its header. The bytes are borrowed: they must stay unchanged until the
 /// filter is freed with tamis_filter_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_open(
@@ -126,7 +126,7 @@ pub extern "C" fn tamis_filter_open(
     })
 }
 
-/// Frees an open filter; its bytes stay the caller's. Null is possible.
+/// Frees an open filter; the caller still owns its bytes. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_free(filter: *mut FilterHandle) {
     quiet(|| free_box(filter));
@@ -136,7 +136,7 @@ fn filter(filter: Option<&FilterHandle>) -> Result<&OpenFilter<&'static [u8]>, F
     Ok(&handle(filter, "filter")?.0)
 }
 
-/// Whether a key may be among the keys. False: it certainly is not.
+/// Whether the filter may contain a key. False: the key is certainly absent.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_may_contain(
     filter: Option<&FilterHandle>,
@@ -149,7 +149,7 @@ pub extern "C" fn tamis_filter_may_contain(
     call(message, || put(answer, "answer", self::filter(filter)?.may_contain(bytes(key, key_length, "key")?)))
 }
 
-/// As tamis_filter_may_contain, for `count` keys at once: overlaps their cache misses.
+/// Like tamis_filter_may_contain, for `count` keys, with overlapping cache misses.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_may_contain_many(
     filter: Option<&FilterHandle>,
@@ -170,7 +170,7 @@ pub extern "C" fn tamis_filter_may_contain_many(
     })
 }
 
-/// Whether a key may be between two bounds. False: certainly none does.
+/// Whether the filter may contain a key between two bounds. False: there is certainly none.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_may_contain_range(
     filter: Option<&FilterHandle>,
@@ -186,7 +186,7 @@ pub extern "C" fn tamis_filter_may_contain_range(
     })
 }
 
-/// Whether a key may begin with a prefix. False: certainly none does.
+/// Whether the filter may contain a key with a prefix. False: there is certainly none.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_may_contain_prefix(
     filter: Option<&FilterHandle>,
@@ -202,7 +202,7 @@ pub extern "C" fn tamis_filter_may_contain_prefix(
     })
 }
 
-/// The knowledge about the first key that a scan between two bounds would meet, forward or (`is_backward` not 0) backward: a value of
+/// Returns a bound for the first key that a scan between two bounds would return, forward or (`is_backward` not 0) backward: a value of
 /// tamis_candidate, and its bytes. Free the bytes with tamis_value_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_candidate(
@@ -230,8 +230,8 @@ pub extern "C" fn tamis_filter_candidate(
     })
 }
 
-/// An estimate of how many keys are between two bounds, and how far the true number may be from it. `is_known` is false where the family
-/// can't count.
+/// Estimates the number of keys between two bounds, with the maximum error. `is_known` is false if the family
+/// cannot count.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_count(
     filter: Option<&FilterHandle>,
@@ -254,7 +254,7 @@ pub extern "C" fn tamis_filter_count(
     })
 }
 
-/// Family, number of keys, size, predicted rate of false positives and design, as JSON. Free it with tamis_text_free.
+/// Returns family, number of keys, size, predicted false positive rate and design as JSON. Free it with tamis_text_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_describe(
     filter: Option<&FilterHandle>,
@@ -278,7 +278,7 @@ pub extern "C" fn tamis_filter_describe(
     })
 }
 
-/// Compares the checksum of all bytes of a filter: TAMIS_CODE_CORRUPTION where it does not fit.
+/// Verifies the checksum of all bytes of a filter: TAMIS_CODE_CORRUPTION if it does not match.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_verify(
     filter: Option<&FilterHandle>,

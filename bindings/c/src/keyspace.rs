@@ -27,7 +27,7 @@ pub(crate) fn keyspace(keyspace: Option<&KeyspaceHandle>) -> Result<&Keyspace, F
 pub struct RangeBound {
     /// A value of tamis_bound_kind.
     pub kind: i32,
-    /// The key; ignored where there is no bound.
+    /// The key; ignored for an unbounded range.
     pub key: Bytes,
 }
 
@@ -37,13 +37,13 @@ pub struct RangeBound {
 pub enum BoundKind {
     /// No bound.
     Unbounded = 0,
-    /// Up to the key and with it.
+    /// Includes the key.
     Included = 1,
-    /// Up to the key and without it.
+    /// Excludes the key.
     Excluded = 2,
 }
 
-/// How durable a write is when the call returns.
+/// The durability of a write when the call returns.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurabilityKind {
@@ -55,23 +55,23 @@ pub enum DurabilityKind {
     Synced = 2,
 }
 
-/// A bound of the header as one of Rust.
+/// Converts a bound of the header.
 fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
     let own = || Ok(bytes(bound.key.data, bound.key.length, name)?.to_vec());
     match bound.kind {
         0 => Ok(Bound::Unbounded),
         1 => own().map(Bound::Included),
         2 => own().map(Bound::Excluded),
-        kind => Err(Failure::argument(format!("{name}: {kind} is no kind of bound; give 0, 1 or 2"))),
+        kind => Err(Failure::argument(format!("{name}: {kind} is not a kind of bound; give 0, 1 or 2"))),
     }
 }
 
-/// Two bounds of the header as a selection.
+/// Converts two bounds of the header to a selection.
 pub(crate) fn selection(lower: RangeBound, upper: RangeBound) -> Result<Selection, Failure> {
     Ok(Selection::Range(bound(lower, "lower")?, bound(upper, "upper")?))
 }
 
-/// The name of a keyspace. Free it with tamis_text_free.
+/// Returns the name of a keyspace. Free it with tamis_text_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_name(
     keyspace: Option<&KeyspaceHandle>,
@@ -88,13 +88,13 @@ pub extern "C" fn tamis_keyspace_name(
     })
 }
 
-/// Frees the handle of a keyspace; the keyspace stays. Null is possible.
+/// Frees the handle of a keyspace; the keyspace remains. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_free(keyspace: *mut KeyspaceHandle) {
     quiet(|| free_box(keyspace));
 }
 
-/// Sets the value of a key, at TAMIS_DURABILITY_BUFFERED; other durabilities: tamis_write.
+/// Sets the value of a key with TAMIS_DURABILITY_BUFFERED; for other durabilities use tamis_write.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_put(
     keyspace: Option<&KeyspaceHandle>,
@@ -110,7 +110,7 @@ pub extern "C" fn tamis_put(
     })
 }
 
-/// Deletes a key, whether it is there or not.
+/// Deletes a key; an absent key is not an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_delete(
     keyspace: Option<&KeyspaceHandle>,
@@ -134,8 +134,8 @@ fn find(
     })
 }
 
-/// The value of a key, as of a snapshot or (null) as of now; `value->data` is null where the key is absent. Long values are not
-/// copied: the value holds their block. Free it with tamis_value_free.
+/// Returns the value of a key in a snapshot, or in the current state (NULL); `value->data` is NULL if the key is absent. Long values are not
+/// copied: the value keeps their block in memory. Free it with tamis_value_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_get(
     keyspace: Option<&KeyspaceHandle>,
@@ -154,8 +154,8 @@ pub extern "C" fn tamis_get(
     })
 }
 
-/// As tamis_get, into the caller's buffer, without an allocation. `is_found` says whether the key is there, `value_length` how long
-/// its value is. TAMIS_CODE_BUFFER_TOO_SMALL: the buffer has less than `value_length` bytes; call again with a larger one.
+/// Like tamis_get, into the buffer of the caller, without an allocation. `is_found` is whether the key exists, `value_length` the length
+/// of its value. TAMIS_CODE_BUFFER_TOO_SMALL: the buffer has less than `value_length` bytes; call again with a larger one.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_get_into(
     keyspace: Option<&KeyspaceHandle>,
@@ -177,8 +177,10 @@ pub extern "C" fn tamis_get_into(
         let found = found.unwrap_or_else(|| Slice::from(&[][..]));
         put(value_length, "value_length", found.len())?;
         let target = target.get_mut(..found.len()).ok_or_else(|| {
-            let sentence =
-                format!("the value has {} bytes, the buffer {buffer_length}; give a larger one", found.len());
+            let sentence = format!(
+                "the value has {} bytes, but the buffer has {buffer_length}; give a larger buffer",
+                found.len()
+            );
             Failure::new(Code::BufferTooSmall, sentence)
         })?;
         target.copy_from_slice(&found);
@@ -186,7 +188,7 @@ pub extern "C" fn tamis_get_into(
     })
 }
 
-/// Whether a key is there.
+/// Whether a key exists.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_contains(
     keyspace: Option<&KeyspaceHandle>,
@@ -203,7 +205,7 @@ pub extern "C" fn tamis_contains(
     })
 }
 
-/// About how many keys are between two bounds; reads no blocks.
+/// Returns the approximate number of keys between two bounds; reads no blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_approximate_count(
     keyspace: Option<&KeyspaceHandle>,
@@ -219,7 +221,7 @@ pub extern "C" fn tamis_approximate_count(
     })
 }
 
-/// Merges the entries between two bounds down to the deepest level, dropping tombstones and old versions, and waits for it.
+/// Compacts the entries between two bounds into the deepest level, drops tombstones and obsolete versions, and waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_compact(
     database: Option<&Database>,

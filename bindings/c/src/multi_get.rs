@@ -11,8 +11,8 @@ use crate::{
     value::{Bytes, Value},
 };
 
-/// The values of `count` keys as of one moment, in the order of the keys: an absent key's value has a null pointer. Free the values
-/// with tamis_values_free. After a failure all values are those of absent keys.
+/// Reads the values of `count` keys in one consistent state, in the order of the keys; the value of an absent key has a NULL pointer. Free the values
+/// with tamis_values_free. After a failure all values have a NULL pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_multi_get(
     keyspace: Option<&KeyspaceHandle>,

@@ -15,7 +15,7 @@ pub struct DatabaseOptions(pub(crate) Exclusive<Options>);
 #[derive(Debug)]
 pub struct OptionsOfKeyspace(pub(crate) Exclusive<KeyspaceOptions>);
 
-/// Makes options with all defaults; free them with tamis_options_free.
+/// Creates options with defaults; free them with tamis_options_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_options_new(
     mut options: Option<&mut MaybeUninit<*mut DatabaseOptions>>,
@@ -25,8 +25,8 @@ pub extern "C" fn tamis_options_new(
     call(message, || put_handle(options, "options", DatabaseOptions(Exclusive::new(Options::default()))))
 }
 
-/// Sets an option by name, such as "cache_bytes" to "512MiB" or "filters" to "surf@16". Options of a keyspace hold for the default
-/// keyspace of a database that the open makes. The guide docs/guide/c.md lists all names.
+/// Sets an option by name, such as "cache_bytes" to "512MiB" or "filters" to "surf@16". Options of a keyspace apply to the default
+/// keyspace of a database that the open creates. The guide docs/guide/c.md lists all names.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_options_set(
     options: Option<&DatabaseOptions>,
@@ -40,13 +40,13 @@ pub extern "C" fn tamis_options_set(
     })
 }
 
-/// Frees options. Null is possible.
+/// Frees options. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_options_free(options: *mut DatabaseOptions) {
     quiet(|| free_box(options));
 }
 
-/// Makes options of a keyspace with all defaults; free them with tamis_keyspace_options_free.
+/// Creates options of a keyspace with defaults; free them with tamis_keyspace_options_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_options_new(
     mut options: Option<&mut MaybeUninit<*mut OptionsOfKeyspace>>,
@@ -71,7 +71,7 @@ pub extern "C" fn tamis_keyspace_options_set(
     })
 }
 
-/// Frees options of a keyspace. Null is possible.
+/// Frees options of a keyspace. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_options_free(options: *mut OptionsOfKeyspace) {
     quiet(|| free_box(options));

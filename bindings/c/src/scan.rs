@@ -17,7 +17,7 @@ use crate::{
     value::Bytes,
 };
 
-/// A scan. It holds the entries as they were when it was made, and needs neither the handle of its keyspace nor of its snapshot. One
+/// A scan. It reads the state at its creation, and needs neither the handle of its keyspace nor of its snapshot. One
 /// thread uses it at a time.
 #[derive(Debug)]
 pub struct ScanHandle(Exclusive<Position>);
@@ -28,22 +28,22 @@ struct Position {
     columns: Columns,
 }
 
-/// Entries of a scan, in memory of the scan: valid until its next call. The key of entry `i` is `key_bytes[key_ends[i - 1]]` up to
-/// `key_bytes[key_ends[i]]`, excluded; that of entry 0 begins at 0. Values likewise.
+/// Entries of a scan in memory that the scan owns, valid until its next call. The key of entry `i` is `key_bytes[key_ends[i - 1]]` up to
+/// `key_bytes[key_ends[i]]` (exclusive); the key of entry 0 begins at 0. The same applies to values.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Chunk {
-    /// How many entries there are.
+    /// Number of entries.
     pub count: usize,
     /// Whether the scan has no more entries in this direction.
     pub is_finished: bool,
     /// The bytes of all keys.
     pub key_bytes: *const u8,
-    /// Where each key ends.
+    /// The end of each key.
     pub key_ends: *const usize,
     /// The bytes of all values.
     pub value_bytes: *const u8,
-    /// Where each value ends.
+    /// The end of each value.
     pub value_ends: *const usize,
 }
 
@@ -69,7 +69,7 @@ fn new_scan(
     Ok(ScanHandle(Exclusive::new(Position { scan: Guarded::new(scan), columns: Columns::default() })))
 }
 
-/// A scan of the entries between two bounds, as of a snapshot or (null) as of now. It begins before the first entry; nothing is read
+/// Creates a scan of the entries between two bounds, in a snapshot or in the current state (NULL). It starts before the first entry; nothing is read
 /// before the first step. Free it with tamis_scan_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_range(
@@ -84,7 +84,7 @@ pub extern "C" fn tamis_range(
     call(message, || put_handle(scan, "scan", new_scan(keyspace, snapshot, &selection(lower, upper)?)?))
 }
 
-/// A scan of the entries whose keys begin with a prefix.
+/// Creates a scan of the entries whose keys have a prefix.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_prefix(
     keyspace: Option<&KeyspaceHandle>,
@@ -109,7 +109,7 @@ fn with<R>(
     handle(scan, "scan")?.0.with(|position| work(position.scan.get_mut()?))
 }
 
-/// To the next entry in key order; `has_entry` is false behind the last one.
+/// Moves to the next entry; `has_entry` is false after the last one.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_next(
     scan: Option<&ScanHandle>,
@@ -120,7 +120,7 @@ pub extern "C" fn tamis_scan_next(
     call(message, || put(has_entry, "has_entry", with(scan, |scan| Ok(step(scan, Direction::Forward)?))?))
 }
 
-/// Back to the entry before; `has_entry` is false before the first one.
+/// Moves to the previous entry; `has_entry` is false before the first one.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_prev(
     scan: Option<&ScanHandle>,
@@ -131,7 +131,7 @@ pub extern "C" fn tamis_scan_prev(
     call(message, || put(has_entry, "has_entry", with(scan, |scan| Ok(step(scan, Direction::Backward)?))?))
 }
 
-/// Moves, so that tamis_scan_next gives the first entry at or after a key, and tamis_scan_prev the last one before it.
+/// Seeks, so that tamis_scan_next returns the first entry at or after a key, and tamis_scan_prev the last entry before it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_seek(
     scan: Option<&ScanHandle>,
@@ -145,7 +145,7 @@ pub extern "C" fn tamis_scan_seek(
     })
 }
 
-/// Moves, so that tamis_scan_prev gives the last entry at or before a key, and tamis_scan_next the first one after it.
+/// Seeks, so that tamis_scan_prev returns the last entry at or before a key, and tamis_scan_next the first entry after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_seek_for_prev(
     scan: Option<&ScanHandle>,
@@ -159,7 +159,7 @@ pub extern "C" fn tamis_scan_seek_for_prev(
     })
 }
 
-/// Moves before the first entry, so that tamis_scan_next gives it.
+/// Moves before the first entry, so that tamis_scan_next returns it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_seek_to_first(
     scan: Option<&ScanHandle>,
@@ -173,7 +173,7 @@ pub extern "C" fn tamis_scan_seek_to_first(
     })
 }
 
-/// Moves behind the last entry, so that tamis_scan_prev gives it.
+/// Moves after the last entry, so that tamis_scan_prev returns it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_seek_to_last(
     scan: Option<&ScanHandle>,
@@ -187,8 +187,8 @@ pub extern "C" fn tamis_scan_seek_to_last(
     })
 }
 
-/// The key and the value of the entry that the last tamis_scan_next or tamis_scan_prev gave; of length 0 where it gave none. They are
-/// in memory of the scan: valid until its next call. `key` or `value` may be null.
+/// Returns key and value of the entry of the last tamis_scan_next or tamis_scan_prev; both have length 0 if there was none. They are
+/// in memory that the scan owns, valid until its next call. `key` or `value` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_entry(
     scan: Option<&ScanHandle>,
@@ -206,8 +206,8 @@ pub extern "C" fn tamis_scan_entry(
     })
 }
 
-/// The next entries, forward or (`is_backward` not 0) backward: at most `count_max`, and none more once they have `bytes_max` bytes.
-/// An entry of this scan costs no allocation. The last entry of the chunk is the scan's entry afterwards.
+/// Reads the next entries, forward or (`is_backward` not 0) backward: at most `count_max` entries, until they have `bytes_max` bytes.
+/// There is no allocation per entry. Afterwards the scan is at the last entry of the chunk.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_chunk(
     scan: Option<&ScanHandle>,
@@ -239,7 +239,7 @@ pub extern "C" fn tamis_scan_chunk(
     })
 }
 
-/// Frees a scan. Null is possible.
+/// Frees a scan. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_scan_free(scan: *mut ScanHandle) {
     quiet(|| free_box(scan));

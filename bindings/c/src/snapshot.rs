@@ -5,7 +5,7 @@ use tamis_bindings_common::{Failure, fork::Guarded};
 
 use crate::boundary::{free_box, quiet};
 
-/// All keyspaces as they were at one moment.
+/// A consistent view of all keyspaces.
 #[derive(Debug)]
 pub struct SnapshotHandle(pub(crate) Guarded<Snapshot>);
 
@@ -14,7 +14,7 @@ pub(crate) fn snapshot(snapshot: Option<&SnapshotHandle>) -> Result<Option<&Snap
     snapshot.map(|snapshot| snapshot.0.get()).transpose()
 }
 
-/// Frees a snapshot: old versions that only it needed can be dropped. Null is possible.
+/// Frees a snapshot; compactions can then drop obsolete versions. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_snapshot_free(snapshot: *mut SnapshotHandle) {
     quiet(|| free_box(snapshot));

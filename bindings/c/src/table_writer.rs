@@ -1,4 +1,4 @@
-//! Tables that are built outside of a database, and their ingest.
+//! Tables that are built outside of a database, and their ingestion.
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
@@ -11,11 +11,11 @@ use crate::{
     keyspace::{KeyspaceHandle, keyspace},
 };
 
-/// A table that is being built. One thread uses it at a time. A writer that is freed before tamis_table_writer_finish leaves nothing.
+/// A writer of a table, for one thread at a time. A writer that is freed before tamis_table_writer_finish leaves no file.
 #[derive(Debug)]
 pub struct WriterHandle(Exclusive<Guarded<Option<TableWriter>>>);
 
-/// Begins a table at a path where there is no file, for tamis_ingest into the keyspace. Free it with tamis_table_writer_free.
+/// Creates a table file for tamis_ingest into the keyspace; the path must not exist. Free it with tamis_table_writer_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_table_writer_new(
     keyspace: Option<&KeyspaceHandle>,
@@ -42,10 +42,10 @@ fn with<R>(
 }
 
 fn finished() -> Failure {
-    Failure::argument("writer: the table is finished; begin another")
+    Failure::argument("writer: the table is finished; create another writer")
 }
 
-/// Adds a key, greater than the one before, with its value.
+/// Adds a key with its value; it must be greater than the previous key.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_table_writer_put(
     writer: Option<&WriterHandle>,
@@ -61,7 +61,7 @@ pub extern "C" fn tamis_table_writer_put(
     })
 }
 
-/// Adds a delete of a key: the ingest deletes it.
+/// Adds a delete of a key; the ingestion deletes the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_table_writer_delete(
     writer: Option<&WriterHandle>,
@@ -75,7 +75,7 @@ pub extern "C" fn tamis_table_writer_delete(
     })
 }
 
-/// Ends the table: its file is there, and survives a crash of the machine. The handle must still be freed.
+/// Finishes the table: its file is complete and survives a crash of the machine. The handle must still be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_table_writer_finish(
     writer: Option<&WriterHandle>,
@@ -90,14 +90,14 @@ pub extern "C" fn tamis_table_writer_finish(
     })
 }
 
-/// Frees a writer. Null is possible.
+/// Frees a writer. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_table_writer_free(writer: *mut WriterHandle) {
     quiet(|| free_box(writer));
 }
 
-/// Takes finished tables into a keyspace, all of them or none, as one write that is newer than all before it. The files may be
-/// removed afterwards. `json` gets a report and may be null.
+/// Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files may be
+/// deleted afterwards. `json` receives a report and may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_ingest(
     database: Option<&Database>,

@@ -6,24 +6,24 @@ use engine::Slice;
 
 use crate::boundary::{free_box, free_text, items_mut, quiet};
 
-/// Bytes that the caller owns, as an argument. Null is possible with the length 0.
+/// Bytes that the caller owns, as an argument. NULL is allowed with the length 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes {
     /// The first byte.
     pub data: *const u8,
-    /// How many bytes there are.
+    /// Number of bytes.
     pub length: usize,
 }
 
-/// Bytes that the library gave to the caller, who frees them with tamis_value_free. `data` is null where there is no value; the
-/// value of no bytes has a pointer and the length 0.
+/// Bytes that the library returns; free them with tamis_value_free. `data` is NULL if there is no value; an
+/// empty value has a pointer and the length 0.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Value {
     /// The first byte.
     pub data: *const u8,
-    /// How many bytes there are.
+    /// Number of bytes.
     pub length: usize,
     /// The owner of the bytes, which keeps them alive.
     pub owner: *mut Owner,
@@ -60,13 +60,13 @@ impl Value {
         Self { data, length, owner: Box::into_raw(owner) }
     }
 
-    /// A value, or the one with a null pointer.
+    /// Converts a value; `None` has a null pointer.
     pub(crate) fn of_found(found: Option<Slice>) -> Self {
         found.map_or_else(Self::default, |slice| Self::new(Owner::Slice(slice)))
     }
 }
 
-/// Frees the bytes of a value and makes it one without bytes, which may be freed again.
+/// Frees the bytes of a value and sets its pointer to NULL; it may be freed again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_value_free(value: Option<&mut Value>) {
     if let Some(value) = value {
@@ -75,7 +75,7 @@ pub extern "C" fn tamis_value_free(value: Option<&mut Value>) {
     }
 }
 
-/// Frees the values of an array, as tamis_value_free does for each.
+/// Frees the values of an array like tamis_value_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_values_free(values: *mut Value, count: usize) {
     if let Ok(values) = items_mut(values, count, "values") {
@@ -83,7 +83,7 @@ pub extern "C" fn tamis_values_free(values: *mut Value, count: usize) {
     }
 }
 
-/// Frees a text that a function of this library gave to the caller: a message or JSON. Null is possible.
+/// Frees a text that a function of this library returned: a message or JSON. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_text_free(text: *mut c_char) {
     quiet(|| free_text(text));

@@ -1,4 +1,4 @@
-// The header in C++: that it compiles there, and links with C's names.
+// Tests that the header compiles as C++ and that the functions link with C names.
 
 #include "tamis.h"
 

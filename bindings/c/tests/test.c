@@ -1,4 +1,4 @@
-// Every function of tamis.h, as a C program uses it. Run by bindings/c/test: plain, under valgrind, and with the sanitizers for
+// Tests every function of tamis.h from C. bindings/c/test runs it plain, under valgrind, and with the sanitizers for
 // addresses and undefined behaviour.
 
 #define _POSIX_C_SOURCE 200809L
@@ -36,7 +36,7 @@ static int check_count = 0;
         }                                                                         \
     } while (0)
 
-// A call that must fail with a code and a sentence that holds a word.
+// A call that must fail with a code and a message that contains a word.
 #define FAILS(expected, word, call)                                               \
     do {                                                                          \
         char *message = NULL;                                                     \
@@ -108,7 +108,7 @@ static void test_points(const char *folder) {
     tamis_db *db;
     OK(tamis_open(path, options, &db, &message));
     tamis_options_free(options);
-    FAILS(TAMIS_CODE_LOCKED, "in use", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+    FAILS(TAMIS_CODE_LOCKED, "open in another", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
 
     tamis_keyspace *keyspace;
     OK(tamis_default_keyspace(db, &keyspace, &message));
@@ -152,10 +152,10 @@ static void test_points(const char *folder) {
     FAILS(TAMIS_CODE_INVALID_ARGUMENT, "keys", tamis_multi_get(keyspace, NULL, NULL, 3, values, &message));
     CHECK(values[0].data == NULL && values[2].data == NULL);
 
-    // Handles are freed in any order: the database first.
+    // Handles can be freed in any order, here the database first.
     tamis_db_free(db);
     expect(keyspace, NULL, "empty", "");
-    FAILS(TAMIS_CODE_LOCKED, "in use", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+    FAILS(TAMIS_CODE_LOCKED, "open in another", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
     tamis_keyspace_free(keyspace);
     db = open_store(path);
     OK(tamis_default_keyspace(db, &keyspace, &message));
@@ -177,7 +177,7 @@ static void test_batches_keyspaces_snapshots(const char *folder) {
     tamis_keyspace_options *options;
     OK(tamis_keyspace_options_new(&options, &message));
     OK(tamis_keyspace_options_set(options, "memtable_bytes", "1MiB", &message));
-    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "there are", tamis_keyspace_options_set(options, "workers", "1", &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "the options are", tamis_keyspace_options_set(options, "workers", "1", &message));
     OK(tamis_default_keyspace(db, &first, &message));
     OK(tamis_keyspace_create(db, "second", options, &second, &message));
     tamis_keyspace_options_free(options);
@@ -191,7 +191,7 @@ static void test_batches_keyspaces_snapshots(const char *folder) {
     OK(tamis_batch_new(&batch, &message));
     OK(tamis_batch_put(batch, first, bytes("a"), 1, bytes("1"), 1, &message));
     OK(tamis_batch_put(batch, second, bytes("a"), 1, bytes("2"), 1, &message));
-    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another database", tamis_batch_put(batch, foreign, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another store", tamis_batch_put(batch, foreign, bytes("a"), 1, NULL, 0, &message));
     size_t count;
     OK(tamis_batch_count(batch, &count, &message));
     CHECK(count == 2);
@@ -216,7 +216,7 @@ static void test_batches_keyspaces_snapshots(const char *folder) {
     expect(first, snapshot, "b", NULL);
     expect(first, NULL, "c", NULL);
     tamis_value value;
-    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another database", tamis_get(foreign, snapshot, bytes("a"), 1, &value, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another store", tamis_get(foreign, snapshot, bytes("a"), 1, &value, &message));
     tamis_batch_free(batch);
 
     char *names;
@@ -311,7 +311,7 @@ static void test_scans(const char *folder) {
     OK(tamis_scan_next(scan, &has_entry, &message));
     CHECK(!has_entry);
     tamis_scan_free(scan);
-    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "no kind of bound", tamis_range(keyspace, NULL, at("a", 9), unbounded(), &scan, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "not a kind of bound", tamis_range(keyspace, NULL, at("a", 9), unbounded(), &scan, &message));
     CHECK(scan == NULL);
 
     uint8_t prefix[7];
@@ -324,7 +324,7 @@ static void test_scans(const char *folder) {
     CHECK(count == 1000);
     OK(tamis_compact(db, keyspace, unbounded(), unbounded(), &message));
     OK(tamis_wait_for_compactions(db, &message));
-    // A scan owns what it reads: everything else is freed before.
+    // A scan is independent of other handles, so all others are freed before.
     tamis_keyspace_free(keyspace);
     tamis_snapshot_free(snapshot);
     OK(tamis_close(db, &message));
@@ -546,7 +546,7 @@ int main(int count, char **arguments) {
     test_threads(folder);
     if (count < 3)
         test_fork(folder);
-    // Frees of null pointers do nothing.
+    // Freeing a null pointer does nothing.
     tamis_db_free(NULL);
     tamis_keyspace_free(NULL);
     tamis_snapshot_free(NULL);

@@ -1,7 +1,7 @@
-//! Advice on filters: builds the families that can answer the queries, asks them, and sorts them by expected cost.
+//! Advice on filters: builds the families that support the queries, measures them, and sorts them by expected cost.
 //!
-//! Every other query is shown to families that design themselves; the rates are measured with the others, so that a family
-//! that learned its sample by heart gains nothing. Queries that hold a key are left out of the rate.
+//! Every second query is in the sample for families that choose their design; the rates are measured with the other queries, so
+//! that overfitting to the sample gives no advantage. Queries that contain a key are excluded from the rate.
 
 use std::sync::Arc;
 
@@ -14,46 +14,46 @@ use crate::{
     scan::Selection,
 };
 
-/// Keys, queries and prices.
+/// Keys, queries and costs.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
     /// The keys of a table, sorted.
     pub keys: &'a Arc<KeySet>,
-    /// Queries as the program asks them.
+    /// Typical queries of the program.
     pub queries: &'a [Selection],
-    /// Budget for each filter.
+    /// Size budget of each filter.
     pub bits_per_key: f64,
-    /// Nanoseconds that a false positive costs: a block read and the seek in it.
+    /// Cost of a false positive in nanoseconds: a block read and the seek in it.
     pub read_cost_ns: f64,
 }
 
-/// One family's result.
+/// The result of one family.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// The text that builds this filter.
+    /// The specification of this filter.
     pub filter: String,
-    /// What was measured, or why the filter can't be built.
+    /// The measurements, or the reason why the filter cannot be built.
     pub outcome: Result<Measured, String>,
 }
 
 /// The measured properties of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// False positives among the queries without keys; 0 where there are none of these.
+    /// Share of false positives among the queries without keys; 0 if there are none.
     pub fpr: f64,
-    /// Bits of the filter for each key.
+    /// Bits of the filter per key.
     pub bits_per_key: f64,
     /// Mean time of a query.
     pub query_ns: f64,
-    /// Time to build it.
+    /// Time of the build.
     pub build_ms: f64,
     /// `query_ns + fpr * read_cost_ns`.
     pub cost_ns: f64,
-    /// The builder's choices.
+    /// The design that the builder chose.
     pub design: String,
 }
 
-/// The families for these queries, cheapest first; those that can't be built come last, with the reason.
+/// Returns the families for these queries, cheapest first; families that cannot be built are last, with the reason.
 pub fn advise(question: &Question<'_>) -> Vec<Advice> {
     let has_ranges = question.queries.iter().any(|query| key_range(query).as_point().is_none());
     let families = Family::ALL.into_iter().filter(|family| !has_ranges || family.answers_ranges());
@@ -79,7 +79,7 @@ pub fn advise(question: &Question<'_>) -> Vec<Advice> {
     advice
 }
 
-/// The largest form of a binary fuse filter within the budget (it takes an eighth more than its bits).
+/// The largest binary fuse filter within the budget (its size is its bits plus an eighth).
 fn fuse_of(bits_per_key: f64) -> String {
     let bits = [32, 16].into_iter().find(|bits| f64::from(*bits) * 1.13 <= bits_per_key).unwrap_or(8);
     format!("{}:bits={bits}", Family::Fuse.name())
@@ -89,7 +89,7 @@ const fn fixes_its_size(family: Family) -> bool {
     matches!(family, Family::SurfBase)
 }
 
-/// Half of the mean length of the keys: a guess for families that do not choose by themselves.
+/// Half of the mean key length: a guess for families that do not choose a prefix length.
 fn prefix_bytes(keys: &KeySet) -> usize {
     let total: usize = keys.iter().map(<[u8]>::len).sum();
     (total / (2 * keys.len().max(1))).max(1)

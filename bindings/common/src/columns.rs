@@ -1,17 +1,16 @@
-//! Many entries of a scan in four vectors: bytes and ends of keys, bytes and ends of values.
-//!
-//! Bindings take entries in such chunks, without an allocation for each entry and, in Python, without the global interpreter lock.
+//! Chunks of entries of a scan in four vectors: bytes and ends of keys, bytes and ends of values. There is no allocation per
+//! entry.
 
 use tamis::{Result, Scan};
 
 use crate::scan::{Direction, step};
 
-/// One column: byte strings behind each other, and where each of them ends.
+/// A column of concatenated byte strings.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
-    /// All byte strings.
+    /// The concatenated byte strings.
     pub bytes: Vec<u8>,
-    /// Where each of them ends in `bytes`.
+    /// The end of each byte string in `bytes`.
     pub ends: Vec<usize>,
 }
 
@@ -23,17 +22,17 @@ impl Column {
         self.ends.push(self.bytes.len());
     }
 
-    /// How many byte strings there are.
+    /// Number of byte strings.
     pub const fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the column is empty.
     pub const fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The byte string of a number; empty where there is none.
+    /// Returns the byte string at an index; empty if the index is too large.
     #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
         let start = match index.checked_sub(1) {
@@ -44,18 +43,18 @@ impl Column {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// All byte strings in order.
+    /// Iterates over the byte strings.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Takes all byte strings out; the memory is kept.
+    /// Removes all byte strings; keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// The length of all byte strings, where they have the same.
+    /// The length of the byte strings, if it is the same for all.
     pub fn uniform_length(&self) -> Option<usize> {
         let first = *self.ends.first()?;
         let expected = self.ends.iter().enumerate().all(|(index, end)| *end == first * (index + 1));
@@ -63,7 +62,7 @@ impl Column {
     }
 }
 
-/// Which parts of the entries are taken.
+/// The parts of entries to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
     /// Keys and values.
@@ -74,7 +73,7 @@ pub enum Parts {
     Values,
 }
 
-/// A chunk of entries. The column of a part that is not taken stays empty.
+/// A chunk of entries. The column of a part that is not read stays empty.
 #[derive(Debug, Clone, Default)]
 pub struct Columns {
     /// The keys.
@@ -83,21 +82,20 @@ pub struct Columns {
     pub values: Column,
 }
 
-/// How many entries and bytes a chunk may have. At least one entry is taken, however long it is.
+/// Limits of a chunk. A chunk has at least one entry, whatever its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkLimit {
-    /// Most entries.
+    /// Maximum number of entries.
     pub entry_count: usize,
-    /// Bytes of keys and values at which the chunk ends.
+    /// Bytes of keys and values after which the chunk ends.
     pub bytes: usize,
 }
 
 impl Columns {
-    /// Appends the next entries of a scan; returns how many. Fewer than `limit.entry_count` with less than `limit.bytes`: the scan
-    /// is finished.
+    /// Appends the next entries of a scan; returns their number and whether the scan is finished.
     ///
     /// # Errors
-    /// As [`Scan::move_next`]; the entries before the failed step were appended.
+    /// As [`Scan::move_next`]; the entries before the error are appended.
     pub fn fill(
         &mut self,
         scan: &mut Scan,
@@ -125,19 +123,19 @@ impl Columns {
         Ok(filled)
     }
 
-    /// Takes all entries out; the memory is kept.
+    /// Removes all entries; keeps the allocated memory.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.values.clear();
     }
 }
 
-/// What [`Columns::fill`] did.
+/// The result of [`Columns::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
-    /// Entries appended.
+    /// Number of appended entries.
     pub entry_count: usize,
-    /// The scan has no more entries in this direction.
+    /// Whether the scan has no more entries in this direction.
     pub is_finished: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Why a call failed: a stable code for programs and a sentence for people.
+//! Failures of calls: a stable code for programs and a sentence for people.
 
 use std::fmt;
 
@@ -11,66 +11,66 @@ use tamis_filter::{BuildError, DecodeError};
 pub enum Code {
     /// No failure.
     Ok = 0,
-    /// An argument is outside its bounds; the message names it and what is possible.
+    /// An argument is invalid; the message contains its name and the valid values.
     InvalidArgument = 1,
-    /// The operating system refused a file operation.
+    /// A file operation failed.
     Io = 2,
-    /// No space is left on the disk. Nothing was written; reads go on.
+    /// The disk is full. Nothing was written; reads continue.
     DiskFull = 3,
-    /// Bytes on disk, or of a filter, are damaged.
+    /// Bytes on disk or of a filter are damaged.
     Corruption = 4,
-    /// The files were written by a newer version, or by one from before the first release.
+    /// The format of the files is not supported: they are from a newer version, or from before the first release.
     UnknownFormat = 5,
-    /// The folder holds no database.
+    /// The folder contains no database.
     NotADatabase = 6,
     /// A file that the database needs is missing.
     MissingFile = 7,
     /// Another process or handle has the database open.
     Locked = 8,
-    /// The database was opened read-only, or its folder can't be written.
+    /// The database is open read-only, or its folder is not writable.
     ReadOnly = 9,
-    /// An earlier sync failed: writes are refused, reads go on.
+    /// An earlier sync failed: writes are rejected, reads continue.
     WritesRefused = 10,
     /// The database was closed.
     Closed = 11,
-    /// No keyspace has this name.
+    /// There is no keyspace with this name.
     KeyspaceNotFound = 12,
-    /// A keyspace has this name already.
+    /// A keyspace with this name exists.
     KeyspaceExists = 13,
     /// The keyspace was dropped.
     KeyspaceDropped = 14,
     /// A key, a value or a batch is too long, or a key is empty.
     Size = 15,
-    /// A filter can't be built for these keys with these parameters.
+    /// A filter cannot be built for these keys with these parameters.
     FilterBuild = 16,
-    /// The caller's buffer is too small; the length that is needed was stored.
+    /// The buffer of the caller is too small; the required length was stored.
     BufferTooSmall = 17,
-    /// The handle was made before a fork and is used in the child process.
+    /// The handle was created before a fork and is used in the child process.
     Forked = 18,
-    /// The handle is used by another thread at this moment.
+    /// Another thread is using the handle.
     Busy = 19,
     /// A bug in Tamis: a panic was caught at the boundary.
     Panic = 20,
-    /// A failure that has no code of its own.
+    /// A failure without a specific code.
     Other = 21,
 }
 
 /// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The reason for programs.
+    /// The code, for programs.
     pub code: Code,
-    /// One sentence for people: what failed, and what to do.
+    /// One sentence for people: the failure and the remedy.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure with its sentence.
+    /// Creates a failure with a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// An argument that is not possible.
+    /// An invalid argument.
     pub fn argument(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, message)
     }

@@ -1,8 +1,7 @@
-//! Filters alone, without a store: built from keys, opened over any bytes, asked for points, ranges and candidates.
+//! Filters without a store: built from keys, opened over encoded bytes, queried for points, ranges and candidates.
 
 use std::sync::Arc;
 
-use tamis::TableFilter;
 use tamis_filter::{
     AnyFilter, Budget, Candidate, Count, Digester, Direction, Filter as _, FilterSpec, KeyRange, KeySet,
     RangeProbe, Samples, envelope::Envelope,
@@ -10,9 +9,9 @@ use tamis_filter::{
 
 use crate::{Failure, scan::Selection};
 
-/// Builds filters of one family. Keys are kept until it is dropped, so that it can build with several budgets.
+/// Builds filters of one family. It keeps the keys, so that it can build with several budgets.
 ///
-/// Cost: the bytes of the keys and 8 bytes for each; twice that while they grow.
+/// Memory: the bytes of the keys plus 8 bytes per key, up to twice that while keys are added.
 #[derive(Debug, Clone)]
 pub struct Builder {
     spec: FilterSpec,
@@ -23,23 +22,30 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder for `NAME[:param=value,...][@BITS_PER_KEY]`, the text of [`TableFilter`]; filters of one seed share digests.
+    /// Creates a builder for `NAME[:param=value,...][@BITS_PER_KEY]`, the text form of [`tamis::TableFilter`]; filters with the same seed
+    /// share digests.
     ///
     /// # Errors
     /// [`crate::Code::InvalidArgument`] for an unknown family or parameter.
     pub fn new(text: &str, seed: u64) -> Result<Self, Failure> {
-        let filter: TableFilter = text.parse()?;
-        filter.spec().builder(seed)?;
-        Ok(Self {
-            spec: filter.spec().clone(),
-            bits_per_key: filter.bits_per_key().map(f64::from),
-            seed,
-            keys: Arc::default(),
-            queries: Vec::new(),
-        })
+        // Not `TableFilter::from_str`, which rejects a missing budget: `finish` can still set it.
+        let (spec, bits_per_key) = match text.rsplit_once('@') {
+            Some((spec, bits)) => {
+                let bits: f32 = bits.parse().map_err(|_| {
+                    Failure::argument(format!(
+                        "{text:?}: {bits:?} is not a number; give bits per key after `@`"
+                    ))
+                })?;
+                (spec, Some(f64::from(bits)))
+            }
+            None => (text, None),
+        };
+        let spec: FilterSpec = spec.parse()?;
+        spec.builder(seed)?;
+        Ok(Self { spec, bits_per_key, seed, keys: Arc::default(), queries: Vec::new() })
     }
 
-    /// A builder that shares a set of keys.
+    /// Creates a builder over a shared key set.
     ///
     /// # Errors
     /// As [`Builder::new`].
@@ -47,20 +53,20 @@ impl Builder {
         Ok(Self { keys: Arc::clone(keys), ..Self::new(text, 0)? })
     }
 
-    /// Adds a key; keys come in ascending order, a repeated one is ignored.
+    /// Adds a key. Keys must be in ascending order; a duplicate is ignored.
     ///
     /// # Errors
-    /// [`crate::Code::FilterBuild`] for a key that is smaller than the one before.
+    /// [`crate::Code::FilterBuild`] for a key that is smaller than the previous one.
     pub fn add(&mut self, key: &[u8]) -> Result<(), Failure> {
         Ok(Arc::make_mut(&mut self.keys).push(key)?)
     }
 
-    /// Adds a query from which families that design themselves learn.
+    /// Adds a sample query, for families that choose their design from a sample.
     pub fn add_sample(&mut self, query: Selection) {
         self.queries.push(query);
     }
 
-    /// How many distinct keys were added.
+    /// Number of distinct keys.
     pub fn key_count(&self) -> u64 {
         self.keys.len() as u64
     }
@@ -70,10 +76,11 @@ impl Builder {
         &self.keys
     }
 
-    /// The encoded filter. A budget given here replaces that of the text; without either, the parameters give the size.
+    /// Builds and encodes the filter. `bits_per_key` overrides the budget of the text; without both, the parameters determine the
+    /// size.
     ///
     /// # Errors
-    /// [`crate::Code::FilterBuild`] where the family can't be built for these keys in this size.
+    /// [`crate::Code::FilterBuild`] if the family cannot be built for these keys in this size.
     pub fn finish(&self, bits_per_key: Option<f64>) -> Result<Vec<u8>, Failure> {
         let budget = match bits_per_key.or(self.bits_per_key) {
             Some(bits) => Budget::bits_per_key(bits)?,
@@ -86,7 +93,7 @@ impl Builder {
     }
 }
 
-/// A selection as the range that filters are asked for.
+/// Converts a selection to the range of a filter query.
 pub fn key_range(selection: &Selection) -> KeyRange<'_> {
     match selection {
         Selection::Range(lower, upper) => {
@@ -96,7 +103,7 @@ pub fn key_range(selection: &Selection) -> KeyRange<'_> {
     }
 }
 
-/// A filter over encoded bytes. `false` means certainly absent; it may be shared between threads.
+/// A filter over encoded bytes. `false` means certainly absent. It can be shared between threads.
 #[derive(Debug)]
 pub struct OpenFilter<D> {
     filter: AnyFilter<D>,
@@ -114,19 +121,19 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
         Ok(Self { filter: AnyFilter::open(bytes)?, digester: Digester::new(seed) })
     }
 
-    /// Whether the key may be among the keys.
+    /// Whether the filter may contain the key.
     #[inline]
     pub fn may_contain(&self, key: &[u8]) -> bool {
         self.filter.may_contain_key(&self.digester, key)
     }
 
-    /// Whether a key may lie in the range.
+    /// Whether the filter may contain a key in the range.
     #[inline]
     pub fn may_contain_range(&self, range: KeyRange<'_>) -> bool {
         self.filter.may_contain_key_in(&self.digester, range)
     }
 
-    /// [`OpenFilter::may_contain`] for many keys: overlaps their cache misses.
+    /// [`OpenFilter::may_contain`] for many keys, with overlapping cache misses.
     pub fn may_contain_many(&self, keys: &[&[u8]]) -> Vec<bool> {
         let mut answers = vec![true; keys.len()];
         self.filter.may_contain_keys(&self.digester, keys, &mut answers);
@@ -140,7 +147,7 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
         answers
     }
 
-    /// What is known about the first key that a scan of the range would meet.
+    /// A bound for the first key that a scan of the range would return.
     pub fn candidate(&self, range: KeyRange<'_>, direction: crate::scan::Direction) -> Candidate {
         let direction = match direction {
             crate::scan::Direction::Forward => Direction::Forward,
@@ -149,40 +156,40 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
         self.filter.tighten(&RangeProbe::new(range, &self.digester), direction)
     }
 
-    /// How many keys lie in the range, where the family can tell.
+    /// Estimates the number of keys in the range, if the family supports it.
     pub fn count(&self, range: KeyRange<'_>) -> Option<Count> {
         self.filter.count(&RangeProbe::new(range, &self.digester))
     }
 
-    /// The family's name.
+    /// Name of the family.
     pub fn family(&self) -> &'static str {
         self.filter.family().name()
     }
 
-    /// How many distinct keys it was built from.
+    /// Number of distinct keys in the filter.
     pub fn key_count(&self) -> u64 {
         self.filter.key_count()
     }
 
-    /// Bytes of the whole filter.
+    /// Size of the encoded filter in bytes.
     pub fn encoded_bytes(&self) -> u64 {
         self.filter.encoded_bytes()
     }
 
-    /// The rate of false positives that the builder expects.
+    /// The false positive rate that the builder predicts.
     pub fn predicted_fpr(&self) -> Option<f64> {
         self.filter.predicted_fpr()
     }
 
-    /// The builder's choices in one line, for people.
+    /// The design of the filter in one line, for people.
     pub fn design(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.filter.design(&mut text);
         text
     }
 
-    /// Compares the checksum of all bytes.
+    /// Verifies the checksum of all bytes.
     ///
     /// # Errors
     /// [`crate::Code::Corruption`].

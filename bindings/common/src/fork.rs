@@ -1,11 +1,11 @@
-//! The guard against handles that are used in a child process after a fork.
+//! Protects handles from use in a child process after a fork.
 //!
-//! A forked child has the parent's memory, but none of its threads: locks may be held for good, and a write would reach the log
-//! from two processes. So a handle remembers the generation of the process in which it was made. `pthread_atfork` raises the
-//! generation in each child. In a child, [`Guarded::get`] returns an error and dropping a [`Guarded`] leaks what it holds:
+//! A forked child has a copy of the parent's memory, but not its threads: locks may be held forever, and two processes would
+//! write to the log. So a handle stores the generation of the process that created it, and `pthread_atfork` increments the
+//! generation in each child. In a child, [`Guarded::get`] returns an error, and dropping a [`Guarded`] leaks its value, because
 //! the parent still owns the files.
 //!
-//! Cost: one relaxed load for each call.
+//! Cost: one relaxed load per call.
 
 use std::{
     mem::ManuallyDrop,
@@ -17,27 +17,27 @@ use std::{
 
 use crate::{Code, Failure};
 
-/// How many forks lie between the process that loaded the library and this one.
+/// Number of forks between the process that loaded the library and this process.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static REGISTERED: Once = Once::new();
 
 #[cfg(unix)]
-extern "C" fn note_fork() {
+extern "C" fn count_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts forks from now on.
+/// Registers the fork handler.
 fn register() {
     REGISTERED.call_once(|| {
         #[cfg(unix)]
-        // SAFETY: the handler only adds to an atomic, which is allowed in a child of a process with threads.
+        // SAFETY: the handler only increments an atomic, which is allowed in a child of a process with threads.
         unsafe {
-            libc::pthread_atfork(None, None, Some(note_fork));
+            libc::pthread_atfork(None, None, Some(count_fork));
         }
     });
 }
 
-/// A value that only the process which made it may use and drop.
+/// A value that only the creating process can use and drop.
 #[derive(Debug)]
 pub struct Guarded<T> {
     generation: u64,
@@ -45,13 +45,13 @@ pub struct Guarded<T> {
 }
 
 impl<T> Guarded<T> {
-    /// Guards a value of this process.
+    /// Guards a value that this process owns.
     pub fn new(value: T) -> Self {
         register();
         Self { generation: GENERATION.load(Ordering::Relaxed), value: ManuallyDrop::new(value) }
     }
 
-    /// Whether this process made it.
+    /// Whether this process created the value.
     #[inline]
     pub fn is_own(&self) -> bool {
         self.generation == GENERATION.load(Ordering::Relaxed)
@@ -60,13 +60,13 @@ impl<T> Guarded<T> {
     /// The value.
     ///
     /// # Errors
-    /// [`Code::Forked`] in a child of the process that made it.
+    /// [`Code::Forked`] in a child of the creating process.
     #[inline]
     pub fn get(&self) -> Result<&T, Failure> {
         if self.is_own() { Ok(&self.value) } else { Err(forked()) }
     }
 
-    /// The value, to be changed.
+    /// The value, mutable.
     ///
     /// # Errors
     /// As [`Guarded::get`].
@@ -85,7 +85,7 @@ impl<T: Clone> Clone for Guarded<T> {
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         if self.is_own() {
-            // SAFETY: the value is dropped here only, and `self` is not used afterwards.
+            // SAFETY: the value is dropped only here, and `self` is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.value) }
         }
     }

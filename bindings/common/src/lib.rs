@@ -1,8 +1,8 @@
-//! What the C interface and the Python package share: error codes, options by name, bulk scans, statistics as JSON, filters alone,
-//! and the guard against use after a fork.
+//! Shared code of the language bindings: error codes, options by name, bulk scans, statistics as JSON, filters without a store,
+//! and protection against use after a fork.
 //!
-//! Both packages reach the engine's changing parts (options, statistics, scans) through this crate only, so that a rename there is
-//! one edit here.
+//! Bindings use the parts of the engine that change (options, statistics, scans) only through this crate, so that a rename in
+//! the engine needs one edit here.
 
 pub mod advise;
 pub mod columns;

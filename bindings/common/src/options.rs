@@ -1,7 +1,7 @@
-//! Options by name: text in, the engine's options out. C programs and Python's keyword arguments use the same names.
+//! Options by name: parses texts into the options of the engine. All bindings use the same names.
 //!
-//! Numbers of bytes take the suffixes `KiB`, `MiB` and `GiB`. The names are those of the fields of [`tamis::Options`] and
-//! [`tamis::KeyspaceOptions`]; options of a keyspace that are given at open hold for the default keyspace of a new database.
+//! Numbers of bytes accept the suffixes `KiB`, `MiB` and `GiB`. The names are those of the fields of [`tamis::Options`] and
+//! [`tamis::KeyspaceOptions`]. Keyspace options in the options of a database apply to the default keyspace of a new database.
 
 use std::str::FromStr;
 
@@ -38,7 +38,7 @@ pub const KEYSPACE_NAMES: &[&str] = &[
 /// Sets an option of a database, or of its default keyspace, by name.
 ///
 /// # Errors
-/// [`crate::Code::InvalidArgument`] for an unknown name (the message lists all) or an impossible value.
+/// [`crate::Code::InvalidArgument`] for an unknown name (the message lists all names) or an invalid value.
 pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<(), Failure> {
     match name {
         "create_if_missing" => options.create_if_missing = switch(name, value)?,
@@ -80,7 +80,7 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
     Ok(())
 }
 
-/// `deferred`, `buffered` or `synced`.
+/// Parses `deferred`, `buffered` or `synced`.
 ///
 /// # Errors
 /// [`crate::Code::InvalidArgument`].
@@ -93,11 +93,11 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
     }
 }
 
-/// Filters by level: `FILTER+FILTER/...`, L0 first; the last level counts for all deeper ones. `none` is a level without filters, a
-/// number is a Bloom filter of as many bits per key, `optimal@BITS` distributes the bits over the levels.
+/// Parses filters by level: `FILTER+FILTER/...`, L0 first; the last level applies to all deeper levels. `none` is a level without
+/// filters, a number is a Bloom filter with this number of bits per key, `optimal@BITS` distributes the bits over the levels.
 ///
 /// # Errors
-/// [`crate::Code::InvalidArgument`] names the part that is wrong.
+/// [`crate::Code::InvalidArgument`]; the message contains the invalid part.
 pub fn filters(value: &str) -> Result<Filters, Failure> {
     if let Some(bits) = value.strip_prefix("optimal@") {
         return Ok(Filters::optimal_per_level(number("filters", bits)?));
@@ -159,7 +159,7 @@ fn number<T: FromStr>(name: &str, value: &str) -> Result<T, Failure> {
     value.trim().parse().map_err(|_| refused(name, value, "give a number in the option's range"))
 }
 
-/// A number of bytes, with or without a suffix.
+/// Parses a number of bytes with an optional suffix.
 fn bytes(name: &str, value: &str) -> Result<u64, Failure> {
     let suffixes = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let found = suffixes.iter().find_map(|(suffix, shift)| Some((value.strip_suffix(suffix)?, *shift)));
@@ -177,11 +177,11 @@ fn narrow(name: &str, value: &str) -> Result<u32, Failure> {
 }
 
 fn refused(name: &str, value: &str, advice: &str) -> Failure {
-    Failure::argument(format!("{name}: {value:?} is not possible; {advice}"))
+    Failure::argument(format!("{name}: {value:?} is not valid; {advice}"))
 }
 
 fn unknown(name: &str, known: &[&str]) -> Failure {
-    Failure::argument(format!("no option is named {name:?}; there are: {}", known.join(", ")))
+    Failure::argument(format!("unknown option {name:?}; the options are: {}", known.join(", ")))
 }
 
 #[cfg(test)]

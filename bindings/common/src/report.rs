@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tamis::{CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, VerifyReport};
 
-/// What an open found and did.
+/// The report of an open.
 pub fn open(report: &OpenReport) -> Value {
     json!({
         "is_new": report.is_new,
@@ -21,7 +21,7 @@ pub fn open(report: &OpenReport) -> Value {
     })
 }
 
-/// What a checkpoint made.
+/// The report of a checkpoint.
 pub fn checkpoint(report: &CheckpointReport) -> Value {
     json!({
         "sequence": report.sequence,
@@ -31,7 +31,7 @@ pub fn checkpoint(report: &CheckpointReport) -> Value {
     })
 }
 
-/// What an ingest took in.
+/// The report of an ingestion.
 pub fn ingest(report: &IngestReport) -> Value {
     json!({
         "table_count": report.table_count,
@@ -41,7 +41,7 @@ pub fn ingest(report: &IngestReport) -> Value {
     })
 }
 
-/// What a verify read and found.
+/// The report of a verification.
 pub fn verify(report: &VerifyReport) -> Value {
     json!({
         "is_sound": report.is_sound(),
@@ -56,7 +56,7 @@ fn fault(fault: &Fault) -> Value {
     json!({ "file": fault.file.display().to_string(), "offset": fault.offset, "what": fault.what })
 }
 
-/// What a repair did, and which ranges may have lost writes.
+/// The report of a repair, with the key ranges that may have lost writes.
 pub fn repair(report: &RepairReport) -> Value {
     json!({
         "was_sound": report.was_sound(),

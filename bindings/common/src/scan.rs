@@ -1,25 +1,25 @@
-//! Bounds and steps of scans, in the form that bindings need.
+//! Bounds and steps of scans, in a form for bindings.
 
 use std::ops::Bound;
 
 use tamis::{Keyspace, Result, Scan, Snapshot};
 
-/// In which direction a scan runs.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// From small keys to great ones.
+    /// Ascending keys.
     #[default]
     Forward,
-    /// From great keys to small ones.
+    /// Descending keys.
     Backward,
 }
 
-/// Which entries a scan shows.
+/// The entries of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// Between two bounds.
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
-    /// All keys that begin with these bytes.
+    /// All keys with this prefix.
     Prefix(Vec<u8>),
 }
 
@@ -28,7 +28,8 @@ impl Selection {
     pub const ALL: Self = Self::Range(Bound::Unbounded, Bound::Unbounded);
 }
 
-/// A scan of a keyspace as of a snapshot, or as of now, at the end where its direction begins. Nothing is read before the first step.
+/// Creates a scan of a keyspace, of a snapshot or of the current state, positioned at the start of its direction. Nothing is
+/// read before the first step.
 pub fn scan(
     keyspace: &Keyspace,
     snapshot: Option<&Snapshot>,
@@ -53,7 +54,7 @@ fn borrow(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-/// To the next entry in a direction, whose key and value can then be read in place; `false` at the end.
+/// Moves to the next entry in a direction, whose key and value can then be read in place; returns `false` at the end.
 ///
 /// # Errors
 /// As [`Scan::move_next`].

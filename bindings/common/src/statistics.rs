@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tamis::{FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
 
-/// The statistics of a database as one JSON object; the names are those of [`Statistics`].
+/// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
 pub fn to_json(statistics: &Statistics) -> Value {
     json!({
         "blocks_read": statistics.blocks_read,

@@ -1,4 +1,4 @@
-//! For tests in Rust: takes results as a C caller does.
+//! Helpers for tests: take results like a C caller.
 
 use std::{
     ffi::{CString, c_char},
@@ -9,7 +9,7 @@ use std::{
 pub(crate) fn take_text(text: MaybeUninit<*mut c_char>) -> Option<String> {
     // SAFETY: the functions under test wrote it.
     let text = unsafe { text.assume_init() };
-    // SAFETY: `own` made it.
+    // SAFETY: `own` created it.
     (!text.is_null()).then(|| unsafe { CString::from_raw(text) }.into_string().unwrap_or_default())
 }
 
@@ -17,11 +17,11 @@ pub(crate) fn take_text(text: MaybeUninit<*mut c_char>) -> Option<String> {
 pub(crate) fn take_box<T>(handle: MaybeUninit<*mut T>) -> Option<Box<T>> {
     // SAFETY: the functions under test wrote it.
     let handle = unsafe { handle.assume_init() };
-    // SAFETY: `put_handle` made it.
+    // SAFETY: `put_handle` created it.
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle) })
 }
 
-/// A result in the caller's memory.
+/// A result in the memory of the caller.
 pub(crate) fn written<T>(result: &mut MaybeUninit<T>) -> &mut T {
     // SAFETY: the functions under test wrote it.
     unsafe { result.assume_init_mut() }

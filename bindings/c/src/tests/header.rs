@@ -1,9 +1,9 @@
-//! The checked-in header is what cbindgen writes from the sources.
+//! The checked-in header equals the output of cbindgen.
 
 use std::{env, fs, path::Path};
 
 #[test]
-fn the_header_is_written_from_the_sources() {
+fn the_header_matches_the_sources() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).unwrap();
     let mut written = Vec::new();
@@ -15,6 +15,6 @@ fn the_header_is_written_from_the_sources() {
     let checked_in = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         checked_in.as_bytes() == written,
-        "include/tamis.h is not what the sources say: run `UPDATE_HEADER=1 cargo test -p tamis-c header` and review the diff"
+        "include/tamis.h does not match the sources; run `UPDATE_HEADER=1 cargo test -p tamis-c header` and review the diff"
     );
 }

@@ -1,5 +1,5 @@
-//! Random calls with null pointers, impossible lengths, closed databases and damaged bytes: each returns a code and, with a failure,
-//! a sentence; none crashes.
+//! Random calls with null pointers, invalid lengths, closed databases and damaged bytes: each returns a code and, for a failure,
+//! a message; none crashes.
 
 use std::{ffi::CString, mem::MaybeUninit, ptr};
 
@@ -10,7 +10,7 @@ use crate::{
     snapshot::*, table_writer::*, value::*,
 };
 
-/// A generator of numbers: the same seed, the same calls.
+/// A random number generator: the same seed gives the same calls.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
         self.below(count) == 0
     }
 
-    /// A pointer and a length: mostly of a short key, else null, or with a length that no slice has.
+    /// A pointer and a length: mostly a short key, otherwise null or an invalid length.
     fn bytes(&mut self) -> (*const u8, usize) {
         const KEYS: &[u8] = b"abcdefgh\x00\xff\xff\x00zzzzzzzzzzzzzzzz";
         let length = self.below(KEYS.len());
@@ -43,7 +43,7 @@ impl Random {
     }
 }
 
-/// A call's message and the check that it fits its code.
+/// The message of a call, and the check that it matches the code.
 struct Message(MaybeUninit<*mut std::ffi::c_char>);
 
 impl Message {
@@ -78,7 +78,7 @@ struct World {
     builder: Option<Box<FilterBuilderHandle>>,
 }
 
-/// Calls a constructor, and takes its handle where it gave one.
+/// Calls a constructor and takes its handle, if any.
 fn made<T>(
     make: impl FnOnce(Option<&mut MaybeUninit<*mut T>>, Option<&mut MaybeUninit<*mut std::ffi::c_char>>) -> Code,
 ) -> Option<Box<T>> {
@@ -361,7 +361,7 @@ impl World {
     }
 }
 
-/// Asks a filter that may be damaged everything.
+/// Runs every query on a filter that may be damaged.
 fn query(bytes: &[u8], random: &mut Random) {
     let open = made(|out, message| tamis_filter_open(bytes.as_ptr(), bytes.len(), out, message));
     let filter = open.as_deref();
@@ -408,7 +408,7 @@ fn query(bytes: &[u8], random: &mut Random) {
 }
 
 #[test]
-fn random_calls_return_codes_and_sentences() {
+fn random_calls_return_codes_and_messages() {
     for seed in 0..40 {
         let folder = tempfile::tempdir().unwrap();
         let path = CString::new(folder.path().join("store").to_str().unwrap()).unwrap();
@@ -421,7 +421,7 @@ fn random_calls_return_codes_and_sentences() {
 }
 
 #[test]
-fn panics_end_at_the_boundary() {
+fn panics_are_caught_at_the_boundary() {
     let code = crate::boundary::call(None, || panic!("a bug"));
     assert_eq!(code, Code::Panic);
     let mut message = MaybeUninit::uninit();

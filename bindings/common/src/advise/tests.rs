@@ -17,7 +17,7 @@ fn question<'a>(keys: &'a Arc<KeySet>, queries: &'a [Selection]) -> Question<'a>
 }
 
 #[test]
-fn ranges_are_answered_by_range_families_only() {
+fn only_range_families_are_advised_for_ranges() {
     let keys = keys();
     let queries: Vec<_> = (0..400_u64)
         .map(|number| {
@@ -37,7 +37,7 @@ fn ranges_are_answered_by_range_families_only() {
 }
 
 #[test]
-fn points_are_answered_by_every_family() {
+fn every_family_is_advised_for_points() {
     let keys = keys();
     let own = |number: u64| number.to_be_bytes().to_vec();
     let queries: Vec<_> = (0..200_u64)
@@ -50,7 +50,7 @@ fn points_are_answered_by_every_family() {
 }
 
 #[test]
-fn no_queries_and_no_keys_are_possible() {
+fn empty_queries_and_keys_are_accepted() {
     assert!(!advise(&question(&keys(), &[])).is_empty());
     assert!(!advise(&question(&Arc::default(), &[])).is_empty());
 }

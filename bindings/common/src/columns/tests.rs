@@ -17,7 +17,7 @@ fn store(count: u32) -> (tempfile::TempDir, Db) {
 }
 
 #[test]
-fn chunks_hold_all_entries_in_both_directions() {
+fn chunks_contain_all_entries_in_both_directions() {
     let (_folder, db) = store(1_000);
     for direction in [Direction::Forward, Direction::Backward] {
         let mut scan = scan(&db.default_keyspace(), None, &Selection::ALL, direction);
@@ -46,7 +46,7 @@ fn chunks_hold_all_entries_in_both_directions() {
 }
 
 #[test]
-fn parts_that_are_not_wanted_stay_empty() {
+fn parts_that_are_not_read_stay_empty() {
     let (_folder, db) = store(10);
     let keyspace = db.default_keyspace();
     let mut columns = Columns::default();
@@ -64,7 +64,7 @@ fn parts_that_are_not_wanted_stay_empty() {
 }
 
 #[test]
-fn columns_know_whether_all_lengths_are_equal() {
+fn uniform_length_detects_equal_lengths() {
     let mut column = Column::default();
     assert_eq!(column.uniform_length(), None);
     column.push(b"ab");

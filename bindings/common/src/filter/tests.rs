@@ -17,7 +17,7 @@ fn range(lower: u64, upper: u64) -> Selection {
 }
 
 #[test]
-fn filters_of_every_family_find_their_keys() {
+fn filters_of_every_family_accept_their_keys() {
     for family in Family::ALL {
         let text = match family {
             Family::Prefix => "prefix-bloom:bytes=4@16".to_owned(),
@@ -44,7 +44,7 @@ fn filters_of_every_family_find_their_keys() {
 }
 
 #[test]
-fn range_filters_name_candidates_and_counts() {
+fn range_filters_return_candidates_and_counts() {
     let mut builder = Builder::new("surf-real:bits=8", 0).unwrap();
     for key in keys() {
         builder.add(&key).unwrap();
@@ -59,7 +59,7 @@ fn range_filters_name_candidates_and_counts() {
 }
 
 #[test]
-fn bad_specifications_keys_and_bytes_are_refused() {
+fn invalid_specifications_and_keys_are_rejected() {
     assert_eq!(Builder::new("cuckoo", 0).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(Builder::new("surf-real:bats=8", 0).unwrap_err().code, Code::InvalidArgument);
     let mut builder = Builder::new("rosetta", 0).unwrap();
@@ -71,7 +71,7 @@ fn bad_specifications_keys_and_bytes_are_refused() {
 }
 
 #[test]
-fn damaged_filters_are_refused() {
+fn damaged_filters_are_rejected() {
     let mut builder = Builder::new("bloom", 0).unwrap();
     keys().iter().for_each(|key| builder.add(key).unwrap());
     let mut bytes = builder.finish(Some(20.0)).unwrap();

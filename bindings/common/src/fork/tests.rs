@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 
 #[test]
-fn values_of_an_earlier_generation_are_refused_and_not_dropped() {
+fn values_of_a_parent_process_are_rejected_and_not_dropped() {
     let owner = Arc::new(());
     let guarded = Guarded::new(Arc::clone(&owner));
     assert!(guarded.get().is_ok());
@@ -15,11 +15,11 @@ fn values_of_an_earlier_generation_are_refused_and_not_dropped() {
     let inherited = Guarded { generation: guarded.generation.wrapping_sub(1), value: guarded.value.clone() };
     assert_eq!(inherited.get().unwrap_err().code, Code::Forked);
     drop(inherited);
-    assert_eq!(Arc::strong_count(&owner), 3, "a child leaks what its parent owns");
+    assert_eq!(Arc::strong_count(&owner), 3, "a child leaks the values of its parent");
 }
 
 #[test]
-fn a_child_process_is_another_generation() {
+fn a_child_process_has_another_generation() {
     let guarded = Guarded::new(7);
     // SAFETY: the child only reads an atomic and exits.
     let child = unsafe { libc::fork() };
@@ -29,8 +29,8 @@ fn a_child_process_is_another_generation() {
         unsafe { libc::_exit(code) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child that was just made.
+    // SAFETY: waits for the child that was just created.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(libc::WEXITSTATUS(status), 0, "the child took the handle for its own");
+    assert_eq!(libc::WEXITSTATUS(status), 0, "the child used the handle of its parent");
     assert_eq!(guarded.get().copied(), Ok(7));
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::Code;
 
 #[test]
-fn every_name_sets_its_option() {
+fn every_name_sets_an_option() {
     let values = [
         ("create_if_missing", "false"),
         ("read_only", "true"),
@@ -44,7 +44,7 @@ fn every_name_sets_its_option() {
 }
 
 #[test]
-fn impossible_values_are_refused_with_advice() {
+fn invalid_values_are_rejected_with_advice() {
     let refused = [
         ("cache_bytes", "many", "bytes"),
         ("cache_bytes", "99999999999GiB", "bytes"),
@@ -69,7 +69,7 @@ fn impossible_values_are_refused_with_advice() {
 }
 
 #[test]
-fn values_outside_their_bounds_are_refused_at_open() {
+fn values_out_of_range_are_rejected_at_open() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     set_database(&mut options, "size_ratio", "1").unwrap();
