@@ -1,4 +1,4 @@
-//! `tamis_fuzz::filter` on inputs that libFuzzer finds.
+//! `tamis_fuzz::filter` with inputs of libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tamis_fuzz::filter(data));

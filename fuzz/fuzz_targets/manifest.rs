@@ -1,4 +1,4 @@
-//! `tamis_fuzz::manifest` on inputs that libFuzzer finds.
+//! `tamis_fuzz::manifest` with inputs of libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tamis_fuzz::manifest(data));

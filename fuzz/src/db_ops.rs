@@ -1,8 +1,8 @@
-//! Operations on a whole store against ordered maps of the standard library: writes of every durability, batches over two
-//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening, and the machine losing power.
+//! Compares operations on a store with ordered maps of the standard library: writes of every durability, batches over two
+//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening, and power failures.
 //!
-//! After a power cut the store holds what it held after some write that is not older than the last synced one: nothing
-//! acknowledged as synced is lost, and no batch is there by half.
+//! After a power failure the state of the store equals its state after some write that is not older than the last synced one:
+//! no synced write is lost, and batches are atomic.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -13,9 +13,9 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs};
 
-/// Operations of one input.
+/// Maximum number of operations per input.
 const OPERATION_COUNT_MAX: usize = 120;
-/// The second keyspace's name; the first is the default one.
+/// Name of the second keyspace; the first is the default one.
 const SECOND: &str = "second";
 
 #[derive(Debug, Arbitrary)]
@@ -38,11 +38,11 @@ enum Operation {
 struct Write {
     is_second: bool,
     key: u8,
-    /// 0 deletes.
+    /// 0 means a delete.
     value: u16,
 }
 
-/// What stands in front of the operations, which go on to the end of the input.
+/// The first part of the input; the rest are operations.
 #[derive(Debug, Arbitrary)]
 struct Setup {
     access: u8,
@@ -51,10 +51,10 @@ struct Setup {
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-/// Both keyspaces.
+/// The content of both keyspaces.
 type Maps = [Map; 2];
 
-/// See the head of this file.
+/// See the documentation of this module.
 pub fn db_ops(data: &[u8]) {
     let mut source = Unstructured::new(data);
     let Ok(setup) = Setup::arbitrary(&mut source) else { return };
@@ -68,7 +68,7 @@ pub fn db_ops(data: &[u8]) {
     run.check_all();
 }
 
-/// One of 30 keys: short, long, equal in their heads, prefixes of each other.
+/// One of 30 keys: short, long, with common prefixes, prefixes of each other.
 fn key(number: u8) -> Vec<u8> {
     let number = number % 30;
     let (kind, length) = (number % 5, usize::from(number / 5));
@@ -81,7 +81,7 @@ fn key(number: u8) -> Vec<u8> {
     }
 }
 
-/// A value that tells from its bytes which one it is; some are larger than a block.
+/// A value that contains its number; some are larger than a block.
 fn value(number: u16) -> Vec<u8> {
     let length = if number.is_multiple_of(37) { 9_000 } else { usize::from(number % 300) };
     number.to_le_bytes().into_iter().cycle().take(length).collect()
@@ -100,7 +100,7 @@ struct Run {
     options: Options,
     db: Db,
     keyspaces: [Keyspace; 2],
-    /// What the store held after each write since the last one that is synced, that one first.
+    /// The states of the store after the last synced write and after each later write.
     history: Vec<Maps>,
     snapshots: Vec<(Snapshot, Maps)>,
 }
@@ -126,7 +126,7 @@ impl Run {
     }
 
     fn now(&self) -> &Maps {
-        self.history.last().expect("the history has a beginning")
+        self.history.last().expect("the history is not empty")
     }
 
     fn apply(&mut self, operation: &Operation) {
@@ -138,7 +138,7 @@ impl Run {
             Operation::Batch { writes, durability } => self.write(writes, *durability),
             Operation::Get { is_second, key: number } => {
                 let (index, key) = (usize::from(*is_second), key(*number));
-                let found = self.keyspaces[index].get(&key).expect("nothing is damaged");
+                let found = self.keyspaces[index].get(&key).expect("no corruption");
                 assert_eq!(found.as_deref(), self.now()[index].get(&key).map(Vec::as_slice));
             }
             Operation::Scan { is_second, lower, upper, steps } => {
@@ -146,24 +146,24 @@ impl Run {
                 let (lower, upper) = (key(*lower), key(*upper));
                 let scan = self.keyspaces[index].range(lower.clone()..upper.clone());
                 let expected = self.now()[index].iter().filter(|(key, _)| (&lower..&upper).contains(key));
-                walk(scan, expected.collect(), steps);
+                check_scan(scan, expected.collect(), steps);
             }
             Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.now().clone())),
             Operation::ReadSnapshot { is_second } => {
                 let Some((snapshot, maps)) = self.snapshots.first() else { return };
                 let index = usize::from(*is_second);
                 let scan = snapshot.range::<&[u8]>(&self.keyspaces[index], ..);
-                walk(scan, maps[index].iter().collect(), &[]);
+                check_scan(scan, maps[index].iter().collect(), &[]);
             }
             Operation::Persist => {
-                self.db.persist(Durability::Synced).expect("memory syncs");
-                self.forget_history();
+                self.db.persist(Durability::Synced).expect("syncs in memory do not fail");
+                self.clear_history();
             }
-            Operation::Flush => self.db.flush().expect("memory takes tables"),
+            Operation::Flush => self.db.flush().expect("flushes in memory do not fail"),
             Operation::Compact { is_second, lower, upper } => {
                 let range = key(*lower)..=key(*upper);
                 let keyspace = &self.keyspaces[usize::from(*is_second)];
-                self.db.compact_range(keyspace, range).expect("nothing is damaged");
+                self.db.compact_range(keyspace, range).expect("no corruption");
             }
             Operation::Reopen => self.reopen(),
             Operation::LosePower { seed } => self.lose_power(*seed),
@@ -186,26 +186,26 @@ impl Run {
             }
         }
         let is_empty = batch.is_empty();
-        self.db.write_with(batch, durability(number)).expect("memory takes writes");
+        self.db.write_with(batch, durability(number)).expect("writes in memory do not fail");
         self.history.push(maps);
         if durability(number) == Durability::Synced && !is_empty {
-            self.forget_history();
+            self.clear_history();
         }
     }
 
-    /// All that was written is synced.
-    fn forget_history(&mut self) {
+    /// Drops the history after all writes are synced.
+    fn clear_history(&mut self) {
         self.history.drain(..self.history.len() - 1);
     }
 
     fn reopen(&mut self) {
         self.snapshots.clear();
-        self.db.clone().close().expect("memory takes what was deferred");
+        self.db.clone().close().expect("closing in memory does not fail");
         self.replace(self.vfs.clone());
         self.check_all();
     }
 
-    /// The old handle goes before the new one comes: they share the lock of the folder.
+    /// Closes the old handle before opening the new one, because both need the lock of the folder.
     fn replace(&mut self, vfs: MemVfs) {
         let elsewhere = open(&MemVfs::new(), &self.options);
         elsewhere.create_keyspace(SECOND, KeyspaceOptions::default()).expect("a new name");
@@ -221,16 +221,16 @@ impl Run {
         let after = self.vfs.crash_clone(seed);
         self.replace(after);
         let found = [contents(&self.keyspaces[0]), contents(&self.keyspaces[1])];
-        assert!(self.history.contains(&found), "a state that was never there, or older than the last sync");
-        // What recovery found is what the next crash may go back to.
-        self.db.persist(Durability::Synced).expect("memory syncs");
+        assert!(self.history.contains(&found), "the state never existed, or is older than the last sync");
+        // The recovered state is the oldest state after the next crash.
+        self.db.persist(Durability::Synced).expect("syncs in memory do not fail");
         self.history = vec![found];
     }
 
     fn check_all(&self) {
         for (keyspace, map) in self.keyspaces.iter().zip(self.now()) {
             assert_eq!(contents(keyspace), *map);
-            walk(keyspace.range::<&[u8]>(..), map.iter().collect(), &[true, false, false]);
+            check_scan(keyspace.range::<&[u8]>(..), map.iter().collect(), &[true, false, false]);
         }
     }
 }
@@ -241,16 +241,16 @@ fn open(vfs: &MemVfs, options: &Options) -> Db {
 }
 
 fn keyspaces(db: &Db) -> [Keyspace; 2] {
-    [db.default_keyspace(), db.keyspace(SECOND).expect("it was made when the store was")]
+    [db.default_keyspace(), db.keyspace(SECOND).expect("it was created with the store")]
 }
 
 fn contents(keyspace: &Keyspace) -> Map {
-    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.expect("nothing is damaged"));
+    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.expect("no corruption"));
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// Walks a scan from both ends as the steps say (forward where they end) beside what it has to give.
-fn walk(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool]) {
+/// Reads a scan from both ends in the order of the steps (forward after them), and compares it with the expected entries.
+fn check_scan(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool]) {
     let mut expected = expected.into_iter();
     for is_backward in steps.iter().copied().chain(std::iter::repeat(false)) {
         let (found, wanted) = if is_backward {
@@ -258,7 +258,7 @@ fn walk(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool]) {
         } else {
             (scan.next(), expected.next())
         };
-        let found = found.transpose().expect("nothing is damaged");
+        let found = found.transpose().expect("no corruption");
         let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
         let is_end = wanted.is_none();
         assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));

@@ -1,4 +1,4 @@
-//! Filters: hostile bytes get an error or any answer, and a filter that was built never denies one of its keys.
+//! Filters: invalid bytes give an error or any result without a panic, and a built filter never rejects one of its keys.
 
 use std::ops::Bound;
 
@@ -11,7 +11,7 @@ use tamis_filter::{
 
 use crate::keys;
 
-/// What stands in front of the keys, which go on to the end of the input.
+/// The first part of the input; the rest are keys.
 #[derive(Debug, Arbitrary)]
 struct Setup {
     kind: u8,
@@ -20,11 +20,11 @@ struct Setup {
     bits_per_key: u8,
     key_count: u64,
     parameters: [u8; PARAMETER_BYTES],
-    /// Bytes of the payload that are changed, and how.
+    /// Positions and masks of changed payload bytes.
     flips: [(u16, u8); 3],
 }
 
-/// See the head of this file.
+/// See the documentation of this module.
 pub fn filter(data: &[u8]) {
     let mut source = Unstructured::new(data);
     let Ok(setup) = Setup::arbitrary(&mut source) else { return };
@@ -32,9 +32,9 @@ pub fn filter(data: &[u8]) {
     let rest = source.take_rest();
     let keys = keys(rest);
     match setup.kind % 4 {
-        // Bytes of a filter that nobody built.
+        // The input as an encoded filter.
         0 => ask(rest, setup.seed, &keys),
-        // The same in a whole envelope with right checksums.
+        // The input as a payload in an envelope with valid checksums.
         1 => {
             let mut bytes = [&[0; ENVELOPE_BYTES], rest].concat();
             Envelope::new(family, setup.seed, setup.key_count, setup.parameters).seal(&mut bytes);
@@ -49,7 +49,7 @@ fn family_of(number: u8) -> Family {
 }
 
 fn built(family: Family, seed: u64, bits_per_key: u8, queries: Vec<Vec<u8>>, flips: &[(u16, u8)]) {
-    // Every third string is no key, so that some samples are empty.
+    // Every third string is not a key, so that some samples are empty.
     let mut keys: Vec<Vec<u8>> =
         queries.iter().enumerate().filter(|(index, _)| index % 3 != 2).map(|(_, key)| key.clone()).collect();
     keys.sort();
@@ -58,16 +58,16 @@ fn built(family: Family, seed: u64, bits_per_key: u8, queries: Vec<Vec<u8>>, fli
         .map(|key| KeyRange::point(key))
         .chain(queries.windows(2).map(|pair| KeyRange::closed(&pair[0], &pair[1])))
         .collect();
-    // A family that has no defaults for its parameters refuses here.
+    // A family without default parameters fails here.
     let Ok(mut builder) = FilterSpec::new(family).builder(seed) else { return };
     for key in &keys {
-        builder.add(key).expect("keys come in order");
+        builder.add(key).expect("keys are in order");
     }
     let budget = Budget::bits_per_key(1.0 + f64::from(bits_per_key % 32)).expect("1 to 32 bits");
     let Ok(mut bytes) = builder.finish(budget, Samples { queries: &samples }) else { return };
-    check_no_key_is_lost(&bytes, seed, &keys);
+    check_no_false_negatives(&bytes, seed, &keys);
     ask(&bytes, seed, &queries);
-    let envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("what was built has an envelope");
+    let envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("a built filter has an envelope");
     let payload_bytes = bytes.len() - ENVELOPE_BYTES;
     for (offset, mask) in flips.iter().filter(|_| payload_bytes > 0) {
         bytes[ENVELOPE_BYTES + usize::from(*offset) % payload_bytes] ^= mask;
@@ -76,31 +76,31 @@ fn built(family: Family, seed: u64, bits_per_key: u8, queries: Vec<Vec<u8>>, fli
     ask(&bytes, seed, &queries);
 }
 
-fn check_no_key_is_lost(bytes: &[u8], seed: u64, keys: &[Vec<u8>]) {
-    let opened = AnyFilter::open(bytes).expect("what was built opens");
-    opened.verify().expect("what was built is whole");
+fn check_no_false_negatives(bytes: &[u8], seed: u64, keys: &[Vec<u8>]) {
+    let opened = AnyFilter::open(bytes).expect("a built filter opens");
+    opened.verify().expect("a built filter has valid checksums");
     let digester = Digester::new(seed);
     for key in keys {
-        assert!(opened.may_contain(&Probe::new(key, &digester)), "a key was lost: {key:?}");
+        assert!(opened.may_contain(&Probe::new(key, &digester)), "false negative: {key:?}");
         for (lower, upper) in [(key.as_slice(), key.as_slice()), (b"", key), (key, &[0xFF; 300])] {
             let range = KeyRange::new(Bound::Included(lower), Bound::Included(upper));
             if !range.contains(key) {
                 continue;
             }
             let probe = RangeProbe::new(range, &digester);
-            assert!(opened.may_contain_range(&probe), "a range lost its key: {key:?}");
+            assert!(opened.may_contain_range(&probe), "false negative of a range: {key:?}");
             for direction in [Direction::Forward, Direction::Backward] {
                 assert_ne!(
                     opened.tighten(&probe, direction),
                     Candidate::Absent,
-                    "a range lost its key: {key:?}"
+                    "false negative of a range: {key:?}"
                 );
             }
         }
     }
 }
 
-/// Opens and asks; only the absence of panics is looked at.
+/// Opens and queries a filter; checks only that nothing panics.
 fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
     let Ok(opened) = AnyFilter::open(bytes) else { return };
     let _ = opened.verify();

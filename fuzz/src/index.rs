@@ -1,4 +1,4 @@
-//! The trie as an index: hostile bytes get an error or any answer, and an index that was built answers as an ordered map does.
+//! The trie as an index: invalid bytes give an error or any result without a panic, and a built index equals an ordered map.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,34 +13,34 @@ use crate::keys;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How many keys are made of one, when there are to be enough of them for prefix tables and for tails that many have in common.
-const MADE_OF_ONE: u64 = 48;
+/// Number of keys that are derived from one key, to get enough keys for root caches and shared key suffixes.
+const DERIVED_KEY_COUNT: u64 = 48;
 
-/// What stands in front of the keys, which go on to the end of the input.
+/// The first part of the input; the rest are keys.
 #[derive(Debug, Arbitrary)]
 struct Setup {
     kind: u8,
     value_bytes: u8,
     key_count: u64,
     parameters: [u8; PARAMETER_BYTES],
-    /// Bytes behind the envelope that are changed, and how.
+    /// Positions and masks of changed payload bytes.
     flips: [(u16, u8); 4],
 }
 
-/// See the head of this file.
+/// See the documentation of this module.
 pub fn index(data: &[u8]) {
     let mut source = Unstructured::new(data);
     let Ok(setup) = Setup::arbitrary(&mut source) else { return };
     let rest = source.take_rest();
     let mut queries = keys(rest);
     match setup.kind % 8 {
-        // Bytes of an index that nobody built.
+        // The input as an encoded index.
         0 => ask(rest, &queries),
-        // The same in a whole envelope with right checksums.
+        // The input as a payload in an envelope with valid checksums.
         1 => {
             let empty = build(&Map::new(), 0);
             let mut envelope =
-                Envelope::parse(&empty, empty.len() as u64).expect("what was built has an envelope");
+                Envelope::parse(&empty, empty.len() as u64).expect("a built index has an envelope");
             (envelope.key_count, envelope.parameters) = (setup.key_count, setup.parameters);
             let mut bytes = [&[0; ENVELOPE_BYTES], rest].concat();
             envelope.seal(&mut bytes);
@@ -48,23 +48,25 @@ pub fn index(data: &[u8]) {
         }
         kind => {
             if kind > 5 {
-                let many = if kind == 6 { numbered } else { ended };
-                queries =
-                    queries.iter().flat_map(|key| (0..MADE_OF_ONE).map(|number| many(key, number))).collect();
+                let many = if kind == 6 { with_number } else { with_suffix };
+                queries = queries
+                    .iter()
+                    .flat_map(|key| (0..DERIVED_KEY_COUNT).map(|number| many(key, number)))
+                    .collect();
             }
             built(&queries, setup.value_bytes % 10, &setup.flips);
         }
     }
 }
 
-/// A key with two bytes that part it from others, and an ending that others have, too.
-fn ended(key: &[u8], number: u64) -> Vec<u8> {
+/// A key with two distinguishing bytes and a shared suffix.
+fn with_suffix(key: &[u8], number: u64) -> Vec<u8> {
     let ending = &b"ationally"[..number as usize % 10];
     [key, &[number as u8, (number * number) as u8], ending].concat()
 }
 
-/// A number of two bytes, close to those of others, then what parts the key from them, and the key; of some the number alone.
-fn numbered(key: &[u8], number: u64) -> Vec<u8> {
+/// A two-byte number close to those of other keys, then distinguishing bytes, then the key; for some keys only the number.
+fn with_number(key: &[u8], number: u64) -> Vec<u8> {
     let close = (0x7fe8 + number as u16).to_be_bytes();
     let parting = key.iter().fold(0, |sum: u8, byte| sum.rotate_left(3) ^ byte);
     let parts = [&close[..], &[parting], key.get(..3).unwrap_or(key), &[0; 9]];
@@ -74,19 +76,19 @@ fn numbered(key: &[u8], number: u64) -> Vec<u8> {
 fn build(map: &Map, value_bytes: u8) -> Vec<u8> {
     let mut builder = TrieIndexBuilder::new(u32::from(value_bytes));
     for (key, value) in map {
-        builder.add(key, value).expect("keys come in order");
+        builder.add(key, value).expect("keys are in order");
     }
-    builder.finish().expect("small enough")
+    builder.finish().expect("the index is small enough")
 }
 
 fn built(queries: &[Vec<u8>], value_bytes: u8, flips: &[(u16, u8)]) {
-    // Every third string is no key.
+    // Every third string is not a key.
     let stored = queries.iter().enumerate().filter(|(number, _)| number % 3 != 2);
     let map: Map =
         stored.map(|(number, key)| (key.clone(), vec![number as u8; usize::from(value_bytes)])).collect();
     let mut bytes = build(&map, value_bytes);
     check(&bytes, &map, queries);
-    let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("what was built has an envelope");
+    let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).expect("a built index has an envelope");
     let payload_bytes = bytes.len() - ENVELOPE_BYTES;
     for (offset, mask) in flips {
         bytes[ENVELOPE_BYTES + usize::from(*offset) % payload_bytes] ^= mask;
@@ -96,10 +98,10 @@ fn built(queries: &[Vec<u8>], value_bytes: u8, flips: &[(u16, u8)]) {
     ask(&bytes, queries);
 }
 
-/// Compares all answers with those of the map.
+/// Compares all results with those of the map.
 fn check(bytes: &[u8], map: &Map, queries: &[Vec<u8>]) {
-    let index = TrieIndex::open(bytes).expect("what was built opens");
-    index.verify().expect("what was built is whole");
+    let index = TrieIndex::open(bytes).expect("a built index opens");
+    index.verify().expect("a built index has valid checksums");
     assert_eq!(index.len(), map.len() as u64);
     let keys: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
     let mut values = vec![None; keys.len()];
@@ -140,7 +142,7 @@ fn check(bytes: &[u8], map: &Map, queries: &[Vec<u8>]) {
     assert_eq!(cursor.key(), None);
 }
 
-/// Opens and asks; only the absence of panics is looked at, and that each walk ends.
+/// Opens and queries an index; checks only that nothing panics and that each iteration ends.
 fn ask(bytes: &[u8], queries: &[Vec<u8>]) {
     let Ok(index) = TrieIndex::open(bytes) else { return };
     let _ = index.verify();

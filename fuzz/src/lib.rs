@@ -1,6 +1,6 @@
-//! What must hold for any input: one function per fuzz target, given bytes, panicking where a promise is broken.
+//! Fuzz targets: one function per target that takes bytes and panics if a guarantee is violated.
 //!
-//! `fuzz_targets/` hands them to libFuzzer; `tests/seeded.rs` runs each on seeded inputs, so that they never rot.
+//! `fuzz_targets/` passes them to libFuzzer; `tests/seeded.rs` runs each with seeded inputs, so that they stay correct.
 
 mod db_ops;
 mod filter;
@@ -14,7 +14,7 @@ pub use tamis::fuzz_internals::{batch, edit, manifest, table, wal};
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
-/// All targets by name: the names of the files in `fuzz_targets/`.
+/// All targets, with the names of the files in `fuzz_targets/`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("batch", batch),
     ("db_ops", db_ops),
@@ -26,7 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("wal", wal),
 ];
 
-/// Keys of 0 to 15 bytes, the length of each in the byte before it; long runs of equal bits come with it.
+/// Decodes keys of 0 to 15 bytes, each after a byte with its length; this also gives long runs of equal bits.
 fn keys(mut data: &[u8]) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     while let Some((&head, rest)) = data.split_first() {

@@ -1,4 +1,4 @@
-//! Every target on inputs made from a seed: random bytes, runs of one byte, and small numbers, of growing length.
+//! Runs every target with seeded inputs of growing length: random bytes, runs of one byte, and small numbers.
 
 use std::path::Path;
 
@@ -22,13 +22,13 @@ fn input(random: &mut SplitMix64, number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_target_takes_seeded_inputs() {
+fn every_target_passes_on_seeded_inputs() {
     for (name, target) in TARGETS {
         let mut random = SplitMix64::new(42);
         for number in 0..INPUT_COUNT {
             let data = input(&mut random, number);
             let outcome = std::panic::catch_unwind(|| target(&data));
-            assert!(outcome.is_ok(), "target {name} broke on input {number} of seed 42: {data:?}");
+            assert!(outcome.is_ok(), "target {name} panicked on input {number} of seed 42: {data:?}");
         }
     }
 }
@@ -37,7 +37,7 @@ fn every_target_takes_seeded_inputs() {
 fn every_target_has_a_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz_targets");
     let mut files: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder is there")
+        .expect("the folder exists")
         .map(|entry| entry.expect("readable").file_name().to_string_lossy().replace(".rs", ""))
         .collect();
     files.sort();
