@@ -96,33 +96,26 @@ impl<'a> Probe<'a> {
         cached_prefix_digest(&self.prefixes, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
-    /// [`Probe::digest`] of a key of eight bytes under the seed of the database; counts a filter step.
+    /// The digest of the key under the seed of the database; `digest` computes it if it is not cached.
     #[inline(always)]
-    pub(crate) fn first_digest(&self, seed: u64, key: &[u8; 8]) -> Option<u64> {
-        if seed != self.digester.seed() {
-            return None;
-        }
+    pub(crate) fn cached_digest(&self, digest: impl FnOnce(&Digester) -> u64) -> u64 {
         if !self.has_digest.get() {
-            self.set_digest(self.digester.digest(key));
+            self.set_digest(digest(self.digester));
         }
-        self.add_probes(1);
-        Some(self.digest.get())
+        self.digest.get()
     }
 
-    /// Whether no digest of a prefix is cached yet and the filter has the seed of the database.
+    /// The digest of a prefix of the key under the seed of the database; `digest` computes it if no prefix is cached yet.
     #[inline(always)]
-    pub(crate) fn is_first_prefix(&self, seed: u64) -> bool {
+    pub(crate) fn cached_prefix_digest(&self, bit_count: u32, digest: impl FnOnce(&Digester) -> u64) -> u64 {
         let [first, _] = &self.prefixes;
-        first.get().length == 0 && seed == self.digester.seed()
-    }
-
-    /// Caches the first digest of a prefix; counts a filter step.
-    #[inline(always)]
-    pub(crate) fn remember_first_prefix(&self, bit_count: u32, digest: u64) {
-        let [first, _] = &self.prefixes;
+        if first.get().length != 0 {
+            return self.prefix_digest(self.digester.seed(), bit_count);
+        }
+        let digest = digest(self.digester);
         first.set(PrefixMemo { digest, length: u64::from(bit_count) + 1 });
         self.add_digests(1);
-        self.add_probes(1);
+        digest
     }
 
     /// The digest function of the query.
@@ -193,7 +186,7 @@ fn cached_prefix_digest(
 }
 
 /// Digests of prefixes that are remembered without an allocation: more than a Bloom filter of prefixes asks for.
-pub(crate) const FRONT_SLOTS: usize = 4;
+const FRONT_SLOTS: usize = 4;
 /// Bits of the number of a slot in the table that takes more of them.
 const TABLE_BITS: u32 = 6;
 
@@ -363,31 +356,6 @@ impl<'a> RangeProbe<'a> {
         let digest = digest(self.digester);
         first.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
         digest
-    }
-
-    /// Remembers the digest of the first prefix that a fresh probe is asked for; counted as a step of a filter.
-    #[inline(always)]
-    pub(crate) fn remember_first(&self, word: u64, bit_count: u32, digest: u64) {
-        let [first, ..] = &self.front;
-        first.set(WordMemo { word, digest, length: bit_count + 1 });
-        self.digest_count.set(self.digest_count.get().wrapping_add(1));
-        self.probe_count.set(self.probe_count.get().wrapping_add(1));
-    }
-
-    /// Whether no digest of a prefix is remembered, and those of a filter of this seed would be.
-    #[inline(always)]
-    pub(crate) fn is_fresh(&self, seed: u64) -> bool {
-        let [first, ..] = &self.front;
-        first.get().length == 0 && seed == self.digester.seed()
-    }
-
-    /// Remembers the digest of the `number`-th prefix that a fresh probe is asked for, below [`FRONT_SLOTS`].
-    #[inline(always)]
-    pub(crate) fn remember(&self, number: usize, word: u64, bit_count: u32, digest: u64) {
-        self.add_digests(1);
-        if let Some(slot) = self.front.get(number) {
-            slot.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
-        }
     }
 
     #[inline(never)]

@@ -1,217 +1,193 @@
-//! Many questions at once to a Bloom filter of integers alone: what `quick.rs` does for one.
-//!
-//! All questions of a batch go through the same step before any goes through the next, so that their cache misses overlap and few jumps
-//! depend on what is found. What takes more than these steps is asked for by itself.
+//! Batches of queries on the fast path: each step runs for all queries of a batch before the next one, so that their cache misses overlap.
 
-use std::ops::Bound;
+use tamis_bits::{MarkedEliasFano, kernel, prefetch, scatter_bits};
 
-use tamis_bits::{kernel, prefetch, scatter_bits};
-
-use super::bloom::{LEAST_TOGETHER, start_and_step};
-use super::quick::FirstBloom;
+use super::bloom::start_and_step;
+use super::fast_path::{FastAnswer, FastBloom, FastFilter, FastPath, FastSet, PrefixRun, SetRange};
+use crate::Digester;
 use crate::bloom::standard::place;
 use crate::filter::BATCH_KEYS;
-use crate::{Digester, KeyRange, Upper};
 
-/// Questions of a batch, and prefixes that are looked for at once.
+/// Queries of a batch, and prefixes that are tested together.
 pub(super) const BATCH: usize = BATCH_KEYS;
+const _: () = assert!(BATCH <= MarkedEliasFano::BATCH, "a set tests a batch as a whole");
 
-/// Questions whose keys are integers of eight bytes.
-pub(super) trait Questions: Copy {
-    /// The least and the greatest key that is asked for, in this order; `None` where it is another kind of question.
-    fn bounds(&self, number: usize) -> Option<(u64, u64)>;
+/// Most prefixes of a query that are tested with those of other queries; more of them overlap their own cache misses.
+const RUN_MAX: u64 = 16;
+
+/// Queries whose answers are `true` so far, and where these are stored.
+pub(super) struct Batch<'a, B, O> {
+    pub(super) digester: &'a Digester,
+    pub(super) answers: &'a mut [bool],
+    /// The least and the greatest key of a query by its index; `None` if they are no keys of eight bytes.
+    pub(super) bounds: B,
+    /// The answer of the general path for a query, and whether the set is known to contain its only prefix.
+    pub(super) otherwise: O,
 }
 
-impl Questions for &[&[u8]] {
-    #[inline(always)]
-    fn bounds(&self, number: usize) -> Option<(u64, u64)> {
-        let key = word(self.get(number)?)?;
-        Some((key, key))
+impl<B, O> Batch<'_, B, O>
+where
+    B: Fn(usize) -> Option<(u64, u64)>,
+    O: Fn(usize, bool) -> bool,
+{
+    /// Makes the answers of the queries that the filter rejects `false`.
+    pub(super) fn test(mut self, filter: &impl FastFilter) {
+        match filter.fast_path() {
+            FastPath::Bloom(bloom) => self.test_bloom(bloom, bloom.bits(filter.bytes())),
+            FastPath::Set(set) => self.test_set(set, filter.bytes()),
+            FastPath::None => self.for_each_open(|_, _| None),
+        }
     }
-}
 
-impl Questions for &[KeyRange<'_>] {
+    /// Calls `test` for each query that is not rejected yet; without an answer from it, the general path answers.
     #[inline(always)]
-    fn bounds(&self, number: usize) -> Option<(u64, u64)> {
-        closed_words(self.get(number)?).filter(|(lower, upper)| lower <= upper)
-    }
-}
-
-/// A key of eight bytes.
-#[inline(always)]
-pub(super) fn word(key: &[u8]) -> Option<u64> {
-    key.try_into().ok().map(u64::from_be_bytes)
-}
-
-/// Lower and upper bound, in whichever order, where both are keys of eight bytes and belong to the range.
-#[inline(always)]
-pub(super) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
-    match (range.lower, range.upper) {
-        (Bound::Included(lower), Upper::Included(upper)) => Some((word(lower)?, word(upper)?)),
-        _ => None,
-    }
-}
-
-impl FirstBloom {
-    /// `otherwise` asks for one that takes more.
-    #[inline(always)]
-    pub(super) fn ask_batch(
-        &self,
-        filter: &[u8],
-        digester: &Digester,
-        questions: impl Questions,
-        answers: &mut [bool],
-        otherwise: impl Fn(usize) -> bool,
-    ) {
-        let count = answers.len().min(BATCH);
-        let mut sieve = Sieve {
-            bloom: self,
-            digester,
-            bits: self.bits(filter),
-            answers,
-            words: [0; BATCH],
-            numbers: [0; BATCH],
-            count: 0,
-        };
-        for number in 0..count {
-            let Some(answer) = sieve.answers.get_mut(number).filter(|answer| **answer) else { continue };
-            let bounds = questions.bounds(number);
-            if bounds.is_some_and(|(lower, upper)| self.is_beyond_cap(lower, upper)) {
-                continue;
-            }
-            let Some(prefixes) = bounds.and_then(|(lower, upper)| self.prefixes(lower, upper)) else {
-                *answer = otherwise(number);
-                continue;
-            };
-            // Until one of its prefixes is found.
-            *answer = false;
-            if sieve.count + prefixes.count as usize > BATCH {
-                sieve.sift();
-            }
-            sieve.push(prefixes.first, number);
-            for prefix in 1..prefixes.count {
-                sieve.push(prefixes.first.wrapping_add(prefix * prefixes.step), number);
+    fn for_each_open(&mut self, mut test: impl FnMut(usize, (u64, u64)) -> Option<bool>) {
+        for (index, answer) in self.answers.iter_mut().enumerate().take(BATCH) {
+            if *answer {
+                let fast = (self.bounds)(index).and_then(|bounds| test(index, bounds));
+                *answer = fast.unwrap_or_else(|| (self.otherwise)(index, false));
             }
         }
-        sieve.sift();
+    }
+
+    fn test_bloom(&mut self, bloom: &FastBloom, bits: &[u8]) {
+        let mut tests = BloomTests { bloom, bits, digests: [0; BATCH], owners: [0; BATCH], count: 0 };
+        let digester = self.digester;
+        let mut met = 0_u64;
+        self.for_each_open(|index, (lower, upper)| {
+            let run = (lower <= upper).then(|| bloom.prefixes(lower, upper))?;
+            if bloom.is_beyond_cap(&run) {
+                return Some(true);
+            }
+            if run.count > RUN_MAX {
+                return None;
+            }
+            if tests.count + run.count as usize > BATCH {
+                met |= tests.finish();
+            }
+            tests.push(digester, run, index);
+            Some(false)
+        });
+        met |= tests.finish();
+        for (index, answer) in self.answers.iter_mut().enumerate().take(BATCH) {
+            *answer |= met >> index & 1 == 1;
+        }
+    }
+
+    fn test_set(&mut self, set: &FastSet, filter: &[u8]) {
+        let mut tests = SetTests { set, filter, ranges: [(0, 0); BATCH], owners: [0; BATCH], count: 0 };
+        self.for_each_open(|index, (lower, upper)| match set.range(lower, upper) {
+            SetRange::Outside => Some(false),
+            SetRange::Prefixes(from, to) => {
+                put(&mut tests.ranges, tests.count, (from, to));
+                put(&mut tests.owners, tests.count, index as u8);
+                tests.count += 1;
+                Some(false)
+            }
+            SetRange::Below => None,
+        });
+        let (rest, count) = kernel::run(&tests);
+        for (index, is_in_set) in rest.into_iter().take(count) {
+            let index = usize::from(index);
+            let fast =
+                (self.bounds)(index).filter(|_| is_in_set).map_or(FastAnswer::Unknown, |(lower, upper)| {
+                    set.test_second(filter, self.digester, lower, upper)
+                });
+            let answer = match fast {
+                FastAnswer::Is(answer) => answer,
+                _ => (self.otherwise)(index, is_in_set),
+            };
+            if let Some(slot) = self.answers.get_mut(index) {
+                *slot = answer;
+            }
+        }
     }
 }
 
-/// Prefixes that are looked for in a Bloom filter whose bits are spread, and the questions that they belong to.
-struct Sieve<'a> {
-    bloom: &'a FirstBloom,
-    digester: &'a Digester,
+/// Prefixes to test in a Bloom filter, by their digests, and the indices of their queries.
+struct BloomTests<'a> {
+    bloom: &'a FastBloom,
     bits: &'a [u8],
-    answers: &'a mut [bool],
-    /// At the high ends of words.
-    words: [u64; BATCH],
-    numbers: [u8; BATCH],
+    digests: [u64; BATCH],
+    owners: [u8; BATCH],
     count: usize,
 }
 
-impl Sieve<'_> {
+impl BloomTests<'_> {
     #[inline(always)]
-    fn push(&mut self, word: u64, number: usize) {
-        put(&mut self.words, self.count, word);
-        put(&mut self.numbers, self.count, number as u8);
-        self.count += 1;
-    }
-
-    /// Looks for what was pushed.
-    #[inline(always)]
-    fn sift(&mut self) {
-        kernel::run(Sift(self));
-        self.count = 0;
-    }
-
-    /// Digests of the prefixes, which take `BYTES` bytes, in the place of the words.
-    #[inline(always)]
-    fn digest_all<const BYTES: usize>(&mut self) {
-        let mark = self.bloom.digest_mark();
-        for word in self.words.iter_mut().take(self.count) {
-            *word = self.digester.head_digest::<BYTES>(*word) ^ mark;
-            prefetch_bit(self.bits, *word);
+    fn push(&mut self, digester: &Digester, run: PrefixRun, owner: usize) {
+        let mut word = run.first;
+        for _ in 0..run.count {
+            let digest = self.bloom.digest(digester, word);
+            self.prefetch(digest);
+            put(&mut self.digests, self.count, digest);
+            put(&mut self.owners, self.count, owner as u8);
+            self.count += 1;
+            word = word.wrapping_add(run.step);
         }
     }
+
+    /// Prefetches the cache line of the bit of a number.
+    #[inline(always)]
+    fn prefetch(&self, number: u64) {
+        prefetch(self.bits, (place(number, self.bits.len() as u64 * 8) / 8) as usize);
+    }
+
+    /// The queries of the prefixes that the filter may contain, as bits. Tests the first bit of all prefixes, then all bits of the half that
+    /// remains, without a branch on a single result. More rounds would read fewer bits, but each waits for the one before.
+    fn finish(&mut self) -> u64 {
+        let mut rest = 0;
+        for index in 0..std::mem::take(&mut self.count).min(BATCH) {
+            let (digest, owner) = (get(&self.digests, index), get(&self.owners, index));
+            put(&mut self.digests, rest, digest);
+            put(&mut self.owners, rest, owner);
+            rest += usize::from(scatter_bits::is_set(self.bits, digest));
+        }
+        for digest in self.digests.iter().take(rest) {
+            let (start, step) = start_and_step(*digest);
+            (1..4).for_each(|number| self.prefetch(start.wrapping_add(step.wrapping_mul(number))));
+        }
+        let has = |digest: &u64| u64::from(self.bloom.has(self.bits, *digest));
+        let tested = self.digests.iter().zip(&self.owners).take(rest);
+        tested.fold(0, |met, (digest, owner)| met | has(digest) << (owner & 63))
+    }
 }
 
-/// Asks for the cache line of the bit of a number.
-#[inline(always)]
-fn prefetch_bit(bits: &[u8], number: u64) {
-    prefetch(bits, (place(number, bits.len() as u64 * 8) / 8) as usize);
+/// Ranges of prefixes to look up in a set, and the indices of their queries.
+struct SetTests<'a> {
+    set: &'a FastSet,
+    filter: &'a [u8],
+    ranges: [(u64, u64); BATCH],
+    owners: [u8; BATCH],
+    count: usize,
+}
+
+impl kernel::Task for &SetTests<'_> {
+    /// The queries that the set does not reject, and whether it contains their only prefix; how many they are.
+    type Output = ([(u8, bool); BATCH], usize);
+
+    #[inline(always)]
+    fn run<S: kernel::Steps>(self, steps: S) -> Self::Output {
+        let SetTests { set, filter, ranges, owners, count } = self;
+        let mut rest = ([(0, false); BATCH], 0);
+        set.has_any_each(steps, filter, ranges.get(..*count).unwrap_or_default(), |index, has_any| {
+            let (from, to) = get(ranges, index);
+            let entry = (get(owners, index), has_any == Some(true) && from == to);
+            put(&mut rest.0, rest.1, entry);
+            rest.1 += usize::from(has_any != Some(false));
+        });
+        rest
+    }
 }
 
 #[inline(always)]
-pub(super) fn put<T>(list: &mut [T; BATCH], index: usize, value: T) {
+fn put<T>(list: &mut [T; BATCH], index: usize, value: T) {
     if let Some(slot) = list.get_mut(index % BATCH) {
         *slot = value;
     }
 }
 
-/// The first bit of all, three more of the half that is left, and all bits of the few that are left then: each time the others close up.
-/// More rounds would look at fewer bits, but each waits for the last bit of the one before. What a round reads is asked for ahead.
-struct Sift<'s, 'a>(&'s mut Sieve<'a>);
-
-impl kernel::Task for Sift<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: kernel::Steps>(self, _: S) {
-        let sieve = self.0;
-        match sieve.bloom.byte_count() {
-            8 => sieve.digest_all::<8>(),
-            7 => sieve.digest_all::<7>(),
-            6 => sieve.digest_all::<6>(),
-            5 => sieve.digest_all::<5>(),
-            4 => sieve.digest_all::<4>(),
-            3 => sieve.digest_all::<3>(),
-            2 => sieve.digest_all::<2>(),
-            _ => sieve.digest_all::<1>(),
-        }
-        let Sieve { bloom, bits, answers, words: digests, numbers, count, .. } = sieve;
-        let mut left = 0;
-        for index in 0..(*count).min(BATCH) {
-            let digest = get(digests, index);
-            put(digests, left, digest);
-            put(numbers, left, get(numbers, index));
-            left += usize::from(scatter_bits::is_set(bits, digest));
-        }
-        let mut steps = [0; BATCH];
-        for (digest, step) in digests.iter_mut().zip(&mut steps).take(left) {
-            let (start, next) = start_and_step(*digest);
-            (*digest, *step) = (start.wrapping_add(next), next);
-            prefetch_bit(bits, *digest);
-            prefetch_bit(bits, digest.wrapping_add(next));
-            prefetch_bit(bits, digest.wrapping_add(next.wrapping_mul(2)));
-        }
-        for index in 0..std::mem::take(&mut left).min(BATCH) {
-            let (second, step) = (get(digests, index), get(&steps, index));
-            let (third, fourth) = (second.wrapping_add(step), second.wrapping_add(step.wrapping_mul(2)));
-            put(digests, left, fourth.wrapping_add(step));
-            put(&mut steps, left, step);
-            put(numbers, left, get(numbers, index));
-            left += usize::from(scatter_bits::are_set(bits, [second, third, fourth]));
-        }
-        let others = bloom.probe_count().saturating_sub(LEAST_TOGETHER);
-        for index in 0..std::mem::take(&mut left).min(BATCH) {
-            let (mut value, step) = (get(digests, index), get(&steps, index));
-            let mut has_all = true;
-            for _ in 0..others {
-                has_all &= scatter_bits::is_set(bits, value);
-                value = value.wrapping_add(step);
-            }
-            put(numbers, left, get(numbers, index));
-            left += usize::from(has_all);
-        }
-        for number in numbers.iter().take(left) {
-            if let Some(answer) = answers.get_mut(usize::from(*number)) {
-                *answer = true;
-            }
-        }
-    }
-}
-
 #[inline(always)]
-pub(super) fn get<T: Copy + Default>(list: &[T; BATCH], index: usize) -> T {
+fn get<T: Copy + Default>(list: &[T; BATCH], index: usize) -> T {
     list.get(index % BATCH).copied().unwrap_or_default()
 }

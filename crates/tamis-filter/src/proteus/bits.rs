@@ -134,12 +134,6 @@ impl<'a> BitString<'a> {
     }
 }
 
-/// A word as a string that is long enough to be read from without a look at its end.
-#[inline(always)]
-pub(super) fn padded(word: u64) -> [u8; 16] {
-    (u128::from(word) << 64).to_be_bytes()
-}
-
 /// Sets the bits behind `bit_count` of a prefix in whole bytes to zero.
 pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
     let spare = bit_count % 8;

@@ -117,11 +117,11 @@ impl<'a> Inserter<'a> {
 }
 
 /// So many bits are looked at together. Six of them, which a question would go beyond less often, take more time.
-pub(super) const LEAST_TOGETHER: u32 = 4;
+const LEAST_TOGETHER: u32 = 4;
 
 /// Whether all bits of a digest are set, [`LEAST_TOGETHER`] or more of them: the first ones without a jump between them.
 #[inline(always)]
-pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
+fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
     let (value, step) = start_and_step(digest);
     let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
     scatter_bits::are_set(bytes, [value, nth(1), nth(2), nth(3)])

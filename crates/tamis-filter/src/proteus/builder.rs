@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tamis_bits::Ascending;
 
-use super::batch::word;
 use super::bits::{BitString, HEAD_BITS};
 use super::bloom::{Inserter, best_rate};
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
+use super::fixed::word;
 use super::keys::Keys;
 use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
 use super::model::{Model, is_surely_best, whole_set};

@@ -9,6 +9,21 @@ use tamis_bits::key_head;
 
 use crate::{KeyRange, Upper};
 
+/// A key of eight bytes as an integer.
+#[inline(always)]
+pub(super) fn word(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// The bounds of a range, if both are inclusive and keys of eight bytes. The lower one may be greater.
+#[inline(always)]
+pub(super) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    match (range.lower, range.upper) {
+        (Bound::Included(lower), Upper::Included(upper)) => Some((word(lower)?, word(upper)?)),
+        _ => None,
+    }
+}
+
 /// Keys of `byte_count` bytes, 1 to 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FixedKeys {

@@ -33,6 +33,8 @@ pub(super) const fn trie_overhead() -> u64 {
 pub(super) struct BloomPart {
     /// Bits of a prefix, or [`WHOLE_KEYS`].
     pub(super) prefix: u32,
+    /// Whether the prefixes are whole keys, which have the digests of keys.
+    pub(super) holds_keys: bool,
     pub(super) layout: BloomLayout,
     pub(super) probe_count: u32,
     pub(super) start: usize,
@@ -221,7 +223,7 @@ impl Parts {
             return refuse("depth", u64::from(fields.depth));
         }
         let start = BLOCK_BYTES + fields.bloom_bytes as usize;
-        let bloom = if fields.prefix == 0 { None } else { Some(fields.bloom(BLOCK_BYTES)?) };
+        let bloom = if fields.prefix == 0 { None } else { Some(fields.bloom(BLOCK_BYTES, fixed)?) };
         let first = match (fields.first, SetForm::from_number(fields.first)) {
             (0, _) if fields.first_bytes == 0 => FirstPart::None,
             (FIRST_BLOOM, _)
@@ -239,7 +241,7 @@ impl Parts {
 }
 
 impl Fields {
-    fn bloom(&self, start: usize) -> Result<BloomPart, DecodeError> {
+    fn bloom(&self, start: usize, fixed: Option<FixedKeys>) -> Result<BloomPart, DecodeError> {
         let Some(layout) = BloomLayout::from_number(self.layout) else {
             return refuse("layout", u64::from(self.layout));
         };
@@ -251,7 +253,9 @@ impl Fields {
         if !bloom::is_possible_probe_count(layout, probe_count) {
             return refuse("probe_count", u64::from(probe_count));
         }
-        Ok(BloomPart { prefix: self.prefix, layout, probe_count, start, length: self.bloom_bytes as usize })
+        let (prefix, length) = (self.prefix, self.bloom_bytes as usize);
+        let holds_keys = prefix == fixed.map_or(WHOLE_KEYS, FixedKeys::bit_count);
+        Ok(BloomPart { prefix, holds_keys, layout, probe_count, start, length })
     }
 
     fn first_bloom(&self, start: usize) -> Result<BloomPart, DecodeError> {
@@ -260,7 +264,7 @@ impl Fields {
             return refuse("first_probe_count", u64::from(probe_count));
         }
         let (layout, length) = (BloomLayout::Spread, self.first_bytes as usize);
-        Ok(BloomPart { prefix: self.depth, layout, probe_count, start, length })
+        Ok(BloomPart { prefix: self.depth, holds_keys: false, layout, probe_count, start, length })
     }
 
     fn set(

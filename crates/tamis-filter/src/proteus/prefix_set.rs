@@ -29,6 +29,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
+    pub(super) const FIRST: Self = Self { has_first: true, has_between: false, has_last: false };
     const BETWEEN: Self = Self { has_first: false, has_between: true, has_last: false };
 }
 
@@ -151,9 +152,19 @@ impl<'a> SetView<'a> {
         Self { part, bytes: payload.get(part.start..).unwrap_or_default() }
     }
 
-    /// For the forms for integers: what of a range of prefixes is there.
+    /// Which prefixes of a range of integers are in the set.
     #[inline(always)]
-    pub(super) fn integer_ends(&self, first: u64, last: u64) -> Ends {
+    pub(super) fn word_ends<S: Steps>(&self, steps: S, lower: u64, upper: u64) -> Ends {
+        if let SetShape::Trie(_) = &self.part.shape {
+            let [lower, upper] = [lower, upper].map(|word| (u128::from(word) << 64).to_be_bytes());
+            return self.string_ends(steps, &BitString::key(&lower), &BitString::key(&upper));
+        }
+        let shift = 64 - self.part.depth;
+        self.integer_ends(lower >> shift, upper >> shift)
+    }
+
+    #[inline(always)]
+    fn integer_ends(&self, first: u64, last: u64) -> Ends {
         let Some(high) = last.checked_sub(self.part.least) else { return Ends::default() };
         // What lies below the least prefix or above the greatest is not there, and not between either.
         let (low, is_below) = match first.checked_sub(self.part.least) {
@@ -175,7 +186,7 @@ impl<'a> SetView<'a> {
         let Some(integers) = shape.view(self.bytes) else { return Ends::BETWEEN };
         let has_first = !is_below && integers.contains(low);
         if low == high && !is_below {
-            return Ends { has_first, has_between: false, has_last: false };
+            return Ends { has_first, ..Ends::default() };
         }
         let after_first = if is_below { 0 } else { low + 1 };
         let has_between = high.checked_sub(1).is_some_and(|last| integers.has_between(after_first, last));
@@ -193,7 +204,7 @@ impl<'a> SetView<'a> {
             return Ends { has_first: false, has_between: found < high, has_last: found == high };
         }
         if low == high {
-            return Ends { has_first: true, ..Ends::default() };
+            return Ends::FIRST;
         }
         let next = integers.get(index + 1);
         Ends {
