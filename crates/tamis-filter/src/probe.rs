@@ -57,6 +57,12 @@ impl<'a> Probe<'a> {
         if seed != self.digester.seed() {
             return self.foreign_digest(seed);
         }
+        self.own_digest()
+    }
+
+    /// The digest of the key under the seed of the database.
+    #[inline(always)]
+    pub(crate) fn own_digest(&self) -> u64 {
         if !self.has_digest.get() {
             self.set_digest(self.digester.digest(self.key));
         }
@@ -96,26 +102,19 @@ impl<'a> Probe<'a> {
         cached_prefix_digest(&self.prefixes, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
-    /// The digest of the key under the seed of the database; `digest` computes it if it is not cached.
+    /// Whether the digest of a prefix is cached.
     #[inline(always)]
-    pub(crate) fn cached_digest(&self, digest: impl FnOnce(&Digester) -> u64) -> u64 {
-        if !self.has_digest.get() {
-            self.set_digest(digest(self.digester));
-        }
-        self.digest.get()
+    pub(crate) fn has_prefix_digest(&self) -> bool {
+        let [first, _] = &self.prefixes;
+        first.get().length != 0
     }
 
-    /// The digest of a prefix of the key under the seed of the database; `digest` computes it if no prefix is cached yet.
+    /// Caches the first digest of a prefix, under the seed of the database.
     #[inline(always)]
-    pub(crate) fn cached_prefix_digest(&self, bit_count: u32, digest: impl FnOnce(&Digester) -> u64) -> u64 {
+    pub(crate) fn cache_prefix_digest(&self, bit_count: u32, digest: u64) {
         let [first, _] = &self.prefixes;
-        if first.get().length != 0 {
-            return self.prefix_digest(self.digester.seed(), bit_count);
-        }
-        let digest = digest(self.digester);
         first.set(PrefixMemo { digest, length: u64::from(bit_count) + 1 });
         self.add_digests(1);
-        digest
     }
 
     /// The digest function of the query.
@@ -332,37 +331,36 @@ impl<'a> RangeProbe<'a> {
     #[inline]
     pub fn word_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
         let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
-        self.masked_word_digest(seed, word, bit_count, |digester| {
-            digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count)
-        })
-    }
-
-    /// The same, of a word whose bits behind the prefix are zero, and with the way to its digest. Most queries ask for one prefix:
-    /// the first slot is looked at where the question stands.
-    #[inline(always)]
-    pub(crate) fn masked_word_digest(
-        &self,
-        seed: u64,
-        word: u64,
-        bit_count: u32,
-        digest: impl FnOnce(&Digester) -> u64,
-    ) -> u64 {
-        let [first, ..] = &self.front;
-        let known = first.get();
-        if known.length != 0 || seed != self.digester.seed() {
-            return self.other_word_digest(seed, word, bit_count);
-        }
-        self.add_digests(1);
-        let digest = digest(self.digester);
-        first.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
-        digest
-    }
-
-    #[inline(never)]
-    fn other_word_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
         if seed != self.digester.seed() {
             return self.foreign_word_digest(seed, word, bit_count);
         }
+        if self.has_word_digest(0) {
+            return self.other_word_digest(word, bit_count);
+        }
+        let digest = self.digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count);
+        self.cache_word_digest(0, word, bit_count, digest);
+        digest
+    }
+
+    /// Whether the cache contains more than `index` digests of words. Otherwise it contains only digests of the caller's query, if it has
+    /// looked up `index` words before.
+    #[inline(always)]
+    pub(crate) fn has_word_digest(&self, index: usize) -> bool {
+        self.front.get(index).is_none_or(|slot| slot.get().length != 0)
+    }
+
+    /// Caches a digest under the seed of the database in a slot that is empty, unlike those before it.
+    #[inline(always)]
+    pub(crate) fn cache_word_digest(&self, index: usize, word: u64, bit_count: u32, digest: u64) {
+        self.add_digests(1);
+        if let Some(slot) = self.front.get(index) {
+            slot.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
+        }
+    }
+
+    /// [`RangeProbe::word_prefix_digest`] under the seed of the database, for a word whose bits below the prefix are zero.
+    #[inline(never)]
+    pub(crate) fn other_word_digest(&self, word: u64, bit_count: u32) -> u64 {
         let length = bit_count.saturating_add(1);
         for slot in &self.front {
             let known = slot.get();

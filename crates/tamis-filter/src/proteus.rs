@@ -1,54 +1,53 @@
-//! Filters that design themselves: Proteus, 1PBF and 2PBF, families 12 to 14 of `docs/format/filter.md`.
+//! Filters that choose their own design: Proteus, 1PBF and 2PBF, families 12 to 14 of `docs/format/filter.md`.
 //!
-//! Keys are strings of bits that go on as zeros behind their end. `K_n` is the set of the first `n` bits of the keys.
+//! Keys are strings of bits, continued by zeros. `K_n` is the set of the prefixes of `n` bits of all keys.
 //!
 //! | family | first stage | second stage |
 //! |---|---|---|
 //! | `1pbf` | none | Bloom filter of `K_l` |
 //! | `2pbf` | Bloom filter of `K_t` | Bloom filter of `K_l`, `t < l` |
-//! | `proteus` | the set `K_t` itself, or nothing | Bloom filter of `K_l`, or nothing |
+//! | `proteus` | the set `K_t`, or none | Bloom filter of `K_l`, or none |
 //!
-//! A range is covered by its prefixes of `t` bits. In Proteus all but the first and the last of them are known to hold a key
-//! where they are in the set; below those two, and in the other families below each that may be there, the Bloom filter is
-//! asked for the prefixes of `l` bits that the range touches.
+//! A range is covered by its prefixes of `t` bits. In Proteus, a prefix of the set between the first and the last one proves that the range
+//! contains a key. Below the first and the last prefix, and in 2PBF below each prefix that passes, the second Bloom filter tests the
+//! prefixes of `l` bits of the range.
 //!
-//! **What decides** (`model.rs`): from one pass over the sorted keys and a sample of queries, the rate of every `(t, l)` is
-//! predicted, its price in cache lines and reads with it, and the cheapest one is built. [`Model`] can be used alone.
+//! **Design** (`model.rs`): from one scan of the sorted keys and a sample of queries, the model predicts the false positive rate of every
+//! `(t, l)` and prices it in cache lines and reads. The cheapest design is built. [`Model`] can be used separately.
 //!
-//! **Keys of any length.** A key that ends before a prefix does is continued by zeros, on both sides: `"a"` and `"a\0"` are
-//! one and the same to all parts that hold prefixes, which can cost a false positive and nothing else. Keys of one length of
-//! at most eight bytes are integers (`fixed.rs`): their bounds are exact, their set may be a bitmap or Elias-Fano numbers, and
-//! prefixes of their whole length are kept under the digest of the key, so that a point costs its one digest. Keys of other
-//! lengths have [`WHOLE_KEYS`] as a prefix length of its own, for points.
+//! **Keys of any length.** `"a"` and `"a\0"` have equal prefixes, which can cost a false positive and nothing else. Keys of one length of at
+//! most eight bytes are integers (`fixed.rs`): their bounds are exact, their set can be a bitmap or Elias-Fano numbers, and prefixes of the
+//! whole length have the digests of keys, so that a point query needs one digest. Filters of other keys can have [`WHOLE_KEYS`] as prefix
+//! length, for points only.
 //!
-//! **Without a sample** that says something (there is none, or all of its queries hold a key) the set of whole keys is built
-//! of integers where it fits, as it answers everything; otherwise one Bloom filter of whole keys: points are denied at the rate of a Bloom
-//! filter, and short ranges of integers with them; all other ranges of strings are let pass. No sample is needed for either to be right.
+//! **Without a sample** of empty queries, the set of whole keys is built if the keys are integers and it fits, because it has no false
+//! positives. Otherwise the filter is one Bloom filter of whole keys: it rejects points, and short ranges of integers; ranges of strings
+//! pass. Neither needs a sample to be correct.
 //!
-//! - `bits.rs`: bounds as bit strings; `fixed.rs`: bounds of integers.
-//! - `counts.rs`: the pass over the keys: sizes of `K_n`, the neighbours of each query. `sizes.rs`: what a set costs.
-//! - `model.rs`, `tally.rs`, `pair.rs`, `choice.rs`: rates, prices, the choice.
-//! - `prefix_set.rs`, `bloom.rs`, `layout.rs`: the parts and where they lie. `builder.rs`, `reader.rs`; `walk.rs`
-//!   and `words.rs`, questions to filters of strings and of integers; `quick.rs`, the most frequent ones.
+//! - Bounds: `bits.rs` (byte strings), `fixed.rs` (integers).
+//! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
+//!   `design_search.rs`.
+//! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
+//! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys), `batch.rs`.
 
 mod batch;
 mod bits;
 mod bloom;
 mod builder;
-mod choice;
 mod counts;
 mod design;
+mod design_search;
 mod fast_path;
 mod fixed;
 mod keys;
 mod layout;
 mod model;
-mod pair;
 mod prefix_set;
 mod query;
+mod query_histogram;
 mod reader;
 mod sizes;
-mod tally;
+mod two_bloom_model;
 
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};

@@ -3,7 +3,7 @@
 use tamis_bits::{MarkedEliasFano, kernel, prefetch, scatter_bits};
 
 use super::bloom::start_and_step;
-use super::fast_path::{FastAnswer, FastBloom, FastFilter, FastPath, FastSet, PrefixRun, SetRange};
+use super::fast_path::{FastBloom, FastFilter, FastPath, FastSet, PrefixRun, SetRange};
 use crate::Digester;
 use crate::bloom::standard::place;
 use crate::filter::BATCH_KEYS;
@@ -56,7 +56,7 @@ where
         let mut met = 0_u64;
         self.for_each_open(|index, (lower, upper)| {
             let run = (lower <= upper).then(|| bloom.prefixes(lower, upper))?;
-            if bloom.is_beyond_cap(&run) {
+            if run.count > bloom.cap {
                 return Some(true);
             }
             if run.count > RUN_MAX {
@@ -89,14 +89,10 @@ where
         let (rest, count) = kernel::run(&tests);
         for (index, is_in_set) in rest.into_iter().take(count) {
             let index = usize::from(index);
-            let fast =
-                (self.bounds)(index).filter(|_| is_in_set).map_or(FastAnswer::Unknown, |(lower, upper)| {
-                    set.test_second(filter, self.digester, lower, upper)
-                });
-            let answer = match fast {
-                FastAnswer::Is(answer) => answer,
-                _ => (self.otherwise)(index, is_in_set),
-            };
+            let fast = (self.bounds)(index)
+                .filter(|_| is_in_set)
+                .and_then(|(lower, upper)| set.test_second(filter, self.digester, lower, upper).ok());
+            let answer = fast.unwrap_or_else(|| (self.otherwise)(index, is_in_set));
             if let Some(slot) = self.answers.get_mut(index) {
                 *slot = answer;
             }
@@ -147,7 +143,7 @@ impl BloomTests<'_> {
             let (start, step) = start_and_step(*digest);
             (1..4).for_each(|number| self.prefetch(start.wrapping_add(step.wrapping_mul(number))));
         }
-        let has = |digest: &u64| u64::from(self.bloom.has(self.bits, *digest));
+        let has = |digest: &u64| u64::from(self.bloom.has::<true>(self.bits, *digest));
         let tested = self.digests.iter().zip(&self.owners).take(rest);
         tested.fold(0, |met, (digest, owner)| met | has(digest) << (owner & 63))
     }

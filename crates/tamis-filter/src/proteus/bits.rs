@@ -1,8 +1,8 @@
-//! Keys and bounds as strings of bits without an end.
+//! Keys and bounds as infinite strings of bits.
 //!
-//! A key goes on as zeros. The upper end of a prefix goes on as ones. An excluded upper bound that ends with a byte above zero
-//! becomes the greatest string below it: its last byte less one, then ones. All that is asked of a string is some bits from a
-//! place on, so that nothing is copied. Of the first bits, which nearly all questions are about, a word says it.
+//! A key continues with zeros, the upper end of a prefix with ones. An exclusive upper bound that ends with a nonzero byte becomes the
+//! greatest string below it: its last byte minus one, then ones. Nothing is copied: callers read some bits from a position. The first
+//! bits, which most queries need, are kept in a `u128`.
 
 use std::ops::Bound;
 
@@ -10,16 +10,16 @@ use tamis_bits::long_key_head;
 
 use crate::{KeyRange, Upper};
 
-/// Bits of a string that one word holds.
+/// Bits of a string that are kept in its head.
 pub(super) const HEAD_BITS: u32 = u128::BITS;
 
-/// Bytes, and what follows them.
+/// Bytes and the bits that follow them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitString<'a> {
     /// The first bits.
     head: u128,
     bytes: &'a [u8],
-    /// The last byte counts one less; it is above zero.
+    /// The last byte, which is not zero, is read as its value minus one.
     is_below: bool,
     fill: u8,
 }
@@ -31,14 +31,14 @@ impl<'a> BitString<'a> {
         Self { head: long_key_head(bytes), bytes, is_below: false, fill: 0 }
     }
 
-    /// Bytes, and behind them nothing but ones.
+    /// Bytes followed by ones.
     #[inline(always)]
     fn before_ones(bytes: &'a [u8]) -> Self {
         let ones = u128::MAX.checked_shr(8 * bytes.len().min(16) as u32).unwrap_or(0);
         Self { head: long_key_head(bytes) | ones, bytes, is_below: false, fill: 0xff }
     }
 
-    /// The least string that a key in the range can be.
+    /// The least string of a range.
     #[inline(always)]
     pub(super) fn lower(range: &KeyRange<'a>) -> Self {
         Self::key(match range.lower {
@@ -47,7 +47,7 @@ impl<'a> BitString<'a> {
         })
     }
 
-    /// The greatest string that a key in the range can be, or one above it.
+    /// The greatest string of a range, or a greater one.
     #[inline(always)]
     pub(super) fn upper(range: &KeyRange<'a>) -> Self {
         match range.upper {
@@ -70,7 +70,7 @@ impl<'a> BitString<'a> {
         self.head
     }
 
-    /// A byte by its number.
+    /// A byte by its index.
     #[inline(always)]
     pub(super) fn byte(&self, index: usize) -> u8 {
         if index < 16 {
@@ -83,7 +83,7 @@ impl<'a> BitString<'a> {
         }
     }
 
-    /// The 64 bits from a place on.
+    /// The 64 bits from a position.
     #[inline(always)]
     pub(super) fn word(&self, from: u32) -> u64 {
         if from <= 64 {
@@ -92,7 +92,7 @@ impl<'a> BitString<'a> {
         let start = (from / 8) as usize;
         let shift = from % 8;
         let (head, next) = match self.bytes.get(start..).and_then(|rest| rest.first_chunk::<9>()) {
-            // The last byte may be another than it seems; here it is not among those that are read.
+            // The last byte of `is_below` is not one of those that are read.
             Some(chunk) if !self.is_below || start + 9 < self.bytes.len() => {
                 let [head @ .., next] = *chunk;
                 (head, next)
@@ -103,13 +103,13 @@ impl<'a> BitString<'a> {
         if shift == 0 { word } else { word << shift | u64::from(next) >> (8 - shift) }
     }
 
-    /// The `count` bits (at most 64) from a place on, as a number.
+    /// The `count` bits (at most 64) from a position, as a number.
     #[inline(always)]
     pub(super) fn bits(&self, from: u32, count: u32) -> u64 {
         self.word(from).checked_shr(64 - count.min(64)).unwrap_or(0)
     }
 
-    /// How many bits two strings share, at most `max`.
+    /// Length of the common prefix of two strings in bits, at most `max`.
     pub(super) fn shared_bits(&self, other: &Self, max: u32) -> u32 {
         let mut shared = (self.head ^ other.head).leading_zeros();
         if shared < HEAD_BITS {
@@ -125,7 +125,7 @@ impl<'a> BitString<'a> {
         shared.min(max)
     }
 
-    /// The first `bit_count` bits in whole bytes, the rest of the last byte zero.
+    /// Writes the first `bit_count` bits in whole bytes, the rest of the last byte zero.
     pub(super) fn write_prefix(&self, bit_count: u32, target: &mut [u8]) {
         for (index, byte) in target.iter_mut().enumerate() {
             *byte = self.byte(index);
@@ -134,7 +134,7 @@ impl<'a> BitString<'a> {
     }
 }
 
-/// Sets the bits behind `bit_count` of a prefix in whole bytes to zero.
+/// Clears the bits of the last byte that are not part of a prefix of `bit_count` bits.
 pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
     let spare = bit_count % 8;
     if spare != 0
@@ -144,7 +144,7 @@ pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
     }
 }
 
-/// Goes some prefixes of `bit_count` bits on, each in whole bytes; the greatest is followed by zeros.
+/// Adds `steps` to a prefix of `bit_count` bits in whole bytes; wraps around at the greatest.
 pub(super) fn advance(prefix: &mut [u8], bit_count: u32, steps: u64) {
     let mut carry = u128::from(steps) << ((8 - bit_count % 8) % 8);
     for byte in prefix.iter_mut().rev() {

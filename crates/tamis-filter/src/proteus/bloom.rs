@@ -1,4 +1,4 @@
-//! Bloom filters of digests in one of two layouts, and the rate that each has.
+//! Bloom filters of digests in two layouts, and their false positive rates.
 
 use tamis_bits::kernel::{self, Step};
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
@@ -9,26 +9,26 @@ use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
 use crate::bloom::standard::place;
 use crate::bloom::{LINE_BITS, best_probe_count};
 
-/// Most bits that a prefix sets where they are spread.
+/// Most bits per digest in the spread layout.
 const SPREAD_PROBE_MAX: u32 = 32;
-/// More bits than this for a prefix would hardly be asked for.
+/// Most bits of the filter per digest; more hardly lower the rate.
 const BITS_PER_PREFIX_MAX: u64 = 64;
-/// Digests that are put in at once.
+/// Digests that are inserted together.
 const INSERT_BATCH: usize = 256;
-/// Most digests that are asked for at once, so that their cache misses overlap.
+/// Most digests that are tested together, so that their cache misses overlap.
 pub(super) const BATCH: usize = 32;
 
-/// A filter for so many digests.
+/// The size of a filter and its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BloomPlan {
     pub(super) layout: BloomLayout,
     pub(super) bytes: u64,
-    /// Bits that a digest sets.
+    /// Bits per digest.
     pub(super) probe_count: u32,
     pub(super) rate: f64,
 }
 
-/// The filter of a layout with the least rate within some bytes; `None` where they are too few.
+/// The filter of at most `bytes` bytes with the lowest rate for `count` digests; `None` if the bytes are too few.
 pub(super) fn best_rate(layout: BloomLayout, bytes: u64, count: u64) -> Option<BloomPlan> {
     let useful = count.max(1).saturating_mul(BITS_PER_PREFIX_MAX / 8);
     match layout {
@@ -50,7 +50,7 @@ pub(super) fn best_rate(layout: BloomLayout, bytes: u64, count: u64) -> Option<B
     }
 }
 
-/// Whether a builder writes such a number of bits.
+/// Whether a builder can write this number of bits per digest.
 pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> bool {
     let max = match layout {
         BloomLayout::Spread => SPREAD_PROBE_MAX,
@@ -59,21 +59,20 @@ pub(super) const fn is_possible_probe_count(layout: BloomLayout, count: u32) -> 
     count >= 1 && count <= max
 }
 
-/// By what the first of two Bloom filters multiplies digests. Two lengths that fill equally many bytes have digests that differ by a mark
-/// alone where the bits between are 0: what hits the bits of some key in one filter would do so in the other.
+/// Factor of digests in the first of two Bloom filters. Prefixes of two lengths with equal bytes have digests that differ in their marks
+/// only; without the factor, their false positives in both filters would be correlated.
 const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The number of the first bit of a digest, and what lies between that and the next, where bits are spread.
+/// The number of the first bit of a digest in the spread layout, and the step from each bit to the next.
 #[inline(always)]
 pub(super) const fn start_and_step(digest: u64) -> (u64, u64) {
     (digest, Step::Halves.of(digest))
 }
 
-/// Sets the bits of digests, many at a time.
+/// Inserts digests in batches.
 pub(super) struct Inserter<'a> {
     bytes: &'a mut [u8],
     plan: &'a BloomPlan,
-    /// What digests are multiplied by.
     factor: u64,
     batch: [u64; INSERT_BATCH],
     count: usize,
@@ -84,7 +83,7 @@ impl<'a> Inserter<'a> {
         Self { bytes, plan, factor: 1, batch: [0; INSERT_BATCH], count: 0 }
     }
 
-    /// Into the first of two Bloom filters.
+    /// For the first of two Bloom filters.
     pub(super) fn first(bytes: &'a mut [u8], plan: &'a BloomPlan) -> Self {
         Self { factor: FIRST_FACTOR, ..Self::new(bytes, plan) }
     }
@@ -100,7 +99,7 @@ impl<'a> Inserter<'a> {
         }
     }
 
-    /// Sets the bits of what was pushed and is still held.
+    /// Inserts the digests of the last, incomplete batch.
     pub(super) fn finish(&mut self) {
         let digests = self.batch.get(..self.count).unwrap_or_default();
         self.count = 0;
@@ -116,19 +115,19 @@ impl<'a> Inserter<'a> {
     }
 }
 
-/// So many bits are looked at together. Six of them, which a question would go beyond less often, take more time.
-const LEAST_TOGETHER: u32 = 4;
+/// Bits that are tested together.
+pub(super) const LEAST_TOGETHER: u32 = 4;
 
-/// Whether all bits of a digest are set, [`LEAST_TOGETHER`] or more of them: the first ones without a jump between them.
+/// Whether all bits of a digest are set, which are at least [`LEAST_TOGETHER`]; tests the first ones without a branch between them.
 #[inline(always)]
-fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
+pub(super) fn has_many_spread(bytes: &[u8], probe_count: u32, digest: u64) -> bool {
     let (value, step) = start_and_step(digest);
     let nth = |number: u64| value.wrapping_add(step.wrapping_mul(number));
     scatter_bits::are_set(bytes, [value, nth(1), nth(2), nth(3)])
         && has_spread_from(bytes, probe_count - LEAST_TOGETHER, nth(4), step)
 }
 
-/// Whether the bits behind the first ones are set: for few, so that the others save no registers for it.
+/// Tests the remaining bits. A separate function, because most queries end before it and need not save registers for it.
 #[inline(never)]
 fn has_spread_from(bytes: &[u8], count: u32, mut value: u64, step: u64) -> bool {
     for _ in 0..count {
@@ -140,7 +139,7 @@ fn has_spread_from(bytes: &[u8], count: u32, mut value: u64, step: u64) -> bool 
     true
 }
 
-/// A filter at rest.
+/// An encoded filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BloomView<'a> {
     pub(super) bytes: &'a [u8],
@@ -149,7 +148,7 @@ pub(super) struct BloomView<'a> {
 }
 
 impl BloomView<'_> {
-    /// Whether all bits of a digest are set; `true` where they lie outside the bytes.
+    /// Whether all bits of a digest are set; bits beyond the end count as set.
     #[inline(always)]
     pub(super) fn may_contain(&self, digest: u64) -> bool {
         match self.layout {
@@ -173,7 +172,7 @@ impl BloomView<'_> {
         self.may_contain(digest.wrapping_mul(FIRST_FACTOR))
     }
 
-    /// The first bits are looked at together: one jump that is nearly always foreseen, and misses that overlap.
+    /// Tests the first bits together: one branch that is predicted nearly always, and cache misses that overlap.
     #[inline(always)]
     pub(super) fn has_spread(&self, digest: u64) -> bool {
         let (value, step) = start_and_step(digest);
@@ -188,7 +187,7 @@ impl BloomView<'_> {
         }
     }
 
-    /// Number of the first digest that may be there.
+    /// The index of the first digest that the filter may contain.
     #[inline(always)]
     pub(super) fn first_of(&self, digests: &[u64]) -> Option<usize> {
         match digests {
@@ -198,20 +197,20 @@ impl BloomView<'_> {
                 digests.iter().for_each(|digest| self.prefetch(*digest));
                 digests.iter().position(|digest| self.may_contain(*digest))
             }
-            // For a few, one after the other is faster than setting up rounds.
+            // A few are faster one by one.
             [_, _] | [_, _, _] | [_, _, _, _] => digests.iter().position(|digest| self.has_spread(*digest)),
             _ => self.first_of_spread(digests),
         }
     }
 
-    /// The first three bits of all, without a jump that depends on what is found; one in eight is left for the others.
+    /// Tests the first three bits of all digests without a branch on a result; about one in eight remains for [`BloomView::has_rest`].
     #[inline(always)]
     fn first_of_spread(&self, digests: &[u64]) -> Option<usize> {
         let mut alive = 0_u32;
         let (second, third) = (u64::from(self.probe_count > 1), u64::from(self.probe_count > 2));
         for (number, digest) in digests.iter().take(BATCH).enumerate() {
             let (value, step) = start_and_step(*digest);
-            // A bit that is not asked for is the first one again.
+            // A digest of fewer bits repeats the first one.
             let (next, last) = (step.wrapping_mul(second), step.wrapping_mul(2 * third));
             let is_left = self.is_set(value)
                 & self.is_set(value.wrapping_add(next))
@@ -228,7 +227,7 @@ impl BloomView<'_> {
         None
     }
 
-    /// Whether the bits behind the third are set.
+    /// Whether the bits after the third are set.
     #[inline(always)]
     fn has_rest(&self, digest: u64) -> bool {
         let (value, step) = start_and_step(digest);
@@ -240,7 +239,7 @@ impl BloomView<'_> {
         (self.is_set(nth(3)) & self.is_set(nth(4)) & self.is_set(nth(5))) && all(6)
     }
 
-    /// Brings the first bytes that a digest needs into the cache.
+    /// Prefetches the cache line of the first bit of a digest.
     #[inline]
     pub(super) fn prefetch(&self, digest: u64) {
         match self.layout {

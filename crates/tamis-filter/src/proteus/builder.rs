@@ -1,4 +1,4 @@
-//! Builds filters of this module: keeps the keys, lets the model choose, encodes what it chose.
+//! Builds the filters of this module: collects the keys, lets the model choose a design, and encodes it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::hash::length_mark;
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, Upper};
 
-/// Builder of the families of this module. Parameters: see [`Family`] and the list in the module's head.
+/// Builder of the families of this module. Parameters: see [`Family`].
 #[derive(Debug)]
 pub struct ProteusBuilder {
     family: Family,
@@ -31,25 +31,25 @@ pub struct ProteusBuilder {
     chosen: Option<Chosen>,
 }
 
-/// What was chosen, and for what.
+/// A design and the inputs that it was chosen for.
 #[derive(Debug)]
 struct Chosen {
-    question: Question,
+    inputs: Inputs,
     design: Design,
     predicted: Option<f64>,
-    /// How many prefixes there are of the lengths of its stages.
+    /// The prefix lengths of its stages, each with the number of distinct prefixes.
     counts: [(u32, u64); 2],
 }
 
-/// What a design is chosen for: keys, budget and a digest of the samples.
+/// The inputs of the choice: number of keys, budget, and a digest of the samples.
 #[derive(Debug, PartialEq)]
-struct Question {
+struct Inputs {
     key_count: usize,
     budget: Budget,
     sample_digest: u64,
 }
 
-impl Question {
+impl Inputs {
     fn of(key_count: usize, budget: Budget, samples: Samples<'_>) -> Self {
         let mut sample_digest = samples.queries.len() as u64;
         for query in samples.queries {
@@ -70,7 +70,7 @@ impl Question {
     }
 }
 
-/// Lengths that the parameters fix.
+/// Lengths that the parameters give.
 #[derive(Debug, Clone, Copy)]
 struct Given {
     depth: u32,
@@ -88,7 +88,7 @@ impl ProteusBuilder {
         Self { family, prices, given: None, layout: None, digester, keys: Keys::default(), chosen: None }
     }
 
-    /// Builds this design instead of choosing one. The form of a set is the smallest one, or a bitmap that is hardly larger, whatever the design says.
+    /// Builds this design instead of choosing one. The form of a set is still the smallest one, or a bitmap that is not much larger.
     #[must_use]
     pub fn with_design(mut self, design: &Design) -> Self {
         let share = if let Stage::Bloom { share, .. } = design.first { share } else { 0.5 };
@@ -108,7 +108,7 @@ impl ProteusBuilder {
         let probe = parameters.take("probe-cost", price, is_price)?.unwrap_or(default.probe);
         let read = parameters.take("read-cost", price, is_price)?.unwrap_or(default.read);
         let is_cap = |cap: &u32| (Prices::PROBE_CAP_MIN..=Prices::PROBE_CAP_MAX).contains(cap);
-        let cap = parameters.take("probe-cap", "2 to 16777216 questions", is_cap)?;
+        let cap = parameters.take("probe-cap", "2 to 16777216 tests", is_cap)?;
         let prices = Prices { probe, read, probe_cap: cap.unwrap_or(default.probe_cap) };
         let mut builder = Self::new(family, prices, seed);
         builder.layout = parameters.take("layout", "spread or lines", |_: &BloomLayout| true)?;
@@ -156,12 +156,11 @@ impl ProteusBuilder {
             family: self.family.name(),
             name,
             value: given.depth.to_string(),
-            expected: "fewer bits than those of the Bloom filter behind it",
+            expected: "fewer bits than the prefixes of the second stage",
         })
     }
 
-    /// The design for a budget and a sample, and the rate that is expected of it. This is all that the model does;
-    /// [`FilterBuilder::finish`] calls it and builds.
+    /// The design for a budget and a sample, and its predicted rate. [`FilterBuilder::finish`] calls this and builds the design.
     pub fn choose(&self, budget: Budget, samples: Samples<'_>) -> Result<(Design, Option<f64>), BuildError> {
         let bits = budget.require(self.family.name())?;
         if self.given.is_some() {
@@ -180,10 +179,10 @@ impl ProteusBuilder {
 
     fn given_design(&self) -> Design {
         let given = self.given.unwrap_or(Given { depth: 0, prefix: 0, share: 0.5 });
-        // Lengths beyond those of the keys say no more than the keys do.
+        // Prefixes longer than the keys add nothing.
         let longest = self.keys.bit_count();
         let depth = given.depth.min(longest);
-        // The second filter of a pair is asked for what lies below a prefix: it has prefixes, too.
+        // The second of two Bloom filters is tested for prefixes below those of the first: it can't contain whole keys.
         let is_whole = given.prefix == WHOLE_KEYS
             && matches!(self.keys, Keys::Strings(..))
             && self.family != Family::TwoPrefixBloom;
@@ -195,7 +194,7 @@ impl ProteusBuilder {
         };
         let is_pair = self.family == Family::TwoPrefixBloom;
         let (first, prefix) = match prefix <= depth {
-            // Two filters of one length are one.
+            // Two filters of one length are the same as one.
             true if is_pair => (Stage::None, prefix),
             true => (first, 0),
             false => (first, prefix),
@@ -203,7 +202,7 @@ impl ProteusBuilder {
         Design { first, prefix, layout: self.layout.unwrap_or(BloomLayout::Spread) }
     }
 
-    /// The first stage: its bytes and its fields.
+    /// Encodes the first stage and sets its fields.
     fn encode_first(
         &self,
         design: &Design,
@@ -278,7 +277,7 @@ impl ProteusBuilder {
         set.finish(target)
     }
 
-    /// The form of a set of integers: that of the design, or, where the parameters gave only the depth, what the model would take.
+    /// The form of a set of integers: that of the design, or the one that the model takes if only the depth is given.
     fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> (SetForm, bool) {
         if self.given.is_none() {
             return (form, form == SetForm::Trie);
@@ -290,12 +289,12 @@ impl ProteusBuilder {
     }
 
     fn prefix_count(&self, prefix: u32) -> u64 {
-        let chosen = self.chosen.as_ref().filter(|chosen| chosen.question.key_count == self.keys.len());
+        let chosen = self.chosen.as_ref().filter(|chosen| chosen.inputs.key_count == self.keys.len());
         let known = chosen.and_then(|chosen| chosen.counts.iter().find(|(bits, _)| *bits == prefix));
         known.map_or_else(|| self.counted(prefix), |(_, count)| *count)
     }
 
-    /// How many distinct prefixes of a length the keys have.
+    /// Counts the distinct prefixes of a length.
     fn counted(&self, prefix: u32) -> u64 {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
@@ -310,7 +309,7 @@ impl ProteusBuilder {
         }
     }
 
-    /// Puts the digests of all prefixes of a length into a Bloom filter.
+    /// Inserts the digests of all prefixes of a length into a Bloom filter.
     fn insert(&self, mut inserter: Inserter<'_>, prefix: u32) {
         let digester = &self.digester;
         match &self.keys {
@@ -347,7 +346,7 @@ impl ProteusBuilder {
         inserter.finish();
     }
 
-    /// The whole filter of a design.
+    /// Encodes the filter of a design.
     fn encode(&self, design: &Design, predicted: Option<f64>, budget: Budget) -> Result<Vec<u8>, BuildError> {
         let bits = budget.require(self.family.name())?;
         let key_count = self.keys.len() as f64;
@@ -363,7 +362,7 @@ impl ProteusBuilder {
         let Some(left) = budget_bytes.checked_sub(first.len() as u64) else {
             let least_bits_per_key = first.len() as f64 * 8.0 / key_count;
             if least_bits_per_key > Budget::BITS_PER_KEY_MAX {
-                // Very few keys: no budget holds the set that the parameters ask for, so it is left out.
+                // Very few keys: the requested set exceeds every budget, so the filter has none.
                 return self.encode(&Design { first: Stage::None, ..*design }, predicted, budget);
             }
             return Err(BuildError::BudgetTooSmall {
@@ -376,7 +375,7 @@ impl ProteusBuilder {
             .then(|| best_rate(design.layout, left, self.prefix_count(design.prefix)))
             .flatten();
         if plan.is_none() && fields.first == FIRST_BLOOM {
-            // Nothing is left for the second of two Bloom filters: the first one says nothing alone.
+            // No bytes remain for the second of two Bloom filters: the first one is useless alone.
             first.clear();
             (fields.depth, fields.first, fields.first_bytes, fields.first_probe_count) = (0, 0, 0, 0);
         }
@@ -424,10 +423,10 @@ impl FilterBuilder for ProteusBuilder {
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
         if self.keys.len() > 0 {
             let (design, predicted) = self.choose(budget, samples)?;
-            let question = Question::of(self.keys.len(), budget, samples);
+            let inputs = Inputs::of(self.keys.len(), budget, samples);
             let counted = |bits| (bits, if bits == 0 { 0 } else { self.counted(bits) });
             let counts = [design.first.depth(), design.prefix].map(counted);
-            self.chosen = Some(Chosen { question, design, predicted, counts });
+            self.chosen = Some(Chosen { inputs, design, predicted, counts });
         }
         Ok(())
     }
@@ -439,9 +438,9 @@ impl FilterBuilder for ProteusBuilder {
             Envelope::new(self.family, self.digester.seed(), 0, [0; PARAMETER_BYTES]).seal(&mut filter);
             return Ok(filter);
         }
-        let question = Question::of(self.keys.len(), budget, samples);
+        let inputs = Inputs::of(self.keys.len(), budget, samples);
         let (design, predicted) = match &self.chosen {
-            Some(chosen) if chosen.question == question => (chosen.design, chosen.predicted),
+            Some(chosen) if chosen.inputs == inputs => (chosen.design, chosen.predicted),
             _ => self.choose(budget, samples)?,
         };
         self.encode(&design, predicted, budget)
@@ -456,7 +455,7 @@ impl std::str::FromStr for BloomLayout {
     }
 }
 
-/// The distinct prefixes of integers, counted from the least. Whether one is another than that before it cannot be foreseen, and no jump depends on it.
+/// The distinct prefixes of integers, relative to the least. No branch depends on whether a prefix is new, which is unpredictable.
 #[derive(Debug, Clone)]
 struct Prefixes<'a> {
     words: &'a [u64],
@@ -475,11 +474,11 @@ impl<'a> Prefixes<'a> {
 impl Ascending for Prefixes<'_> {
     fn fill(&mut self, batch: &mut [u64]) -> usize {
         let mut filled = 0;
-        // All prefixes of some words may be that of the word before them.
+        // All prefixes of a chunk may be equal to the one before it.
         while filled == 0 && !self.words.is_empty() {
             let (chunk, rest) = self.words.split_at(self.words.len().min(batch.len()));
             self.words = rest;
-            // Another than the first one, if there is none before it.
+            // Without a prefix before it, a value that no relative prefix has.
             let mut before = self.before.unwrap_or(u64::MAX);
             for word in chunk {
                 let prefix = (word >> self.shift) - self.least;
@@ -495,14 +494,14 @@ impl Ascending for Prefixes<'_> {
     }
 }
 
-/// The distinct prefixes of sorted strings, of which the first bits are given; the bits behind a prefix are zero.
+/// The distinct prefixes of the heads of sorted strings; the bits after a prefix are zero.
 fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterator<Item = u128> {
     let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
     let mut before = None;
     heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
 }
 
-/// How many distinct prefixes integers have.
+/// Counts the distinct prefixes of integers.
 fn count_prefixes(words: &[u64], depth: u32) -> u64 {
     let shift = 64 - depth.clamp(1, 64);
     let is_new = |pair: (&u64, &u64)| (pair.0 ^ pair.1) >> shift != 0;
@@ -510,7 +509,7 @@ fn count_prefixes(words: &[u64], depth: u32) -> u64 {
     news.sum::<u64>() + u64::from(!words.is_empty())
 }
 
-/// The prefixes of one length of integers, on their way into a Bloom filter.
+/// The prefixes of one length of integers, for a Bloom filter.
 struct WordPrefixes<'a> {
     words: &'a [u64],
     prefix: u32,
@@ -518,7 +517,7 @@ struct WordPrefixes<'a> {
 }
 
 impl WordPrefixes<'_> {
-    /// Pushes the digest of each distinct prefix; it takes `BYTES` bytes.
+    /// Inserts the digest of each distinct prefix, which has `BYTES` bytes.
     fn insert<const BYTES: usize>(&self, digester: &Digester, inserter: &mut Inserter<'_>) {
         let mask = u64::MAX << (64 - self.prefix);
         let mut before = None;
@@ -532,7 +531,7 @@ impl WordPrefixes<'_> {
     }
 }
 
-/// The prefixes of strings, one after the other.
+/// The current and the previous prefix in a scan of strings.
 struct PrefixBuffers {
     bits: u32,
     current: Vec<u8>,
@@ -546,7 +545,7 @@ impl PrefixBuffers {
         Self { bits, current: buffer.clone(), before: buffer, is_first: true }
     }
 
-    /// Whether the prefix of a key, which is put into `current`, is another than that of the key before.
+    /// Copies the prefix of a key to `current`; returns whether it differs from the prefix of the key before.
     fn is_new(&mut self, key: &[u8]) -> bool {
         std::mem::swap(&mut self.current, &mut self.before);
         BitString::key(key).write_prefix(self.bits, &mut self.current);

@@ -1,31 +1,30 @@
-//! One pass over the sorted keys: how many prefixes of each length there are, and the neighbours of each sample query.
+//! Counts the distinct prefixes of each length and finds the neighbours of each sample query, in one scan of the sorted keys.
 //!
-//! Two neighbours that share `c` bits have one prefix of each length up to `c` and two of each longer one: so the number of
-//! distinct prefixes of `n` bits is one more than that of neighbours that share fewer than `n`. A query that holds no key lies
-//! between two neighbours; all that is asked about it later follows from the bits that its ends share with those and with each
-//! other.
+//! Two adjacent keys with a common prefix of `c` bits have one prefix of each length up to `c` and two of each longer one. So the number of
+//! distinct prefixes of `n` bits is one more than the number of adjacent pairs with a common prefix of fewer than `n` bits. An empty query
+//! is between two adjacent keys. The model needs only the common prefixes of its ends with those keys and with each other.
 
 use super::bits::BitString;
 use super::keys::Keys;
 use crate::trie::{LevelCounts, shared_bytes};
 use crate::{KeyRange, KeySet};
 
-/// Keys looked at between two looks at the queries: four kilobytes of words.
+/// Keys that are counted before their queries are resolved: four kilobytes of integers.
 const BLOCK_KEYS: usize = 512;
 
-/// One block of so many tells what the levels of a trie will about hold, if it tells of so many prefixes.
+/// The levels of a trie are estimated from one of so many blocks, if it contains at least [`SAMPLED_LEAST`] prefixes.
 const BLOCKS_FOR_ONE: usize = 16;
 const SAMPLED_LEAST: u64 = 16_384;
 
-/// A sample query that holds no key.
+/// An empty query of the sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query<'a> {
-    /// Bits that its lower end shares with the key before it, and its upper end with the key behind it.
+    /// Common bits of its lower end and the key before it, and of its upper end and the key after it.
     pub(super) shared_left: u32,
     pub(super) shared_right: u32,
-    /// Bits that its ends share; those of the longest key at most.
+    /// Common bits of its ends, at most those of the longest key.
     pub(super) shared_ends: u32,
-    /// The bits of both ends behind those that they share.
+    /// The bits of both ends after the common ones.
     window: (u64, u64),
     ends: Ends<'a>,
     pub(super) is_point: bool,
@@ -38,13 +37,13 @@ enum Ends<'a> {
 }
 
 impl Query<'_> {
-    /// Bits that some string of the query shares with some key.
+    /// The longest common prefix of a string of the query and a key.
     #[inline]
     pub(super) const fn near(&self) -> u32 {
         if self.shared_left > self.shared_right { self.shared_left } else { self.shared_right }
     }
 
-    /// How many prefixes of so many bits cover the query; `u64::MAX` where they are more than can be told.
+    /// Number of prefixes of `bits` bits that cover the query, or `u64::MAX` if it is larger.
     #[inline]
     pub(super) fn prefix_count(&self, bits: u32) -> u64 {
         let behind = bits.saturating_sub(self.shared_ends);
@@ -59,8 +58,7 @@ impl Query<'_> {
         (upper >> shift).saturating_sub(lower >> shift).saturating_add(1)
     }
 
-    /// How many prefixes of `bits` bits lie in the query below its first prefix of `depth` bits, and below its last one, where
-    /// those two differ.
+    /// Numbers of prefixes of `bits` bits in the query below its first and below its last prefix of `depth` bits, which differ.
     #[inline]
     pub(super) fn end_counts(&self, depth: u32, bits: u32) -> (u64, u64) {
         let behind = bits - depth;
@@ -80,15 +78,15 @@ impl Query<'_> {
     }
 }
 
-/// What is known of the keys, and of the queries beside them.
+/// The counts of the keys, and the empty queries.
 #[derive(Debug)]
 pub(super) struct Counts<'a> {
-    /// `prefixes[n]`: distinct prefixes of `n` bits, from 0 to the length of the longest key.
+    /// Distinct prefixes of `n` bits, from 0 to the length of the longest key.
     prefixes: Vec<u64>,
-    /// Bits that each key but the first shares with the one before it; empty for integers, which tell it in no time.
+    /// Common bits of each key and the one before it; empty for integers, which are compared again instead.
     shared: Vec<u32>,
     pub(super) queries: Vec<Query<'a>>,
-    /// Queries of the sample that hold a key, or that nothing can be in.
+    /// Sample queries that contain a key, or are ranges without any string.
     pub(super) left_out: usize,
 }
 
@@ -153,12 +151,12 @@ impl<'a> Counts<'a> {
         Self { prefixes: sums(&histogram, bit_count, set.len()), shared, queries, left_out }
     }
 
-    /// Distinct prefixes of so many bits; all keys beyond the longest.
+    /// Number of distinct prefixes of `bits` bits.
     pub(super) fn prefix_count(&self, bits: u32) -> u64 {
         self.prefixes.get(bits as usize).or(self.prefixes.last()).copied().unwrap_or(0)
     }
 
-    /// The levels of the trie of all prefixes of `depth` bits: one pass over what neighbours share.
+    /// The levels of the trie of all prefixes of `depth` bits. Costs one scan of the keys.
     pub(super) fn trie_levels(&self, keys: &Keys, depth: u32) -> Vec<LevelCounts> {
         let mut levels = LevelTally::new(depth);
         match keys {
@@ -172,7 +170,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// [`Counts::trie_levels`] of `prefix_count` prefixes, by one block of words of every sixteen; `None` where these are too few to tell.
+/// Estimates [`Counts::trie_levels`] of `prefix_count` prefixes from one in sixteen blocks; `None` if they contain too few prefixes.
 pub(super) fn sampled_trie_levels(words: &[u64], depth: u32, prefix_count: u64) -> Option<Vec<LevelCounts>> {
     let mut levels = LevelTally::new(depth);
     for block in words.chunks(BLOCK_KEYS).step_by(BLOCKS_FOR_ONE) {
@@ -184,7 +182,7 @@ pub(super) fn sampled_trie_levels(words: &[u64], depth: u32, prefix_count: u64) 
     levels.scale_to(prefix_count).then(|| levels.finish())
 }
 
-/// Counts what the words of a block share with the ones before them.
+/// Counts the common bits of each integer of a block and the one before it.
 #[inline]
 fn tally_shared(before: Option<u64>, block: &[u64], tally: &mut [[u32; 64]; 4]) {
     let [first, ..] = tally;
@@ -196,7 +194,7 @@ fn tally_shared(before: Option<u64>, block: &[u64], tally: &mut [[u32; 64]; 4]) 
     if let (Some(before), Some(word)) = (before, block.first()) {
         add(first, before, *word);
     }
-    // Four lists, so that equal counts in a row do not wait for one another.
+    // Four histograms, so that repeated counts do not wait for each other's stores.
     for window in block.windows(5).step_by(4) {
         let [a, b, c, d, e] = *window else { continue };
         let [one, two, three, four] = tally;
@@ -219,7 +217,7 @@ fn drain(tally: &mut [[u32; 64]; 4], shared: &mut [u64; 64]) {
     }
 }
 
-/// Distinct prefixes of each length, from how many neighbours share so many bits.
+/// Distinct prefixes of each length, from the histogram of common bits of adjacent keys.
 fn sums(shared: &[u64], bit_count: u32, key_count: usize) -> Vec<u64> {
     let mut sum = u64::from(key_count > 0);
     let mut prefixes = Vec::with_capacity(bit_count as usize + 1);
@@ -253,7 +251,7 @@ fn word_query(
     })
 }
 
-/// Bits that two keys share, each continued by zeros.
+/// Common bits of two keys, each continued by zeros.
 #[inline]
 fn shared_key_bits(before: &[u8], key: &[u8], bit_count: u32) -> u32 {
     let bytes = shared_bytes(before, key);
@@ -290,10 +288,10 @@ fn string_query<'a>(set: &KeySet, range: &KeyRange<'a>, bit_count: u32) -> Optio
     })
 }
 
-/// Where labels of a trie of one depth begin and end.
+/// Counts the labels of a trie by level.
 struct LevelTally {
     depth: u32,
-    /// Keys whose labels begin at a level, and keys whose leaf lies there.
+    /// Keys whose first own label is on a level, and keys whose leaf is.
     starts: Vec<u64>,
     leaves: Vec<u64>,
     before: u32,
@@ -324,7 +322,7 @@ impl LevelTally {
         }
     }
 
-    /// As if so many keys had been counted; `false` where too few were.
+    /// Scales the counts to `key_count` keys; returns `false` if too few were counted.
     fn scale_to(&mut self, key_count: u64) -> bool {
         let counted = self.starts.iter().sum::<u64>();
         if counted < SAMPLED_LEAST {
@@ -333,7 +331,7 @@ impl LevelTally {
         for count in self.starts.iter_mut().chain(&mut self.leaves) {
             *count = (u128::from(*count) * u128::from(key_count) / u128::from(counted)) as u64;
         }
-        // The least key begins at the top, whether or not it was among those.
+        // The least key begins at the top, even if it was not counted.
         if let Some(top) = self.starts.first_mut() {
             *top = (*top).max(1);
         }
@@ -349,7 +347,7 @@ impl LevelTally {
             if labels == 0 {
                 break;
             }
-            // Never more leaves than labels where all keys were counted.
+            // Scaled counts can have more leaves than labels.
             let children = labels.saturating_sub(*leaves);
             levels.push(LevelCounts { nodes, labels, children, prefix_keys: 0 });
             (open, nodes) = (children, children);

@@ -1,21 +1,21 @@
-//! What a filter can be made of, what it is predicted to do, and what that is worth.
+//! The designs of a filter, their predicted rates, and their prices.
 
 use std::fmt;
 
-/// In place of a prefix length: the Bloom filter holds whole keys under their own digests.
+/// Instead of a prefix length: the Bloom filter contains whole keys under the digests of keys.
 pub const WHOLE_KEYS: u32 = u32::MAX;
 
-/// How the bits of a prefix lie in a Bloom filter.
+/// How the bits of a prefix are placed in a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BloomLayout {
-    /// Spread over the whole filter: the least rate.
+    /// In the whole filter: the lowest rate.
     Spread,
-    /// In one line of 512 bits: the fewest cache lines.
+    /// In one block of 512 bits: the fewest cache lines.
     Lines,
 }
 
 impl BloomLayout {
-    /// Both, that with the least rate first.
+    /// Both, the one with the lower rate first.
     pub(super) const ALL: [Self; 2] = [Self::Spread, Self::Lines];
 
     /// The number in the format.
@@ -26,7 +26,7 @@ impl BloomLayout {
         }
     }
 
-    /// 1 was spread in another way, which would be read wrongly.
+    /// Number 1 was another spread layout, which is not readable any more.
     pub(super) const fn from_number(number: u8) -> Option<Self> {
         match number {
             2 => Some(Self::Lines),
@@ -42,7 +42,7 @@ impl BloomLayout {
         }
     }
 
-    /// Cache lines that a question touches: a spread one ends, on average, at the second bit.
+    /// Cache lines per test: in the spread layout a test ends, on average, at the second bit.
     pub(super) const fn lines_touched(self) -> f64 {
         match self {
             Self::Spread => 2.0,
@@ -51,16 +51,16 @@ impl BloomLayout {
     }
 }
 
-/// How a set of prefixes is kept.
+/// The encoding of a set of prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetForm {
-    /// The succinct trie, lone branches as explicit bits.
+    /// A succinct trie, lone branches as explicit bits.
     Trie = 1,
     /// Elias-Fano numbers, counted from the least prefix (integers only).
     EliasFano = 2,
     /// One bit for each prefix from the least to the greatest (integers only).
     Bitmap = 6,
-    /// Elias-Fano numbers with marks, which are asked in half the time.
+    /// Elias-Fano numbers with marks, which make lookups twice as fast.
     MarkedEliasFano = 5,
 }
 
@@ -85,29 +85,29 @@ impl SetForm {
     }
 }
 
-/// What is asked before the Bloom filter.
+/// The first stage of a filter, which is tested before the Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Stage {
-    /// Nothing.
+    /// None.
     None,
-    /// The set of all prefixes of so many bits.
+    /// The set of all prefixes of one length.
     Set {
         /// Bits of a prefix.
         depth: u32,
-        /// How it is kept.
+        /// The encoding.
         form: SetForm,
     },
-    /// A Bloom filter of the prefixes of so many bits.
+    /// A Bloom filter of the prefixes of one length.
     Bloom {
         /// Bits of a prefix.
         depth: u32,
-        /// The share of the budget that it takes.
+        /// Its share of the budget.
         share: f64,
     },
 }
 
 impl Stage {
-    /// Bits of a prefix, 0 where there is no first stage.
+    /// Bits of a prefix, 0 without a first stage.
     pub const fn depth(&self) -> u32 {
         match self {
             Self::None => 0,
@@ -116,14 +116,14 @@ impl Stage {
     }
 }
 
-/// One way to spend a budget.
+/// The parts of a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Design {
-    /// What is asked first.
+    /// The first stage.
     pub first: Stage,
     /// Bits of the prefixes in the (second) Bloom filter, or [`WHOLE_KEYS`], or 0 for none.
     pub prefix: u32,
-    /// How the Bloom filters are laid out.
+    /// The layout of the Bloom filters.
     pub layout: BloomLayout,
 }
 
@@ -147,15 +147,15 @@ impl fmt::Display for Design {
     }
 }
 
-/// What a design is expected to do with queries like those of the sample.
+/// The expected behaviour of a design for queries like those of the sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
-    /// The share of empty queries that it takes for present.
+    /// The false positive rate of empty queries.
     pub fpr: f64,
-    /// Questions to its parts for an empty query: one to a set, one to a Bloom filter for each prefix.
+    /// Tests per empty query: one for a set, and one for each prefix in a Bloom filter.
     pub probes: f64,
-    /// What a query is expected to cost at the model's prices: reads that it does not save, and cache lines that it touches. Counts in what a
-    /// larger sample would show: queries that come closer to a key than those of the sample.
+    /// The expected cost of a query: false-positive reads and cache lines at the model's prices. Includes queries closer to a key than those
+    /// of the sample, which a larger sample would contain.
     pub cost: f64,
     /// Bytes of the first stage.
     pub first_bytes: u64,
@@ -163,28 +163,28 @@ pub struct Prediction {
     pub bloom_bytes: u64,
 }
 
-/// What things cost, in one unit of the caller's choice; the defaults are nanoseconds. A price that is negative or no number counts as the default, a cap
-/// out of bounds as the nearest one.
+/// Prices in any one unit; the defaults are nanoseconds. An invalid price (negative, infinite or NaN) is replaced by the default, a cap out of
+/// bounds by the nearest one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
-    /// A cache line touched in a filter.
+    /// A cache line of a filter.
     pub probe: f64,
-    /// A read that a filter did not save.
+    /// A false-positive read.
     pub read: f64,
-    /// Most questions that one query may put to the parts of a filter; a range that needs more is taken for present unasked.
+    /// Most tests per query; a range that needs more passes untested.
     pub probe_cap: u32,
 }
 
 impl Prices {
-    /// Least that a probe cap can be: a set and a Bloom filter.
+    /// The least probe cap: a set and a Bloom filter.
     pub const PROBE_CAP_MIN: u32 = 2;
-    /// Most that a probe cap can be.
+    /// The greatest probe cap.
     pub const PROBE_CAP_MAX: u32 = 1 << 24;
 
-    /// A cache line 5 ns, a read 20 microseconds, at most 1,024 questions.
+    /// A cache line 5 ns, a read 20 microseconds, at most 1,024 tests.
     pub const DEFAULT: Self = Self { probe: 5.0, read: 20_000.0, probe_cap: 1024 };
 
-    /// These prices, and in place of what is none the default: of what is negative, infinite or no number. A cap beyond its bounds is the nearest.
+    /// These prices, with invalid ones replaced.
     pub(super) fn usable(self) -> Self {
         let or = |price: f64, default: f64| if price.is_finite() && price >= 0.0 { price } else { default };
         Self {
@@ -194,7 +194,7 @@ impl Prices {
         }
     }
 
-    /// Questions that may be put to the Bloom filter behind a set, or without one.
+    /// Most tests in Bloom filters; a set takes one of the cap.
     pub(super) const fn bloom_cap(&self, has_set: bool) -> u64 {
         (self.probe_cap as u64).saturating_sub(has_set as u64)
     }

@@ -1,26 +1,38 @@
 //! The fast path: queries of eight-byte keys that a few prefixes of a Bloom filter decide, or a set of integers.
 //!
-//! It returns the answers of `query.rs`, or none where a query needs more. What it reads of a filter's layout is copied here, close
-//! together, when the filter is opened. The digest function is a parameter ([`DigestSource`]): queries that no other filter will see
-//! compute digests directly, others cache them in their probe.
+//! It returns the answers of `query.rs`, or none if a query needs more. The fields of the layout that it reads are copied when the filter is
+//! opened, so that they share cache lines. Digests come from a [`DigestSource`]: queries for several filters cache digests in their probe,
+//! other queries compute them.
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{BitmapShape, MarkedEliasFano};
 
-use super::bloom::BloomView;
+use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
 use super::design::{BloomLayout, SetForm};
 use super::layout::{FirstPart, Parts, SetShape};
 use crate::envelope::ENVELOPE_BYTES;
 use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
 
-/// What the fast path knows of a query.
+/// A query that the fast path does not decide.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum FastAnswer {
-    Is(bool),
-    /// The set contains the only prefix of the range; the second stage is not tested.
-    InSet,
-    Unknown,
+pub(super) struct Undecided {
+    /// The set contains the only prefix of the range, and the second stage is not tested.
+    pub(super) is_in_set: bool,
+}
+
+const UNKNOWN: Result<bool, Undecided> = Err(Undecided { is_in_set: false });
+
+/// The part of a filter that the fast path tests first.
+pub(super) trait FastPart {
+    /// Whether the filter may contain a key from `lower` to `upper`.
+    fn test<F: FastFilter>(
+        &self,
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Result<bool, Undecided>;
 }
 
 /// A filter that has a fast path, and its bytes.
@@ -29,12 +41,16 @@ pub(super) trait FastFilter {
     fn bytes(&self) -> &[u8];
 }
 
-/// Computes the digests of a query.
+/// Computes the digests of a query under its seed.
 pub(super) trait DigestSource {
     fn digester(&self) -> &Digester;
 
-    /// The digest of a prefix, whose bits are the top bits of a word and the others zero.
-    fn digest(&self, bloom: &FastBloom, word: u64) -> u64;
+    /// The digest of a prefix, in the top bits of a word whose other bits are zero. `None` if it may be cached: the cache contains others
+    /// than those of the `index` prefixes that the caller hashed before.
+    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64>;
+
+    /// The digest of a prefix that may be cached.
+    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64;
 
     /// Counts tests.
     fn add_probes(&self, count: u32);
@@ -48,7 +64,11 @@ impl DigestSource for Digester {
     }
 
     #[inline(always)]
-    fn digest(&self, bloom: &FastBloom, word: u64) -> u64 {
+    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
+        Some(bloom.digest(self, word))
+    }
+
+    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
         bloom.digest(self, word)
     }
 
@@ -63,11 +83,20 @@ impl DigestSource for Probe<'_> {
     }
 
     #[inline(always)]
-    fn digest(&self, bloom: &FastBloom, word: u64) -> u64 {
+    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
         if bloom.holds_keys {
-            return self.cached_digest(|digester| digester.head_digest::<8>(word));
+            return Some(self.own_digest());
         }
-        self.cached_prefix_digest(bloom.prefix, |digester| bloom.digest(digester, word))
+        if self.has_prefix_digest() {
+            return None;
+        }
+        let digest = bloom.digest(self.digester(), word);
+        self.cache_prefix_digest(bloom.prefix, digest);
+        Some(digest)
+    }
+
+    fn cached_digest(&self, bloom: &FastBloom, _: u64) -> u64 {
+        self.prefix_digest(bloom.seed, bloom.prefix)
     }
 
     #[inline(always)]
@@ -83,12 +112,21 @@ impl DigestSource for RangeProbe<'_> {
     }
 
     #[inline(always)]
-    fn digest(&self, bloom: &FastBloom, word: u64) -> u64 {
+    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64> {
         if bloom.holds_keys {
             self.add_digests(1);
-            return self.digester().head_digest::<8>(word);
+            return Some(self.digester().head_digest::<8>(word));
         }
-        self.masked_word_digest(bloom.seed, word, bloom.prefix, |digester| bloom.digest(digester, word))
+        if self.has_word_digest(index) {
+            return None;
+        }
+        let digest = bloom.digest(self.digester(), word);
+        self.cache_word_digest(index, word, bloom.prefix, digest);
+        Some(digest)
+    }
+
+    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
+        self.other_word_digest(word, bloom.prefix)
     }
 
     #[inline(always)]
@@ -97,7 +135,7 @@ impl DigestSource for RangeProbe<'_> {
     }
 }
 
-/// The part of a filter that the fast path tests first. The tag has a byte of its own: a niche would cost instructions.
+/// The part of a filter that the fast path tests first. The tag is a separate byte: a niche would cost instructions.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(super) enum FastPath {
@@ -112,24 +150,11 @@ impl FastPath {
             return Self::None;
         };
         match parts.first {
-            FirstPart::None => FastBloom::new(parts, seed).map_or(Self::None, Self::Bloom),
+            FirstPart::None => {
+                FastBloom::new(parts, seed).filter(FastBloom::has_many_bits).map_or(Self::None, Self::Bloom)
+            }
             FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
             FirstPart::Bloom(_) => Self::None,
-        }
-    }
-
-    /// Tests the keys from `lower` to `upper`.
-    #[inline(always)]
-    pub(super) fn test<F: FastFilter>(
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> FastAnswer {
-        match filter.fast_path() {
-            Self::Bloom(bloom) => bloom.test(filter.bytes(), source, lower, upper),
-            Self::Set(set) => set.test(filter, source, lower, upper),
-            Self::None => FastAnswer::Unknown,
         }
     }
 }
@@ -145,7 +170,7 @@ pub(super) struct PrefixRun {
     pub(super) count: u64,
 }
 
-/// A Bloom filter of prefixes of eight-byte keys, its bits spread.
+/// A Bloom filter of prefixes of eight-byte keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FastBloom {
     mask: u64,
@@ -155,8 +180,9 @@ pub(super) struct FastBloom {
     start: usize,
     end: usize,
     seed: u64,
-    cap: u64,
+    pub(super) cap: u64,
     prefix: u32,
+    layout: BloomLayout,
     probe_count: u32,
     byte_count: u32,
     holds_keys: bool,
@@ -164,7 +190,7 @@ pub(super) struct FastBloom {
 
 impl FastBloom {
     fn new(parts: &Parts, seed: u64) -> Option<Self> {
-        let bloom = parts.bloom.filter(|bloom| bloom.layout == BloomLayout::Spread && parts.cap > 0)?;
+        let bloom = parts.bloom.filter(|_| parts.cap > 0)?;
         Some(Self {
             mask: u64::MAX << (64 - bloom.prefix),
             mark: if bloom.holds_keys { 0 } else { length_mark(bloom.prefix) },
@@ -173,6 +199,7 @@ impl FastBloom {
             seed,
             cap: parts.cap,
             prefix: bloom.prefix,
+            layout: bloom.layout,
             probe_count: bloom.probe_count,
             byte_count: bloom.prefix.div_ceil(8),
             holds_keys: bloom.holds_keys,
@@ -190,10 +217,18 @@ impl FastBloom {
         digester.short_digest(word, self.byte_count) ^ self.mark
     }
 
+    /// Whether the bits of a digest are spread and so many that [`has_many_spread`] can test them.
+    fn has_many_bits(&self) -> bool {
+        self.layout == BloomLayout::Spread && self.probe_count >= LEAST_TOGETHER
+    }
+
+    /// Tests a digest. `MANY`: the filter is known to have many bits.
     #[inline(always)]
-    pub(super) fn has(&self, bits: &[u8], digest: u64) -> bool {
-        BloomView { bytes: bits, layout: BloomLayout::Spread, probe_count: self.probe_count }
-            .has_spread(digest)
+    pub(super) fn has<const MANY: bool>(&self, bits: &[u8], digest: u64) -> bool {
+        if MANY {
+            return has_many_spread(bits, self.probe_count, digest);
+        }
+        BloomView { bytes: bits, layout: self.layout, probe_count: self.probe_count }.may_contain(digest)
     }
 
     /// The prefixes from `lower` to `upper`, which is not smaller.
@@ -204,46 +239,76 @@ impl FastBloom {
         PrefixRun { first: lower & self.mask, step: 1 << shift, count }
     }
 
-    /// Whether a range has more prefixes than a query may test: it passes.
     #[inline(always)]
-    pub(super) const fn is_beyond_cap(&self, run: &PrefixRun) -> bool {
-        run.count > self.cap
-    }
-
-    #[inline(always)]
-    fn test(&self, filter: &[u8], source: &impl DigestSource, lower: u64, upper: u64) -> FastAnswer {
+    fn test_in<const MANY: bool>(
+        &self,
+        filter: &[u8],
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Result<bool, Undecided> {
         if source.digester().seed() != self.seed {
-            return FastAnswer::Unknown;
+            return UNKNOWN;
         }
-        let bits = self.bits(filter);
-        if lower > upper || (lower ^ upper) & self.mask != 0 {
-            return self.test_several(bits, source, lower, upper);
+        let Some(bits) = filter.get(self.start..self.end) else { return UNKNOWN };
+        if lower > upper {
+            return Ok(false);
+        }
+        if (lower ^ upper) & self.mask != 0 {
+            let run = self.prefixes(lower, upper);
+            return if run.count <= RUN_MAX {
+                Ok(self.test_several::<MANY>(bits, source, run))
+            } else {
+                UNKNOWN
+            };
         }
         source.add_probes(1);
-        FastAnswer::Is(self.has(bits, source.digest(self, lower & self.mask)))
+        let word = lower & self.mask;
+        Ok(match source.new_digest(self, 0, word) {
+            Some(digest) => self.has::<MANY>(bits, digest),
+            None => self.has_cached::<MANY>(bits, source, word),
+        })
     }
 
     #[inline(never)]
-    fn test_several(&self, bits: &[u8], source: &impl DigestSource, lower: u64, upper: u64) -> FastAnswer {
-        if lower > upper {
-            return FastAnswer::Is(false);
+    fn has_cached<const MANY: bool>(&self, bits: &[u8], source: &impl DigestSource, word: u64) -> bool {
+        self.has::<MANY>(bits, source.cached_digest(self, word))
+    }
+
+    #[inline(never)]
+    fn test_several<const MANY: bool>(
+        &self,
+        bits: &[u8],
+        source: &impl DigestSource,
+        PrefixRun { first, step, count }: PrefixRun,
+    ) -> bool {
+        if count > self.cap {
+            return true;
         }
-        let run = self.prefixes(lower, upper);
-        if self.is_beyond_cap(&run) {
-            return FastAnswer::Is(true);
-        }
-        if run.count > RUN_MAX {
-            return FastAnswer::Unknown;
-        }
-        let mut word = run.first;
-        for _ in 0..run.count {
+        let mut word = first;
+        for index in 0..count as usize {
             source.add_probes(1);
-            if self.has(bits, source.digest(self, word)) {
-                return FastAnswer::Is(true);
+            let digest = source.new_digest(self, index, word);
+            let digest = digest.unwrap_or_else(|| source.cached_digest(self, word));
+            if self.has::<MANY>(bits, digest) {
+                return true;
             }
-            word = word.wrapping_add(run.step);
+            word = word.wrapping_add(step);
         }
-        FastAnswer::Is(false)
+        false
+    }
+}
+
+impl FastPart for FastBloom {
+    #[inline(always)]
+    fn test<F: FastFilter>(
+        &self,
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Result<bool, Undecided> {
+        self.test_in::<true>(filter.bytes(), source, lower, upper)
     }
 }
 
@@ -261,20 +326,12 @@ pub(super) enum SetRange {
 /// A set of integers in a form that is tested in a few instructions, and the second stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FastSet {
-    second: SecondStage,
+    second: Option<FastBloom>,
     shift: u32,
     /// The least prefix, and the distance to the greatest.
     least: u64,
     last: u64,
     form: FastForm,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum SecondStage {
-    None,
-    Bloom(FastBloom),
-    /// A Bloom filter that the fast path does not test.
-    Other,
 }
 
 /// The form of a set and where it begins in the whole filter.
@@ -295,44 +352,11 @@ impl FastSet {
             (SetShape::Bitmap(shape), _) => FastForm::Bitmap(*shape, start),
             (SetShape::Trie(_) | SetShape::EliasFano(_), _) => return None,
         };
-        let second = match FastBloom::new(parts, seed) {
-            Some(bloom) => SecondStage::Bloom(bloom),
-            None if parts.bloom.is_none() => SecondStage::None,
-            None => SecondStage::Other,
-        };
+        let second = FastBloom::new(parts, seed);
+        if parts.bloom.is_some() && second.is_none() {
+            return None;
+        }
         Some(Self { second, shift: 64 - part.depth, least: part.least, last: part.last, form })
-    }
-
-    #[inline(always)]
-    fn test<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> FastAnswer {
-        let prefix = lower >> self.shift;
-        if prefix != upper >> self.shift {
-            return self.test_several(filter, source, lower, upper);
-        }
-        // A prefix below the least one is far above the last one after the subtraction.
-        let value = prefix.wrapping_sub(self.least);
-        if value > self.last {
-            source.add_probes(1);
-            return FastAnswer::Is(false);
-        }
-        let has_prefix = match self.bit(filter.bytes(), value) {
-            None => kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))),
-            has_prefix => has_prefix,
-        };
-        match has_prefix {
-            Some(true) => self.test_second(filter.bytes(), source, lower, upper),
-            Some(false) => {
-                source.add_probes(1);
-                FastAnswer::Is(false)
-            }
-            None => FastAnswer::Unknown,
-        }
     }
 
     /// A range of several prefixes: if the set contains any, the general path finds which.
@@ -343,7 +367,7 @@ impl FastSet {
         source: &impl DigestSource,
         lower: u64,
         upper: u64,
-    ) -> FastAnswer {
+    ) -> Result<bool, Undecided> {
         let has_prefix = match self.range(lower, upper) {
             SetRange::Outside => Some(false),
             SetRange::Prefixes(from, to) => {
@@ -352,10 +376,10 @@ impl FastSet {
             SetRange::Below => None,
         };
         if has_prefix != Some(false) {
-            return FastAnswer::Unknown;
+            return UNKNOWN;
         }
         source.add_probes(1);
-        FastAnswer::Is(false)
+        Ok(false)
     }
 
     /// The second stage, for a range whose only prefix is in the set.
@@ -366,19 +390,15 @@ impl FastSet {
         source: &impl DigestSource,
         lower: u64,
         upper: u64,
-    ) -> FastAnswer {
+    ) -> Result<bool, Undecided> {
         let answer = match &self.second {
-            SecondStage::None => FastAnswer::Is(lower <= upper),
-            SecondStage::Bloom(bloom) => bloom.test(filter, source, lower, upper),
-            SecondStage::Other => FastAnswer::Unknown,
+            Some(bloom) => bloom.test_in::<false>(filter, source, lower, upper),
+            None => Ok(lower <= upper),
         };
-        match answer {
-            FastAnswer::Is(_) => {
-                source.add_probes(1);
-                answer
-            }
-            _ => FastAnswer::InSet,
+        if answer.is_ok() {
+            source.add_probes(1);
         }
+        answer.map_err(|_| Undecided { is_in_set: true })
     }
 
     /// Where the prefixes from `lower` to `upper` are.
@@ -430,6 +450,40 @@ impl FastSet {
         }
         for (index, (from, to)) in ranges.iter().enumerate() {
             report(index, self.has_any(steps, filter, *from, *to));
+        }
+    }
+}
+
+impl FastPart for FastSet {
+    #[inline(always)]
+    fn test<F: FastFilter>(
+        &self,
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Result<bool, Undecided> {
+        let prefix = lower >> self.shift;
+        if prefix != upper >> self.shift {
+            return self.test_several(filter, source, lower, upper);
+        }
+        // A prefix below the least one is far above the last one after the subtraction.
+        let value = prefix.wrapping_sub(self.least);
+        if value > self.last {
+            source.add_probes(1);
+            return Ok(false);
+        }
+        let has_prefix = match self.bit(filter.bytes(), value) {
+            None => kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))),
+            has_prefix => has_prefix,
+        };
+        match has_prefix {
+            Some(true) => self.test_second(filter.bytes(), source, lower, upper),
+            Some(false) => {
+                source.add_probes(1);
+                Ok(false)
+            }
+            None => UNKNOWN,
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Bounds of keys that all have the same length of at most eight bytes, as integers in the top bits of a word.
+//! Bounds of keys of one length of at most eight bytes, as integers in the top bits of a `u64`.
 //!
-//! A bound of another length lies between two such keys, or beside one of them, and becomes the nearest one inside the range:
-//! nothing is lost, and nothing is added.
+//! A bound of another length becomes the nearest key inside the range, so that the range contains the same keys.
 
 use std::ops::Bound;
 
@@ -41,7 +40,7 @@ impl FixedKeys {
         self.byte_count as u32 * 8
     }
 
-    /// The step from one key to the next.
+    /// The difference between consecutive keys.
     #[inline(always)]
     const fn unit(self) -> u64 {
         1 << (64 - self.bit_count())
@@ -52,13 +51,13 @@ impl FixedKeys {
         u64::MAX << (64 - self.bit_count())
     }
 
-    /// A key as a word; `None` where it has another length and so is none of the keys.
+    /// A key as an integer; `None` for another length, which no key of the filter has.
     #[inline(always)]
     pub(super) fn point(self, key: &[u8]) -> Option<u64> {
         (key.len() == usize::from(self.byte_count)).then(|| key_head(key))
     }
 
-    /// The least and the greatest key in a range; `None` where it has none.
+    /// The least and the greatest key in a range; `None` if it is empty.
     #[inline(always)]
     pub(super) fn bounds(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         if let Some((lower, upper)) = self.closed(range) {
@@ -67,7 +66,7 @@ impl FixedKeys {
         self.other_bounds(range)
     }
 
-    /// Lower and upper bound, in whichever order, where both are keys and belong to the range.
+    /// The bounds of a range, if both are inclusive and keys of this length. The lower one may be greater.
     #[inline(always)]
     pub(super) fn closed(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         match (range.lower, range.upper) {
@@ -88,7 +87,7 @@ impl FixedKeys {
         let length = usize::from(self.byte_count);
         let (key, is_above) = match bound {
             Bound::Unbounded => return Some(0),
-            // A key that begins like a longer bound is a prefix of it, and so smaller.
+            // A key that is a prefix of a longer bound is smaller.
             Bound::Included(key) => (key, key.len() > length),
             Bound::Excluded(key) => (key, key.len() >= length),
         };
@@ -104,7 +103,7 @@ impl FixedKeys {
                 let rest = u64::MAX.checked_shr(prefix.len().min(8) as u32 * 8).unwrap_or(0);
                 return Some((key_head(prefix) | rest) & self.mask());
             }
-            // A key that begins with a shorter bound is longer, and so greater.
+            // A key that has a shorter bound as prefix is greater.
             Upper::Included(key) => (key, key.len() < length),
             Upper::Excluded(key) => (key, key.len() <= length),
         };

@@ -1,7 +1,6 @@
-//! The keys that a design is chosen for and built from.
+//! The keys of a filter while it is designed and built.
 //!
-//! As long as all keys have one length of at most eight bytes they are kept as words, which makes every pass over them a pass
-//! over integers; the first key of another length turns them into a set of byte strings.
+//! Keys of one length of at most eight bytes are kept as integers. The first key of another length converts them to byte strings.
 
 use std::sync::Arc;
 
@@ -15,9 +14,9 @@ use crate::{BuildError, KeySet};
 /// Distinct keys in ascending order.
 #[derive(Debug, Clone)]
 pub(super) enum Keys {
-    /// Integers in the top bits of words.
+    /// Integers in the top bits.
     Words(FixedKeys, Vec<u64>),
-    /// Strings, and the length of the longest one.
+    /// Byte strings, and the length of the longest.
     Strings(KeptKeys, usize),
 }
 
@@ -35,7 +34,7 @@ impl Keys {
         }
     }
 
-    /// Bits of the longest key, as far as prefixes can be long.
+    /// Bits of the longest key, at most those of the longest possible prefix.
     pub(super) fn bit_count(&self) -> u32 {
         match self {
             Self::Words(fixed, _) => fixed.bit_count(),
@@ -84,7 +83,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Takes all keys of a set at once where there are none yet: integers as words, strings where they stand.
+    /// Adds all keys of a set. The first set is taken as a whole: integers are converted, byte strings are shared.
     pub(super) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         if self.len() == 0 {
             *self = Self::from_set(keys, || KeptKeys::Shared(Arc::clone(keys)));

@@ -1,4 +1,4 @@
-//! Where the parts of an encoded filter lie. Defined in `docs/format/filter.md`.
+//! The layout of an encoded filter. Defined in `docs/format/filter.md`.
 //!
 //! ```text
 //! parts block, 64 bytes | Bloom filter of the second stage | first stage: Bloom filter or set
@@ -13,18 +13,17 @@ use crate::envelope::PARAMETER_BYTES;
 use crate::trie::{Layout, TRAILER_BYTES};
 use crate::{DecodeError, Family};
 
-/// Bytes of the block in front of the parts.
+/// Bytes of the block before the parts.
 pub(super) const BLOCK_BYTES: usize = 64;
 /// A level of a trie: number of its first leaf (u32), first bit of its leaves (u64).
 pub(super) const LEVEL_BYTES: usize = 12;
 /// Longest prefix.
 pub(super) const BIT_COUNT_MAX: u32 = 65_535 * 8;
-/// In place of a predicted rate.
+/// Instead of a predicted rate.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
-/// Bytes of a set in the form of a trie beside trie, levels and explicit bits.
+/// Bytes of a trie set in addition to the trie, the level table and the explicit bits.
 pub(super) const fn trie_overhead() -> u64 {
-    // Explicit bits may end anywhere: one word of slack keeps sizes simple.
     TRAILER_BYTES as u64
 }
 
@@ -56,14 +55,13 @@ pub(super) struct SetPart {
     pub(super) depth: u32,
     pub(super) form: SetForm,
     pub(super) start: usize,
-    /// The least prefix, and how far the greatest lies above it; integers only.
+    /// The least prefix, and the distance to the greatest; integers only.
     pub(super) least: u64,
     pub(super) last: u64,
-    /// Where its parts lie, by its form.
     pub(super) shape: SetShape,
 }
 
-/// Where the parts of a set lie.
+/// The offsets inside a set, by its form.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SetShape {
     Trie(Layout),
@@ -71,7 +69,7 @@ pub(super) enum SetShape {
     Bitmap(BitmapShape),
 }
 
-/// What is asked first.
+/// The first stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FirstPart {
     None,
@@ -86,12 +84,12 @@ pub(super) struct Parts {
     pub(super) fixed: Option<FixedKeys>,
     pub(super) first: FirstPart,
     pub(super) bloom: Option<BloomPart>,
-    /// Most questions to Bloom filters.
+    /// Most tests in Bloom filters per query.
     pub(super) cap: u64,
     pub(super) predicted: f32,
 }
 
-/// Fields of block and parameters, as they are written.
+/// The fields of the block and the parameters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fields {
     pub(super) depth: u32,
@@ -186,12 +184,12 @@ impl Fields {
     }
 }
 
-fn refuse<T>(field: &'static str, got: u64) -> Result<T, DecodeError> {
+fn invalid<T>(field: &'static str, got: u64) -> Result<T, DecodeError> {
     Err(DecodeError::Field { field, got })
 }
 
 impl Parts {
-    /// Reads the block; looks at no more of the payload than the last bytes of a trie.
+    /// Reads the block, and of the payload at most the last bytes of a trie.
     pub(super) fn read(
         family: Family,
         parameters: &[u8; PARAMETER_BYTES],
@@ -199,28 +197,28 @@ impl Parts {
     ) -> Result<Self, DecodeError> {
         let fields = Fields::read(parameters, payload)?;
         if fields.key_bytes > 8 {
-            return refuse("key_bytes", u64::from(fields.key_bytes));
+            return invalid("key_bytes", u64::from(fields.key_bytes));
         }
         let fixed = (fields.key_bytes > 0).then(|| FixedKeys::new(fields.key_bytes));
         let bit_count = fixed.map_or(BIT_COUNT_MAX, FixedKeys::bit_count);
         if !(0.0..=1.0).contains(&fields.predicted) && fields.predicted != NO_PREDICTION {
-            return refuse("predicted_fpr", u64::from(fields.predicted.to_bits()));
+            return invalid("predicted_fpr", u64::from(fields.predicted.to_bits()));
         }
         if fields.cap > Prices::PROBE_CAP_MAX {
-            return refuse("probe_cap", u64::from(fields.cap));
+            return invalid("probe_cap", u64::from(fields.cap));
         }
         let whole = fields.bloom_bytes.checked_add(fields.first_bytes);
         if whole.and_then(|whole| whole.checked_add(BLOCK_BYTES as u64)) != Some(payload.len() as u64) {
-            return refuse("payload_bytes", payload.len() as u64);
+            return invalid("payload_bytes", payload.len() as u64);
         }
         let is_prefix =
             (1..=bit_count).contains(&fields.prefix) || (fields.prefix == WHOLE_KEYS && fixed.is_none());
         if (fields.prefix == 0) != (fields.bloom_bytes == 0) || !(is_prefix || fields.prefix == 0) {
-            return refuse("prefix", u64::from(fields.prefix));
+            return invalid("prefix", u64::from(fields.prefix));
         }
         let is_above = fields.prefix == 0 || fields.prefix > fields.depth;
         if fields.depth > bit_count || (fields.depth == 0) != (fields.first == 0) || !is_above {
-            return refuse("depth", u64::from(fields.depth));
+            return invalid("depth", u64::from(fields.depth));
         }
         let start = BLOCK_BYTES + fields.bloom_bytes as usize;
         let bloom = if fields.prefix == 0 { None } else { Some(fields.bloom(BLOCK_BYTES, fixed)?) };
@@ -234,7 +232,7 @@ impl Parts {
             (_, Some(form)) if family == Family::Proteus => {
                 FirstPart::Set(fields.set(form, fixed, start, payload)?)
             }
-            _ => return refuse("first", u64::from(fields.first)),
+            _ => return invalid("first", u64::from(fields.first)),
         };
         Ok(Self { fixed, first, bloom, cap: u64::from(fields.cap), predicted: fields.predicted })
     }
@@ -243,15 +241,15 @@ impl Parts {
 impl Fields {
     fn bloom(&self, start: usize, fixed: Option<FixedKeys>) -> Result<BloomPart, DecodeError> {
         let Some(layout) = BloomLayout::from_number(self.layout) else {
-            return refuse("layout", u64::from(self.layout));
+            return invalid("layout", u64::from(self.layout));
         };
         let is_whole = layout == BloomLayout::Spread || self.bloom_bytes.is_multiple_of(64);
         if !is_whole {
-            return refuse("bloom_bytes", self.bloom_bytes);
+            return invalid("bloom_bytes", self.bloom_bytes);
         }
         let probe_count = u32::from(self.probe_count);
         if !bloom::is_possible_probe_count(layout, probe_count) {
-            return refuse("probe_count", u64::from(probe_count));
+            return invalid("probe_count", u64::from(probe_count));
         }
         let (prefix, length) = (self.prefix, self.bloom_bytes as usize);
         let holds_keys = prefix == fixed.map_or(WHOLE_KEYS, FixedKeys::bit_count);
@@ -261,7 +259,7 @@ impl Fields {
     fn first_bloom(&self, start: usize) -> Result<BloomPart, DecodeError> {
         let probe_count = u32::from(self.first_probe_count);
         if !bloom::is_possible_probe_count(BloomLayout::Spread, probe_count) || self.first_bytes == 0 {
-            return refuse("first_probe_count", u64::from(probe_count));
+            return invalid("first_probe_count", u64::from(probe_count));
         }
         let (layout, length) = (BloomLayout::Spread, self.first_bytes as usize);
         Ok(BloomPart { prefix: self.depth, holds_keys: false, layout, probe_count, start, length })
@@ -300,7 +298,7 @@ impl Fields {
         };
         let is_possible = form == SetForm::Trie || (fixed.is_some() && count > 0);
         let Some(shape) = shape.filter(|_| is_possible && expected == Some(self.first_bytes)) else {
-            return refuse("first_bytes", self.first_bytes);
+            return invalid("first_bytes", self.first_bytes);
         };
         Ok(SetPart { depth, form, start, least, last, shape })
     }

@@ -1,8 +1,8 @@
-//! The set of all prefixes of one length: which of two of them are there, and whether one lies between.
+//! The set of all prefixes of one length. Answers which ends of a range of prefixes it contains, and whether it contains one between them.
 //!
-//! As a trie: prefixes in whole bytes, the rest of the last byte zero, each cut behind the first byte that no other prefix shares.
-//! What is left of the prefix behind that byte stands beside the trie, bit for bit: leaf by leaf, level by level, `depth - 8 * (level
-//! + 1)` bits each. As integers: Elias-Fano numbers or a bitmap, both counted from the least prefix.
+//! As a trie: prefixes in whole bytes, the rest of the last byte zero, each cut after the first byte that no other prefix shares. The
+//! remaining bits of the prefixes are stored after the trie, leaf by leaf and level by level, `depth - 8 * (level + 1)` bits each. As
+//! integers: Elias-Fano numbers or a bitmap, both relative to the least prefix.
 
 use std::cmp::Ordering;
 
@@ -13,18 +13,18 @@ use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
 use super::layout::{LEVEL_BYTES, SetPart, SetShape};
 use crate::trie::{
-    self, Depth, Edge, Leaf, LeafWords, Levels, Node, Parting, TRAILER_BYTES, Trie, Walked, shared_bytes,
+    self, Depth, Edge, Leaf, LeafWords, Levels, Node, TRAILER_BYTES, Trie, Walked, shared_bytes,
 };
 use crate::{BuildError, Family};
 
-/// Which prefixes of a range are in the set.
+/// The prefixes of a range that are in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ends {
     /// The first one.
     pub(super) has_first: bool,
     /// One between the first and the last.
     pub(super) has_between: bool,
-    /// The last one, where it is another than the first.
+    /// The last one, if it is not also the first.
     pub(super) has_last: bool,
 }
 
@@ -33,7 +33,7 @@ impl Ends {
     const BETWEEN: Self = Self { has_first: false, has_between: true, has_last: false };
 }
 
-/// Appends the set of so many integers in one of the forms for integers; they are counted from the least, which is 0, to the last.
+/// Appends a set in one of the integer forms; the integers are relative to the least, which is 0.
 pub(super) fn encode_integers(
     target: &mut Vec<u8>,
     form: SetForm,
@@ -47,7 +47,7 @@ pub(super) fn encode_integers(
     }
 }
 
-/// What is left of prefixes behind their leaves: for each level the bits, and the number of leaves.
+/// The bits of prefixes after their leaves: for each level the bits and the number of leaves.
 #[derive(Debug, Default)]
 struct ExplicitBits {
     depth: u32,
@@ -87,7 +87,7 @@ impl AsRef<[u8]> for ShortPrefix {
     }
 }
 
-/// Takes prefixes in order and makes a trie of them.
+/// Builds a trie of prefixes that are added in order.
 #[derive(Debug)]
 pub(super) struct TrieSetBuilder {
     levels: Levels,
@@ -102,19 +102,19 @@ impl TrieSetBuilder {
         }
     }
 
-    /// Takes the next prefix, in whole bytes; a repeated one is passed over.
+    /// Adds the next prefix, in whole bytes; a repeated one is ignored.
     pub(super) fn add(&mut self, prefix: &[u8]) -> Result<(), BuildError> {
         self.levels.add(prefix, &mut self.explicit).map(|_| ())
     }
 
-    /// Takes distinct prefixes of at most [`HEAD_BITS`] bits, each in the top bits of a word whose other bits are zero.
+    /// Adds distinct prefixes of at most [`HEAD_BITS`] bits, each in the top bits of a `u128` whose other bits are zero.
     pub(super) fn add_heads(&mut self, heads: impl Iterator<Item = u128>) -> Result<(), BuildError> {
         let length = self.explicit.depth.div_ceil(8) as usize;
         let prefixes = heads.map(|head| ShortPrefix { bytes: head.to_be_bytes(), length });
         self.levels.add_all(prefixes, &mut self.explicit)
     }
 
-    /// Appends the set; returns the layout of its trie.
+    /// Appends the set.
     pub(super) fn finish(mut self, target: &mut Vec<u8>) -> Result<(), BuildError> {
         self.levels.seal(&mut self.explicit);
         let encoded = trie::plan(&self.levels, self.levels.levels().len(), true)
@@ -139,7 +139,7 @@ impl TrieSetBuilder {
     }
 }
 
-/// A set at rest.
+/// An encoded set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetView<'a> {
     part: &'a SetPart,
@@ -166,7 +166,7 @@ impl<'a> SetView<'a> {
     #[inline(always)]
     fn integer_ends(&self, first: u64, last: u64) -> Ends {
         let Some(high) = last.checked_sub(self.part.least) else { return Ends::default() };
-        // What lies below the least prefix or above the greatest is not there, and not between either.
+        // The set contains no prefix below the least one or above the greatest.
         let (low, is_below) = match first.checked_sub(self.part.least) {
             Some(low) => (low, false),
             None => (0, true),
@@ -214,7 +214,7 @@ impl<'a> SetView<'a> {
         }
     }
 
-    /// For the trie: what of a range of prefixes is there.
+    /// Which prefixes of a range of strings are in the set.
     #[inline(always)]
     pub(super) fn string_ends<S: Steps>(
         &self,
@@ -255,7 +255,7 @@ impl End<'_> {
     }
 }
 
-/// Walks through a trie of one depth.
+/// Lookups in a trie.
 #[derive(Debug, Clone, Copy)]
 struct TrieWalk<'a, S> {
     trie: Trie<'a, S>,
@@ -265,7 +265,7 @@ struct TrieWalk<'a, S> {
 }
 
 impl<S: Steps> TrieWalk<'_, S> {
-    /// How the prefix at a leaf, to which so many bytes lead, compares with that of an end which begins with the same bytes.
+    /// Compares the prefix at a leaf after `byte_count` bytes with the prefix of an end that begins with the same bytes.
     #[inline(always)]
     fn compare(&self, leaf: Leaf, byte_count: usize, end: End<'_>) -> Ordering {
         let mut from = byte_count as u32 * 8;
@@ -294,7 +294,7 @@ impl<S: Steps> TrieWalk<'_, S> {
         Ordering::Equal
     }
 
-    /// [`TrieWalk::ends`] where prefixes are longer than the word that strings keep of themselves.
+    /// [`TrieWalk::ends`] for prefixes of more than [`HEAD_BITS`] bits.
     #[cold]
     fn long_ends(&self, lower: &BitString<'_>, upper: &BitString<'_>) -> Ends {
         let [from, to] = [lower, upper].map(|string| {
@@ -323,25 +323,26 @@ impl<S: Steps> TrieWalk<'_, S> {
         }
     }
 
-    /// At the node where both ends part, to which so many bytes lead.
+    /// [`TrieWalk::ends`] from the node after the common bytes of both ends.
     #[inline(always)]
     fn ends_apart(&self, node: Node, byte_count: usize, lower: End<'_>, upper: End<'_>) -> Ends {
-        // Below whole prefixes there is no node.
+        // There is no node after a whole prefix.
         let (Some(low), Some(high)) = (lower.byte(byte_count), upper.byte(byte_count)) else {
             return Ends::default();
         };
         if low >= high {
             return Ends::default();
         }
-        let Parting { low, has_between, high } = self.trie.parting(node, low, high);
-        if has_between {
+        let edges = self.trie.parting(node, low, high);
+        if edges.has_between {
             return Ends::BETWEEN;
         }
-        let from_lower = low.and_then(|edge| self.first_from(edge, byte_count + 1, lower));
+        let from_lower =
+            edges.low.and_then(|edge| self.nearest(edge, byte_count + 1, lower, Ordering::Greater));
         if from_lower == Some(Ordering::Greater) {
             return Ends::BETWEEN;
         }
-        let up_to = high.and_then(|edge| self.first_up_to(edge, byte_count + 1, upper));
+        let up_to = edges.high.and_then(|edge| self.nearest(edge, byte_count + 1, upper, Ordering::Less));
         Ends {
             has_first: from_lower.is_some(),
             has_between: up_to == Some(Ordering::Less),
@@ -349,36 +350,24 @@ impl<S: Steps> TrieWalk<'_, S> {
         }
     }
 
-    /// Below a label on the lower end's path: whether there is a prefix beyond the end's (`Greater`), else whether there is that
-    /// one (`Equal`).
+    /// Below a label on an end's path: `inner` (inside the range) if there is a prefix on that side of the end's prefix, else `Equal` if
+    /// that one is in the set.
     #[inline(always)]
-    fn first_from(&self, mut edge: Edge, mut byte_count: usize, lower: End<'_>) -> Option<Ordering> {
+    fn nearest(
+        &self,
+        mut edge: Edge,
+        mut byte_count: usize,
+        end: End<'_>,
+        inner: Ordering,
+    ) -> Option<Ordering> {
         loop {
             let Some(node) = self.trie.child(&edge) else {
-                let order = self.compare(edge.leaf(), byte_count, lower);
-                return Some(order).filter(|order| *order != Ordering::Less);
+                let order = self.compare(edge.leaf(), byte_count, end);
+                return Some(order).filter(|order| *order != inner.reverse());
             };
-            let split = self.trie.split(node, lower.byte(byte_count)?);
-            if split.has_greater {
-                return Some(Ordering::Greater);
-            }
-            edge = split.edge?;
-            byte_count += 1;
-        }
-    }
-
-    /// Below a label on the upper end's path: whether there is a prefix before the end's (`Less`), else whether there is that one
-    /// (`Equal`).
-    #[inline(always)]
-    fn first_up_to(&self, mut edge: Edge, mut byte_count: usize, upper: End<'_>) -> Option<Ordering> {
-        loop {
-            let Some(node) = self.trie.child(&edge) else {
-                let order = self.compare(edge.leaf(), byte_count, upper);
-                return Some(order).filter(|order| *order != Ordering::Greater);
-            };
-            let split = self.trie.split(node, upper.byte(byte_count)?);
-            if split.has_smaller {
-                return Some(Ordering::Less);
+            let split = self.trie.split(node, end.byte(byte_count)?);
+            if if inner == Ordering::Greater { split.has_greater } else { split.has_smaller } {
+                return Some(inner);
             }
             edge = split.edge?;
             byte_count += 1;

@@ -21,7 +21,7 @@ use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
 
 /// Runs of at most this many prefixes use the digests that the probe caches.
-const CACHED_RUN: usize = 4;
+const CACHED_RUN: u64 = 4;
 /// Longest prefix that is hashed without a heap allocation.
 const STACK_BYTES: usize = 256;
 
@@ -191,8 +191,11 @@ impl<S: Steps> Query<'_, S> {
             }
             FirstPart::Bloom(part) => part.view(self.payload).may_contain_first(self.digest(part, probe)),
         };
-        let has_rest = |part: &BloomPart| part.view(self.payload).may_contain(self.digest(part, probe));
-        has_prefix && self.parts.bloom.as_ref().is_none_or(has_rest)
+        if !has_prefix {
+            return false;
+        }
+        let Some(part) = &self.parts.bloom else { return true };
+        part.view(self.payload).may_contain(self.digest(part, probe))
     }
 
     /// The digest of a key in a Bloom filter; counts a test.
@@ -222,8 +225,9 @@ impl<S: Steps> Query<'_, S> {
 
     #[inline(always)]
     fn has_between<E: RangeEnd>(&self, probe: &RangeProbe<'_>, lower: E, upper: E) -> bool {
-        match &self.parts.first {
-            FirstPart::None => self.any_between(probe, lower, upper),
+        // The depth of the set and the ends in it, if they are different prefixes.
+        let ends = match &self.parts.first {
+            FirstPart::None => None,
             FirstPart::Set(part) => {
                 probe.add_probes(1);
                 let ends = if self.is_in_set {
@@ -231,12 +235,28 @@ impl<S: Steps> Query<'_, S> {
                 } else {
                     lower.ends_in(&upper, SetView::new(part, self.payload), self.steps)
                 };
-                ends.has_between
-                    || ((ends.has_first || ends.has_last)
-                        && self.any_below(probe, part.depth, ends, lower, upper))
+                if ends.has_between {
+                    return true;
+                }
+                if !ends.has_first && !ends.has_last {
+                    return false;
+                }
+                Some((part.depth, ends)).filter(|_| !lower.has_same_prefix(&upper, part.depth))
             }
-            FirstPart::Bloom(part) => self.any_in_two(probe, part, lower, upper),
-        }
+            FirstPart::Bloom(part) => return self.any_in_two(probe, part, lower, upper),
+        };
+        let Some(part) = self.prefix_bloom() else { return true };
+        let (depth, left, right) = match ends {
+            None => (0, lower.prefixes_to(&upper, part.prefix), 0),
+            Some((depth, ends)) => {
+                let left = if ends.has_first { lower.prefixes_below(depth, part.prefix).0 } else { 0 };
+                let right = if ends.has_last { upper.prefixes_below(depth, part.prefix).1 } else { 0 };
+                (depth, left, right)
+            }
+        };
+        left.saturating_add(right) > self.parts.cap
+            || self.any_of(probe, part, Run::new(lower, part.prefix, left))
+            || (right > 0 && self.any_of_other(probe, part, Run::new(upper, depth, right)))
     }
 
     /// The Bloom filter of the second stage, if it can test ranges.
@@ -245,239 +265,226 @@ impl<S: Steps> Query<'_, S> {
         self.parts.bloom.as_ref().filter(|part| part.prefix != WHOLE_KEYS)
     }
 
-    /// Tests all prefixes of a range.
-    #[inline(always)]
-    fn any_between<E: RangeEnd>(&self, probe: &RangeProbe<'_>, lower: E, upper: E) -> bool {
-        let Some(part) = self.prefix_bloom() else { return true };
-        let count = lower.prefixes_to(&upper, part.prefix);
-        count > self.parts.cap || self.any_of(probe, part, Run::new(lower, part.prefix, count))
-    }
-
-    /// Tests the prefixes below the first and the last prefix of a set, as far as the set contains these.
-    #[inline(always)]
-    fn any_below<E: RangeEnd>(
-        &self,
-        probe: &RangeProbe<'_>,
-        depth: u32,
-        ends: Ends,
-        lower: E,
-        upper: E,
-    ) -> bool {
-        let Some(part) = self.prefix_bloom() else { return true };
-        if lower.has_same_prefix(&upper, depth) {
-            return self.any_between(probe, lower, upper);
-        }
-        let left = if ends.has_first { lower.prefixes_below(depth, part.prefix).0 } else { 0 };
-        let right = if ends.has_last { upper.prefixes_below(depth, part.prefix).1 } else { 0 };
-        left.saturating_add(right) > self.parts.cap
-            || self.any_of(probe, part, Run::new(lower, part.prefix, left))
-            || self.any_of(probe, part, Run::new(upper, depth, right))
-    }
-
     /// Two Bloom filters: for each prefix that passes the first one, tests the prefixes below it in the second.
+    #[inline(always)]
     fn any_in_two<E: RangeEnd>(&self, probe: &RangeProbe<'_>, first: &BloomPart, lower: E, upper: E) -> bool {
         let Some(second) = self.prefix_bloom() else { return true };
         let (view, depth, bits) = (first.view(self.payload), first.prefix, second.prefix);
         let count = lower.prefixes_to(&upper, depth);
         let Some(mut budget) = self.parts.cap.checked_sub(count) else { return true };
-        let whole = 1_u64.checked_shl(bits - depth).unwrap_or(u64::MAX);
-        let mut tested = 0;
-        let mut has_below = |digest: u64| {
-            let skip = tested;
-            tested += 1;
-            if !view.may_contain_first(digest) {
+        let own = self.own_digester(probe);
+        let digester = own.as_ref().unwrap_or(probe.digester());
+        let mut digests = RunDigests::new(self.seed, probe, digester, first, Run::new(lower, depth, count));
+        let mut batch = [0; BATCH];
+        let mut skip = 0;
+        loop {
+            let digests = digests.next(&mut batch);
+            if digests.is_empty() {
                 return false;
             }
-            let below = match (skip == 0, tested == count) {
-                (true, true) => lower.prefixes_to(&upper, bits),
-                (true, false) => lower.prefixes_below(depth, bits).0,
-                (false, true) => upper.prefixes_below(depth, bits).1,
-                (false, false) => whole,
-            };
-            let Some(rest) = budget.checked_sub(below) else { return true };
-            budget = rest;
-            let bits = if skip == 0 { bits } else { depth };
-            self.any_of(probe, second, Run { start: lower, bits, skip, count: below })
-        };
-        let run = Run::new(lower, depth, count);
-        let is_met =
-            self.any_batch(probe, first, run, |digests| digests.iter().any(|digest| has_below(*digest)));
-        probe.add_probes(tested as u32);
-        is_met
+            for digest in digests {
+                probe.add_probes(1);
+                if view.may_contain_first(*digest) {
+                    let below = match (skip == 0, skip + 1 == count) {
+                        (true, true) => lower.prefixes_to(&upper, bits),
+                        (true, false) => lower.prefixes_below(depth, bits).0,
+                        (false, true) => upper.prefixes_below(depth, bits).1,
+                        (false, false) => 1_u64.checked_shl(bits - depth).unwrap_or(u64::MAX),
+                    };
+                    let Some(rest) = budget.checked_sub(below) else { return true };
+                    budget = rest;
+                    let bits = if skip == 0 { bits } else { depth };
+                    if self.any_of_other(probe, second, Run { start: lower, bits, skip, count: below }) {
+                        return true;
+                    }
+                }
+                skip += 1;
+            }
+        }
+    }
+
+    /// A digester of the filter's seed, if the query has another one.
+    #[inline(always)]
+    fn own_digester(&self, probe: &RangeProbe<'_>) -> Option<Digester> {
+        (self.seed != probe.digester().seed()).then(|| Digester::new(self.seed))
+    }
+
+    /// [`Query::any_of`] out of line, for runs that few queries have.
+    #[inline(never)]
+    fn any_of_other<E: RangeEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
+        self.any_of(probe, part, run)
     }
 
     /// Whether a Bloom filter may contain a prefix of a run. Counts the tests up to the first match.
     #[inline(always)]
     fn any_of<E: RangeEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
-        let view = part.view(self.payload);
-        let mut tested = 0;
-        let is_met = self.any_batch(probe, part, run, |digests| {
-            let found = view.first_of(digests);
-            tested += found.map_or(digests.len(), |index| index + 1) as u32;
-            found.is_some()
-        });
-        probe.add_probes(tested);
-        is_met
-    }
-
-    /// Passes the digests of a run to `test`, batch by batch, until it returns `true`.
-    #[inline(always)]
-    fn any_batch<E: RangeEnd>(
-        &self,
-        probe: &RangeProbe<'_>,
-        part: &BloomPart,
-        run: Run<E>,
-        test: impl FnMut(&[u64]) -> bool,
-    ) -> bool {
-        let (bits, seed) = (part.prefix, self.seed);
         if run.count == 0 {
             return false;
         }
-        if bits > 64 {
-            let Some(start) = run.start.as_string() else { return true };
-            let Run { bits: start_bits, skip, count, .. } = run;
-            return self.any_long_batch(probe, bits, Run { start, bits: start_bits, skip, count }, test);
-        }
-        let mut word = run.start.head_word() & u64::MAX << (64 - run.bits);
-        word = word.wrapping_add(run.skip << (64 - run.bits));
-        let step = 1 << (64 - bits);
-        if run.count <= CACHED_RUN as u64 && !part.holds_keys {
-            let fill = |slots: &mut [u64]| {
-                for slot in slots {
-                    *slot = probe.word_prefix_digest(seed, word, bits);
-                    word = word.wrapping_add(step);
-                }
-            };
-            return in_batches::<CACHED_RUN>(run.count, CACHED_RUN, fill, test);
-        }
-        let mark = if part.holds_keys { 0 } else { length_mark(bits) };
-        probe.add_digests(run.count as u32);
-        with_digester(probe, seed, |digester| {
-            let fill = |slots: &mut [u64]| {
-                fill_digests(digester, bits.div_ceil(8), (word, step, mark), slots);
-                word = word.wrapping_add(step.wrapping_mul(slots.len() as u64));
-            };
-            in_batches::<BATCH>(run.count, E::FIRST_BATCH, fill, test)
-        })
-    }
-
-    /// [`Query::any_batch`] for prefixes of more than 64 bits.
-    #[inline(always)]
-    fn any_long_batch(
-        &self,
-        probe: &RangeProbe<'_>,
-        bits: u32,
-        run: Run<&BitString<'_>>,
-        mut test: impl FnMut(&[u64]) -> bool,
-    ) -> bool {
-        // Only a run from the range's lower end begins with all bits of its first prefix.
-        if run.count == 1 && run.bits == bits {
-            return test(&[probe.lower_prefix_digest(self.seed, bits)]);
-        }
-        probe.add_digests(run.count as u32);
-        with_digester(probe, self.seed, |digester| {
-            if bits > HEAD_BITS {
-                return any_buffered_batch(digester, bits, run, test);
+        let view = part.view(self.payload);
+        let own = self.own_digester(probe);
+        let digester = own.as_ref().unwrap_or(probe.digester());
+        let mut digests = RunDigests::new(self.seed, probe, digester, part, run);
+        let mut batch = [0; BATCH];
+        let mut tested = 0;
+        loop {
+            let digests = digests.next(&mut batch);
+            let found = view.first_of(digests);
+            tested += found.map_or(digests.len(), |index| index + 1) as u32;
+            if found.is_some() || digests.is_empty() {
+                probe.add_probes(tested);
+                return found.is_some();
             }
-            let mut word = run.start.head() & !u128::MAX.checked_shr(run.bits).unwrap_or(0);
-            word = word.wrapping_add(u128::from(run.skip).checked_shl(HEAD_BITS - run.bits).unwrap_or(0));
-            let step = 1_u128.checked_shl(HEAD_BITS - bits).unwrap_or(0);
-            let fill = |slots: &mut [u64]| {
-                for slot in slots {
-                    *slot = digester.long_word_prefix_digest(word, bits);
-                    word = word.wrapping_add(step);
-                }
-            };
-            in_batches::<BATCH>(run.count, BitString::FIRST_BATCH, fill, test)
-        })
+        }
     }
 }
 
-/// [`Query::any_batch`] for prefixes of more than [`HEAD_BITS`] bits.
+/// The digests of a run, computed batch by batch.
+struct RunDigests<'d, 'p> {
+    digester: &'d Digester,
+    bits: u32,
+    /// Prefixes that remain, and those of the next batch.
+    rest: u64,
+    length: usize,
+    next: NextPrefix<'d, 'p>,
+}
+
+/// The next prefix of a run by its length.
+enum NextPrefix<'d, 'p> {
+    /// The digest of the only prefix, which is one of the range's lower end.
+    Known(u64),
+    /// At most 64 bits, of a short run.
+    Cached { probe: &'d RangeProbe<'p>, seed: u64, word: u64 },
+    /// At most 64 bits; the mark distinguishes the digests of prefixes of different lengths.
+    Word { word: u64, mark: u64 },
+    /// At most [`HEAD_BITS`] bits.
+    Head(u128),
+    /// More bits, in whole bytes: on the stack, or on the heap if there are any.
+    Bytes { stack: [u8; STACK_BYTES], heap: Vec<u8> },
+}
+
+impl<'d, 'p> RunDigests<'d, 'p> {
+    #[inline(always)]
+    fn new<E: RangeEnd>(
+        seed: u64,
+        probe: &'d RangeProbe<'p>,
+        digester: &'d Digester,
+        part: &BloomPart,
+        run: Run<E>,
+    ) -> Self {
+        let Run { start, bits, skip, count } = run;
+        let next = match start.as_string() {
+            // Only a run from the lower end of the range begins with all bits of its first prefix.
+            Some(_) if part.prefix > 64 && count == 1 && bits == part.prefix => {
+                NextPrefix::Known(probe.lower_prefix_digest(seed, bits))
+            }
+            Some(start) if part.prefix > HEAD_BITS => NextPrefix::bytes(start, bits, skip, part.prefix),
+            Some(start) if part.prefix > 64 => {
+                let head = start.head() & !u128::MAX.checked_shr(bits).unwrap_or(0);
+                let skip = u128::from(skip).checked_shl(HEAD_BITS - bits).unwrap_or(0);
+                NextPrefix::Head(head.wrapping_add(skip))
+            }
+            _ => {
+                let word = start.head_word() & u64::MAX << (64 - bits);
+                let word = word.wrapping_add(skip << (64 - bits));
+                if count <= CACHED_RUN && !part.holds_keys {
+                    NextPrefix::Cached { probe, seed, word }
+                } else {
+                    let mark = if part.holds_keys { 0 } else { length_mark(part.prefix) };
+                    NextPrefix::Word { word, mark }
+                }
+            }
+        };
+        if !matches!(next, NextPrefix::Known(_) | NextPrefix::Cached { .. }) {
+            probe.add_digests(count as u32);
+        }
+        Self { digester, bits: part.prefix, rest: count, length: E::FIRST_BATCH, next }
+    }
+
+    /// The next digests; none at the end.
+    #[inline(always)]
+    fn next<'b>(&mut self, batch: &'b mut [u64; BATCH]) -> &'b [u64] {
+        let Self { digester, bits, .. } = *self;
+        let slots = batch.get_mut(..self.rest.min(self.length as u64) as usize).unwrap_or_default();
+        self.rest -= slots.len() as u64;
+        self.length = BATCH;
+        match &mut self.next {
+            NextPrefix::Known(digest) => slots.fill(*digest),
+            NextPrefix::Cached { probe, seed, word } => {
+                for slot in &mut *slots {
+                    *slot = probe.word_prefix_digest(*seed, *word, bits);
+                    *word = word.wrapping_add(1 << (64 - bits));
+                }
+            }
+            NextPrefix::Word { word, mark } => match bits.div_ceil(8) {
+                8 => fill::<8>(digester, bits, word, *mark, slots),
+                7 => fill::<7>(digester, bits, word, *mark, slots),
+                6 => fill::<6>(digester, bits, word, *mark, slots),
+                5 => fill::<5>(digester, bits, word, *mark, slots),
+                4 => fill::<4>(digester, bits, word, *mark, slots),
+                3 => fill::<3>(digester, bits, word, *mark, slots),
+                2 => fill::<2>(digester, bits, word, *mark, slots),
+                _ => fill::<1>(digester, bits, word, *mark, slots),
+            },
+            NextPrefix::Head(head) => {
+                for slot in &mut *slots {
+                    *slot = digester.long_word_prefix_digest(*head, bits);
+                    *head = head.wrapping_add(1_u128.checked_shl(HEAD_BITS - bits).unwrap_or(0));
+                }
+            }
+            NextPrefix::Bytes { stack, heap } => fill_long(digester, bits, stack, heap, slots),
+        }
+        slots
+    }
+}
+
+impl NextPrefix<'_, '_> {
+    #[cold]
+    fn bytes(start: &BitString<'_>, start_bits: u32, skip: u64, bits: u32) -> Self {
+        let (mut stack, mut heap) = ([0; STACK_BYTES], Vec::new());
+        let prefix = long_prefix(bits, &mut stack, &mut heap);
+        let own = prefix.get_mut(..start_bits.div_ceil(8) as usize).unwrap_or_default();
+        start.write_prefix(start_bits, own);
+        advance(own, start_bits, skip);
+        mask_last(prefix, bits);
+        Self::Bytes { stack, heap }
+    }
+}
+
+/// The buffer for a prefix.
+fn long_prefix<'b>(bits: u32, stack: &'b mut [u8; STACK_BYTES], heap: &'b mut Vec<u8>) -> &'b mut [u8] {
+    let length = bits.div_ceil(8) as usize;
+    if length <= STACK_BYTES {
+        return stack.get_mut(..length).unwrap_or_default();
+    }
+    heap.resize(length, 0);
+    heap
+}
+
 #[cold]
-fn any_buffered_batch(
+fn fill_long(
     digester: &Digester,
     bits: u32,
-    run: Run<&BitString<'_>>,
-    test: impl FnMut(&[u64]) -> bool,
-) -> bool {
-    let mut stack = [0; STACK_BYTES];
-    let mut heap = Vec::new();
-    let length = bits.div_ceil(8) as usize;
-    let prefix = match stack.get_mut(..length) {
-        Some(prefix) => prefix,
-        None => {
-            heap.resize(length, 0);
-            heap.as_mut_slice()
-        }
-    };
-    let start = prefix.get_mut(..run.bits.div_ceil(8) as usize).unwrap_or_default();
-    run.start.write_prefix(run.bits, start);
-    advance(start, run.bits, run.skip);
-    mask_last(prefix, bits);
-    let fill = |slots: &mut [u64]| {
-        for slot in slots {
-            *slot = digester.whole_byte_prefix_digest(prefix, bits);
-            advance(prefix, bits, 1);
-        }
-    };
-    in_batches::<BATCH>(run.count, BitString::FIRST_BATCH, fill, test)
-}
-
-/// Fills batches of digests, the first of `first` and the others of `N`, and tests each, until a test returns `true`.
-#[inline(always)]
-fn in_batches<const N: usize>(
-    count: u64,
-    first: usize,
-    mut fill: impl FnMut(&mut [u64]),
-    mut test: impl FnMut(&[u64]) -> bool,
-) -> bool {
-    let mut batch = [0; N];
-    let (mut rest, mut length) = (count, first);
-    while rest > 0 {
-        let slots = batch.get_mut(..rest.min(length as u64) as usize).unwrap_or_default();
-        fill(slots);
-        if test(slots) {
-            return true;
-        }
-        rest -= slots.len() as u64;
-        length = N;
-    }
-    false
-}
-
-/// Digests of consecutive prefixes of `byte_count` bytes: the word of the first, the step to the next, and the mark of their length.
-#[inline(always)]
-fn fill_digests(digester: &Digester, byte_count: u32, run: (u64, u64, u64), slots: &mut [u64]) {
-    match byte_count {
-        8 => fill_with(digester, Digester::head_digest::<8>, run, slots),
-        7 => fill_with(digester, Digester::head_digest::<7>, run, slots),
-        6 => fill_with(digester, Digester::head_digest::<6>, run, slots),
-        5 => fill_with(digester, Digester::head_digest::<5>, run, slots),
-        4 => fill_with(digester, Digester::head_digest::<4>, run, slots),
-        3 => fill_with(digester, Digester::head_digest::<3>, run, slots),
-        2 => fill_with(digester, Digester::head_digest::<2>, run, slots),
-        _ => fill_with(digester, Digester::head_digest::<1>, run, slots),
-    }
-}
-
-#[inline(always)]
-fn fill_with(
-    digester: &Digester,
-    digest: impl Fn(&Digester, u64) -> u64,
-    (mut word, step, mark): (u64, u64, u64),
+    stack: &mut [u8; STACK_BYTES],
+    heap: &mut Vec<u8>,
     slots: &mut [u64],
 ) {
+    let prefix = long_prefix(bits, stack, heap);
     for slot in slots {
-        *slot = digest(digester, word) ^ mark;
-        word = word.wrapping_add(step);
+        *slot = digester.whole_byte_prefix_digest(prefix, bits);
+        advance(prefix, bits, 1);
     }
 }
 
-/// Calls `call` with the digester of a seed: that of the query, or a new one.
+/// Digests of consecutive prefixes of `BYTES` bytes.
 #[inline(always)]
-fn with_digester<T>(probe: &RangeProbe<'_>, seed: u64, call: impl FnOnce(&Digester) -> T) -> T {
-    if seed == probe.digester().seed() { call(probe.digester()) } else { call(&Digester::new(seed)) }
+fn fill<const BYTES: usize>(digester: &Digester, bits: u32, word: &mut u64, mark: u64, slots: &mut [u64]) {
+    let mut next = *word;
+    for slot in slots {
+        *slot = digester.head_digest::<BYTES>(next) ^ mark;
+        next = next.wrapping_add(1 << (64 - bits));
+    }
+    *word = next;
 }
 
 /// A query for a key, compiled for the processor.

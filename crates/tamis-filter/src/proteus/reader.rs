@@ -6,7 +6,7 @@ use tamis_bits::kernel::{self, Portable};
 
 use super::batch::{BATCH, Batch};
 use super::design::{Design, Stage};
-use super::fast_path::{DigestSource, FastAnswer, FastFilter, FastPath};
+use super::fast_path::{FastFilter, FastPart, FastPath, Undecided};
 use super::fixed::{closed_words, word};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
@@ -62,20 +62,37 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
     }
 
-    /// Tests the keys from `lower` to `upper` on the fast path. Without its answer, calls `otherwise` with whether the set is known to contain
-    /// the only prefix of the range.
-    #[inline(always)]
-    fn has_between(
-        &self,
-        source: &impl DigestSource,
-        (lower, upper): (u64, u64),
-        otherwise: impl FnOnce(bool) -> bool,
-    ) -> bool {
-        match FastPath::test(self, source, lower, upper) {
-            FastAnswer::Is(answer) => answer,
-            FastAnswer::InSet => otherwise(true),
-            FastAnswer::Unknown => otherwise(false),
+    /// The fast path for a key.
+    #[inline(never)]
+    fn test_point(&self, part: &impl FastPart, probe: &Probe<'_>) -> bool {
+        let Some(word) = word(probe.key()) else { return self.query_point(probe, false) };
+        let answer = part.test(self, probe, word, word);
+        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_point(probe, is_in_set))
+    }
+
+    /// The fast path for a range.
+    #[inline(never)]
+    fn test_range(&self, part: &impl FastPart, probe: &RangeProbe<'_>) -> bool {
+        let Some((lower, upper)) = closed_words(probe.range()) else { return self.query_range(probe, false) };
+        // The digests of a single key are cached in its own probe.
+        if lower == upper
+            && let Some(point) = probe.point()
+        {
+            return self.may_contain(point);
         }
+        let answer = part.test(self, probe, lower, upper);
+        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_range(probe, is_in_set))
+    }
+
+    /// The fast path for keys of eight bytes, without a probe.
+    #[inline(always)]
+    fn test_words(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
+        let answer = match &self.fast_path {
+            FastPath::Set(set) => set.test(self, digester, lower, upper),
+            FastPath::Bloom(bloom) => bloom.test(self, digester, lower, upper),
+            FastPath::None => Err(Undecided { is_in_set: false }),
+        };
+        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_words(digester, lower, upper, is_in_set))
     }
 
     /// The general path for a key.
@@ -103,23 +120,35 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         self.parts.as_deref().map(|parts| Query { parts, payload, seed, is_in_set, steps: Portable })
     }
 
-    /// [`ProteusFilter::query_point`] for a key of its own.
+    /// [`ProteusFilter::query_point`] for a key without a probe.
     #[inline(never)]
     fn query_key(&self, digester: &Digester, key: &[u8], is_in_set: bool) -> bool {
         self.query_point(&Probe::new(key, digester), is_in_set)
     }
 
-    /// [`ProteusFilter::query_range`] for a range of its own.
+    /// [`ProteusFilter::query_range`] for a range without a probe.
     #[inline(never)]
     fn query_key_in(&self, digester: &Digester, range: KeyRange<'_>, is_in_set: bool) -> bool {
         self.query_range(&RangeProbe::new(range, digester), is_in_set)
     }
 
-    /// [`ProteusFilter::query_key_in`] for keys of eight bytes, which are stored only here: the fast path keeps them in registers.
+    /// The general path for keys of eight bytes, which are stored only here: the fast path keeps them in registers.
     #[inline(never)]
-    fn query_words(&self, digester: &Digester, (lower, upper): (u64, u64), is_in_set: bool) -> bool {
+    fn query_words(&self, digester: &Digester, lower: u64, upper: u64, is_in_set: bool) -> bool {
         let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
+        if lower == upper {
+            return self.query_key(digester, &lower, is_in_set);
+        }
         self.query_key_in(digester, KeyRange::closed(&lower, &upper), is_in_set)
+    }
+
+    /// A copy that uses the general path only.
+    #[cfg(test)]
+    pub(super) fn without_fast_path(&self) -> Self
+    where
+        D: Clone,
+    {
+        Self { fast_path: FastPath::None, ..self.clone() }
     }
 
     /// Calls `call` with a digester of the filter's seed: the given one, or a new one.
@@ -142,34 +171,28 @@ impl<D: AsRef<[u8]>> FastFilter for ProteusFilter<D> {
 }
 
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
-    #[inline(never)]
+    #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        match word(probe.key()) {
-            Some(word) => {
-                self.has_between(probe, (word, word), |is_in_set| self.query_point(probe, is_in_set))
-            }
-            None => self.query_point(probe, false),
+        match &self.fast_path {
+            FastPath::Bloom(bloom) => self.test_point(bloom, probe),
+            FastPath::Set(set) => self.test_point(set, probe),
+            FastPath::None => self.query_point(probe, false),
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        let Some(bounds) = closed_words(probe.range()) else { return self.query_range(probe, false) };
-        // The digests of a single key are cached in its own probe.
-        if bounds.0 == bounds.1
-            && let Some(point) = probe.point()
-        {
-            return self.may_contain(point);
+        match &self.fast_path {
+            FastPath::Bloom(bloom) => self.test_range(bloom, probe),
+            FastPath::Set(set) => self.test_range(set, probe),
+            FastPath::None => self.query_range(probe, false),
         }
-        self.has_between(probe, bounds, |is_in_set| self.query_range(probe, is_in_set))
     }
 
     #[inline(always)]
     fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
         match word(key) {
-            Some(word) => self.has_between(digester, (word, word), |is_in_set| {
-                self.query_key(digester, &word.to_be_bytes(), is_in_set)
-            }),
+            Some(word) => self.test_words(digester, word, word),
             None => self.query_key(digester, key, false),
         }
     }
@@ -177,9 +200,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline(always)]
     fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
         match closed_words(&range) {
-            Some(bounds) => {
-                self.has_between(digester, bounds, |is_in_set| self.query_words(digester, bounds, is_in_set))
-            }
+            Some((lower, upper)) => self.test_words(digester, lower, upper),
             None => self.query_key_in(digester, range, false),
         }
     }
@@ -243,7 +264,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
         if let Some(bloom) = &parts.bloom {
             write!(target, ", {} bytes, {} bits set by a prefix", bloom.length, bloom.probe_count)?;
         }
-        write!(target, "; at most {} questions", parts.cap)
+        write!(target, "; at most {} tests", parts.cap)
     }
 
     fn verify(&self) -> Result<(), DecodeError> {

@@ -1,8 +1,8 @@
-//! What the set of all prefixes of one length costs in bytes, in the form that is built.
+//! The size of the set of all prefixes of one length, in the form that is built.
 //!
-//! The forms for integers follow from the number of prefixes, the least and the greatest: exact, at no cost. That of the trie
-//! takes a pass over the keys. For integers it is estimated first, from above, as if no branch were lone, and of many keys then by a sixteenth
-//! of them; the pass is made where both estimates leave it open whether the trie is the smallest form.
+//! The sizes of the integer forms follow from the number of prefixes, the least and the greatest. The size of a trie takes a scan of the
+//! keys. For integers it is estimated first: an upper bound that assumes no lone branches, then, of many keys, a sample of a sixteenth. The
+//! keys are scanned only if the trie can still be the smallest form.
 
 use tamis_bits::{bitmap, elias_fano};
 
@@ -12,12 +12,12 @@ use super::keys::Keys;
 use super::layout::{LEVEL_BYTES, trie_overhead};
 use crate::trie::{LevelCounts, level_bytes};
 
-/// How far the estimate may lie above the truth, and that by a part of the keys, which is made of so many and more.
+/// Greatest ratio of the upper bound and of the sampled size to the true size; fewer keys than [`SAMPLED_KEYS`] are not sampled.
 const ESTIMATE_EXCESS: f64 = 1.5;
 const SAMPLED_EXCESS: f64 = 1.05;
 const SAMPLED_KEYS: usize = 1 << 20;
 
-/// A bitmap may be larger than Elias-Fano numbers by one part in so many: a question to it is one look at one bit.
+/// A bitmap is preferred if it is larger than Elias-Fano numbers by at most one part in so many: a lookup reads one bit.
 const BITMAP_EXCESS: u64 = 8;
 
 /// A form and its size.
@@ -27,7 +27,7 @@ pub(super) struct SetSize {
     pub(super) bytes: u64,
 }
 
-/// The form of the prefixes of `depth` bits (at least 1): the smallest, or a bitmap that is hardly larger.
+/// The form of the prefixes of `depth` bits (at least 1): the smallest, or a bitmap that is not much larger.
 pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
     let Keys::Words(_, words) = keys else { return trie_size(&counts.trie_levels(keys, depth), depth) };
     let integers = integer_size(words, counts, depth);
@@ -45,7 +45,7 @@ pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<S
     }
 }
 
-/// Whether a part of many keys leaves it open that a trie takes less than so many bytes; it is open for few keys and few prefixes.
+/// Whether a trie may take fewer than `bytes` bytes, by a sample of the keys.
 fn may_trie_be_smaller(words: &[u64], counts: &Counts<'_>, depth: u32, bytes: u64) -> bool {
     if words.len() < SAMPLED_KEYS {
         return true;
@@ -55,14 +55,14 @@ fn may_trie_be_smaller(words: &[u64], counts: &Counts<'_>, depth: u32, bytes: u6
     sampled.is_none_or(|sampled| sampled.bytes as f64 <= bytes as f64 * SAMPLED_EXCESS)
 }
 
-/// The smallest form of the prefixes of integers, the trie by its estimate, which lies above its size.
-pub(super) fn quick_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
+/// The smallest form of the prefixes of integers, by the upper bound of the trie.
+pub(super) fn estimated_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
     let Keys::Words(_, words) = keys else { return None };
     let estimate = trie_size(&estimated_levels(counts, depth), depth);
     [integer_size(words, counts, depth), estimate].into_iter().flatten().min_by_key(|size| size.bytes)
 }
 
-/// Elias-Fano or bitmap.
+/// The smaller of the integer forms.
 pub(super) fn integer_size(words: &[u64], counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
     whole_set_size(words, counts.prefix_count(depth), depth)
 }
@@ -81,7 +81,7 @@ pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<Se
     bitmap.filter(is_worth_it).or(elias_fano)
 }
 
-/// With marks, but where they are of no use.
+/// With marks, unless these are useless.
 fn elias_fano_size(count: u64, last: u64) -> Option<SetSize> {
     let size = |form, bytes| SetSize { form, bytes };
     if elias_fano::has_use_for_marks(count, last) {
@@ -91,7 +91,7 @@ fn elias_fano_size(count: u64, last: u64) -> Option<SetSize> {
     elias_fano::encoded_bytes(count, last).map(|bytes| size(SetForm::EliasFano, bytes))
 }
 
-/// The levels of a trie all of whose branches go down to the last level.
+/// The levels of a trie without lone branches.
 fn estimated_levels(counts: &Counts<'_>, depth: u32) -> Vec<LevelCounts> {
     let level = |index: u32| {
         let nodes = counts.prefix_count(index * 8);
@@ -102,7 +102,7 @@ fn estimated_levels(counts: &Counts<'_>, depth: u32) -> Vec<LevelCounts> {
     (0..depth.div_ceil(8)).map(level).collect()
 }
 
-/// The trie with explicit bits at its lone branches.
+/// The size of a trie with explicit bits at its lone branches.
 fn trie_size(levels: &[LevelCounts], depth: u32) -> Option<SetSize> {
     let explicit = levels.iter().zip(1_u64..).map(|(level, bytes_above)| {
         (level.labels - level.children).saturating_mul(u64::from(depth).saturating_sub(bytes_above * 8))

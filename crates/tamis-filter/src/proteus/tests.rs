@@ -1,4 +1,4 @@
-//! Designs of all kinds against a sorted set: never a false negative, sets exact, and counts as brute force gives them.
+//! Filters of all designs, compared with a sorted set: no false negatives, exact sets, and counts equal to those of brute force.
 
 #![expect(clippy::indexing_slicing, reason = "a test that indexes beyond its own lists fails as it should")]
 
@@ -19,10 +19,10 @@ mod caps;
 mod counting;
 mod designs;
 mod every_bound;
+mod fast_path_equivalence;
 mod hostile;
 mod neighbours;
 mod samples;
-mod straight;
 mod string_models;
 mod strings;
 mod universe;
@@ -59,7 +59,7 @@ fn build(spec: &str, keys: &KeySet, bits: f64, samples: &[KeyRange<'_>]) -> AnyF
     AnyFilter::open(bytes).expect("whole")
 }
 
-/// What a builder makes of keys.
+/// The filter that a builder makes of keys.
 fn built_by(
     builder: ProteusBuilder,
     keys: &KeySet,
@@ -74,20 +74,20 @@ fn encoded_by(mut builder: ProteusBuilder, keys: &KeySet, bits: f64, samples: &[
     builder.finish(bits_per_key(bits), Samples { queries: samples }).expect("fits")
 }
 
-/// What the filter is made of.
+/// The design of the filter.
 fn parts_of(filter: &AnyFilter<Vec<u8>>) -> Design {
     let AnyFilter::Proteus(proteus) = filter else { panic!("of this module") };
     proteus.parts_design().expect("has keys")
 }
 
-/// No key is denied: alone, as a range of one key, and as the end of a short range.
+/// Checks that no key is rejected: as a point, as a range of one key, and as the end of a short range.
 fn check_keys(filter: &AnyFilter<Vec<u8>>, keys: &KeySet) {
     let digester = Digester::new(SEED);
     for key in keys.iter() {
         let longer = [key, &[1]].concat();
         let ranges = [KeyRange::point(key), KeyRange::closed(key, &longer), KeyRange::prefix(key)];
         let answer = filter.may_contain(&Probe::new(key, &digester));
-        assert!(answer, "{key:?} is denied by {}", design_of(filter));
+        assert!(answer, "{key:?} is rejected by {}", design_of(filter));
         ranges.into_iter().for_each(|range| check_range(filter, keys, range));
     }
 }
@@ -96,12 +96,12 @@ fn has_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
     filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)))
 }
 
-/// Ranges with both bounds in them.
+/// Ranges with inclusive bounds.
 fn closed<B: AsRef<[u8]>>(bounds: &[(B, B)]) -> Vec<KeyRange<'_>> {
     bounds.iter().map(|(lower, upper)| KeyRange::closed(lower.as_ref(), upper.as_ref())).collect()
 }
 
-/// All kinds of bounds made of two keys.
+/// Ranges with all kinds of bounds from two keys.
 fn ranges<'a>(lower: &'a [u8], upper: &'a [u8]) -> Vec<KeyRange<'a>> {
     let mut ranges = Vec::new();
     for low in [Bound::Unbounded, Bound::Included(lower), Bound::Excluded(lower)] {
@@ -115,7 +115,7 @@ fn ranges<'a>(lower: &'a [u8], upper: &'a [u8]) -> Vec<KeyRange<'a>> {
 fn check_range(filter: &AnyFilter<Vec<u8>>, keys: &KeySet, range: KeyRange<'_>) {
     assert!(
         has_range(filter, range) || !keys.has_key_in(&range),
-        "{range:?} holds a key and is denied by {}",
+        "{range:?} contains a key and is rejected by {}",
         design_of(filter)
     );
 }

@@ -1,4 +1,4 @@
-//! What is expected beyond a sample.
+//! The expected shares beyond a sample.
 
 use super::Near;
 
@@ -7,25 +7,25 @@ fn hidden(reached: &[u64], bits: u32) -> f64 {
 }
 
 #[test]
-fn what_was_counted_outweighs_what_was_expected() {
-    // Ten of the fourteen and a half that would be half of 29: one more at most is to be expected, not four and a half.
+fn counts_outweigh_the_prior() {
+    // Half of 29 is 14.5 and ten were counted: the estimate is at most one more, not 4.5 more.
     let near_keys = [20_000, 29, 10, 0, 0, 0];
     assert_eq!(hidden(&near_keys, 1), 0.0);
     assert!((0.0..1.1).contains(&hidden(&near_keys, 2)));
-    // None of five: most of the five are not to be expected, but some are.
+    // The prior is five and none was counted: the estimate is low, but not zero.
     assert!((1.0..4.0).contains(&hidden(&near_keys, 3)));
 }
 
 #[test]
-fn a_share_that_nothing_tells_about_halves() {
+fn a_share_without_counts_halves_with_each_bit() {
     let counts = [20_000, 16, 4, 0, 0, 0, 0, 0];
     let expected: Vec<f64> = (3..6).map(|bits| hidden(&counts, bits)).collect();
     let halves = |pair: &[f64]| matches!(pair, [before, after] if *after > 0.0 && *after < before * 0.51);
     assert!(expected.windows(2).all(halves), "{expected:?}");
-    // With a sample of one query there is no other to expect much of.
+    // A sample of one query has a weak prior.
     let one = Near::of_reached(&[1, 1, 1, 1, 0, 0, 0, 0], 1);
     assert_eq!(one.hidden(3), 0.0);
     assert!(one.hidden(4) > 0.0 && one.hidden(4) < 0.5);
-    // Nothing that is no key shares all bits with one.
+    // An empty query never has all bits in common with a key.
     assert_eq!((hidden(&counts, 6), hidden(&counts, 7)), (0.0, 0.0));
 }

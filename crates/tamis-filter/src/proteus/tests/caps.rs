@@ -1,4 +1,4 @@
-//! No query asks more than its cap allows: of filters whose bits are all clear, or all set, what is asked shows in the answers, those of batches, too.
+//! No query tests more than the cap. In filters whose bits are all clear or all set, the answers show how many tests a query takes.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use crate::proteus::SetForm;
 
 const CAPS: [u32; 8] = [2, 3, 4, 5, 16, 17, 64, 1000];
 
-/// A filter of a design, and the same with all bits of its Bloom filter clear, those of a Bloom filter before it all set or clear.
+/// A filter of a design, and the same with all bits of its second Bloom filter clear and those of its first all set or clear.
 fn emptied(family: Family, design: &Design, cap: u32, keys: &KeySet, fill: u8) -> [AnyFilter<Vec<u8>>; 2] {
     let prices = Prices { probe_cap: cap, ..Prices::DEFAULT };
     let bytes = encoded_by(ProteusBuilder::new(family, prices, SEED).with_design(design), keys, 40.0, &[]);
@@ -29,14 +29,14 @@ fn emptied(family: Family, design: &Design, cap: u32, keys: &KeySet, fill: u8) -
     filters
 }
 
-/// A query, and how many questions it costs where none is answered with yes.
+/// A query, and the number of its tests if none finds a match.
 struct Query {
     bounds: (Vec<u8>, Vec<u8>),
     questions: u64,
 }
 
-/// Without a bit set a query is let pass where it would cost more than the cap, and denied otherwise, at just that cost. No query of either
-/// filter asks for more than the cap.
+/// Checks that without a set bit a query passes if it needs more tests than the cap, and is rejected otherwise, after exactly its number of
+/// tests, and that no query of either filter takes more tests than the cap.
 fn check(filters: &[AnyFilter<Vec<u8>>; 2], cap: u32, queries: &[Query], text: &impl Debug) {
     let [filter, empty] = filters;
     let digester = Digester::new(SEED);
@@ -66,7 +66,7 @@ fn check(filters: &[AnyFilter<Vec<u8>>; 2], cap: u32, queries: &[Query], text: &
     assert!(passed > 0 && denied > 0, "{text:?}, cap {cap}: {passed} pass, {denied} are denied");
 }
 
-/// How many prefixes queries touch: about the cap, and others.
+/// Numbers of prefixes per query: near the cap, and others.
 fn counts(cap: u32) -> Vec<u64> {
     let cap = u64::from(cap);
     let about = cap.saturating_sub(3).max(1)..cap + 3;
@@ -77,7 +77,7 @@ fn scattered_words(state: &mut u64) -> KeySet {
     integers((0..300).map(|_| random(state)))
 }
 
-/// From a prefix of so many bits to another; the bits behind them are random, and the last bound is not below the first.
+/// A range from one prefix to another; the bits after them are random, and the upper bound is not below the lower.
 fn words(state: &mut u64, prefix: u32, first: u64, last: u64) -> (Vec<u8>, Vec<u8>) {
     let rest = u64::MAX.checked_shr(prefix).unwrap_or(0);
     let mut ends = [first, last].map(|number| number << (64 - prefix) | (random(state) & rest));
@@ -87,7 +87,7 @@ fn words(state: &mut u64, prefix: u32, first: u64, last: u64) -> (Vec<u8>, Vec<u
 }
 
 #[test]
-fn a_bloom_filter_of_integers_is_not_asked_more_than_the_cap() {
+fn a_bloom_filter_of_integers_tests_at_most_the_cap() {
     let mut state = 71;
     let set = scattered_words(&mut state);
     for (layout, prefix) in
@@ -106,17 +106,17 @@ fn a_bloom_filter_of_integers_is_not_asked_more_than_the_cap() {
     }
 }
 
-/// The set is a question, too; two of its prefixes stand side by side, and queries lie in one or both.
+/// The lookup in the set counts as a test. Two of its prefixes are adjacent, and queries are in one or both.
 #[test]
-fn a_bloom_filter_behind_a_set_is_not_asked_more_than_the_cap() {
+fn a_set_and_a_bloom_filter_test_at_most_the_cap() {
     let mut state = 73;
-    let beside = [0x1234_u64, 0x1235].map(|prefix| prefix << 48 | random(&mut state) >> 16);
-    let words_set = integers((0..300).map(|_| random(&mut state)).chain(beside));
+    let adjacent = [0x1234_u64, 0x1235].map(|prefix| prefix << 48 | random(&mut state) >> 16);
+    let words_set = integers((0..300).map(|_| random(&mut state)).chain(adjacent));
     let tails = (0..300).map(|_| {
         let (head, length) = (random(&mut state).to_be_bytes(), random(&mut state) as usize % 10);
         [&head[..], &b"tail of it"[..length]].concat()
     });
-    let strings = key_set(tails.chain(beside.map(|word| [&word.to_be_bytes()[..], b"end"].concat())));
+    let strings = key_set(tails.chain(adjacent.map(|word| [&word.to_be_bytes()[..], b"end"].concat())));
     for (set, layout) in
         BloomLayout::ALL.into_iter().flat_map(|layout| [(&words_set, layout), (&strings, layout)])
     {
@@ -140,7 +140,7 @@ fn a_bloom_filter_behind_a_set_is_not_asked_more_than_the_cap() {
     }
 }
 
-/// Strings whose bits before a place are all the same; the sixteen up to it are a number, behind it lie some more bytes.
+/// Strings with equal bits before a position, a number in the sixteen bits up to it, and some more bytes after it.
 struct Strings {
     head: Vec<u8>,
     place: u32,
@@ -158,7 +158,7 @@ impl Strings {
         for (bit, shift) in
             (self.place - 16..).zip((0..16).rev()).chain((self.place..).zip(std::iter::repeat_n(16, 7)))
         {
-            // Behind the place the bits are those of the rest.
+            // The bits after the position are those of the rest.
             let is_set = if shift < 16 { number >> shift & 1 == 1 } else { rest & 1 == 1 };
             let (byte, mask) = ((bit / 8) as usize, 0x80 >> (bit % 8));
             string[byte] = if is_set { string[byte] | mask } else { string[byte] & !mask };
@@ -178,7 +178,7 @@ fn scattered_strings(state: &mut u64) -> KeySet {
 }
 
 #[test]
-fn a_bloom_filter_of_strings_is_not_asked_more_than_the_cap() {
+fn a_bloom_filter_of_strings_tests_at_most_the_cap() {
     let mut state = 79;
     let set = scattered_strings(&mut state);
     for (layout, prefix) in BloomLayout::ALL
@@ -199,9 +199,9 @@ fn a_bloom_filter_of_strings_is_not_asked_more_than_the_cap() {
     }
 }
 
-/// Two Bloom filters: where the first lets nothing pass only its questions count, and where it lets all pass those of both.
+/// If the first of two Bloom filters passes nothing, only its tests count; if it passes all prefixes, those of both.
 #[test]
-fn two_bloom_filters_are_not_asked_more_than_the_cap_together() {
+fn two_bloom_filters_together_test_at_most_the_cap() {
     const BELOW: u32 = 4;
     let mut state = 83;
     let (numbers, texts) = (scattered_words(&mut state), scattered_strings(&mut state));

@@ -1,4 +1,4 @@
-//! What the model counts, against brute force; what it predicts, against the filter that is built.
+//! The counts of the model, compared with brute force, and its predictions, compared with built filters.
 
 use super::super::counts::sampled_trie_levels;
 use super::*;
@@ -18,7 +18,7 @@ fn prefixes_are_counted_as_a_set_counts_them() {
         let length = random(&mut state) % 5;
         (0..length).map(|_| (random(&mut state) % 3) as u8 * 60).collect::<Vec<u8>>()
     })));
-    // More than a block of keys, and of four keys each.
+    // More keys than a block, in groups of four.
     sets.push(integers((0..2051).map(|_| random(&mut state))));
     for set in sets {
         let keys = keys_of(&set);
@@ -54,7 +54,7 @@ fn sizes_of_sets_are_those_of_the_sets_that_are_built() {
 }
 
 #[test]
-fn a_part_of_many_keys_tells_whether_a_trie_is_the_smallest_set() {
+fn a_sample_of_the_keys_finds_whether_a_trie_is_the_smallest_set() {
     const COUNT: u64 = 1 << 20;
     let mut state = 3;
     let mut starts: Vec<u64> = (0..COUNT / 500 + 100).map(|_| random(&mut state) << 20).collect();
@@ -73,7 +73,7 @@ fn a_part_of_many_keys_tells_whether_a_trie_is_the_smallest_set() {
         for depth in (4..=64).step_by(6) {
             let exact = labels(counts.trie_levels(&keys, depth));
             let sampled = sampled_trie_levels(words, depth, counts.prefix_count(depth)).map(labels);
-            // Of few prefixes a part tells nothing.
+            // A sample of few prefixes is no estimate.
             let Some(sampled) = sampled else {
                 assert!(counts.prefix_count(depth) < COUNT / 2, "{depth} bits");
                 continue;
@@ -84,7 +84,7 @@ fn a_part_of_many_keys_tells_whether_a_trie_is_the_smallest_set() {
     }
 }
 
-/// The rate and the questions of every design of one-byte and two-byte keys, predicted and measured on the same queries.
+/// The rate and the tests per query of every design of one-byte and two-byte keys, predicted and measured on the same queries.
 #[test]
 fn rates_are_predicted_for_every_design() {
     let mut state = 31;
@@ -118,7 +118,7 @@ fn rates_are_predicted_for_every_design() {
                 probes += probe.probe_count();
             }
             let measured = f64::from(positives) / 1500.0;
-            // One filter of few bits: its own rate varies around the formula's.
+            // The rate of a single filter of few bits varies around that of the formula.
             let slack = 0.04 + 0.1 * prediction.fpr.min(1.0 - prediction.fpr);
             assert!(
                 (measured - prediction.fpr).abs() <= slack,

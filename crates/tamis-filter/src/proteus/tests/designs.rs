@@ -1,4 +1,4 @@
-//! What is chosen: for samples of all kinds, by prices, and without one.
+//! The chosen design: for different samples and prices, and without a sample.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn scattered(count: u64) -> Vec<u64> {
 }
 
 #[test]
-fn samples_that_say_nothing_lead_to_the_stated_default() {
+fn samples_without_empty_queries_lead_to_the_default() {
     let values = scattered(3000);
     let set = integers(values.iter().copied());
     let positive: Vec<([u8; 8], [u8; 8])> =
@@ -23,7 +23,7 @@ fn samples_that_say_nothing_lead_to_the_stated_default() {
             assert!(filter.predicted_fpr().expect("known") < 0.01);
         }
     }
-    // With room for it, the set itself is better than any Bloom filter.
+    // If it fits, the set is better than any Bloom filter.
     let dense = integers(1000..4000);
     let filter = build("proteus", &dense, 12.0, &[]);
     for key in 0..5000_u64 {
@@ -37,7 +37,7 @@ fn samples_that_say_nothing_lead_to_the_stated_default() {
 }
 
 #[test]
-fn a_sample_of_one_query_many_times_or_of_everything_is_no_trap() {
+fn a_sample_of_one_repeated_query_or_of_everything_leads_to_a_correct_filter() {
     let values = scattered(2000);
     let set = integers(values.iter().copied());
     let query = (values[5] + 1).to_be_bytes();
@@ -87,14 +87,14 @@ fn the_design_follows_the_queries_and_the_prices() {
     let free = Prices { probe: 0.0, ..Prices::DEFAULT };
     let (design, by_rate) = model.choose(Family::Proteus, bits_per_key(12.0), &free).expect("budget");
     assert!(design.first == Stage::None && design.prefix > 54, "{design}");
-    // Where lines are dear, fewer are touched, at a higher rate.
+    // Expensive cache lines lead to fewer of them, at a higher rate.
     let dear = Prices { probe: 100.0, read: 1000.0, ..Prices::DEFAULT };
     let (dear_design, by_price) = model.choose(Family::Proteus, bits_per_key(12.0), &dear).expect("budget");
     assert_eq!(dear_design.layout, BloomLayout::Lines);
     assert!(by_price.fpr >= by_rate.fpr && by_price.probes <= by_rate.probes);
     let same = model.predict(Family::Proteus, &design, bits_per_key(12.0), &free).expect("budget");
     assert_eq!(same, Some(by_rate));
-    // A cap of few questions rules out long prefixes, and is kept.
+    // A small cap excludes long prefixes, and is respected.
     let capped = Prices { probe: 0.0, probe_cap: 3, ..Prices::DEFAULT };
     let (_, few) = model.choose(Family::Proteus, bits_per_key(12.0), &capped).expect("budget");
     assert!(few.probes <= 3.0 && few.fpr >= by_rate.fpr);
@@ -116,8 +116,8 @@ fn filters_of_one_query_share_digests_of_prefixes() {
 }
 
 #[test]
-fn lone_outliers_lie_deep_in_the_trie() {
-    // Two keys that part after 90 bytes, others that part at once: few explicit bits at two leaves, hundreds at the others.
+fn a_trie_can_have_two_deep_lone_keys() {
+    // Two keys differ after 90 bytes, the others at once: two leaves have few explicit bits, the others hundreds.
     let mut keys: Vec<Vec<u8>> = vec![vec![b'm'; 110], vec![b'm'; 105], vec![b'z'; 110]];
     keys[1][90] = b'n';
     keys.extend((0..100_u8).map(|key| vec![key; 3]));
@@ -125,14 +125,14 @@ fn lone_outliers_lie_deep_in_the_trie() {
     for depth in [1, 9, 700, 719, 721, 725, 760, 800] {
         let filter = build(&format!("proteus:trie={depth}"), &set, 1024.0, &[]);
         keys.iter().for_each(|key| assert!(has_range(&filter, KeyRange::point(key))));
-        let mut beside = vec![b'z'; 110];
-        beside[depth as usize / 16] ^= 2;
-        assert!(!has_range(&filter, KeyRange::point(&beside)) || depth < 9, "depth {depth}");
+        let mut close = vec![b'z'; 110];
+        close[depth as usize / 16] ^= 2;
+        assert!(!has_range(&filter, KeyRange::point(&close)) || depth < 9, "depth {depth}");
     }
 }
 
 #[test]
-fn budgets_that_are_too_small_are_refused_or_kept() {
+fn budgets_that_are_too_small_return_an_error_or_are_respected() {
     let set = integers(scattered(1000));
     let mut builder =
         "proteus:trie=40".parse::<FilterSpec>().expect("known").builder(SEED).expect("possible");

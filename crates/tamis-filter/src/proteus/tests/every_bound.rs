@@ -1,13 +1,13 @@
-//! Small universes with truly all bounds: every design of every family, in both layouts.
+//! All bounds of small universes, with every design of every family in both layouts.
 //!
-//! What an answer must be follows from the prefixes alone: a range that touches a prefix of a key, of the longest length that a filter holds, is
-//! never denied, as the model says; a set denies all others, and a Bloom filter nearly all.
+//! The correct answer follows from the prefixes: a range that contains a prefix of a key, of the longest length in the filter, always passes;
+//! a set rejects all other ranges, and a Bloom filter almost all.
 
 use super::neighbours::touches_key;
 use super::*;
 use crate::proteus::SetForm;
 
-/// Every design over keys of so many bits; of strings with Bloom filters of whole keys, too.
+/// Every design for keys of `bits` bits; for strings, also with Bloom filters of whole keys.
 fn designs(bits: u32, has_strings: bool) -> Vec<(Family, Design)> {
     let mut designs = Vec::new();
     for layout in BloomLayout::ALL {
@@ -33,7 +33,7 @@ fn designs(bits: u32, has_strings: bool) -> Vec<(Family, Design)> {
     designs
 }
 
-/// The filter of a design, which has all of its parts.
+/// The filter of a design. Checks that it has all parts.
 fn with_parts(family: Family, design: &Design, keys: &KeySet, prices: Prices) -> AnyFilter<Vec<u8>> {
     let filter = built_by(ProteusBuilder::new(family, prices, SEED).with_design(design), keys, 1000.0, &[]);
     let parts = parts_of(&filter);
@@ -87,7 +87,7 @@ fn strings() -> Vec<Vec<u8>> {
     std::iter::once(Vec::new()).chain(letters.map(|letter| vec![letter])).chain(pairs).collect()
 }
 
-/// All ranges of all kinds between two of some strings, each once.
+/// All ranges of all kinds between two strings of a list, each once.
 fn all_ranges(strings: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
     let lower = |string| [Bound::Included(string), Bound::Excluded(string)];
     let upper = |string| [Upper::Included(string), Upper::Excluded(string), Upper::Prefix(string)];
@@ -106,7 +106,7 @@ fn every_design_answers_every_range_of_short_strings() {
     let prices = Prices { probe_cap: 128, ..Prices::DEFAULT };
     let designs = designs(16, true);
     for round in 0..2 {
-        // The zeros of one of these are what goes on behind the other.
+        // Some of these strings differ in trailing zeros only.
         let mut keys: Vec<Vec<u8>> = vec![vec![0x80], vec![0x80, 0]];
         keys.extend(strings.iter().filter(|_| random(&mut state) % 4 < round + 1).cloned());
         let set = key_set(&keys);
@@ -130,7 +130,7 @@ fn every_design_answers_every_range_of_short_strings() {
                 let answer = has_range(&filter, *range);
                 assert!(answer || !holds, "{family} {design}: {range:?} of {keys:?}");
                 assert!(!answer || !empty(range), "{family} {design}: {range:?} holds no string");
-                // Of whole keys the Bloom filter denies points that share all other bits with a key.
+                // A Bloom filter of whole keys rejects points that have all other bits in common with a key.
                 let may_deny = design.prefix == WHOLE_KEYS && range.as_point().is_some();
                 let is_touched = *touches && !empty(range);
                 assert!(answer || !is_touched || may_deny, "{family} {design}: {range:?} of {keys:?}");
@@ -142,7 +142,7 @@ fn every_design_answers_every_range_of_short_strings() {
             let measured = f64::from(positives) / (ranges.len() - left_out) as f64;
             assert!(
                 (measured - predicted).abs() < 0.02,
-                "{family} {design}: measured {measured}, predicted {predicted} beside {keys:?}"
+                "{family} {design}: measured {measured}, predicted {predicted} near {keys:?}"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! What no caller should give: prices and caps that are none, lengths and keys beyond what the format holds. All that is built opens, and has its keys.
+//! Invalid input: prices and caps, and lengths and keys beyond the limits of the format. Every filter that is built opens and contains its keys.
 
 use super::super::layout::BIT_COUNT_MAX;
 use super::*;
 use crate::proteus::SetForm;
 
-/// Opens what is built, compares its checksum, and looks for its keys.
+/// Opens a filter, verifies its checksum, and checks its keys.
 fn check_built(builder: ProteusBuilder, set: &KeySet, bits: f64, samples: &[KeyRange<'_>], text: &str) {
     let bytes = encoded_by(builder, set, bits, samples);
     assert!(bytes.len() as f64 <= set.len() as f64 * bits / 8.0 + 128.0, "{text}: {} bytes", bytes.len());
@@ -19,8 +19,8 @@ fn check_built(builder: ProteusBuilder, set: &KeySet, bits: f64, samples: &[KeyR
     assert!(answers.iter().all(|answer| *answer), "{text}: a key is denied in a batch");
 }
 
-/// Short ranges and points beside keys.
-fn beside(state: &mut u64, set: &KeySet, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// Short ranges and points near keys.
+fn bounds_near(state: &mut u64, set: &KeySet, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut queries = Vec::new();
     while queries.len() < count {
         let mut lower = set.get(random(state) as usize % set.len()).expect("there").to_vec();
@@ -39,7 +39,7 @@ fn beside(state: &mut u64, set: &KeySet, count: usize) -> Vec<(Vec<u8>, Vec<u8>)
 }
 
 #[test]
-fn prices_and_caps_that_are_none_lead_to_filters_that_open() {
+fn invalid_prices_and_caps_lead_to_filters_that_open() {
     let mut state = 91;
     let strange =
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -f64::MAX, f64::MAX, f64::MIN_POSITIVE, 0.0];
@@ -50,7 +50,7 @@ fn prices_and_caps_that_are_none_lead_to_filters_that_open() {
     let pairs = strange.into_iter().flat_map(|price| [(price, read), (probe, price), (price, price)]);
     let pairs: Vec<(f64, f64)> = pairs.chain([(probe, read)]).collect();
     for set in [words, texts] {
-        let bounds = beside(&mut state, &set, 40);
+        let bounds = bounds_near(&mut state, &set, 40);
         let samples = closed(&bounds);
         let model = Model::new(&set, Samples { queries: &samples });
         for ((probe, read), family) in pairs.iter().flat_map(|pair| FAMILIES.map(|family| (*pair, family))) {
@@ -68,10 +68,10 @@ fn prices_and_caps_that_are_none_lead_to_filters_that_open() {
 }
 
 #[test]
-fn caps_that_are_none_lead_to_filters_of_eight_bytes_that_open() {
+fn invalid_caps_lead_to_filters_of_eight_byte_keys_that_open() {
     let mut state = 93;
     let set = integers((0..400).map(|_| random(&mut state)));
-    let bounds = beside(&mut state, &set, 40);
+    let bounds = bounds_near(&mut state, &set, 40);
     let samples = closed(&bounds);
     for (family, probe_cap) in
         FAMILIES.into_iter().flat_map(|family| [0, 1, u32::MAX].map(|cap| (family, cap)))
@@ -83,10 +83,10 @@ fn caps_that_are_none_lead_to_filters_of_eight_bytes_that_open() {
     }
 }
 
-/// Bytes of a key that is longer than the longest prefix.
+/// Length of a key that is longer than the longest prefix.
 const LONG: usize = 70_000;
 
-/// Queries that leave a long key at so many of its bytes: points, and short ranges.
+/// Points and short ranges that differ from a long key after `at` bytes.
 fn leaving(key: &[u8], places: &[usize]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let bounds = places.iter().flat_map(|place| {
         [1, 40].map(|step| {
@@ -101,7 +101,7 @@ fn leaving(key: &[u8], places: &[usize]) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn keys_that_are_longer_than_the_longest_prefix_lead_to_filters_that_open() {
+fn keys_longer_than_the_longest_prefix_lead_to_filters_that_open() {
     assert!(LONG as u32 * 8 > BIT_COUNT_MAX);
     let mut state = 97;
     let long = vec![b'x'; LONG];
@@ -112,7 +112,7 @@ fn keys_that_are_longer_than_the_longest_prefix_lead_to_filters_that_open() {
     let alone = key_set([&long]);
     let pair = key_set([&long, &other]);
     let among = key_set(short.iter().chain([&long, &other]).collect::<BTreeSet<_>>());
-    // Before, about and behind the end of the longest prefix.
+    // Before, near and after the end of the longest prefix.
     let end = (BIT_COUNT_MAX / 8) as usize;
     for (set, places) in [
         (&alone, &[60_000, end - 1][..]),
@@ -131,7 +131,7 @@ fn keys_that_are_longer_than_the_longest_prefix_lead_to_filters_that_open() {
             }
         }
     }
-    // Queries that leave a key far behind its start are denied by long prefixes alone.
+    // Only long prefixes reject queries that differ from a key far from its start.
     let bounds = leaving(&long, &[60_000, 65_000, end - 40]);
     let samples = closed(&bounds);
     let builder = ProteusBuilder::new(Family::OnePrefixBloom, Prices::DEFAULT, SEED);

@@ -1,18 +1,18 @@
-//! What the model counts of one query, against all that the query can hold, gone through one by one.
+//! The model's counts for a query, compared with an enumeration of all strings of the query.
 
 use super::super::counts::Query;
 use super::*;
 
-/// Prefixes of strings of one length that are gone through; where a query has more, that is all that is looked at.
+/// Most prefixes of one length that are enumerated.
 const COVER_MAX: usize = 1000;
 
-/// What a query is found to be, without a step on its bounds.
+/// The properties of a query, found by enumeration.
 struct Found {
-    /// Bits of the longest prefix that it has in common with a key before it, and behind it; `None` without such a key.
+    /// The longest common prefix with a key before it, and with one after it; `None` without such a key.
     shared_left: Option<u32>,
     shared_right: Option<u32>,
     is_point: bool,
-    /// `covers[n]`: the prefixes of `n` bits of all that it can hold, up to the first length that has too many.
+    /// `covers[n]`: its prefixes of `n` bits, up to the first length that has too many.
     covers: Vec<Vec<u64>>,
 }
 
@@ -21,7 +21,7 @@ fn prefix(key: &[u8], bits: u32) -> u64 {
     bit_list(key, bits as usize).iter().fold(0, |number, bit| number << 1 | u64::from(*bit))
 }
 
-/// Compares what the model counts with what is found. Behind `offset` bits that all keys and bounds share, lengths are counted anew.
+/// Compares the model's counts with the enumeration. All keys and bounds begin with `offset` equal bits, which lengths do not include.
 fn check(query: &Query<'_>, found: &Found, (offset, bit_count): (u32, u32), text: &str) {
     let Found { shared_left, shared_right, is_point, covers } = found;
     let [left, right] = [shared_left, shared_right].map(|shared| shared.map_or(0, |bits| bits + offset));
@@ -49,7 +49,7 @@ fn check(query: &Query<'_>, found: &Found, (offset, bit_count): (u32, u32), text
     }
 }
 
-/// The counts of a sample as a whole are those of its queries, one by one; returns how many are kept and left out.
+/// Checks that the counts of a sample are those of its queries one by one; returns how many are used and ignored.
 fn check_sample(keys: &Keys, samples: &[KeyRange<'_>]) -> (usize, usize) {
     let summary = |query: &Query<'_>| {
         let counts = (query.prefix_count(9), query.prefix_count(keys.bit_count()));
@@ -85,7 +85,7 @@ impl Integers {
         value.to_be_bytes()[8 - self.byte_count..].to_vec()
     }
 
-    /// `universe`: all values that the range can hold; `None` where it holds a key, or no value at all.
+    /// `universe`: all values that can be in the range; `None` if it contains a key, or no value.
     fn found(&self, range: &KeyRange<'_>, universe: std::ops::Range<u64>) -> Option<Found> {
         let is_within = |value: &u64| range.contains(&value.to_be_bytes()[8 - self.byte_count..]);
         let members: Vec<u64> = universe.filter(is_within).collect();
@@ -112,7 +112,7 @@ impl Integers {
         })
     }
 
-    /// Two bounds, near each other or far apart, some of them of another length than the keys. Of three bytes the first is the same.
+    /// Two bounds, close or distant, some of another length than the keys. Bounds of three bytes have an equal first byte.
     fn bounds(&self, state: &mut u64, number: usize) -> (Vec<u8>, Vec<u8>) {
         let all = (1 << self.bit_count()) - 1;
         let lower = random(state) & all;
@@ -131,10 +131,10 @@ impl Integers {
     }
 }
 
-/// Goes through some ranges of integers; `heads` are put before all keys and bounds.
+/// Checks ranges of integers; all keys and bounds are prefixed with each of `heads`.
 fn check_integers(state: &mut u64, integers: &Integers, pair_count: usize, heads: &[&[u8]]) {
     let neighbours = integers.values.iter().zip(integers.values.iter().skip(1));
-    // From the last of a block of keys to the first of the next one, which the model looks at one after the other.
+    // From the last key of a block to the first of the next one.
     let between_blocks = neighbours.skip(511).step_by(512);
     let between_blocks =
         between_blocks.map(|(lower, upper)| (integers.bytes(*lower), integers.bytes(*upper)));
@@ -166,11 +166,11 @@ fn check_integers(state: &mut u64, integers: &Integers, pair_count: usize, heads
         let mut sample = Vec::new();
         for ((lower, upper), found) in bounds.iter().zip(&all) {
             for (range, found) in ranges(lower, upper).into_iter().zip(found) {
-                // Without an end they go beyond the head, and beyond what was gone through.
+                // Open ranges continue beyond the head, which is not enumerated.
                 if (integers.byte_count == 3 || !head.is_empty()) && !is_whole(&range) {
                     continue;
                 }
-                let text = format!("{range:?} beside {:?}", integers.values);
+                let text = format!("{range:?} near {:?}", integers.values);
                 let counts = Counts::of(&keys, &[range]);
                 assert_eq!(counts.left_out, usize::from(found.is_none()), "{text}");
                 sample.push(range);
@@ -190,7 +190,7 @@ fn queries_of_integers_are_counted_as_their_members_are() {
     for (byte_count, key_count, pair_count) in
         [(1, 2, 60), (1, 9, 60), (2, 1, 8), (2, 30, 10), (2, 1400, 12), (3, 12, 16), (3, 300, 16)]
     {
-        // Some of the keys of three bytes stand where the bounds do: the first byte is one of few, as theirs is.
+        // Some keys of three bytes are near the bounds: they have one of few first bytes, like the bounds.
         let mask = if byte_count == 3 { 0x03_ffff } else { (1 << (byte_count * 8)) - 1 };
         let values = (0..key_count).map(|_| random(&mut state) & mask).collect();
         let integers = Integers { byte_count, values };
@@ -203,7 +203,7 @@ fn queries_of_integers_are_counted_as_their_members_are() {
     }
 }
 
-/// The least string that can be in a range.
+/// The least string of a range.
 fn least(range: &KeyRange<'_>) -> Vec<u8> {
     let mut least = range.lower_bytes().to_vec();
     if matches!(range.lower, Bound::Excluded(_)) {
@@ -212,8 +212,8 @@ fn least(range: &KeyRange<'_>) -> Vec<u8> {
     least
 }
 
-/// Whether a range holds a string with a prefix, of at most 64 bits: the greater of the least with the prefix and the least in the range is in
-/// both, if anything is.
+/// Whether a range contains a string with a prefix of at most 64 bits: if so, the greater of the least string with the prefix and the least
+/// string of the range is one.
 pub(super) fn touches(range: &KeyRange<'_>, number: u64, bits: u32) -> bool {
     let mut own = number.checked_shl(64 - bits).unwrap_or(0).to_be_bytes().to_vec();
     while own.last() == Some(&0) {
@@ -228,7 +228,7 @@ pub(super) fn touches_key(range: &KeyRange<'_>, key: &[u8], bits: u32) -> bool {
     touches(range, prefix(key, bits), bits)
 }
 
-/// `None` where a range of strings holds a key, or no string at all.
+/// `None` if a range of strings contains a key, or no string.
 fn found_among_strings(range: &KeyRange<'_>, keys: &KeySet, bit_count: u32) -> Option<Found> {
     let least = least(range);
     if !range.contains(&least) || keys.iter().any(|key| range.contains(key)) {
@@ -265,13 +265,13 @@ fn queries_of_strings_are_counted_as_their_prefixes_are() {
             let length = random(&mut state) % (longest + 1);
             (0..length).map(|_| letters[random(&mut state) as usize % letters.len()]).collect()
         };
-        // Keys of two lengths at least are no integers.
+        // Keys of several lengths are not integers.
         let mut strings: Vec<Vec<u8>> = (0..2 + 3 * round).map(|_| string(4)).collect();
         strings.extend([vec![letters[1]], vec![letters[1]; 3]]);
         let set = key_set(&strings);
         let keys = Keys::of(&set);
         assert!(matches!(keys, Keys::Strings(..)));
-        // Most bounds lie near each other: the second is the first with another last byte, or with some letters more.
+        // Most bounds are close: the second is the first with another last byte, or with more letters.
         let pair = |number| {
             let (lower, other) = (string(5), string(2));
             let mut upper = match number % 4 {
@@ -289,7 +289,7 @@ fn queries_of_strings_are_counted_as_their_prefixes_are() {
         let sample: Vec<KeyRange<'_>> =
             pairs.iter().flat_map(|(lower, upper)| ranges(lower, upper)).collect();
         for range in &sample {
-            let text = format!("{range:?} beside {strings:?}");
+            let text = format!("{range:?} near {strings:?}");
             let counts = Counts::of(&keys, &[*range]);
             let found = found_among_strings(range, &set, keys.bit_count());
             assert_eq!(counts.left_out, usize::from(found.is_none()), "{text}");

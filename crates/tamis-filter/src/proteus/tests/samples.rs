@@ -1,4 +1,4 @@
-//! What samples of all kinds lead to: what is left out of them, wide queries, and what nothing can be told of.
+//! The effect of samples: ignored queries, wide queries, and predictions without queries.
 
 use super::*;
 use crate::proteus::SetForm;
@@ -10,13 +10,13 @@ fn of_words(bounds: impl IntoIterator<Item = (u64, u64)>) -> Bounds {
     bounds.into_iter().map(|(lower, upper)| (bytes(lower), bytes(upper))).collect()
 }
 
-/// The share of some queries that a filter takes for present.
+/// The share of queries that pass a filter.
 fn rate(filter: &AnyFilter<Vec<u8>>, queries: &[KeyRange<'_>]) -> f64 {
     let positives = queries.iter().filter(|range| has_range(filter, **range)).count();
     positives as f64 / queries.len() as f64
 }
 
-/// The filter that a family makes of keys and a sample, with its predicted rate and that of the sample. It has all keys.
+/// The filter of a family for keys and a sample, its predicted rate, and its rate on the sample. Checks that it contains all keys.
 fn built_for(family: Family, set: &KeySet, queries: &[KeyRange<'_>]) -> (AnyFilter<Vec<u8>>, f64, f64) {
     let filter = built_by(ProteusBuilder::new(family, Prices::DEFAULT, SEED), set, 12.0, queries);
     check_keys(&filter, set);
@@ -25,7 +25,7 @@ fn built_for(family: Family, set: &KeySet, queries: &[KeyRange<'_>]) -> (AnyFilt
     (filter, predicted, measured)
 }
 
-/// Integers, or the same with an end of one to three letters.
+/// Integers, or integers followed by one to three letters.
 fn key_sets(state: &mut u64) -> [KeySet; 2] {
     let values: Vec<u64> = (0..1500).map(|_| random(state)).collect();
     let strings = values.iter().map(|value| {
@@ -36,7 +36,7 @@ fn key_sets(state: &mut u64) -> [KeySet; 2] {
 }
 
 #[test]
-fn queries_that_say_nothing_are_counted_and_change_nothing() {
+fn queries_that_are_not_empty_are_counted_and_ignored() {
     let mut state = 51;
     for set in key_sets(&mut state) {
         let mut empty = Bounds::new();
@@ -61,7 +61,7 @@ fn queries_that_say_nothing_are_counted_and_change_nothing() {
             ],
             _ => [KeyRange::ALL; 3],
         });
-        // Nothing can lie in these.
+        // Ranges without any string.
         let reversed = empty
             .iter()
             .take(40)
@@ -90,7 +90,7 @@ fn queries_that_say_nothing_are_counted_and_change_nothing() {
     }
 }
 
-/// Wide queries before all keys: many more prefixes than the cap allows lie in them, unless prefixes are short.
+/// Wide queries before all keys: they have more prefixes than the cap, unless prefixes are short.
 #[test]
 fn wide_queries_far_from_keys_lead_to_short_prefixes() {
     let mut state = 53;
@@ -111,9 +111,9 @@ fn wide_queries_far_from_keys_lead_to_short_prefixes() {
     }
 }
 
-/// Wide queries that begin and end beside keys: no prefix is short enough for Bloom filters alone.
+/// Wide queries that begin and end near keys: no prefix is short enough for Bloom filters alone.
 #[test]
-fn wide_queries_between_keys_are_no_trap() {
+fn wide_queries_between_keys_lead_to_correct_filters() {
     let mut state = 57;
     let words = (0..500).map(|_| random(&mut state) % 5000);
     let words: BTreeSet<u64> = words.flat_map(|word| [word, u64::MAX - word]).collect();
@@ -140,7 +140,7 @@ fn wide_queries_between_keys_are_no_trap() {
 }
 
 #[test]
-fn nothing_is_predicted_without_queries_or_for_designs_of_other_families() {
+fn there_is_no_prediction_without_queries_or_for_designs_of_other_families() {
     let mut state = 59;
     let values: Vec<u64> = (0..1000).map(|_| random(&mut state)).collect();
     let set = integers(values.iter().copied());
@@ -161,7 +161,7 @@ fn nothing_is_predicted_without_queries_or_for_designs_of_other_families() {
         (Family::TwoPrefixBloom, with_set(12, 0)),
         (Family::TwoPrefixBloom, with_set(12, 40)),
         (Family::Proteus, pair(12, 40)),
-        // The lengths of two filters ascend, and a set has to fit.
+        // The second of two filters needs longer prefixes, and a set must fit.
         (Family::TwoPrefixBloom, pair(40, 40)),
         (Family::TwoPrefixBloom, pair(40, 12)),
         (Family::Proteus, with_set(60, 0)),

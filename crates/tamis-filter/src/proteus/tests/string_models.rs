@@ -1,9 +1,9 @@
-//! Strings and a sample: what is chosen does what is predicted, and hardly any other design would cost less.
+//! Strings and a sample: the chosen design has the predicted rate, and almost no other design is cheaper.
 
 use super::*;
 use crate::proteus::SetForm;
 
-/// Letters, those at the front more often.
+/// Letters, the first ones more frequent.
 fn letters(state: &mut u64, count: u64) -> Vec<u8> {
     (0..count).map(|_| b'a' + (random(state) % 26 * (random(state) % 26) / 25) as u8).collect()
 }
@@ -12,7 +12,7 @@ fn length(state: &mut u64, longest: u64) -> u64 {
     2 + random(state) % (longest - 1)
 }
 
-/// Strings of 2 to `longest` bytes, a third of them with one of a few beginnings.
+/// Strings of 2 to `longest` bytes, a third of them with one of a few prefixes.
 fn texts(state: &mut u64, count: usize, longest: u64) -> KeySet {
     let beginnings: Vec<Vec<u8>> = (0..6).map(|_| letters(state, 3_u64.min(longest / 2))).collect();
     let text = |_| {
@@ -27,7 +27,7 @@ fn texts(state: &mut u64, count: usize, longest: u64) -> KeySet {
     key_set((0..count).map(text).collect::<BTreeSet<_>>())
 }
 
-/// Which queries a sample is made of.
+/// The kinds of sample queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mix {
     Near,
@@ -37,7 +37,7 @@ enum Mix {
 
 const MIXES: [Mix; 3] = [Mix::Near, Mix::Far, Mix::Both];
 
-/// Bounds of empty queries: beside a key, behind its last byte or at another byte of it, or anywhere; some are points.
+/// Bounds of empty queries: near a key, different after its last byte or at another byte, or anywhere; some are points.
 fn queries(state: &mut u64, set: &KeySet, longest: u64, mix: Mix, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut queries = Vec::new();
     while queries.len() < count {
@@ -70,7 +70,7 @@ fn queries(state: &mut u64, set: &KeySet, longest: u64, mix: Mix, count: usize) 
 }
 
 #[test]
-fn the_filter_that_is_chosen_has_the_rate_that_is_predicted() {
+fn the_chosen_filter_has_the_predicted_rate() {
     let mut state = 61;
     for longest in [6, 12, 40] {
         let set = texts(&mut state, 3000, longest);
@@ -105,7 +105,7 @@ fn the_filter_that_is_chosen_has_the_rate_that_is_predicted() {
     }
 }
 
-/// The least price of all designs of a family: each pair of lengths, in each layout. Every `step`-th depth of a first stage is looked at.
+/// The least price of all designs of a family: each pair of lengths in each layout, for every `step`-th depth of a first stage.
 fn least_cost(
     model: &Model<'_>,
     family: Family,
@@ -148,7 +148,7 @@ fn least_cost(
     least
 }
 
-/// What a choice is made for: keys of up to so many bytes, so many of them and of queries, bits per key, and prices.
+/// The inputs of a choice: length and number of keys, number of queries, bits per key, and prices.
 struct Case {
     longest: u64,
     counts: (usize, usize),
@@ -156,7 +156,7 @@ struct Case {
     prices: Prices,
 }
 
-/// Compares what is chosen with all designs there are; returns the choices that cost much more than the best.
+/// Compares the chosen designs with all designs; returns those that cost much more than the best.
 fn bad_choices(family: Family, case: &Case) -> Vec<String> {
     let Case { longest, counts: (key_count, query_count), bits, prices } = case;
     let mut state = 67 + longest;
@@ -183,7 +183,7 @@ fn bad_choices(family: Family, case: &Case) -> Vec<String> {
 }
 
 #[test]
-fn no_set_and_prefix_length_costs_much_less_than_what_is_chosen() {
+fn no_set_and_prefix_length_is_much_cheaper_than_the_chosen_design() {
     let prices = Prices::DEFAULT;
     for (longest, bits) in [(5, 6.0), (5, 14.0), (9, 20.0), (16, 20.0)] {
         let case = Case { longest, counts: (1000, 200), bits, prices };
@@ -192,7 +192,7 @@ fn no_set_and_prefix_length_costs_much_less_than_what_is_chosen() {
 }
 
 #[test]
-fn no_prefix_length_costs_much_less_than_what_is_chosen() {
+fn no_prefix_length_is_much_cheaper_than_the_chosen_design() {
     let prices = Prices::DEFAULT;
     for (longest, bits) in [(5, 6.0), (5, 14.0), (40, 6.0), (40, 14.0)] {
         let case = Case { longest, counts: (3000, 1000), bits, prices };
@@ -201,7 +201,7 @@ fn no_prefix_length_costs_much_less_than_what_is_chosen() {
 }
 
 #[test]
-fn no_pair_of_prefix_lengths_costs_much_less_than_what_is_chosen() {
+fn no_pair_of_prefix_lengths_is_much_cheaper_than_the_chosen_design() {
     let prices = Prices::DEFAULT;
     for (longest, bits) in [(4, 12.0), (7, 14.0), (16, 14.0)] {
         let case = Case { longest, counts: (1500, 100), bits, prices };
@@ -209,9 +209,9 @@ fn no_pair_of_prefix_lengths_costs_much_less_than_what_is_chosen() {
     }
 }
 
-/// Where a read costs ten lines, the price goes up and down with each byte, and has many lows.
+/// If a read costs ten lines, the price has many local minima, because it changes with each byte.
 #[test]
-fn no_design_costs_much_less_than_what_is_chosen_where_lines_are_dear() {
+fn no_design_is_much_cheaper_than_the_chosen_one_if_lines_are_expensive() {
     let prices = Prices { probe: 100.0, read: 1000.0, ..Prices::DEFAULT };
     let cases = [
         (Family::Proteus, 5, (1500, 300), 14.0),

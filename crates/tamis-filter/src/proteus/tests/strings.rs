@@ -1,10 +1,10 @@
-//! Strings of bits: what the word of their first bits says is what their bytes say.
+//! Strings of bits: their heads agree with their bytes.
 
 use super::super::bits::BitString;
 use super::{random, ranges};
 use crate::{KeyRange, Upper};
 
-/// A byte of the least string that a key in the range can be, and of the greatest, as the bounds say it.
+/// A byte of the least string of a range and of the greatest, from the bounds.
 fn bytes(range: &KeyRange<'_>, index: usize) -> (u8, u8) {
     let lower = range.lower_bytes().get(index).copied().unwrap_or(0);
     let above = |bytes: &[u8]| bytes.get(index).copied().unwrap_or(0xff);
@@ -46,7 +46,7 @@ fn check(range: &KeyRange<'_>) {
 }
 
 #[test]
-fn the_first_bits_of_bounds_of_all_kinds_and_lengths_are_what_their_bytes_say() {
+fn the_heads_of_bounds_of_all_kinds_and_lengths_agree_with_their_bytes() {
     let mut state = 3;
     for length in 0..=34 {
         let mut lower: Vec<u8> = (0..length).map(|_| random(&mut state) as u8).collect();
@@ -65,7 +65,7 @@ fn the_first_bits_of_bounds_of_all_kinds_and_lengths_are_what_their_bytes_say() 
 }
 
 #[test]
-fn a_key_at_any_place_of_a_run_of_prefixes_is_met() {
+fn a_key_at_any_position_of_a_run_of_prefixes_is_found() {
     let mut state = 8;
     for bits in [40_u32, 64, 65, 76, 127, 128, 129, 140, 2100] {
         let filled = bits.div_ceil(8) as usize;

@@ -1,8 +1,8 @@
-//! Small universes, exhaustively: every pair of lengths, every range.
+//! Exhaustive tests of small universes: every pair of lengths, every range.
 
 use super::*;
 
-/// Every pair of lengths over keys of one byte, by family.
+/// Every pair of lengths for keys of one byte, by family.
 fn pairs(bits: u32) -> Vec<String> {
     let mut specs = Vec::new();
     for depth in 0..=bits {
@@ -20,7 +20,7 @@ fn pairs(bits: u32) -> Vec<String> {
 fn every_pair_of_lengths_answers_every_range_of_a_small_universe() {
     let mut state = 1;
     for count in [1, 3, 9, 40] {
-        // Keys in steps of four, so that there are 64 of them, and strings between.
+        // 64 keys in steps of four, and strings between them.
         let keys: BTreeSet<u8> = (0..count).map(|_| random(&mut state) as u8 & 0xfc).collect();
         let set = key_set(keys.iter().map(|key| [*key]));
         for spec in pairs(8) {
@@ -40,14 +40,14 @@ fn every_pair_of_lengths_answers_every_range_of_a_small_universe() {
     }
 }
 
-/// Sets of every depth over strings of two bytes and three letters say exactly which prefixes there are.
+/// Sets of every depth of strings of two bytes and three letters have no false positives.
 #[test]
 fn a_set_is_exact_at_every_depth() {
     let mut state = 7;
     for round in 0..12 {
         let letters = [0, 1, 0x80, 0xff];
         let letter = |state: &mut u64| letters[(random(state) % 4) as usize];
-        // Some keys of other lengths make these strings, not integers.
+        // With keys of other lengths these are strings, not integers.
         let mut keys: Vec<Vec<u8>> = (0..1 + round * 2)
             .map(|_| vec![letter(&mut state), letter(&mut state), letter(&mut state)])
             .collect();

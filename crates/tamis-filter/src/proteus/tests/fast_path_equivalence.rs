@@ -1,4 +1,4 @@
-//! The straight ways of `quick.rs` give the answers, and count the steps, of the long ones.
+//! The fast path, the general path, and batches return equal answers.
 
 use super::*;
 use crate::proteus::SetForm;
@@ -13,7 +13,7 @@ fn with_set(depth: u32, form: SetForm, prefix: u32) -> Design {
     Design { first: Stage::Set { depth, form }, prefix, layout: BloomLayout::Spread }
 }
 
-/// Queries near and far from keys, short and longer, points among them.
+/// Queries near to keys and far from them, short and long, and points.
 fn queries(values: &[u64]) -> Vec<(u64, u64)> {
     let mut state = 5;
     let mut queries = vec![(0, 0), (0, u64::MAX), (u64::MAX, u64::MAX), (7, 3)];
@@ -33,7 +33,7 @@ fn holds_key(sorted: &[u64], lower: u64, upper: u64) -> bool {
     sorted.partition_point(|key| *key < lower) < sorted.partition_point(|key| *key <= upper)
 }
 
-/// Answer and steps of a fresh query, and of one whose digests another filter has asked for.
+/// Answer and number of tests of a new query, and of one whose digests another filter has cached.
 fn ask(filter: &AnyFilter<Vec<u8>>, before: &AnyFilter<Vec<u8>>, lower: u64, upper: u64) -> [(bool, u32); 2] {
     let digester = Digester::new(SEED);
     let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
@@ -51,7 +51,7 @@ fn ask(filter: &AnyFilter<Vec<u8>>, before: &AnyFilter<Vec<u8>>, lower: u64, upp
     })
 }
 
-/// Evenly spread integers, and some of which many lie close together.
+/// Uniform integers, and clustered ones.
 fn even_and_crowded(state: &mut u64) -> [Vec<u64>; 2] {
     let even: Vec<u64> = (0..3000).map(|_| random(state)).collect();
     let crowded: Vec<u64> = (0..3000).map(|_| random(state) >> (random(state) % 50)).collect();
@@ -63,7 +63,7 @@ fn even_and_crowded(state: &mut u64) -> [Vec<u64>; 2] {
 }
 
 #[test]
-fn sets_of_integers_answer_alike_in_all_forms() {
+fn all_forms_of_sets_of_integers_return_equal_answers() {
     let mut state = 9;
     for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
@@ -94,7 +94,7 @@ fn sets_of_integers_answer_alike_in_all_forms() {
 }
 
 #[test]
-fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
+fn a_bloom_filter_returns_equal_answers_with_and_without_cached_digests() {
     let mut state = 3;
     let mut values: Vec<u64> = (0..2000).map(|_| random(&mut state)).collect();
     values.sort_unstable();
@@ -109,7 +109,7 @@ fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
             assert!(fresh.0 || !is_there, "{prefix} bits: {lower}..={upper}");
         }
     }
-    // Keys of another length are none of these keys.
+    // The filter has no keys of another length.
     let filter = built(
         &set,
         Family::OnePrefixBloom,
@@ -122,7 +122,7 @@ fn a_bloom_filter_answers_a_fresh_query_as_it_does_a_later_one() {
     }
 }
 
-/// All kinds of ranges between two bounds, in a batch and one by one.
+/// Compares the answers of a batch and of single queries for all kinds of ranges between two bounds.
 fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
     let ranges = ranges(lower, upper);
     let mut answers = vec![true; ranges.len()];
@@ -133,19 +133,27 @@ fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
     }
 }
 
-/// Each question asked by itself, those of points and of ranges, with a probe and without one, and the same in batches.
+/// Compares the answers of single queries, with a probe and without one, of batches, and of the general path, for points and for ranges.
 fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
     let digester = Digester::new(seed);
     let bytes: Vec<_> =
         queries.iter().map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect();
     let ranges: Vec<_> = bytes.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
     let keys: Vec<&[u8]> = bytes.iter().map(|(lower, _)| &lower[..]).collect();
-    // One in seven is denied before, and stays so.
+    let AnyFilter::Proteus(proteus) = filter else { panic!("of this module") };
+    let general = proteus.without_fast_path();
+    // One in seven is rejected before, and remains so.
     let asked: Vec<bool> = (0..queries.len()).map(|number| number % 7 != 3).collect();
     let mut answers = asked.clone();
     filter.may_contain_keys(&digester, &keys, &mut answers);
     for ((key, asked), answer) in keys.iter().zip(&asked).zip(answers) {
         let alone = filter.may_contain(&Probe::new(key, &digester));
+        assert_eq!(
+            general.may_contain(&Probe::new(key, &digester)),
+            alone,
+            "{key:?} of {}",
+            design_of(filter)
+        );
         assert_eq!(answer, *asked && alone, "{key:?} of {}", design_of(filter));
         assert_eq!(filter.may_contain_key(&digester, key), alone, "{key:?} of {}", design_of(filter));
     }
@@ -153,13 +161,15 @@ fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64)
     filter.may_contain_ranges(&digester, &ranges, &mut answers);
     for ((range, asked), answer) in ranges.iter().zip(&asked).zip(answers) {
         let alone = filter.may_contain_range(&RangeProbe::new(*range, &digester));
+        let other = general.may_contain_range(&RangeProbe::new(*range, &digester));
+        assert_eq!(other, alone, "{range:?} of {}", design_of(filter));
         assert_eq!(answer, *asked && alone, "{range:?} of {}", design_of(filter));
         assert_eq!(filter.may_contain_key_in(&digester, *range), alone, "{range:?} of {}", design_of(filter));
     }
 }
 
 #[test]
-fn batches_answer_as_single_questions_do() {
+fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
     let mut state = 4;
     let mut values: Vec<u64> = (0..2000).map(|_| random(&mut state)).collect();
     values.sort_unstable();
@@ -167,7 +177,7 @@ fn batches_answer_as_single_questions_do() {
     let queries = queries(&values);
     let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Spread };
     for prefix in [1, 9, 20, 27, 33, 47, 56, 60, 63, 64] {
-        // Bits set by a prefix: 1, 3, 4, 5 and the most that there are.
+        // Bits per prefix: 1, 3, 4, 5 and the most possible.
         for bits in [1.4, 5.0, 6.0, 7.0, 40.0] {
             let mut builder = ProteusBuilder::new(Family::OnePrefixBloom, Prices::DEFAULT, SEED)
                 .with_design(&design(prefix));
@@ -178,7 +188,7 @@ fn batches_answer_as_single_questions_do() {
             check_batches(&filter, &queries[..100], SEED + 1);
         }
     }
-    // Bounds of other kinds, and of other lengths.
+    // Other kinds of bounds, and other lengths.
     let filter = built(&set, Family::OnePrefixBloom, &design(47));
     let (lower, upper) = (values[7].to_be_bytes(), values[9].to_be_bytes());
     for (lower, upper) in [(&lower[..], &upper[..]), (&lower[..3], &upper[..]), (&upper[..], &lower[..])] {
@@ -187,7 +197,7 @@ fn batches_answer_as_single_questions_do() {
 }
 
 #[test]
-fn batches_to_sets_answer_as_single_questions_do() {
+fn batches_in_sets_return_the_answers_of_single_queries() {
     let mut state = 8;
     for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
@@ -203,7 +213,7 @@ fn batches_to_sets_answer_as_single_questions_do() {
             }
         }
     }
-    // Few bits behind the set: a prefix sets one to three, or more.
+    // Bloom filters with one to three bits per prefix after the set, or more.
     let values: Vec<u64> = (0..2000_u64).map(|number| number << 49 | random(&mut state) >> 16).collect();
     for bits in [6.0, 7.0, 8.0, 10.0, 14.0] {
         let design = with_set(16, SetForm::MarkedEliasFano, 47);
@@ -212,7 +222,7 @@ fn batches_to_sets_answer_as_single_questions_do() {
         let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
         check_batches(&AnyFilter::open(bytes).expect("whole"), &queries(&values), SEED);
     }
-    // Bounds of other kinds, and keys and bounds of other lengths.
+    // Other kinds of bounds, and keys and bounds of other lengths.
     let long: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
     let short = key_set(long.iter().map(|value| (*value >> 32) as u32).map(u32::to_be_bytes));
     let digester = Digester::new(SEED);
@@ -234,9 +244,9 @@ fn batches_to_sets_answer_as_single_questions_do() {
     }
 }
 
-/// Whatever bytes are read, there is an answer, one by one and in batches.
+/// Damaged bytes lead to any answer but no panic, in single queries and in batches.
 #[test]
-fn damaged_sets_are_survived() {
+fn damaged_sets_do_not_panic() {
     let mut state = 6;
     let mut values: Vec<u64> = (0..1000).map(|_| random(&mut state)).collect();
     values.sort_unstable();

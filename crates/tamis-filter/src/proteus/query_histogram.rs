@@ -1,18 +1,18 @@
-//! Sample queries sorted into cells: for each depth of a set and each prefix length, how many prefixes they would ask for.
+//! Histograms of the sample queries by the number of prefixes that they test, for each set depth and prefix length.
 //!
-//! For one query, with `near` the bits that it shares with a key and `ends` the bits that its ends share:
+//! For one query, with `near` the common bits of the query and a key, and `ends` the common bits of its ends:
 //!
-//! - a set of `t > near` bits denies it;
-//! - a Bloom filter of `l <= near` bits takes it for present, whatever its rate;
-//! - otherwise it asks for `N` prefixes. Where `t <= ends` that is all of its `|Q_l|` prefixes, the same for each such `t`: so it is
-//!   put into the row of the deepest one, and rows are summed up from the deepest on. Where `t > ends`, only what lies below
-//!   its first and last prefix of `t` bits counts, if the set has them: a row of its own for each such `t`.
+//! - a set of `t > near` bits rejects it;
+//! - a Bloom filter of `l <= near` bits passes it, whatever its rate;
+//! - otherwise it tests `N` prefixes. For `t <= ends` these are all of its `|Q_l|` prefixes, for every such `t`: the query is
+//!   counted in the row of the deepest one, and rows are added up from the deepest. For `t > ends` these are the prefixes below
+//!   its first and last prefix of `t` bits that the set contains, counted in a separate row for each such `t`.
 //!
-//! `N` is 1 for all `l` up to `ends`: one step up and one step down in a row of differences. Beyond, `N` doubles with each bit,
-//! so that few are left before it passes the cap, from where on the query counts as present.
+//! `N` is 1 for all `l` up to `ends`: one increment and one decrement in a row of differences. For longer prefixes `N` doubles with each
+//! bit, so that it exceeds the cap soon, and the query passes.
 //!
-//! **Bins.** A rate `1 - (1 - p)^N` is smooth in the logarithm of `N`: queries are collected in bins, 1 to 7 each in one, then
-//! four to a doubling, with count and sum, and the rate is taken once at the mean of a bin. That is off by less than 0.001.
+//! **Bins.** A rate `1 - (1 - p)^N` is smooth in the logarithm of `N`. Queries are collected in bins with count and sum, one bin for each
+//! `N` from 1 to 7, then four per doubling. The rate is computed once at the mean of a bin; the error is less than 0.001.
 
 use super::counts::Query;
 
@@ -23,7 +23,7 @@ pub(super) struct Bin {
     sum: u64,
 }
 
-/// Numbers of prefixes below this have a bin each.
+/// Smaller numbers of prefixes have a bin each.
 const SMALL: u64 = 8;
 
 #[inline]
@@ -35,20 +35,20 @@ fn bin_index(prefix_count: u64) -> usize {
     (SMALL + u64::from(octave - 3) * 4 + (prefix_count >> (octave - 2) & 3)) as usize
 }
 
-/// What becomes of the sample's queries under one pair of lengths.
+/// The sample queries under one pair of lengths.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell<'a> {
-    /// All queries of the sample.
+pub(super) struct Histogram<'a> {
+    /// All queries.
     pub(super) total: u64,
-    /// Those that ask the Bloom filter in vain, or are not let ask.
+    /// Queries that pass whatever the rate of the Bloom filter.
     pub(super) certain: u64,
-    /// Those of `certain` that share a prefix with a key, and so ask at least once.
+    /// Those of `certain` that have a common prefix with a key, and so test at least once.
     pub(super) sharing: u64,
     bins: &'a [Bin],
 }
 
-impl Cell<'_> {
-    /// The share of positives, and the mean number of questions to a Bloom filter of rate `p`.
+impl Histogram<'_> {
+    /// The rate of false positives, and the mean number of tests in a Bloom filter of rate `p`.
     pub(super) fn rate_and_probes(&self, p: f64) -> (f64, f64) {
         let log_miss = (-p).ln_1p();
         let mut positives = 0.0;
@@ -58,7 +58,7 @@ impl Cell<'_> {
             let mean = bin.sum as f64 / count;
             let rate = if p >= 1.0 { 1.0 } else { -(log_miss * mean).exp_m1() };
             positives += count * rate;
-            // The mean of a geometric number that is cut off at `mean`.
+            // The mean of a geometric distribution that is cut off at `mean`.
             probes += count * if p > 1e-12 { rate / p } else { mean };
         }
         let total = (self.total as f64).max(1.0);
@@ -66,28 +66,28 @@ impl Cell<'_> {
     }
 }
 
-/// The cells of some depths and some prefix lengths.
+/// Histograms for some depths and prefix lengths.
 #[derive(Debug)]
-pub(super) struct Tally {
-    /// Ascending; the first is 0, which stands for no set.
+pub(super) struct QueryHistogram {
+    /// Ascending; the first is 0, which means no set.
     depths: Vec<u32>,
     /// Ascending.
     prefixes: Vec<u32>,
     cap: u64,
     bin_count: usize,
     total: u64,
-    /// Queries by what they share with a key.
+    /// Queries by their common bits with a key.
     near: Vec<u64>,
-    /// Rows to be summed up: a query is in that of the deepest set whose prefixes it does not leave.
+    /// Rows to be added up: a query is in the row of the deepest set with one prefix that contains it.
     within: Vec<Bin>,
-    /// Differences of how many queries of a row ask for one prefix.
+    /// Differences between the numbers of queries of a row that test one prefix.
     single: Vec<i64>,
-    /// Rows of queries that leave a prefix of the set; empty where there are none.
+    /// Rows of queries over several prefixes of the set; empty if there are none.
     across: Vec<Vec<Bin>>,
 }
 
-impl Tally {
-    /// Cells of the depths (0 is added) and prefix lengths, for Bloom filters that are asked at most `cap` times.
+impl QueryHistogram {
+    /// For the depths (0 is added) and prefix lengths, with at most `cap` tests per query.
     pub(super) fn new(depths: &[u32], prefixes: &[u32], bit_count: u32, cap: u64) -> Self {
         let depths: Vec<u32> = std::iter::once(0).chain(depths.iter().copied()).collect();
         let bin_count = bin_index(cap.max(1)) + 1;
@@ -134,7 +134,7 @@ impl Tally {
         self.add_across(query, row + 1, from);
     }
 
-    /// The rows of the depths that the query's ends do not share, though a key shares one of them.
+    /// The rows of the depths at which the ends of the query differ and a key has a common prefix with one of them.
     fn add_across(&mut self, query: &Query<'_>, first_row: usize, from: usize) {
         let near = query.near();
         let rows = self.depths.iter().zip(&mut self.across).skip(first_row);
@@ -156,8 +156,8 @@ impl Tally {
         }
     }
 
-    /// Calls for each depth, from the deepest to 0, and each prefix length above it.
-    pub(super) fn for_each(mut self, mut visit: impl FnMut(u32, u32, &Cell<'_>)) {
+    /// Calls `visit` for each depth, from the deepest to 0, and each longer prefix length.
+    pub(super) fn for_each(mut self, mut visit: impl FnMut(u32, u32, &Histogram<'_>)) {
         let row_bins = self.prefixes.len() * self.bin_count;
         let width = self.prefixes.len() + 1;
         let mut sums = vec![Bin::default(); row_bins];
@@ -187,21 +187,21 @@ impl Tally {
                 if let Some(bin) = bins.get_mut(1) {
                     bin.merge(&Bin { count: ones as u64, sum: ones as u64 });
                 }
-                visit(*depth, *prefix, &self.cell(*depth, *prefix, &bins));
+                visit(*depth, *prefix, &self.histogram(*depth, *prefix, &bins));
             }
         }
     }
 
-    fn cell<'b>(&self, depth: u32, prefix: u32, bins: &'b [Bin]) -> Cell<'b> {
-        let resolved = if depth == 0 { 0 } else { self.nearer_than(depth) };
-        let sharing = self.total - self.nearer_than(prefix);
+    fn histogram<'b>(&self, depth: u32, prefix: u32, bins: &'b [Bin]) -> Histogram<'b> {
+        let resolved = if depth == 0 { 0 } else { self.farther_than(depth) };
+        let sharing = self.total - self.farther_than(prefix);
         let asked: u64 = bins.iter().map(|bin| bin.count).sum();
         let certain = self.total - resolved - asked;
-        Cell { total: self.total, certain, sharing: sharing.min(certain), bins }
+        Histogram { total: self.total, certain, sharing: sharing.min(certain), bins }
     }
 
-    /// Queries that share fewer bits than so many with every key.
-    fn nearer_than(&self, bits: u32) -> u64 {
+    /// Queries that have fewer than `bits` common bits with every key.
+    fn farther_than(&self, bits: u32) -> u64 {
         self.near.iter().take(bits as usize).sum()
     }
 }

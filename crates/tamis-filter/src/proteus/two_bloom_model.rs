@@ -1,29 +1,29 @@
-//! The rate of two Bloom filters, in closed form.
+//! The false positive rate of two Bloom filters, in closed form.
 //!
-//! The first holds prefixes of `t` bits at rate `p1`, the second those of `l` bits at rate `p2`. A query covers `n` prefixes of `t`
-//! bits; below the first and the last of them lie `L` and `R` of its prefixes of `l` bits, below each between `D = 2^(l - t)`. A
-//! prefix passes the first filter with probability 1 where a key has it, which only the first and the last can be, and `p1`
-//! otherwise. So the query is denied with probability
+//! The first filter contains prefixes of `t` bits at rate `p1`, the second prefixes of `l` bits at rate `p2`. A query covers `n` prefixes of
+//! `t` bits. Below the first and the last of them are `L` and `R` of its prefixes of `l` bits, below each other one `D = 2^(l - t)`. A prefix
+//! passes the first filter with probability 1 if a key has it, which is possible only for the first and the last, and `p1` otherwise. So the
+//! query is rejected with probability
 //!
 //! ```text
 //! end(L) * end(R) * ((1 - p1) + p1 (1 - p2)^D)^(n - 2)      end(M) = (1 - q) + q (1 - p2)^M, q = 1 or p1
 //! ```
 //!
-//! and `1 - q + q (1 - p2)^M` alone where it lies within one prefix. The power is the binomial sum over how many prefixes between
-//! pass: no sum is needed, and nothing overflows. A query within `l` bits of a key is never denied.
+//! and `1 - q + q (1 - p2)^M` if one prefix covers it. The power is the closed form of the binomial sum over the number of middle prefixes
+//! that pass, and can't overflow. A query with `l` common bits with a key is never rejected.
 //!
-//! **The cap.** `n` questions go to the first filter, and what passes it may cost the rest of the cap and no more: a query that would cost more
-//! is taken for present. Where all together is within the cap the above holds as it stands. Otherwise each way in which the ends pass or not
-//! leaves room for so many prefixes between, and the binomial sum ends there.
+//! **Cap.** A query takes `n` tests in the first filter; a query whose tests in the second exceed the rest of the cap passes. If all of its
+//! prefixes together are within the cap, the formula holds. Otherwise each combination of ends that pass leaves room for a number of middle
+//! prefixes, and the binomial sum ends at that number.
 
 use super::counts::Query;
 
-/// So far from the mean, in standard deviations, nothing is left of a binomial distribution.
+/// Standard deviations from the mean at which a binomial distribution is negligible.
 const FAR: f64 = 6.0;
-/// Means up to this are summed up term by term; beyond, the normal distribution is as good.
+/// Distributions with a greater mean are approximated by a normal distribution.
 const SUMMED_MEAN: f64 = 400.0;
 
-/// Two lengths, two rates, and what follows from them for all queries.
+/// Two lengths, two rates, and the values that follow from them for all queries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     first: u32,
@@ -33,30 +33,30 @@ pub(super) struct Pair {
     log_miss: f64,
     /// Prefixes of the second length below one of the first.
     below: u64,
-    /// Logarithm of the probability that a prefix between the ends is denied.
+    /// Logarithm of the probability that a middle prefix is rejected.
     log_middle: f64,
-    /// How many of those that are denied have passed the first filter.
+    /// The share of rejected middle prefixes that pass the first filter.
     passing: f64,
-    /// Questions that such a prefix costs the second filter.
+    /// Tests in the second filter per middle prefix.
     middle_probes: f64,
     cap: u64,
 }
 
-/// What is expected of a query.
+/// The expected result of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Expected {
-    /// The probability that it is taken for present.
+    /// The probability that it passes.
     pub(super) rate: f64,
-    /// Questions to the first filter, and to the second.
+    /// Tests in the first filter and in the second.
     pub(super) probes: [f64; 2],
 }
 
-/// What lies below a prefix at an end of a query.
+/// The first or last prefix of a query.
 #[derive(Debug, Clone, Copy)]
 struct End {
-    /// Prefixes of the second length.
+    /// Prefixes of the second length below it.
     members: u64,
-    /// The probability that the prefix passes the first filter, and that the second then denies all below it.
+    /// The probability that it passes the first filter, and that the second then rejects all prefixes below it.
     passes: f64,
     miss: f64,
 }
@@ -65,7 +65,7 @@ impl Pair {
     pub(super) fn new((first, p1): (u32, f64), (second, p2): (u32, f64), cap: u64) -> Self {
         let log_miss = (-p2.min(1.0)).ln_1p();
         let below = 1_u64.checked_shl(second - first).unwrap_or(u64::MAX);
-        // More than the cap allows: such a prefix, if it passes, makes the query present, and costs nothing.
+        // A middle prefix that exceeds the cap makes the query pass, without tests.
         let miss = if below > cap { 0.0 } else { (log_miss * below as f64).exp() };
         let denied = 1.0 - p1 * (1.0 - miss);
         let middle_probes = if below > cap { 0.0 } else { p1 * (1.0 - miss) / p2.max(1e-12) };
@@ -74,7 +74,7 @@ impl Pair {
         Self { first, second, p1, p2, log_miss, below, log_middle, passing, middle_probes, cap }
     }
 
-    /// What is expected of a query.
+    /// The expected result of a query.
     pub(super) fn expected(&self, query: &Query<'_>) -> Expected {
         let prefix_count = query.prefix_count(self.first);
         let Some(room) = self.cap.checked_sub(prefix_count) else {
@@ -103,13 +103,13 @@ impl Pair {
         End { members, passes, miss: (self.log_miss * members as f64).exp() }
     }
 
-    /// Questions that an end costs the second filter.
+    /// Tests in the second filter for an end.
     fn probes(&self, end: &End, room: u64) -> f64 {
         let asked = if end.members <= room { (1.0 - end.miss) / self.p2.max(1e-12) } else { 0.0 };
         end.passes * asked
     }
 
-    /// The probability that both ends and all between are denied, with at most so many questions to the second filter.
+    /// The probability that all prefixes are rejected with at most `room` tests in the second filter.
     fn denied(&self, left: &End, right: &End, between: u64, room: u64) -> f64 {
         let all = self.below.saturating_mul(between);
         if left.members.saturating_add(right.members).saturating_add(all) <= room {
@@ -131,7 +131,7 @@ impl Pair {
         denied
     }
 
-    /// The probability that so many prefixes are denied, and at most `most` of them pass the first filter.
+    /// The probability that `count` middle prefixes are rejected and at most `most` of them pass the first filter.
     fn between(&self, count: u64, most: u64) -> f64 {
         let denied = (self.log_middle * count as f64).exp();
         if most >= count || denied == 0.0 {
@@ -141,7 +141,7 @@ impl Pair {
     }
 }
 
-/// The probability that at most so many of `count` pass, each with a probability.
+/// The probability that at most `most` of `count` pass, each with probability `passing`.
 fn at_most(most: f64, count: f64, passing: f64) -> f64 {
     let mean = count * passing;
     let deviation = (mean * (1.0 - passing)).sqrt();
@@ -153,7 +153,7 @@ fn at_most(most: f64, count: f64, passing: f64) -> f64 {
     }
     if mean > SUMMED_MEAN {
         let distance = (most + 0.5 - mean) / deviation.max(1e-12);
-        // The normal distribution, to a third of a thousandth.
+        // The normal distribution, with an error of at most 1/3,000.
         let slope = (2.0 / std::f64::consts::PI).sqrt() * (distance + 0.044_715 * distance.powi(3));
         return 0.5 * (1.0 + slope.tanh());
     }

@@ -1,49 +1,113 @@
-//! Goes through the designs of a family, prices each, and keeps the cheapest or all.
+//! Searches the designs of a family and keeps the cheapest one, or all.
 //!
-//! Integers: every depth whose set fits, every prefix length above it. Strings: every prefix length up to [`ALL_LENGTHS`] bits; of longer keys
-//! [`COARSE`] of them, spread evenly and over those at which the sample's queries part from the keys and from each other, and some depths of sets; then those between the
-//! neighbours of the best, with a set and without, in up to [`FINER_ROUNDS`] rounds, until there is none between that was not looked at. 2PBF: all pairs on few queries of the
-//! sample, the best of them with other shares of the budget on more, the best of those on all; of strings pairs of coarse lengths, then of those about the best.
+//! Integers: every depth whose set fits, with every longer prefix length.
+//!
+//! Strings: every prefix length up to [`ALL_LENGTHS`] bits. Of longer keys, first [`COARSE`] lengths, some evenly spaced and some at which
+//! queries of the sample differ from the keys and in their ends, and some set depths. Then the lengths between the neighbours of the best one,
+//! with a set and without, in up to [`FINER_ROUNDS`] rounds.
+//!
+//! 2PBF: all pairs of lengths on a few queries of the sample, the best of them with other shares of the budget on more queries, the best of
+//! those on all. Of strings, pairs of coarse lengths first, then pairs near the best.
 
 use super::bloom::best_rate;
 use super::design::{BloomLayout, Design, Prediction, Prices, Stage, WHOLE_KEYS};
 use super::keys::Keys;
-use super::model::{Model, set_lines};
-use super::pair::{Expected, Pair};
-use super::sizes::{SetSize, quick_size, set_size};
-use super::tally::{Cell, Tally};
-use crate::Family;
+use super::model::{Model, is_surely_best, set_lines, whole_set};
+use super::query_histogram::{Histogram, QueryHistogram};
+use super::sizes::{SetSize, estimated_size, set_size};
+use super::two_bloom_model::{Expected, Pair};
+use crate::{Budget, BuildError, Family};
 
-/// Up to so many bits all prefix lengths of strings are looked at.
+/// All prefix lengths of shorter strings are priced.
 const ALL_LENGTHS: u32 = 512;
-/// Prefix lengths that are looked at first where keys are longer.
+/// Prefix lengths of the first round for longer strings.
 const COARSE: usize = 192;
-/// Sets of strings that are looked at first, beside those of whole bytes, which are the smallest for what they tell.
+/// Set depths of the first round for strings, besides those of whole bytes, which are the most compact.
 const COARSE_SETS: usize = 12;
-/// The size of a set takes a pass over the keys: of fewer keys more sets are looked at first, as many as make up so many keys.
+/// The size of a set takes a scan of the keys. The first round has more depths for few keys, so that it scans about this many keys.
 const SET_KEYS: usize = 1 << 26;
-/// Lengths of strings that make up the first pairs, and those of each filter about the best pair.
+/// Lengths of strings in the first pairs, and lengths of each filter near the best pair.
 const COARSE_PAIRS: usize = 48;
 const FINER_PAIRS: usize = 16;
-/// Rounds of finer lengths: three lead from the coarse ones to all between two neighbours, with keys of some kilobytes.
+/// Rounds of finer lengths: three reach all lengths between two coarse ones for keys of some kilobytes.
 const FINER_ROUNDS: usize = 3;
-/// Depths below the best one whose exact size is taken.
+/// Depths from the best one on whose exact size is computed.
 const EXACT_DEPTHS: u32 = 3;
 
-/// Queries of the sample that each round of 2PBF looks at, designs that go on to the next, and shares of the first filter there.
+/// Sample queries of each round of 2PBF, designs that reach the next round, and shares of the first filter.
 const PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
 const PAIR_DESIGNS: [usize; 2] = [24, 6];
 const PAIR_SHARES: [f64; 7] = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8];
-/// Those of the paper, for listing all designs.
+/// Number of shares for the list of all designs: those of the paper.
 const LISTED_SHARES: usize = 3;
 
-/// A walk over the designs.
+impl Model<'_> {
+    /// Every design of a family of this module within a budget, each with its prediction. For byte strings: the designs that the search
+    /// prices. Without sample queries: the default design in each layout.
+    pub fn designs(
+        &self,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<Vec<(Design, Prediction)>, BuildError> {
+        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        search.run();
+        Ok(search.finish_all())
+    }
+
+    /// The cheapest design. Without sample queries: the default design, see the module's documentation.
+    pub fn choose(
+        &self,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<(Design, Prediction), BuildError> {
+        self.choose_in(None, family, budget, prices)
+    }
+
+    /// [`Model::choose`], restricted to a layout if one is given.
+    pub(super) fn choose_in(
+        &self,
+        layout: Option<BloomLayout>,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<(Design, Prediction), BuildError> {
+        let prices = &prices.usable();
+        let budget_bytes = self.budget_bytes(family, budget)?;
+        if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices)
+            && (self.counts.queries.is_empty() || is_surely_best(&whole.1, prices))
+        {
+            return Ok(whole);
+        }
+        let mut search = Search::best(self, family, budget_bytes, prices).with_layout(layout);
+        search.run();
+        Ok(search.finish_best())
+    }
+
+    /// The prediction for a design; `None` if it exceeds the budget or is not one of the family, and without sample queries.
+    pub fn predict(
+        &self,
+        family: Family,
+        design: &Design,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Result<Option<Prediction>, BuildError> {
+        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        search.only(design);
+        let mut found = search.finish_all();
+        found.retain(|(found, _)| found.layout == design.layout);
+        Ok(found.pop().map(|(_, prediction)| prediction))
+    }
+}
+
+/// A search of the designs.
 pub(super) struct Search<'m, 'a> {
     model: &'m Model<'a>,
     family: Family,
     budget_bytes: u64,
     prices: Prices,
-    /// The layouts that a Bloom filter behind the first stage may have.
+    /// The possible layouts of the second stage.
     layouts: &'static [BloomLayout],
     keeps_all: bool,
     all: Vec<(Design, Prediction)>,
@@ -69,7 +133,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// With a layout that is given.
+    /// Restricts the search to a layout, if one is given.
     pub(super) fn with_layout(self, layout: Option<BloomLayout>) -> Self {
         let layouts = match layout {
             Some(BloomLayout::Spread) => &[BloomLayout::Spread][..],
@@ -88,7 +152,7 @@ impl<'m, 'a> Search<'m, 'a> {
         self.all
     }
 
-    /// The cheapest; without any that fits, the design of nothing, which takes everything for present.
+    /// The cheapest design; if none fits, the empty one, which passes all queries.
     pub(super) fn finish_best(self) -> (Design, Prediction) {
         let nothing = Design { first: Stage::None, prefix: 0, layout: BloomLayout::Spread };
         let prediction =
@@ -96,7 +160,7 @@ impl<'m, 'a> Search<'m, 'a> {
         self.best.map_or((nothing, prediction), |(_, design, prediction)| (design, prediction))
     }
 
-    /// Looks at the designs of the family.
+    /// Prices the designs of the family.
     pub(super) fn run(&mut self) {
         if self.model.counts.queries.is_empty() {
             return self.run_without_sample();
@@ -119,7 +183,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// The stated default: whole keys.
+    /// The default: whole keys.
     fn run_without_sample(&mut self) {
         let prefix = match &*self.model.keys {
             Keys::Words(fixed, _) => fixed.bit_count(),
@@ -135,7 +199,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Looks at one design. Without queries nothing can be told of it, and nothing of one that the family does not have.
+    /// Prices one design, if it is one of the family and the sample has queries.
     pub(super) fn only(&mut self, design: &Design) {
         let depth = design.first.depth();
         let is_own = match design.first {
@@ -165,7 +229,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Questions to Bloom filters that one query may cost.
+    /// Most tests in Bloom filters per query.
     fn cap(&self) -> u64 {
         self.prices.bloom_cap(self.family == Family::Proteus)
     }
@@ -179,16 +243,17 @@ impl<'m, 'a> Search<'m, 'a> {
         (size.bytes <= self.budget_bytes).then_some((depth, size))
     }
 
-    /// All sets of integers that fit, tries by their estimate.
+    /// All sets of integers that fit; sizes of tries are estimated.
     fn integer_sets(&self, lengths: &[u32]) -> Vec<(u32, SetSize)> {
         if self.family != Family::Proteus {
             return Vec::new();
         }
-        let size = |depth: &u32| Some((*depth, quick_size(&self.model.keys, &self.model.counts, *depth)?));
+        let size =
+            |depth: &u32| Some((*depth, estimated_size(&self.model.keys, &self.model.counts, *depth)?));
         lengths.iter().filter_map(size).filter(|(_, size)| size.bytes <= self.budget_bytes).collect()
     }
 
-    /// Takes the exact sizes of the depths from the best one on, where a trie may be the smallest form; whether one changed.
+    /// Computes the exact sizes of the depths from the best one on; returns whether one changed.
     fn refine_sets(&self, sets: &mut Vec<(u32, SetSize)>) -> bool {
         let Some((_, design, _)) = &self.best else { return false };
         if self.family != Family::Proteus {
@@ -217,13 +282,13 @@ impl<'m, 'a> Search<'m, 'a> {
         is_changed
     }
 
-    /// Prices sets alone, and all pairs of one of them (or none) and a prefix length.
+    /// Prices sets alone, and all combinations of a set (or none) and a prefix length.
     fn run_sets(&mut self, sets: &[(u32, SetSize)], lengths: &[u32]) {
         sets.iter().for_each(|set| self.price_set(set));
         self.run_lengths(sets, lengths, true);
     }
 
-    /// Prices all pairs of a set and a prefix length, and those lengths without a set.
+    /// Prices all combinations of a set and a prefix length, and with `has_none` the lengths without a set.
     fn run_lengths(&mut self, sets: &[(u32, SetSize)], lengths: &[u32], has_none: bool) {
         let depths: Vec<u32> = sets.iter().map(|(depth, _)| *depth).collect();
         let prefixes: Vec<u32> = lengths.iter().copied().filter(|length| *length != WHOLE_KEYS).collect();
@@ -236,12 +301,12 @@ impl<'m, 'a> Search<'m, 'a> {
         if prefixes.is_empty() {
             return;
         }
-        let mut tally = Tally::new(&depths, &prefixes, self.model.bit_count(), self.cap());
-        self.model.counts.queries.iter().for_each(|query| tally.add(query));
-        tally.for_each(|depth, prefix, cell| {
+        let mut histograms = QueryHistogram::new(&depths, &prefixes, self.model.bit_count(), self.cap());
+        self.model.counts.queries.iter().for_each(|query| histograms.add(query));
+        histograms.for_each(|depth, prefix, histogram| {
             let set = sets.iter().find(|(found, _)| *found == depth);
             if has_none || set.is_some() {
-                self.price_cell(set, prefix, cell);
+                self.price_histogram(set, prefix, histogram);
             }
         });
     }
@@ -262,7 +327,7 @@ impl<'m, 'a> Search<'m, 'a> {
         self.keep(rank, Design { first, prefix: 0, layout: BloomLayout::Spread }, prediction);
     }
 
-    /// A Bloom filter of whole strings: it tells something about points only.
+    /// A Bloom filter of whole strings, which tests points only.
     fn price_whole(&mut self, set: Option<&(u32, SetSize)>) {
         let depth = set.map_or(0, |(depth, _)| *depth);
         let queries = &self.model.counts.queries;
@@ -277,18 +342,18 @@ impl<'m, 'a> Search<'m, 'a> {
         });
     }
 
-    fn price_cell(&mut self, set: Option<&(u32, SetSize)>, prefix: u32, cell: &Cell<'_>) {
+    fn price_histogram(&mut self, set: Option<&(u32, SetSize)>, prefix: u32, histogram: &Histogram<'_>) {
         let near = &self.model.near;
         let hidden_set = set.map_or(0.0, |(depth, _)| near.hidden(*depth));
         let hidden = near.hidden(prefix);
         self.price_layouts(set, prefix, |p| {
-            let (rate, probes) = cell.rate_and_probes(p);
+            let (rate, probes) = histogram.rate_and_probes(p);
             (rate, probes, hidden + p * hidden_set)
         });
     }
 
-    /// Prices the layouts of a Bloom filter: `rate` gives, for its rate, the share of positives, the questions, and what is to be
-    /// expected beyond the sample.
+    /// Prices the layouts of a Bloom filter. From its rate, `rate` computes the rate of false positives, the tests per query, and the
+    /// rate that is expected beyond the sample.
     fn price_layouts(
         &mut self,
         set: Option<&(u32, SetSize)>,
@@ -312,8 +377,8 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Whether lines could be cheaper than the best so far: they have no lower rate than a spread filter of the same size, whose
-    /// rate is found faster.
+    /// Whether lines can be cheaper than the best design: their rate is at least that of a spread filter of the same size, which is computed
+    /// faster.
     fn may_lines_win(
         &self,
         bytes: u64,
@@ -331,7 +396,7 @@ impl<'m, 'a> Search<'m, 'a> {
         self.keeps_all || least < *best
     }
 
-    /// `rank`: the cost with what is to be expected beyond the sample.
+    /// `rank` is the cost, including the expected false positives beyond the sample.
     fn keep(&mut self, rank: f64, design: Design, prediction: Prediction) {
         let prediction = Prediction { cost: rank, ..prediction };
         if self.keeps_all {
@@ -347,7 +412,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Few lengths over all, then those near the best.
+    /// Prices coarse lengths, then those near the best.
     fn run_strings(&mut self) {
         let bit_count = self.model.bit_count();
         if self.family == Family::TwoPrefixBloom {
@@ -357,7 +422,7 @@ impl<'m, 'a> Search<'m, 'a> {
             if bit_count <= ALL_LENGTHS { (1..=bit_count).collect() } else { self.coarse_lengths(COARSE) };
         let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
         let whole_bytes: Vec<u32> = (8..=deepest).step_by(8).collect();
-        let mut depths = spread(deepest, COARSE_SETS.max(SET_KEYS / self.model.keys.len().max(1)));
+        let mut depths = evenly_spaced(deepest, COARSE_SETS.max(SET_KEYS / self.model.keys.len().max(1)));
         depths.extend(thin(&whole_bytes, COARSE_SETS));
         depths.sort_unstable();
         depths.dedup();
@@ -377,7 +442,7 @@ impl<'m, 'a> Search<'m, 'a> {
             if finer_lengths.is_empty() && finer_depths.is_empty() {
                 return;
             }
-            // The sets that are known with the new lengths, then the new sets with all lengths.
+            // The known sets with the new lengths, then the new sets with all lengths.
             self.run_lengths(&sets, &finer_lengths, true);
             lengths.extend(finer_lengths);
             lengths.sort_unstable();
@@ -390,12 +455,12 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Those of some depths that fit.
+    /// The sets of some depths that fit.
     fn exact_sets(&self, depths: &[u32]) -> Vec<(u32, SetSize)> {
         depths.iter().filter_map(|depth| self.exact_set(*depth)).collect()
     }
 
-    /// Pairs of coarse lengths, then of those about the best pair.
+    /// Prices pairs of coarse lengths, then pairs near the best.
     fn run_string_pairs(&mut self, lengths: &[u32]) {
         let bit_count = self.model.bit_count();
         let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
@@ -413,16 +478,16 @@ impl<'m, 'a> Search<'m, 'a> {
             seconds.extend(&finer_seconds);
             finer_firsts.push(depth);
             finer_seconds.push(prefix);
-            let mut about = pairs(&finer_firsts, &finer_seconds);
-            about.retain(|pair| *pair != (depth, prefix));
-            self.run_pairs(&about);
+            let mut near = pairs(&finer_firsts, &finer_seconds);
+            near.retain(|pair| *pair != (depth, prefix));
+            self.run_pairs(&near);
         }
     }
 
-    /// The greatest depth whose set fits: sizes hardly ever shrink with the depth.
+    /// The greatest depth whose set fits; sizes almost always grow with the depth.
     fn deepest_set(&self) -> u32 {
         let (mut fits, mut fails) = (0, self.model.bit_count() + 1);
-        // From the near side: a set that is far too large costs as much to look at as one that fits.
+        // Steps up from 0, because sizing a set that is far too large is expensive.
         let mut step = 16;
         while fits + step < fails {
             if self.exact_set(fits + step).is_none() {
@@ -439,14 +504,13 @@ impl<'m, 'a> Search<'m, 'a> {
         fits
     }
 
-    /// Lengths that are spread evenly, and those just beyond what the sample's queries share with keys and their ends with each
-    /// other.
+    /// Evenly spaced lengths, and lengths just beyond the common prefixes of queries and keys and of the ends of queries.
     fn coarse_lengths(&self, count: usize) -> Vec<u32> {
         let bit_count = self.model.bit_count();
         let queries = &self.model.counts.queries;
         let mut near: Vec<u32> = queries.iter().map(|query| query.near() + 1).collect();
         let mut ends: Vec<u32> = queries.iter().map(|query| query.shared_ends).collect();
-        let mut lengths = spread(bit_count, count / 3);
+        let mut lengths = evenly_spaced(bit_count, count / 3);
         for list in [&mut near, &mut ends] {
             list.sort_unstable();
             let step = (list.len() / (count / 3)).max(1);
@@ -458,7 +522,7 @@ impl<'m, 'a> Search<'m, 'a> {
         lengths
     }
 
-    /// Two Bloom filters of these lengths.
+    /// Prices two Bloom filters of these lengths.
     fn run_pairs(&mut self, pairs: &[(u32, u32)]) {
         if self.keeps_all {
             let every: Vec<usize> = (0..self.model.counts.queries.len()).collect();
@@ -470,12 +534,12 @@ impl<'m, 'a> Search<'m, 'a> {
         let [few, some, all] = PAIR_QUERIES.map(|count| self.some_queries(count));
         let [to_second, to_third] = PAIR_DESIGNS;
         let by_rank = |left: &PairDesign, right: &PairDesign| left.rank.total_cmp(&right.rank);
-        // The layout changes little of which lengths are the best.
+        // The best lengths hardly depend on the layout.
         let one_layout = self.layouts.get(..1).unwrap_or_default();
         let mut first: Vec<PairDesign> =
             pairs.iter().flat_map(|pair| self.pair_designs(*pair, 0.5, one_layout, &few)).collect();
         first.sort_by(by_rank);
-        // Where lines cost nothing, the layout with the least rate does not lose.
+        // If cache lines are free, the layout with the lowest rate is never worse.
         let layouts = if self.prices.probe > 0.0 { self.layouts } else { one_layout };
         let shares = |design: &PairDesign| {
             PAIR_SHARES.map(|share| self.pair_designs(design.lengths, share, layouts, &some))
@@ -489,7 +553,7 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Numbers of so many queries, evenly spread over the sample.
+    /// The indices of `count` queries, evenly spaced in the sample.
     fn some_queries(&self, count: usize) -> Vec<usize> {
         let total = self.model.counts.queries.len();
         let taken = count.min(total);
@@ -507,7 +571,7 @@ impl<'m, 'a> Search<'m, 'a> {
         self.keep(pair.rank, Design { first, prefix: pair.lengths.1, layout: pair.layout }, pair.prediction);
     }
 
-    /// Two filters on some queries of the sample, the second in some layouts.
+    /// Two filters on some sample queries, the second in some layouts.
     fn pair_designs(
         &self,
         lengths: (u32, u32),
@@ -518,7 +582,7 @@ impl<'m, 'a> Search<'m, 'a> {
         layouts.iter().filter_map(|layout| self.pair_design(lengths, share, *layout, queries)).collect()
     }
 
-    /// Two filters on some queries of the sample; the first is always spread.
+    /// Two filters on some sample queries; the first is always spread.
     fn pair_design(
         &self,
         lengths @ (first, second): (u32, u32),
@@ -549,7 +613,7 @@ impl<'m, 'a> Search<'m, 'a> {
     }
 }
 
-/// Two Bloom filters, and what they are worth.
+/// Two Bloom filters and their prediction.
 #[derive(Debug, Clone, Copy)]
 struct PairDesign {
     lengths: (u32, u32),
@@ -559,7 +623,7 @@ struct PairDesign {
     prediction: Prediction,
 }
 
-/// All pairs of a length and a longer one.
+/// All pairs of a first length and a longer second one.
 fn pairs(firsts: &[u32], seconds: &[u32]) -> Vec<(u32, u32)> {
     let behind = |first: &u32| {
         let first = *first;
@@ -568,8 +632,8 @@ fn pairs(firsts: &[u32], seconds: &[u32]) -> Vec<(u32, u32)> {
     firsts.iter().flat_map(behind).collect()
 }
 
-/// At most `count` lengths from 1 to `longest`, evenly spread, the longest among them.
-fn spread(longest: u32, count: usize) -> Vec<u32> {
+/// At most `count` evenly spaced lengths from 1 to `longest`, the longest included.
+fn evenly_spaced(longest: u32, count: usize) -> Vec<u32> {
     let count = (count as u32).clamp(1, longest.max(1));
     let mut lengths: Vec<u32> =
         (1..=count).map(|index| (u64::from(index) * u64::from(longest) / u64::from(count)) as u32).collect();
@@ -577,7 +641,7 @@ fn spread(longest: u32, count: usize) -> Vec<u32> {
     lengths
 }
 
-/// At most `count` of the lengths between the neighbours that one has in a list, evenly spread; none of the list, and none about what is no length.
+/// At most `count` evenly spaced lengths between the neighbours of a length in a list; none if it is no prefix length.
 fn finer(lengths: &[u32], length: u32, longest: u32, count: usize) -> Vec<u32> {
     if length == 0 || length == WHOLE_KEYS {
         return Vec::new();
@@ -589,7 +653,7 @@ fn finer(lengths: &[u32], length: u32, longest: u32, count: usize) -> Vec<u32> {
     thin(&between, count)
 }
 
-/// At most `count` of a list, evenly spread.
+/// At most `count` evenly spaced elements of a list.
 fn thin(list: &[u32], count: usize) -> Vec<u32> {
     list.iter().copied().step_by(list.len().div_ceil(count).max(1)).collect()
 }
