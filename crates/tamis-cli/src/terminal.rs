@@ -35,6 +35,11 @@ pub(crate) fn count(number: u64) -> String {
     grouped
 }
 
+/// `1 file`, `1,234 files`.
+pub(crate) fn amount(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// `12.3 MiB`.
 pub(crate) fn bytes(number: u64) -> String {
     let mut size = number as f64;

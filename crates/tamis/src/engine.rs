@@ -53,6 +53,7 @@ use crate::{
     runtime::{JoinHandle, Runtime},
     statistics,
     verify::Verifier,
+    version::set::VersionSet,
     version_installer::VersionInstaller,
     write::{
         back_pressure::BackPressure,
@@ -82,6 +83,7 @@ pub(crate) struct Engine {
     pub(crate) report: OpenReport,
     /// Seed of the filters' digests.
     pub(crate) filter_seed: u64,
+    versions: Arc<VersionSet>,
     tables: Arc<TableCache>,
     scheduler: Arc<Scheduler>,
     /// The workers; dropping a handle waits for its thread.
@@ -158,6 +160,7 @@ impl Engine {
             filter_seed,
             threads: Mutex::new(Vec::new()),
             lock: Mutex::new(lock),
+            versions: Arc::clone(&shared.installer.versions),
             context: shared.context,
             keyspaces: shared.keyspaces,
             snapshots: shared.snapshots,
@@ -174,8 +177,15 @@ impl Engine {
 
     /// See [`crate::Db::statistics`].
     pub(crate) fn statistics(&self) -> Statistics {
-        let (metrics, replayed_log_bytes) = (&self.context.metrics, self.report.log_bytes);
-        statistics::collect(metrics, &self.log, &self.tables, &self.keyspaces, replayed_log_bytes)
+        statistics::collect(&statistics::Parts {
+            context: &self.context,
+            log: &self.log,
+            tables: &self.tables,
+            keyspaces: &self.keyspaces,
+            snapshots: &self.snapshots,
+            obsolete_files: self.versions.obsolete_files(),
+            replayed_log_bytes: self.report.log_bytes,
+        })
     }
 
     /// Syncs the log, waits for running jobs, stops the workers and unlocks the folder.

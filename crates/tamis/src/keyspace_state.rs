@@ -11,13 +11,14 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 
 use crate::{
     error::{Error, Result},
@@ -91,6 +92,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) ingest_count: AtomicUsize,
     /// Whether the current read state throttles writers ([`Pressure::throttles`]).
     is_throttled: AtomicBool,
+    /// Versions that were replaced, and when, as long as a scan reads them.
+    replaced: Mutex<Vec<(Weak<KeyspaceVersion>, Duration)>>,
     pool: Arc<ChunkPool>,
 }
 
@@ -108,10 +111,27 @@ impl KeyspaceState {
             fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),
             is_throttled: AtomicBool::new(false),
+            replaced: Mutex::default(),
             pool: Arc::clone(pool),
         });
         keyspace.update_is_throttled();
         keyspace
+    }
+
+    /// Records that the current version is replaced at `now`.
+    pub(crate) fn record_replaced(&self, now: Duration) {
+        let mut replaced = self.replaced.lock();
+        replaced.retain(|(version, _)| version.strong_count() > 0);
+        replaced.push((Arc::downgrade(&self.read_state.load().version), now));
+    }
+
+    /// When the oldest version that is replaced and still read was replaced.
+    pub(crate) fn oldest_replaced(&self) -> Option<Duration> {
+        let replaced = self.replaced.lock();
+        let current = Arc::downgrade(&self.read_state.load().version);
+        let is_read =
+            |version: &Weak<KeyspaceVersion>| version.strong_count() > 0 && !version.ptr_eq(&current);
+        replaced.iter().find(|(version, _)| is_read(version)).map(|(_, at)| *at)
     }
 
     /// How far flushes and compactions lag behind in `read_state`.
@@ -224,11 +244,13 @@ pub(crate) type Keyspaces = BTreeMap<u32, Arc<KeyspaceState>>;
 /// The open keyspaces of a store, published by one atomic pointer.
 pub(crate) struct KeyspaceRegistry {
     keyspaces: ArcSwap<Keyspaces>,
+    /// Dropped keyspaces, as long as a handle has them.
+    dropped: Mutex<Vec<Weak<KeyspaceState>>>,
 }
 
 impl KeyspaceRegistry {
     pub(crate) fn new(keyspaces: Keyspaces) -> Arc<Self> {
-        Arc::new(Self { keyspaces: ArcSwap::from_pointee(keyspaces) })
+        Arc::new(Self { keyspaces: ArcSwap::from_pointee(keyspaces), dropped: Mutex::default() })
     }
 
     pub(crate) fn load(&self) -> Guard<Arc<Keyspaces>> {
@@ -258,12 +280,22 @@ impl KeyspaceRegistry {
         });
     }
 
-    pub(crate) fn remove(&self, id: u32) {
+    pub(crate) fn remove(&self, keyspace: &Arc<KeyspaceState>) {
+        let id = keyspace.id;
+        let mut dropped = self.dropped.lock();
+        dropped.retain(|keyspace| keyspace.strong_count() > 0);
+        dropped.push(Arc::downgrade(keyspace));
+        drop(dropped);
         self.keyspaces.rcu(|keyspaces| {
             let mut changed = Keyspaces::clone(keyspaces);
             changed.remove(&id);
             changed
         });
+    }
+
+    /// Dropped keyspaces that a handle still has.
+    pub(crate) fn dropped(&self) -> Vec<Arc<KeyspaceState>> {
+        self.dropped.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The read states of all keyspaces.

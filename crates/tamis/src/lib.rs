@@ -52,7 +52,9 @@ pub use events::{Event, EventListener};
 pub use ingest::IngestReport;
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
-pub use metrics::{FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
+pub use metrics::{
+    DroppedKeyspace, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics,
+};
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
 pub use read::scan::Scan;

@@ -4,7 +4,10 @@
 //! that concurrent readers rarely write to the same cache line. [`Statistics`] is a plain copy for programs, together with the
 //! state of each level.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 /// The maximum number of levels of a keyspace.
 pub(crate) const LEVEL_COUNT_MAX: usize = 16;
@@ -82,6 +85,7 @@ pub(crate) struct Metrics {
     pub(crate) digests: Counter,
     pub(crate) point_reads: Counter,
     pub(crate) scans: Counter,
+    pub(crate) scans_ended: Counter,
     pub(crate) deleted_keys_passed: Counter,
     pub(crate) deleted_ranges_recorded: Counter,
     pub(crate) writes: Counter,
@@ -174,6 +178,16 @@ pub struct KeyspaceStatistics {
     pub filter_designs: Vec<FilterDesign>,
 }
 
+/// A dropped keyspace of which a handle exists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DroppedKeyspace {
+    /// Its name.
+    pub name: String,
+    /// Bytes of its tables, which are deleted when the last handle and scan are dropped.
+    pub bytes: u64,
+}
+
 /// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -241,6 +255,18 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
+    /// Snapshots that were not dropped. Compactions keep the versions that they see.
+    pub snapshots: usize,
+    /// The age of the oldest snapshot.
+    pub oldest_snapshot: Duration,
+    /// Scans that were not dropped. They keep the memtables and tables that they read.
+    pub open_scans: u64,
+    /// How long ago the oldest state that a scan still reads was replaced by a flush or compaction.
+    pub oldest_replaced_state: Duration,
+    /// Bytes of tables that are obsolete and stay on disk, because scans or handles of dropped keyspaces have them.
+    pub held_bytes: u64,
+    /// Dropped keyspaces whose files stay on disk, because a handle has them.
+    pub dropped_keyspaces: Vec<DroppedKeyspace>,
     /// Table and filter files with a descriptor. Mapped files have none.
     pub open_files: usize,
     /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
@@ -283,6 +309,7 @@ impl Metrics {
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),
             scans: self.scans.get(),
+            open_scans: self.scans.get().saturating_sub(self.scans_ended.get()),
             deleted_keys_passed: self.deleted_keys_passed.get(),
             deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
             writes: self.writes.get(),

@@ -71,6 +71,7 @@ impl Deref for Slice {
     }
 }
 
+/// Panics for 4 GiB or more: no key or value has as many bytes.
 impl From<&[u8]> for Slice {
     fn from(source: &[u8]) -> Self {
         let mut bytes = [0; INLINE_LENGTH_MAX];
@@ -78,7 +79,7 @@ impl From<&[u8]> for Slice {
             target.copy_from_slice(source);
             return Self { bytes: Bytes::Inline { length: source.len() as u8, bytes } };
         }
-        let length = source.len() as u32;
+        let length = u32::try_from(source.len()).expect("keys and values have at most 256 MiB");
         Self { bytes: Bytes::Shared { owner: Arc::from(source), offset: 0, length } }
     }
 }

@@ -1,26 +1,48 @@
 //! [`crate::Db::statistics`]: the counters, and the current sizes of log, cache and levels.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     cache::table::TableCache,
     commit_log::CommitLog,
     compaction::targets::pending_bytes,
+    context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    metrics::{FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics, Statistics},
+    metrics::{DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
+    read::snapshot::Snapshots,
     table::lazy_reader::NamedTable as _,
-    version::{handle::Table, level::Level, version::KeyspaceVersion},
+    version::{
+        handle::{ObsoleteFiles, Table},
+        level::Level,
+        version::KeyspaceVersion,
+    },
 };
 
-/// Collects the statistics of an open store. `replayed_log_bytes` is the size of the log of a store that was opened read-only.
-pub(crate) fn collect(
-    metrics: &Metrics,
-    log: &CommitLog,
-    tables: &TableCache,
-    keyspaces: &KeyspaceRegistry,
-    replayed_log_bytes: u64,
-) -> Statistics {
-    let mut statistics = metrics.snapshot();
+/// The parts of an open store with statistics.
+pub(crate) struct Parts<'a> {
+    pub(crate) context: &'a StoreContext,
+    pub(crate) log: &'a CommitLog,
+    pub(crate) tables: &'a TableCache,
+    pub(crate) keyspaces: &'a KeyspaceRegistry,
+    pub(crate) snapshots: &'a Snapshots,
+    pub(crate) obsolete_files: &'a ObsoleteFiles,
+    /// The size of the log of a store that was opened read-only.
+    pub(crate) replayed_log_bytes: u64,
+}
+
+/// Collects the statistics of an open store.
+pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
+    let Parts { context, log, tables, keyspaces, snapshots, obsolete_files, replayed_log_bytes } = *parts;
+    let mut statistics = context.metrics.snapshot();
+    let now = context.runtime.clock.now();
+    let age = |since: Option<Duration>| since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+    let (snapshot_count, oldest_snapshot) = snapshots.oldest();
+    statistics.snapshots = snapshot_count;
+    statistics.oldest_snapshot = age(oldest_snapshot);
+    let replaced = |keyspace: &Arc<KeyspaceState>| keyspace.oldest_replaced();
+    statistics.oldest_replaced_state = age(keyspaces.load().values().filter_map(replaced).min());
+    statistics.held_bytes = obsolete_files.held_bytes();
+    statistics.dropped_keyspaces = keyspaces.dropped().iter().map(|keyspace| of_dropped(keyspace)).collect();
     let log_bytes = log.lock().as_ref().map(|state| state.log.total_bytes());
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
     statistics.cache_bytes = tables.block_bytes();
@@ -29,6 +51,12 @@ pub(crate) fn collect(
     statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
     statistics
+}
+
+fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {
+    let read_state = keyspace.read_state.load();
+    let bytes = read_state.version.tables().map(|table| table.file_bytes()).sum();
+    DroppedKeyspace { name: keyspace.name.clone(), bytes }
 }
 
 fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {

@@ -104,11 +104,13 @@ impl VersionInstaller {
         edit: VersionEdit,
         change: impl Fn(u32, &ReadState, &Arc<KeyspaceVersion>) -> ReadState,
     ) -> Result<Arc<Catalog>> {
+        let now = self.context.runtime.clock.now();
         let publish = |installed: &Installed| {
             let keyspaces = self.keyspaces.load();
             for version in &installed.changed {
                 let id = u32::try_from(version.id).ok();
                 if let Some(keyspace) = id.and_then(|id| keyspaces.get(&id)) {
+                    keyspace.record_replaced(now);
                     keyspace.update_read_state(|read_state| change(keyspace.id, read_state, version));
                 }
             }

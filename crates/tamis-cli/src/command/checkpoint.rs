@@ -50,7 +50,8 @@ impl CheckpointArgs {
             return Ok(writeln!(output, "{line}")?);
         }
         let bytes = terminal::bytes(report.copied_bytes);
-        let [linked, copied] = [linked, copied].map(|count| terminal::count(count as u64));
-        Ok(writeln!(output, "{linked} files linked, {copied} copied ({bytes})")?)
+        let (linked, copied) =
+            (terminal::amount(linked as u64, "file", "files"), terminal::count(copied as u64));
+        Ok(writeln!(output, "{linked} linked, {copied} copied ({bytes})")?)
     }
 }

@@ -90,7 +90,12 @@ impl ExportArgs {
         };
         let count = finished.map_err(|failure| named(failure, &part))?;
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
-        writeln!(output, "{} entries ({}) exported", terminal::count(count), terminal::bytes(bytes))?;
+        writeln!(
+            output,
+            "{} ({}) exported",
+            terminal::amount(count, "entry", "entries"),
+            terminal::bytes(bytes)
+        )?;
         Ok(())
     }
 

@@ -68,8 +68,8 @@ impl LoadArgs {
         let seconds = clock.now().as_secs_f64();
         db.close()?;
         let loaded = format!(
-            "{} entries ({}) loaded in {} ({})",
-            terminal::count(entry_count),
+            "{} ({}) loaded in {} ({})",
+            terminal::amount(entry_count, "entry", "entries"),
             terminal::bytes(bytes),
             terminal::seconds(seconds),
             terminal::rate(entry_count, seconds)
@@ -131,7 +131,7 @@ impl Load<'_> {
                 self.entry_count += count;
                 self.bytes += bytes;
                 self.bar.set_position(input.position.get());
-                self.bar.set_message(format!("{} entries", terminal::count(self.entry_count)));
+                self.bar.set_message(terminal::amount(self.entry_count, "entry", "entries"));
             }
             if !has_more? {
                 return Ok(true);

@@ -59,12 +59,12 @@ impl RepairArgs {
         }
         writeln!(
             output,
-            "{} repaired: {} tables, {} of them rewritten, {} entries from the log; {} files quarantined",
+            "{} repaired: {}, {} of them rewritten, {} from the log; {} quarantined",
             faults(report.faults.len()),
-            terminal::count(report.table_count as u64),
+            terminal::amount(report.table_count as u64, "table", "tables"),
             terminal::count(report.rewritten_table_count as u64),
-            terminal::count(report.log_entry_count),
-            terminal::count(report.quarantined.len() as u64)
+            terminal::amount(report.log_entry_count, "entry", "entries"),
+            terminal::amount(report.quarantined.len() as u64, "file", "files")
         )?;
         Ok(())
     }

@@ -85,8 +85,8 @@ impl BuildArgs {
                 json!({ "entries": built.entry_count, "bytes": built.bytes })
             )?);
         }
-        let (entries, bytes) = (terminal::count(built.entry_count), terminal::bytes(built.bytes));
-        Ok(writeln!(output, "{entries} entries, {bytes}")?)
+        let entries = terminal::amount(built.entry_count, "entry", "entries");
+        Ok(writeln!(output, "{entries}, {}", terminal::bytes(built.bytes))?)
     }
 }
 
@@ -134,7 +134,8 @@ impl IngestArgs {
             });
             return Ok(writeln!(output, "{line}")?);
         }
-        let [tables, entries] = [report.table_count as u64, report.entry_count].map(terminal::count);
-        Ok(writeln!(output, "{tables} tables with {entries} entries ({})", terminal::bytes(report.bytes))?)
+        let tables = terminal::amount(report.table_count as u64, "table", "tables");
+        let entries = terminal::amount(report.entry_count, "entry", "entries");
+        Ok(writeln!(output, "{tables} with {entries} ({})", terminal::bytes(report.bytes))?)
     }
 }

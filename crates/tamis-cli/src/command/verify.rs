@@ -43,9 +43,9 @@ impl VerifyArgs {
             }
             writeln!(
                 output,
-                "{} files, {} entries, {} read; {}",
-                terminal::count(report.file_count as u64),
-                terminal::count(report.entry_count),
+                "{}, {}, {} read; {}",
+                terminal::amount(report.file_count as u64, "file", "files"),
+                terminal::amount(report.entry_count, "entry", "entries"),
                 terminal::bytes(report.bytes),
                 if report.faults.is_empty() { "no faults".to_owned() } else { faults(report.faults.len()) }
             )?;

@@ -9,3 +9,9 @@ fn numbers_have_separators_and_units() {
     assert_eq!([2.5, 0.0025, 0.000_002_5].map(seconds), ["2.50 s", "2.50 ms", "2.50 us"]);
     assert_eq!(rate(3000, 2.0), "1,500/s");
 }
+
+#[test]
+fn one_of_a_kind_is_in_the_singular() {
+    let entries = [0, 1, 1_200].map(|number| super::amount(number, "entry", "entries"));
+    assert_eq!(entries, ["0 entries", "1 entry", "1,200 entries"]);
+}

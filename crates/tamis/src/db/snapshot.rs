@@ -49,7 +49,7 @@ impl fmt::Debug for Snapshot {
 
 impl Snapshot {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        let sequence = engine.snapshots.register();
+        let sequence = engine.snapshots.register(engine.context.runtime.clock.now());
         Self { registered: Arc::new(Registered { engine, sequence }) }
     }
 

@@ -98,6 +98,12 @@ pub(crate) struct ScanSource {
     has_counted_outcomes: AtomicBool,
 }
 
+impl Drop for ScanSource {
+    fn drop(&mut self) {
+        self.tables.metrics().scans_ended.add(1);
+    }
+}
+
 impl fmt::Debug for ScanSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ScanSource({:?})", self.range)

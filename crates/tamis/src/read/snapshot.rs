@@ -10,6 +10,7 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -20,7 +21,15 @@ use crate::key::Sequence;
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     visible: AtomicU64,
-    registered: Mutex<BTreeMap<Sequence, usize>>,
+    registered: Mutex<BTreeMap<Sequence, Registered>>,
+}
+
+/// The snapshots at one sequence number.
+#[derive(Debug)]
+struct Registered {
+    count: usize,
+    /// The time of the first of them.
+    since: Duration,
 }
 
 impl Snapshots {
@@ -35,19 +44,26 @@ impl Snapshots {
     }
 
     /// Registers a snapshot at the visible sequence number and returns the number.
-    pub(crate) fn register(&self) -> Sequence {
+    pub(crate) fn register(&self, now: Duration) -> Sequence {
         let mut registered = self.registered.lock();
         let sequence = self.visible();
-        *registered.entry(sequence).or_insert(0) += 1;
+        registered.entry(sequence).or_insert(Registered { count: 0, since: now }).count += 1;
         sequence
+    }
+
+    /// The number of snapshots, and when the oldest was taken.
+    pub(crate) fn oldest(&self) -> (usize, Option<Duration>) {
+        let registered = self.registered.lock();
+        let count = registered.values().map(|snapshots| snapshots.count).sum();
+        (count, registered.values().next().map(|snapshots| snapshots.since))
     }
 
     /// Releases a snapshot.
     pub(crate) fn release(&self, sequence: Sequence) {
         let mut registered = self.registered.lock();
-        if let Some(count) = registered.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(snapshots) = registered.get_mut(&sequence) {
+            snapshots.count -= 1;
+            if snapshots.count == 0 {
                 registered.remove(&sequence);
             }
         }

@@ -245,14 +245,14 @@ impl Work<'_> {
                 }
             }
             Change::SetPartitionFilter { keyspace, partition, filter_file } => {
-                let filter =
-                    filter_file.map(|number| FileHandle::new(FileName::Filter(number), self.obsolete_files));
+                let filter = filter_file
+                    .map(|number| FileHandle::new(FileName::Filter(number), 0, self.obsolete_files));
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.filter, filter);
                 self.obsolete.extend(old);
             }
             Change::SetView { keyspace, partition, view } => {
                 let view = view.as_ref().map(|(number, runs)| {
-                    let file = FileHandle::new(FileName::View(*number), self.obsolete_files);
+                    let file = FileHandle::new(FileName::View(*number), 0, self.obsolete_files);
                     Arc::new(View { file, runs: runs.clone() })
                 });
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.view, view);

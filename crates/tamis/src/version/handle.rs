@@ -11,7 +11,7 @@ use std::{
     ops::Bound,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -32,12 +32,20 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct ObsoleteFiles {
     names: Mutex<Vec<FileName>>,
+    /// Bytes of obsolete tables that still have an owner.
+    held_bytes: AtomicU64,
 }
 
 impl ObsoleteFiles {
     /// Removes and returns all names in the queue.
     pub(crate) fn take(&self) -> Vec<FileName> {
         mem::take(&mut *self.names.lock())
+    }
+
+    /// Bytes of tables that no current version names and that can't be deleted yet, because a scan or a handle of a dropped keyspace
+    /// has them.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
     }
 
     /// Adds names to the queue.
@@ -53,14 +61,17 @@ impl ObsoleteFiles {
 /// A file that versions name; see the head of this file.
 pub(crate) struct FileHandle {
     name: FileName,
+    /// Bytes of a table; 0 for derived files.
+    bytes: u64,
     is_obsolete: AtomicBool,
     obsolete_files: Arc<ObsoleteFiles>,
 }
 
 impl FileHandle {
-    pub(crate) fn new(name: FileName, obsolete_files: &Arc<ObsoleteFiles>) -> Arc<Self> {
+    pub(crate) fn new(name: FileName, bytes: u64, obsolete_files: &Arc<ObsoleteFiles>) -> Arc<Self> {
         Arc::new(Self {
             name,
+            bytes,
             is_obsolete: AtomicBool::new(false),
             obsolete_files: Arc::clone(obsolete_files),
         })
@@ -72,7 +83,9 @@ impl FileHandle {
 
     /// The current version no longer names the file: it is deleted after the last owner drops the handle.
     pub(crate) fn mark_obsolete(&self) {
-        self.is_obsolete.store(true, Ordering::Release);
+        if !self.is_obsolete.swap(true, Ordering::AcqRel) {
+            self.obsolete_files.held_bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn is_obsolete(&self) -> bool {
@@ -83,6 +96,7 @@ impl FileHandle {
 impl Drop for FileHandle {
     fn drop(&mut self) {
         if self.is_obsolete() {
+            self.obsolete_files.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
             self.obsolete_files.extend([self.name]);
         }
     }
@@ -120,8 +134,8 @@ impl Table {
         is_ingested: bool,
         obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Arc<Self> {
-        let file = FileHandle::new(FileName::Table(summary.number), obsolete_files);
-        let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files));
+        let file = FileHandle::new(FileName::Table(summary.number), summary.file_bytes, obsolete_files);
+        let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), 0, obsolete_files));
         Arc::new(Self { summary: Arc::new(summary), filter, file, is_ingested, slot: Arc::default() })
     }
 
@@ -130,7 +144,7 @@ impl Table {
         let obsolete_files = &self.file.obsolete_files;
         Arc::new(Self {
             summary: Arc::clone(&self.summary),
-            filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), obsolete_files)),
+            filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), 0, obsolete_files)),
             file: Arc::clone(&self.file),
             is_ingested: self.is_ingested,
             slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),

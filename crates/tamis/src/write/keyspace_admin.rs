@@ -78,7 +78,7 @@ impl KeyspaceAdmin {
         edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
         self.installer.install(edit)?;
         keyspace.is_dropped.store(true, Ordering::Release);
-        self.keyspaces.remove(keyspace.id);
+        self.keyspaces.remove(&keyspace);
         drop(log);
         self.scheduler.wake();
         Ok(())

@@ -24,6 +24,7 @@ mod model;
 mod open_files;
 mod options;
 mod panics;
+mod pins;
 mod pressure;
 mod queue;
 mod range_filters;
