@@ -114,7 +114,7 @@ fn check(bytes: &[u8], map: &Map, queries: &[Vec<u8>]) {
         cursor.seek(key);
         let from = (Bound::Included(*key), Bound::Unbounded);
         assert_eq!(cursor.key(), map.range::<[u8], _>(from).next().map(|(key, _)| key.as_slice()), "{key:?}");
-        cursor.seek_back(key);
+        cursor.seek_for_prev(key);
         let up_to = (Bound::Unbounded, Bound::Included(*key));
         assert_eq!(
             cursor.key(),
@@ -154,7 +154,7 @@ fn ask(bytes: &[u8], queries: &[Vec<u8>]) {
         let mut cursor = index.cursor();
         cursor.seek(pair[0]);
         cursor.next();
-        cursor.seek_back(pair[1]);
+        cursor.seek_for_prev(pair[1]);
         cursor.previous();
         let _ = (cursor.key(), cursor.value());
     }

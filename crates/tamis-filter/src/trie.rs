@@ -25,27 +25,29 @@ mod cursor;
 mod dense;
 mod encode;
 mod index;
+mod interleaved;
+mod key_suffixes;
 mod layout;
 mod levels;
+mod node;
 mod plan;
-mod prefix_table;
 mod rank;
 mod reader;
-mod side_by_side;
+mod root_cache;
 mod sparse;
-mod tails;
 
 pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};
 pub use index::{TrieCursor, TrieIndex, TrieIndexBuilder};
+pub(crate) use interleaved::INTERLEAVE_WIDTH;
 pub(crate) use layout::{Layout, TRAILER_BYTES};
 pub(crate) use levels::{Depth, LeafWords, Levels, WordBits, shared_bytes};
+pub(crate) use node::{Divergence, Edge, Leaf, Node, WalkResult};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{LevelCounts, Plan, level_bytes, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
-pub(crate) use reader::{Edge, Leaf, Node, Parting, Trie, Walked};
-pub(crate) use side_by_side::LANES;
+pub(crate) use reader::Trie;
 
 #[cfg(test)]
 mod tests;

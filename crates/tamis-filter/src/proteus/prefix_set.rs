@@ -13,7 +13,7 @@ use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
 use super::layout::{LEVEL_BYTES, SetPart, SetShape};
 use crate::trie::{
-    self, Depth, Edge, Leaf, LeafWords, Levels, Node, TRAILER_BYTES, Trie, Walked, shared_bytes,
+    self, Depth, Edge, Leaf, LeafWords, Levels, Node, TRAILER_BYTES, Trie, WalkResult, shared_bytes,
 };
 use crate::{BuildError, Family};
 
@@ -97,7 +97,7 @@ pub(super) struct TrieSetBuilder {
 impl TrieSetBuilder {
     pub(super) fn new(depth: u32) -> Self {
         Self {
-            levels: Levels::new(Depth::Lone, [0; 2]),
+            levels: Levels::new(Depth::Unlimited, [0; 2]),
             explicit: ExplicitBits { depth, levels: Vec::new() },
         }
     }
@@ -309,8 +309,8 @@ impl<S: Steps> TrieWalk<'_, S> {
     fn ends(&self, lower: End<'_>, upper: End<'_>) -> Ends {
         let shared = shared_bytes(lower.prefix, upper.prefix);
         match self.trie.walk(lower.prefix.get(..shared).unwrap_or_default()) {
-            Walked::Nowhere => Ends::default(),
-            Walked::Leaf(leaf, byte_count) => {
+            WalkResult::Absent => Ends::default(),
+            WalkResult::Leaf(leaf, byte_count) => {
                 let from_lower = self.compare(leaf, byte_count, lower);
                 let from_upper = self.compare(leaf, byte_count, upper);
                 Ends {
@@ -319,7 +319,7 @@ impl<S: Steps> TrieWalk<'_, S> {
                     has_last: from_lower == Ordering::Greater && from_upper == Ordering::Equal,
                 }
             }
-            Walked::Node(node) => self.ends_apart(node, shared, lower, upper),
+            WalkResult::Node(node) => self.ends_apart(node, shared, lower, upper),
         }
     }
 
@@ -333,7 +333,7 @@ impl<S: Steps> TrieWalk<'_, S> {
         if low >= high {
             return Ends::default();
         }
-        let edges = self.trie.parting(node, low, high);
+        let edges = self.trie.divergence(node, low, high);
         if edges.has_between {
             return Ends::BETWEEN;
         }

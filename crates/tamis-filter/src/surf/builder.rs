@@ -65,7 +65,7 @@ impl Leaf {
     /// Appends the suffixes of the leaves of a plan.
     fn encode(&self, target: &mut Vec<u8>, suffix: SuffixBits, levels: &Levels, plan: &Plan) {
         let mut fields = PackedVec::new(suffix.width());
-        for words in levels.leaves(plan) {
+        for words in plan.leaves(levels) {
             let [first, second] = words.as_ref();
             if self.is_given {
                 fields.append(first);
@@ -104,7 +104,7 @@ impl SurfBuilder {
         let (hash, real) = (all(family != Family::SurfReal), all(family != Family::SurfHash));
         let kept = given.unwrap_or(SuffixBits { hash, real });
         let leaf = Leaf { digester: Digester::new(seed), kept, is_given: given.is_some() };
-        let core = RefCell::new(Core { levels: Levels::new(Depth::Unique, leaf.widths()), leaf });
+        let core = RefCell::new(Core { levels: Levels::new(Depth::Capped, leaf.widths()), leaf });
         Self { family, given, seed, core }
     }
 

@@ -53,7 +53,7 @@ impl View<'_> {
                 None
             }
             Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes) => {
-                cursor.seek_back(&self.trie, bytes, matches!(upper, Upper::Prefix(_)));
+                cursor.seek_for_prev(&self.trie, bytes, matches!(upper, Upper::Prefix(_)));
                 Some(bytes)
             }
         };

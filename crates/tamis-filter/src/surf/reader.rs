@@ -6,7 +6,7 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed;
 
-use super::batch::{Question, walk_many};
+use super::batch::{BatchQuery, walk_many};
 use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, Envelope};
@@ -18,7 +18,7 @@ use crate::{
 
 /// Bytes from which on walks of a batch go side by side: smaller filters mostly lie in a cache that a core has to itself, where one walk after
 /// the other takes fewer steps.
-pub(super) const SIDE_BY_SIDE_BYTES: usize = 4 << 20;
+pub(super) const INTERLEAVE_MIN_BYTES: usize = 4 << 20;
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     }
 
     /// The answers of a batch that are not `false` already, by walks side by side.
-    pub(super) fn may_contain_side_by_side(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+    pub(super) fn may_contain_interleaved(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
         for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
             probe.add_probes(1);
         }
@@ -97,7 +97,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     }
 
     /// The same for ranges.
-    pub(super) fn may_contain_ranges_side_by_side(
+    pub(super) fn may_contain_ranges_interleaved(
         &self,
         digester: &Digester,
         ranges: &[KeyRange<'_>],
@@ -151,17 +151,17 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
 /// The walks of a batch, compiled for the processor.
 struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a [Q], &'a mut [bool]);
 
-impl<D: AsRef<[u8]>, Q: Question> kernel::Task for BatchWalk<'_, D, Q> {
+impl<D: AsRef<[u8]>, Q: BatchQuery> kernel::Task for BatchWalk<'_, D, Q> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
-        let Self(filter, questions, answers) = self;
+        let Self(filter, queries, answers) = self;
         // Answers without a question are left as they are.
-        let count = questions.len().min(answers.len());
+        let count = queries.len().min(answers.len());
         let answers = answers.get_mut(..count).unwrap_or_default();
         match filter.view() {
-            Some(view) => walk_many(&view.with(steps), questions, answers),
+            Some(view) => walk_many(&view.with(steps), queries, answers),
             None => answers.fill(false),
         }
     }
@@ -192,8 +192,8 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     }
 
     fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        if self.bytes.as_ref().len() >= SIDE_BY_SIDE_BYTES {
-            return self.may_contain_side_by_side(probes, answers);
+        if self.bytes.as_ref().len() >= INTERLEAVE_MIN_BYTES {
+            return self.may_contain_interleaved(probes, answers);
         }
         for (probe, answer) in probes.iter().zip(answers) {
             *answer = *answer && self.may_contain(probe);
@@ -201,8 +201,8 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     }
 
     fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        if self.bytes.as_ref().len() >= SIDE_BY_SIDE_BYTES {
-            return self.may_contain_ranges_side_by_side(digester, ranges, answers);
+        if self.bytes.as_ref().len() >= INTERLEAVE_MIN_BYTES {
+            return self.may_contain_ranges_interleaved(digester, ranges, answers);
         }
         ranges_one_by_one(self, digester, ranges, answers);
     }

@@ -133,10 +133,10 @@ fn check_points<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], others
             keys.iter().chain(others).map(|key| Probe::new(key, &digester)).collect();
         let mut answers = vec![true; probes.len()];
         answers[probes.len() - 1] = false;
-        let mut side_by_side = answers.clone();
+        let mut interleaved = answers.clone();
         filter.may_contain_many(&probes, &mut answers);
-        filter.may_contain_side_by_side(&probes, &mut side_by_side);
-        assert_eq!(answers, side_by_side, "one after the other and side by side");
+        filter.may_contain_interleaved(&probes, &mut interleaved);
+        assert_eq!(answers, interleaved, "one after the other and side by side");
         for (index, probe) in probes.iter().enumerate().take(probes.len() - 1) {
             let answer = filter.may_contain(&Probe::new(probe.key(), &digester));
             assert!(answer || index >= keys.len(), "{:?} denied", probe.key());
@@ -432,7 +432,7 @@ fn damaged_payloads_are_survived() {
             let Ok(filter) = SurfFilter::open(envelope, &damaged) else { continue };
             for bound in bounds(&keys, 2, &mut state) {
                 let _ = filter.may_contain(&Probe::new(&bound, &digester));
-                filter.may_contain_side_by_side(&[Probe::new(&bound, &digester)], &mut [true]);
+                filter.may_contain_interleaved(&[Probe::new(&bound, &digester)], &mut [true]);
                 let _ = filter.least_candidate(Bound::Excluded(&bound));
                 for upper in uppers(&keys[0]).into_iter().chain(uppers(&keys[keys.len() - 1])) {
                     let probe =

@@ -10,7 +10,7 @@ use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::prefetch;
 
 use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
-use crate::trie::{Edge, Leaf, Node, Parting, Trie, Walked, shared_bytes};
+use crate::trie::{Divergence, Edge, Leaf, Node, Trie, WalkResult, shared_bytes};
 use crate::{KeyRange, Probe, Upper};
 
 /// A filter at rest: its trie, and where the suffixes lie.
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
 pub(super) enum AtNode {
     Answer(bool),
     /// The bounds part: what lies at them and between them.
-    Parting(Parting),
+    Divergence(Divergence),
 }
 
 /// How many bytes the bounds of a range share.
@@ -65,9 +65,9 @@ impl<S: Steps> View<'_, S> {
     #[inline(always)]
     pub(super) fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match self.trie.walk(probe.key()) {
-            Walked::Nowhere => false,
-            Walked::Node(node) => self.trie.is_prefix_key(&node),
-            Walked::Leaf(leaf, depth) => self.may_equal(leaf, depth, probe),
+            WalkResult::Absent => false,
+            WalkResult::Node(node) => self.trie.is_prefix_key(&node),
+            WalkResult::Leaf(leaf, depth) => self.may_equal(leaf, depth, probe),
         }
     }
 
@@ -177,11 +177,11 @@ impl<S: Steps> View<'_, S> {
         let shared = shared_by_bounds(range);
         let Some(path) = range.lower_bytes().get(..shared) else { return true };
         match self.trie.walk(path) {
-            Walked::Nowhere => false,
-            Walked::Leaf(leaf, depth) => self.may_contain_at_leaf(leaf, depth, range, shared),
-            Walked::Node(node) => match self.at_node(node, range, shared) {
+            WalkResult::Absent => false,
+            WalkResult::Leaf(leaf, depth) => self.may_contain_at_leaf(leaf, depth, range, shared),
+            WalkResult::Node(node) => match self.at_node(node, range, shared) {
                 AtNode::Answer(answer) => answer,
-                AtNode::Parting(parting) => self.may_part(parting, shared + 1, range),
+                AtNode::Divergence(divergence) => self.may_contain_below(divergence, shared + 1, range),
             },
         }
     }
@@ -206,7 +206,7 @@ impl<S: Steps> View<'_, S> {
         AtNode::Answer(match (lower.get(shared), upper) {
             // A label between the bounds is cheaper to see than what lies below them.
             (Some(low), Some(high)) if low < high => {
-                return AtNode::Parting(self.trie.parting(node, *low, *high));
+                return AtNode::Divergence(self.trie.divergence(node, *low, *high));
             }
             (Some(_), Some(_)) => false,
             (None, _) => {
@@ -220,16 +220,21 @@ impl<S: Steps> View<'_, S> {
 
     /// Whether a key may lie between two bounds that part at a node, at the byte before `depth`.
     #[inline(always)]
-    pub(super) fn may_part(&self, parting: Parting, depth: usize, range: &KeyRange<'_>) -> bool {
-        if parting.has_between {
+    pub(super) fn may_contain_below(
+        &self,
+        divergence: Divergence,
+        depth: usize,
+        range: &KeyRange<'_>,
+    ) -> bool {
+        if divergence.has_between {
             return true;
         }
-        if let Some(edge) = parting.low
+        if let Some(edge) = divergence.low
             && self.has_behind(&edge, depth, range.lower_bytes())
         {
             return true;
         }
-        match parting.high {
+        match divergence.high {
             Some(edge) => self.has_before(&edge, depth, range.upper),
             None => false,
         }

@@ -5,7 +5,8 @@
 
 use tamis_bits::kernel::Steps;
 
-use super::reader::{Edge, Node, Trie};
+use super::node::{Edge, Node};
+use super::reader::Trie;
 
 /// What a cursor stands on.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +41,8 @@ impl Cursor {
 
     /// Goes on behind the labels, until the next move.
     #[inline(always)]
-    pub(crate) fn extend_path(&mut self, tail: &[u8]) {
-        self.path.extend_from_slice(tail);
+    pub(crate) fn extend_path(&mut self, suffix: &[u8]) {
+        self.path.extend_from_slice(suffix);
     }
 
     #[inline(always)]
@@ -107,7 +108,7 @@ impl Cursor {
     /// To the last key, or leaf that stands for keys, whose path is at most `key`; with `is_prefix`, also those that begin
     /// with `key`. Where it is a leaf whose path is a prefix of `key`, its key may be greater: the caller decides.
     #[inline(always)]
-    pub(crate) fn seek_back(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
+    pub(crate) fn seek_for_prev(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
         self.clear();
         let Some(mut node) = trie.root() else { return };
         for byte in key {

@@ -3,9 +3,10 @@
 use tamis_bits::kernel::Steps;
 
 use super::layout::{
-    CHILD_SHIFT, DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES, LEAVES_BITS, LEAVES_SHIFT,
+    CHILD_SHIFT, DENSE_GROUP, DENSE_NODE_BYTES, DENSE_RANK_BYTES, LEAVES_BITS, LEAVES_SHIFT, chunk, item,
 };
-use super::reader::{DenseStep, Edge, Node, Parting, Split, Trie, chunk, item};
+use super::node::{DenseStep, Divergence, Edge, Node, Split};
+use super::reader::Trie;
 
 const NOTHING: [u8; DENSE_NODE_BYTES] = [0; DENSE_NODE_BYTES];
 
@@ -32,7 +33,7 @@ impl<S: Steps> Trie<'_, S> {
     pub(super) fn dense_step(&self, number: u32, line: &[u8; DENSE_NODE_BYTES], byte: u8) -> DenseStep {
         let (index, bit) = (byte / 64, 1_u64 << (byte % 64));
         if word(line, index) & bit == 0 {
-            return DenseStep::Nowhere;
+            return DenseStep::Absent;
         }
         if word(line, 4 + index) & bit == 0 {
             return DenseStep::Leaf;
@@ -89,13 +90,13 @@ impl<S: Steps> Trie<'_, S> {
     }
 
     #[inline(always)]
-    pub(super) fn dense_parting(&self, node: Node, low: u8, high: u8) -> Parting {
+    pub(super) fn dense_divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
         let labels = self.bitmap(node.number, 0);
         let has_between = ones_before(labels, u32::from(high)) > ones_before(labels, u32::from(low) + 1);
         if has_between {
-            return Parting { has_between, ..Parting::default() };
+            return Divergence { has_between, ..Divergence::default() };
         }
-        Parting { low: self.dense_find(node, low), has_between, high: self.dense_find(node, high) }
+        Divergence { low: self.dense_find(node, low), has_between, high: self.dense_find(node, high) }
     }
 
     #[inline(always)]

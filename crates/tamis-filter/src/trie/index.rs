@@ -28,13 +28,15 @@ use std::ops::Bound;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
 
-use super::prefix_table::{self, CHILD_BYTES, PrefixLayout, PrefixTable};
+use super::key_suffixes::{
+    KeySuffixes, StoredSuffix, SuffixBuilder, SuffixCounts, SuffixEncoding, SuffixLayout,
+};
+use super::node::{PendingNode, Prefetcher};
 use super::rank::{Frontier, Side, count_between};
-use super::sparse::{Approach, Lookahead};
-use super::tails::{Slot, TailBuilder, TailCounts, TailForm, TailLayout, Tails};
+use super::root_cache::{self, CHILD_BYTES, RootCache, RootCacheLayout};
 use super::{
-    Cursor, Depth, Edge, EncodedTrie, LANES, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES,
-    Trie, Walked, encode, plan,
+    Cursor, Depth, Edge, EncodedTrie, INTERLEAVE_WIDTH, Layout, LeafWords, Levels, Node, Plan, Stop,
+    TRAILER_BYTES, Trie, WalkResult, encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
@@ -52,7 +54,7 @@ const INDEX_NUMBER: u16 = 256;
 #[derive(Debug)]
 pub struct TrieIndexBuilder {
     levels: Levels,
-    tails: TailBuilder,
+    suffixes: SuffixBuilder,
     values: Vec<u8>,
     value_bytes: u32,
 }
@@ -60,13 +62,13 @@ pub struct TrieIndexBuilder {
 /// A leaf keeps the number of its key; what is left of the key is kept beside it.
 struct Leaf<'a> {
     ordinal: u64,
-    tails: &'a mut TailBuilder,
+    suffixes: &'a mut SuffixBuilder,
 }
 
 impl LeafWords for Leaf<'_> {
     #[inline(always)]
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2] {
-        self.tails.push(key, depth);
+        self.suffixes.push(key, depth);
         [self.ordinal, 0]
     }
 }
@@ -74,8 +76,8 @@ impl LeafWords for Leaf<'_> {
 impl TrieIndexBuilder {
     /// A builder for values of so many bytes each.
     pub const fn new(value_bytes: u32) -> Self {
-        let levels = Levels::new(Depth::Lone, [u64::BITS, 0]);
-        Self { levels, tails: TailBuilder::new(), values: Vec::new(), value_bytes }
+        let levels = Levels::new(Depth::Unlimited, [u64::BITS, 0]);
+        Self { levels, suffixes: SuffixBuilder::new(), values: Vec::new(), value_bytes }
     }
 
     /// Takes the next key and its value. A key equal to the one before it keeps its first value.
@@ -89,7 +91,7 @@ impl TrieIndexBuilder {
         }
         // The key that is written now is the one before.
         let ordinal = self.levels.key_count().saturating_sub(1);
-        if self.levels.add(key, &mut Leaf { ordinal, tails: &mut self.tails })? {
+        if self.levels.add(key, &mut Leaf { ordinal, suffixes: &mut self.suffixes })? {
             self.values.extend_from_slice(value);
         }
         Ok(())
@@ -102,7 +104,7 @@ impl TrieIndexBuilder {
 
     /// Bytes held.
     pub fn memory_bytes(&self) -> usize {
-        self.levels.memory_bytes() + self.tails.memory_bytes() + self.values.capacity()
+        self.levels.memory_bytes() + self.suffixes.memory_bytes() + self.values.capacity()
     }
 
     /// The encoded index.
@@ -119,7 +121,7 @@ impl TrieIndexBuilder {
         plan: impl FnOnce(&Levels, usize) -> Option<Plan>,
     ) -> Result<Vec<u8>, BuildError> {
         let key_count = self.levels.key_count();
-        self.levels.seal(&mut Leaf { ordinal: key_count.saturating_sub(1), tails: &mut self.tails });
+        self.levels.seal(&mut Leaf { ordinal: key_count.saturating_sub(1), suffixes: &mut self.suffixes });
         let height = self.levels.levels().len();
         let too_large =
             || BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 };
@@ -130,21 +132,21 @@ impl TrieIndexBuilder {
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
         let start = bytes.len();
-        let tails = self.tails.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
+        let suffixes = self.suffixes.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
         debug_assert_eq!(
-            TailLayout::new(plan.counts.leaf_count(), plan.counts.height, tails)
+            SuffixLayout::new(plan.counts.leaf_count(), plan.counts.height, suffixes)
                 .and_then(|layout| layout.bytes()),
             Some(bytes.len() - start),
-            "readers find the end of the tails"
+            "readers find the end of the suffixes"
         );
-        let stage_count = self.encode_prefix_table(&mut bytes, &trie);
+        let stage_count = self.encode_root_cache(&mut bytes, &trie);
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 4, tails.short_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 8, tails.long_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 4, suffixes.short_bytes.to_le_bytes());
+        envelope::set_parameter(&mut parameters, 8, suffixes.long_bytes.to_le_bytes());
         // The last byte of that is always zero.
-        envelope::set_parameter(&mut parameters, 15, [tails.length_bits | stage_count << 4]);
+        envelope::set_parameter(&mut parameters, 15, [suffixes.length_bits | stage_count << 4]);
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -158,15 +160,15 @@ impl TrieIndexBuilder {
     }
 
     /// Appends the prefix tables that save searches most steps, where there is room for them; gives the number of their stages.
-    fn encode_prefix_table(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
+    fn encode_root_cache(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
         let levels = self.levels.levels();
         let labels =
             levels.iter().map(|level| level.labels.len() as u64 + level.prefix_key_count).sum::<u64>();
         let (bytes, nodes) = NODE_BYTES;
-        let allowed = (labels + self.tails.byte_count()) * bytes / nodes + self.values.len() as u64;
+        let allowed = (labels + self.suffixes.byte_count()) * bytes / nodes + self.values.len() as u64;
         let start = (target.len() - ENVELOPE_BYTES).next_multiple_of(LINE_BYTES);
         let Some(room) = allowed.checked_sub((start + TRAILER_BYTES) as u64) else { return 0 };
-        let Some((stage_count, lines)) = prefix_table::build(&self.levels, trie, room) else { return 0 };
+        let Some((stage_count, lines)) = root_cache::build(&self.levels, trie, room) else { return 0 };
         target.resize(ENVELOPE_BYTES + start, 0);
         target.extend_from_slice(lines.as_flattened());
         stage_count
@@ -197,9 +199,9 @@ pub struct TrieIndex<D> {
     layout: Layout,
     value_bytes: usize,
     /// Where the tails begin in the payload.
-    tails: usize,
-    tail_layout: TailLayout,
-    prefix_layout: PrefixLayout,
+    suffixes: usize,
+    suffix_layout: SuffixLayout,
+    root_cache_layout: RootCacheLayout,
 }
 
 /// An exact search, compiled for the processor. In two parts, which need no memory on their way: each search waits for what goes through it.
@@ -213,10 +215,10 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
-        match self.index.tail_layout {
-            TailLayout::Grouped(form) => self.search(steps, form),
-            TailLayout::Leveled(form) => self.search(steps, form),
-            TailLayout::Coded(form) => self.search(steps, form),
+        match self.index.suffix_layout {
+            SuffixLayout::Grouped(form) => self.search(steps, form),
+            SuffixLayout::FixedLength(form) => self.search(steps, form),
+            SuffixLayout::Dictionary(form) => self.search(steps, form),
         }
     }
 }
@@ -224,40 +226,40 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 impl<D: AsRef<[u8]>> Search<'_, '_, D> {
     /// The search in an index whose tails have this form: for each of them it is compiled apart.
     #[inline(always)]
-    fn search(&self, steps: impl Steps, form: impl TailForm) -> Option<u64> {
-        let (trie, table, tails) = self.index.parts();
-        let (trie, tails) = (trie.with(steps), tails.bytes());
+    fn search(&self, steps: impl Steps, form: impl SuffixEncoding) -> Option<u64> {
+        let (trie, table, suffixes) = self.index.parts();
+        let (trie, suffixes) = (trie.with(steps), suffixes.bytes());
         let entered = table.enter(&trie, self.key);
-        let ahead = SearchAhead { trie: &trie, children: table.children(), tails, form: &form };
-        match trie.walk_on(entered, self.key, &ahead) {
-            Walked::Leaf(leaf, depth) => {
+        let lookahead = SearchPrefetcher { trie: &trie, children: table.children(), suffixes, form: &form };
+        match trie.walk_on(entered, self.key, &lookahead) {
+            WalkResult::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                form.slot(tails, leaf, depth)?.is_rest_of(self.key, depth).then_some(leaf)
+                form.slot(suffixes, leaf, depth)?.equals_rest_of(self.key, depth).then_some(leaf)
             }
-            Walked::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
+            WalkResult::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
         }
     }
 }
 
 /// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
-struct SearchAhead<'a, S, F> {
+struct SearchPrefetcher<'a, S, F> {
     trie: &'a Trie<'a, S>,
     children: &'a [[u8; CHILD_BYTES]],
-    tails: &'a [u8],
+    suffixes: &'a [u8],
     form: &'a F,
 }
 
-impl<S: Steps, F: TailForm> Lookahead for SearchAhead<'_, S, F> {
+impl<S: Steps, F: SuffixEncoding> Prefetcher for SearchPrefetcher<'_, S, F> {
     #[inline(always)]
-    fn approach(&self, approach: Approach) {
-        let Self { trie, tails, form, .. } = self;
-        if let Some(children) = self.child_number(approach.block) {
-            trie.prefetch_children(&approach, children);
+    fn before_node(&self, pending: PendingNode) {
+        let Self { trie, suffixes, form, .. } = self;
+        if let Some(children) = self.child_number(pending.block) {
+            trie.prefetch_children(&pending, children);
         }
-        let leaf = if F::LIE_IN_ORDER { trie.leaf_near(&approach) } else { trie.leaf_about(&approach) };
-        form.prefetch(tails, leaf);
-        form.prefetch_near(tails, leaf, approach.depth);
+        let leaf = if F::IS_IN_LEAF_ORDER { trie.leaf_near(&pending) } else { trie.leaf_about(&pending) };
+        form.prefetch(suffixes, leaf);
+        form.prefetch_near(suffixes, leaf, pending.depth);
     }
 
     #[inline(always)]
@@ -278,13 +280,13 @@ impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
-        let (trie, table, tails) = self.index.parts();
-        let parts = (&trie.with(steps), &table, &tails);
+        let (trie, table, suffixes) = self.index.parts();
+        let parts = (&trie.with(steps), &table, &suffixes);
         // Values without a key are left as they are.
         let count = self.keys.len().min(self.values.len());
         let values = self.values.get_mut(..count).unwrap_or_default();
-        for (keys, values) in self.keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            self.index.search_side_by_side(parts, keys, values);
+        for (keys, values) in self.keys.chunks(INTERLEAVE_WIDTH).zip(values.chunks_mut(INTERLEAVE_WIDTH)) {
+            self.index.search_interleaved(parts, keys, values);
         }
     }
 }
@@ -315,28 +317,30 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
         let wrong_length = || refuse(("payload_bytes", envelope.payload_bytes));
         let long_bytes = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
-        let tails = TailCounts {
+        let suffixes = SuffixCounts {
             short_bytes: u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4)),
             long_bytes: long_bytes & LONG_BYTES_MAX,
             length_bits: (long_bytes >> 56) as u8 & 15,
         };
         let stage_count = (long_bytes >> 60) as u8;
-        if !prefix_table::is_stage_count(usize::from(stage_count)) {
-            return Err(refuse(("prefix_stages", u64::from(stage_count))));
+        if !root_cache::is_stage_count(usize::from(stage_count)) {
+            return Err(refuse(("root_cache_stages", u64::from(stage_count))));
         }
-        let tail_layout = TailLayout::new(layout.counts.leaf_count(), layout.counts.height, tails)
+        let suffix_layout = SuffixLayout::new(layout.counts.leaf_count(), layout.counts.height, suffixes)
             .ok_or_else(wrong_length)?;
-        let tails = values
+        let suffixes = values
             .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
             .ok_or_else(wrong_length)?;
-        let end = tail_layout.bytes().and_then(|bytes| bytes.checked_add(tails)).ok_or_else(wrong_length)?;
-        let prefix_lines =
+        let end =
+            suffix_layout.bytes().and_then(|bytes| bytes.checked_add(suffixes)).ok_or_else(wrong_length)?;
+        let root_cache_start =
             if stage_count == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
-        let prefix_lines = prefix_lines.ok_or_else(wrong_length)?;
+        let root_cache_start = root_cache_start.ok_or_else(wrong_length)?;
         // What is left are the lines of the prefix tables.
         let block_count = (layout.lines - layout.sparse) / LINE_BYTES;
-        let prefix_layout = PrefixLayout::read(payload, prefix_lines, usize::from(stage_count), block_count)
-            .ok_or_else(wrong_length)?;
+        let root_cache_layout =
+            RootCacheLayout::read(payload, root_cache_start, usize::from(stage_count), block_count)
+                .ok_or_else(wrong_length)?;
         if layout.counts.capped_leaf_count != 0 {
             return Err(wrong_length());
         }
@@ -344,15 +348,19 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             return Err(refuse(("key_count", envelope.key_count)));
         }
         let value_bytes = value_bytes as usize;
-        Ok(Self { bytes, envelope, layout, value_bytes, tails, tail_layout, prefix_layout })
+        Ok(Self { bytes, envelope, layout, value_bytes, suffixes, suffix_layout, root_cache_layout })
     }
 
     /// The parts that searches go through.
     #[inline(always)]
-    pub(super) fn parts(&self) -> (Trie<'_>, PrefixTable<'_>, Tails<'_>) {
+    pub(super) fn parts(&self) -> (Trie<'_>, RootCache<'_>, KeySuffixes<'_>) {
         let payload = envelope::payload(self.bytes.as_ref());
-        let table = PrefixTable::new(payload, &self.prefix_layout);
-        (Trie::new(payload, &self.layout), table, Tails::new(payload, self.tails, &self.tail_layout))
+        let table = RootCache::new(payload, &self.root_cache_layout);
+        (
+            Trie::new(payload, &self.layout),
+            table,
+            KeySuffixes::new(payload, self.suffixes, &self.suffix_layout),
+        )
     }
 
     #[inline(always)]
@@ -361,20 +369,20 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     }
 
     #[inline(always)]
-    fn tails(&self) -> Tails<'_> {
+    fn suffixes(&self) -> KeySuffixes<'_> {
         self.parts().2
     }
 
     /// The depths of the stages of the prefix tables.
     #[cfg(test)]
-    pub(super) fn prefix_depths(&self) -> Vec<usize> {
-        self.prefix_layout.depths()
+    pub(super) fn root_cache_depths(&self) -> Vec<usize> {
+        self.root_cache_layout.depths()
     }
 
     /// The depth of a direct table instead.
     #[cfg(test)]
     pub(super) fn direct_depth(&self) -> Option<usize> {
-        self.prefix_layout.direct_depth()
+        self.root_cache_layout.direct_depth()
     }
 
     /// How many keys there are.
@@ -427,15 +435,15 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     }
 
     #[inline(always)]
-    fn search_side_by_side<'v>(
+    fn search_interleaved<'v>(
         &'v self,
-        (trie, table, tails): (&Trie<'_, impl Steps>, &PrefixTable<'_>, &Tails<'_>),
+        (trie, table, suffixes): (&Trie<'_, impl Steps>, &RootCache<'_>, &KeySuffixes<'_>),
         keys: &[&[u8]],
         values: &mut [Option<&'v [u8]>],
     ) {
         values.fill(None);
-        keys.iter().take(LANES).for_each(|key| table.prefetch(key));
-        let mut landed = trie.walk_side_by_side(
+        keys.iter().take(INTERLEAVE_WIDTH).for_each(|key| table.prefetch(key));
+        let mut hits = trie.walk_interleaved(
             keys.len(),
             |place| keys.get(place).copied(),
             |_, key| table.enter(trie, key),
@@ -447,21 +455,21 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
                 }
             },
         );
-        landed.count(trie);
-        landed.iter().for_each(|landed| tails.prefetch(landed.number()));
-        let mut slots = [None; LANES];
-        for (slot, landed) in slots.iter_mut().zip(landed.iter()) {
-            *slot = tails.slot(landed.number(), landed.depth());
-            slot.iter().for_each(Slot::prefetch);
-            let value = (landed.number() as usize).wrapping_mul(self.value_bytes);
+        hits.count(trie);
+        hits.iter().for_each(|hits| suffixes.prefetch(hits.number()));
+        let mut slots = [None; INTERLEAVE_WIDTH];
+        for (slot, hits) in slots.iter_mut().zip(hits.iter()) {
+            *slot = suffixes.slot(hits.number(), hits.depth());
+            slot.iter().for_each(StoredSuffix::prefetch);
+            let value = (hits.number() as usize).wrapping_mul(self.value_bytes);
             prefetch(trie.bytes, self.layout.leaves.wrapping_add(value));
         }
-        for (slot, landed) in slots.iter().zip(landed.iter()) {
+        for (slot, hits) in slots.iter().zip(hits.iter()) {
             if let (Some(slot), Some(key), Some(value)) =
-                (slot, keys.get(landed.key_number()), values.get_mut(landed.key_number()))
-                && slot.is_rest_of(key, landed.depth())
+                (slot, keys.get(hits.key_number()), values.get_mut(hits.key_number()))
+                && slot.equals_rest_of(key, hits.depth())
             {
-                *value = self.value(landed.number());
+                *value = self.value(hits.number());
             }
         }
     }
@@ -504,9 +512,8 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.
     fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
-            let (own, ending) = self.tails().get(self.trie().leaf_index(&edge), length);
-            let rest = key.get(length..).unwrap_or_default();
-            let order = own.iter().chain(&ending).cmp(rest);
+            let suffix = self.suffixes().get(self.trie().leaf_index(&edge), length);
+            let order = suffix.cmp(key.get(length..).unwrap_or_default());
             order.is_lt() || side == Side::After && order.is_eq()
         })
     }
@@ -518,7 +525,7 @@ enum Move<'k> {
     First,
     Last,
     Seek(&'k [u8]),
-    SeekBack(&'k [u8]),
+    SeekForPrev(&'k [u8]),
     Next,
     Previous,
 }
@@ -541,7 +548,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
             Move::First => cursor.move_to_first(&trie),
             Move::Last => cursor.move_to_last(&trie),
             Move::Seek(key) => cursor.seek(&trie, key),
-            Move::SeekBack(key) => cursor.seek_back(&trie, key, false),
+            Move::SeekForPrev(key) => cursor.seek_for_prev(&trie, key, false),
             Move::Next => cursor.next(&trie),
             Move::Previous => cursor.previous(&trie),
         }
@@ -549,7 +556,9 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
         // A leaf on the path of the bound: whether its key lies on the right side of it, the tail tells.
         match to {
             Move::Seek(key) if cursor.stop().is_some() && cursor.path() < key => cursor.next(&trie),
-            Move::SeekBack(key) if cursor.stop().is_some() && cursor.path() > key => cursor.previous(&trie),
+            Move::SeekForPrev(key) if cursor.stop().is_some() && cursor.path() > key => {
+                cursor.previous(&trie)
+            }
             _ => return,
         }
         index.complete(&trie, cursor);
@@ -562,9 +571,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
             let depth = cursor.path().len();
-            let (own, ending) = self.tails().get(trie.leaf_index(&edge), depth);
-            cursor.extend_path(own);
-            cursor.extend_path(ending.as_slice());
+            cursor.extend_path(self.suffixes().get(trie.leaf_index(&edge), depth));
         }
     }
 }
@@ -597,8 +604,8 @@ impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
     }
 
     /// To the last key that is not greater.
-    pub fn seek_back(&mut self, key: &[u8]) {
-        self.go(Move::SeekBack(key));
+    pub fn seek_for_prev(&mut self, key: &[u8]) {
+        self.go(Move::SeekForPrev(key));
     }
 
     /// To the next key; behind the last one there is none.

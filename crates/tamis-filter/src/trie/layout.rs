@@ -29,6 +29,8 @@ pub(super) const DENSE_CHILDREN_MAX: u64 = (1 << (64 - CHILD_SHIFT)) - 2;
 pub(super) const BLOCK_LABELS: u32 = 49;
 /// Two times 49 bits and 22 bits of where children lie (15 bytes), 49 labels.
 pub(super) const BLOCK_BYTES: usize = 64;
+/// A sparse block.
+pub(super) type Block = [u8; BLOCK_BYTES];
 /// Bytes of a block before its labels.
 pub(super) const BLOCK_HEADER_BYTES: usize = 15;
 /// Blocks that share a u32 of the labels with a child before them, where ranks are coarse.
@@ -52,6 +54,28 @@ const WIDE_LABELS: u64 = 3;
 
 /// A place is a block and a label in it: 26 and 6 bits.
 pub(super) const LABEL_COUNT_MAX: u64 = BLOCK_LABELS as u64 * ((1 << 26) - 2);
+
+/// Bytes of a part; zeros beyond the end.
+#[inline(always)]
+pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    match bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
+        Some(chunk) => *chunk,
+        None => padded(bytes.get(offset..).unwrap_or_default()),
+    }
+}
+
+/// An item of a list of items of one size, of which so many would lie before it; zeros beyond the end.
+#[inline(always)]
+pub(super) fn item<const N: usize>(bytes: &[u8], list: usize, index: u32) -> [u8; N] {
+    bytes.as_chunks::<N>().0.get(list + index as usize).copied().unwrap_or([0; N])
+}
+
+#[cold]
+fn padded<const N: usize>(rest: &[u8]) -> [u8; N] {
+    let mut chunk = [0; N];
+    chunk.iter_mut().zip(rest).for_each(|(target, source)| *target = *source);
+    chunk
+}
 
 /// The counts that everything else follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

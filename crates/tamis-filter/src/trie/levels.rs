@@ -7,8 +7,6 @@
 //! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
 //! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and the bits of the words.
 
-use std::borrow::Cow;
-
 use tamis_bits::{key_head, packed::PackedVec};
 
 use crate::BuildError;
@@ -27,9 +25,9 @@ pub(crate) const PREFIX_KEY: u16 = 1 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// To the first byte that no other key shares; the height may be capped.
-    Unique,
+    Capped,
     /// To the first byte that no other key shares, whatever that takes: what is left of a key is the caller's.
-    Lone,
+    Unlimited,
 }
 
 /// The labels of one level, from left to right.
@@ -52,7 +50,7 @@ impl Level {
     }
 
     /// The words of all labels; 0 where a label has a child.
-    fn all_words(&self, widths: WordBits) -> [PackedVec; 2] {
+    pub(super) fn all_words(&self, widths: WordBits) -> [PackedVec; 2] {
         let [first, second] = &self.words;
         [(first, widths[0]), (second, widths[1])].map(|(words, width)| {
             let mut all = PackedVec::new(width);
@@ -264,9 +262,9 @@ impl Levels {
             self.write_path(key, shared, leaf_level, words);
         }
         if self.label_count > self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK
-            && self.depth == Depth::Unique
+            && self.depth == Depth::Capped
         {
-            self.give_up_levels();
+            self.drop_deep_levels();
         }
     }
 
@@ -357,7 +355,7 @@ impl Levels {
     }
 
     /// Gives up the deepest levels until half of the labels that are allowed are left.
-    fn give_up_levels(&mut self) {
+    fn drop_deep_levels(&mut self) {
         let allowed = (self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK) / 2;
         let mut kept = 0;
         let mut height = 0;
@@ -414,16 +412,9 @@ impl Levels {
         &self.levels
     }
 
-    /// The words of the leaves of a plan, level by level; 0 for leaves that stand for several keys.
-    pub(crate) fn leaves(&self, plan: &super::Plan) -> impl Iterator<Item = Cow<'_, [PackedVec; 2]>> {
-        let plan = *plan;
-        self.levels.iter().take(plan.height).enumerate().map(move |(index, level)| {
-            // Labels that have children become leaves.
-            match plan.child_mask(index) {
-                0 => Cow::Owned(level.all_words(self.widths)),
-                _ => Cow::Borrowed(&level.words),
-            }
-        })
+    /// The kept bits of the words of each leaf.
+    pub(super) const fn widths(&self) -> WordBits {
+        self.widths
     }
 
     /// Whether some levels were given up, so that leaves of the last level may stand for several keys.

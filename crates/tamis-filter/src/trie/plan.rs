@@ -6,6 +6,10 @@
 //!
 //! **The height** is the trie's own, or the greatest that fits into a limit.
 
+use std::borrow::Cow;
+
+use tamis_bits::packed::PackedVec;
+
 use super::layout::{
     Counts, DENSE_CHILDREN_MAX, LABEL_COUNT_MAX, capped_bytes, dense_bytes, directory_bytes, has_fine_ranks,
     hinted_count, prefix_key_bytes, sparse_bytes,
@@ -35,6 +39,18 @@ impl Plan {
     /// The flag of labels with a child; none in the last level of a capped trie, whose labels are all leaves.
     pub(super) const fn child_mask(&self, level_index: usize) -> u16 {
         if self.is_capped && level_index + 1 == self.height { 0 } else { HAS_CHILD }
+    }
+
+    /// The words of the leaves, level by level; 0 for leaves that are for several keys.
+    pub(crate) fn leaves<'l>(&self, levels: &'l Levels) -> impl Iterator<Item = Cow<'l, [PackedVec; 2]>> {
+        let plan = *self;
+        levels.levels().iter().take(plan.height).enumerate().map(move |(index, level)| {
+            // Labels that have children become leaves.
+            match plan.child_mask(index) {
+                0 => Cow::Owned(level.all_words(levels.widths())),
+                _ => Cow::Borrowed(&level.words),
+            }
+        })
     }
 }
 

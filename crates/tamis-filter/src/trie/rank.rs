@@ -6,7 +6,8 @@
 
 use tamis_bits::kernel::Steps;
 
-use super::reader::{Edge, Node, Trie};
+use super::node::{Edge, Node};
+use super::reader::Trie;
 
 /// On which side of a key's own place a bound lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

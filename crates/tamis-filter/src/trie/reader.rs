@@ -7,8 +7,10 @@ use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 
 use super::Layout;
-use super::layout::DENSE_NODE_BYTES;
-use super::sparse::{Block, Lookahead};
+use super::layout::{Block, DENSE_NODE_BYTES, chunk};
+use super::node::{
+    DenseStep, DenseWalk, Divergence, Edge, Leaf, Lookahead, Node, Prefetcher, Split, WalkResult,
+};
 use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
@@ -20,157 +22,6 @@ pub(crate) struct Trie<'a, S = Portable> {
     pub(super) blocks: &'a [Block],
     pub(crate) layout: &'a Layout,
     pub(super) steps: S,
-}
-
-/// A node. A dense one is its number. A sparse one is where its labels lie; its number, which hardly any step needs, is
-/// counted on demand ([`Trie::number`]).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Node {
-    /// Its number, or [`Node::UNKNOWN`].
-    pub(super) number: u32,
-    /// Where the number is unknown: a place whose next label with a child is its parent.
-    pub(super) place: u32,
-    /// Its labels in the block where they begin.
-    pub(super) range: u64,
-    pub(super) block: u32,
-}
-
-impl Node {
-    /// No node has this number.
-    pub(super) const UNKNOWN: u32 = u32::MAX;
-
-    #[inline(always)]
-    pub(super) const fn dense(number: u32) -> Self {
-        Self { number, place: 0, block: 0, range: 0 }
-    }
-
-    /// The place of its first label.
-    #[inline(always)]
-    pub(super) const fn start(&self) -> u32 {
-        (self.block << 6).saturating_add(self.range.trailing_zeros())
-    }
-}
-
-/// A label of a node.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Edge {
-    pub(super) node: Node,
-    /// The label itself where the node is dense, its place (block and label) where it is sparse.
-    pub(super) at: u32,
-    pub(crate) label: u8,
-    pub(crate) has_child: bool,
-}
-
-impl Edge {
-    /// What a walk that ends here gives.
-    #[inline(always)]
-    pub(crate) const fn leaf(&self) -> Leaf {
-        Leaf { number: self.node.number, at: self.at }
-    }
-}
-
-/// What a node has below, at and above a byte.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Split {
-    pub(crate) has_smaller: bool,
-    pub(crate) edge: Option<Edge>,
-    pub(crate) has_greater: bool,
-}
-
-/// What a node has between two bytes, and at them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Parting {
-    pub(crate) low: Option<Edge>,
-    pub(crate) has_between: bool,
-    pub(crate) high: Option<Edge>,
-}
-
-/// Where a byte leads from a dense node.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum DenseStep {
-    Nowhere,
-    Leaf,
-    /// To the node of this number.
-    Child(u32),
-}
-
-/// A node that a walk goes to. A sparse one is a number among the nodes that begin in a block: nothing of that block was read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ahead {
-    /// As in [`Node`].
-    pub(super) number: u32,
-    pub(super) place: u32,
-    pub(super) block: u32,
-    pub(super) index: u32,
-}
-
-impl Ahead {
-    /// A sparse root.
-    pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
-
-    /// The node itself, by its block and its labels there.
-    #[inline(always)]
-    pub(super) const fn node(&self, (block, range): (u32, u64)) -> Node {
-        Node { number: self.number, place: self.place, block, range }
-    }
-}
-
-/// Where the dense nodes lead.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Entered {
-    Ended(Walked),
-    /// To a sparse node; so many bytes lead to it.
-    Below(Ahead, usize),
-    /// The same of one that certainly begins in the block that is named.
-    Exactly(Ahead, usize),
-}
-
-/// Where the walk along a key ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Walked {
-    /// At a node that does not have the next byte.
-    Nowhere,
-    /// At a node, with the key's last byte.
-    Node(Node),
-    /// At a leaf; so many bytes lead to it.
-    Leaf(Leaf, usize),
-}
-
-/// A label without a child.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf {
-    /// The number of its node where that is dense.
-    number: u32,
-    at: u32,
-}
-
-impl Leaf {
-    #[inline(always)]
-    pub(super) const fn sparse(at: u32) -> Self {
-        Self { number: Node::UNKNOWN, at }
-    }
-}
-
-/// Bytes of a part; zeros beyond the end.
-#[inline(always)]
-pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
-    match bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
-        Some(chunk) => *chunk,
-        None => padded(bytes.get(offset..).unwrap_or_default()),
-    }
-}
-
-/// An item of a list of items of one size, of which so many would lie before it; zeros beyond the end.
-#[inline(always)]
-pub(super) fn item<const N: usize>(bytes: &[u8], list: usize, index: u32) -> [u8; N] {
-    bytes.as_chunks::<N>().0.get(list + index as usize).copied().unwrap_or([0; N])
-}
-
-#[cold]
-fn padded<const N: usize>(rest: &[u8]) -> [u8; N] {
-    let mut chunk = [0; N];
-    chunk.iter_mut().zip(rest).for_each(|(target, source)| *target = *source);
-    chunk
 }
 
 impl<'a> Trie<'a> {
@@ -239,11 +90,11 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// What the node has at two bytes, the first of them the smaller one, and strictly between them; not more than that there
     /// is something between.
     #[inline(always)]
-    pub(crate) fn parting(&self, node: Node, low: u8, high: u8) -> Parting {
+    pub(crate) fn divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
         if self.is_dense(&node) {
-            self.dense_parting(node, low, high)
+            self.dense_divergence(node, low, high)
         } else {
-            self.sparse_parting(node, low, high)
+            self.sparse_divergence(node, low, high)
         }
     }
 
@@ -283,39 +134,39 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
     #[inline(always)]
-    pub(crate) fn walk(&self, key: &[u8]) -> Walked {
+    pub(crate) fn walk(&self, key: &[u8]) -> WalkResult {
         self.walk_on(self.enter(key), key, &())
     }
 
     /// [`Trie::walk`] behind the dense nodes.
     #[inline(always)]
-    pub(super) fn walk_on(&self, entered: Entered, key: &[u8], lookahead: &impl Lookahead) -> Walked {
+    pub(super) fn walk_on(&self, entered: DenseWalk, key: &[u8], prefetcher: &impl Prefetcher) -> WalkResult {
         match entered {
-            Entered::Ended(walked) => walked,
-            Entered::Below(ahead, depth) => {
-                self.walk_sparse(&ahead, key, depth, |ahead| self.arrive_below(ahead), lookahead)
+            DenseWalk::Ended(result) => result,
+            DenseWalk::Sparse(lookahead, depth) => {
+                self.walk_sparse(&lookahead, key, depth, |lookahead| self.arrive_below(lookahead), prefetcher)
             }
-            Entered::Exactly(ahead, depth) => {
-                self.walk_sparse(&ahead, key, depth, |ahead| self.arrive(ahead), lookahead)
+            DenseWalk::SparseExact(lookahead, depth) => {
+                self.walk_sparse(&lookahead, key, depth, |lookahead| self.arrive(lookahead), prefetcher)
             }
         }
     }
 
     /// Follows a key through the dense nodes.
     #[inline(always)]
-    pub(crate) fn enter(&self, key: &[u8]) -> Entered {
+    pub(crate) fn enter(&self, key: &[u8]) -> DenseWalk {
         let counts = &self.layout.counts;
         if counts.node_count == 0 {
-            return Entered::Ended(Walked::Nowhere);
+            return DenseWalk::Ended(WalkResult::Absent);
         }
         if counts.dense_node_count == 0 {
-            return Entered::Below(Ahead::ROOT, 0);
+            return DenseWalk::Sparse(Lookahead::ROOT, 0);
         }
         let stem_length = self.layout.stem_length;
         let (mut number, mut depth) = (0, 0);
         if stem_length != 0 && key.len() >= usize::from(stem_length) {
             if (key_head(key) ^ self.layout.stem) >> (64 - 8 * u32::from(stem_length)) != 0 {
-                return Entered::Ended(Walked::Nowhere);
+                return DenseWalk::Ended(WalkResult::Absent);
             }
             (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
@@ -325,14 +176,16 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
         loop {
             let Some(line) = self.dense.get(number as usize) else {
-                return Entered::Below(self.below(number), depth);
+                return DenseWalk::Sparse(self.below(number), depth);
             };
-            let Some(byte) = key.get(depth) else { return Entered::Ended(Walked::Node(Node::dense(number))) };
+            let Some(byte) = key.get(depth) else {
+                return DenseWalk::Ended(WalkResult::Node(Node::dense(number)));
+            };
             depth += 1;
             number = match self.dense_step(number, line, *byte) {
-                DenseStep::Nowhere => return Entered::Ended(Walked::Nowhere),
+                DenseStep::Absent => return DenseWalk::Ended(WalkResult::Absent),
                 DenseStep::Leaf => {
-                    return Entered::Ended(Walked::Leaf(Leaf { number, at: u32::from(*byte) }, depth));
+                    return DenseWalk::Ended(WalkResult::Leaf(Leaf { number, at: u32::from(*byte) }, depth));
                 }
                 DenseStep::Child(child) => child,
             };
@@ -354,9 +207,9 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// A child of a dense node by its number, not looked at yet.
     #[inline(always)]
-    fn ahead(&self, number: u32) -> Ahead {
+    fn lookahead(&self, number: u32) -> Lookahead {
         if number < self.layout.counts.dense_node_count {
-            Ahead { number, place: 0, block: 0, index: 0 }
+            Lookahead { number, place: 0, block: 0, index: 0 }
         } else {
             self.below(number)
         }
@@ -364,19 +217,19 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// [`Trie::ahead`] behind the dense nodes.
     #[inline(always)]
-    fn below(&self, number: u32) -> Ahead {
+    fn below(&self, number: u32) -> Lookahead {
         let relative = number.wrapping_sub(self.layout.counts.dense_node_count);
         if relative < self.layout.hinted_count {
-            self.hinted_ahead(number, relative)
+            self.hinted_lookahead(number, relative)
         } else {
-            self.sparse_ahead(0)
+            self.sparse_lookahead(0)
         }
     }
 
     /// The node itself.
     #[inline(always)]
-    pub(crate) fn arrive(&self, ahead: &Ahead) -> Node {
-        let Ahead { number, place, block, index } = *ahead;
+    pub(crate) fn arrive(&self, lookahead: &Lookahead) -> Node {
+        let Lookahead { number, place, block, index } = *lookahead;
         if number < self.layout.counts.dense_node_count {
             return Node::dense(number);
         }
@@ -387,7 +240,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// The child of a dense node (or the root where that is dense) by its number.
     #[inline(always)]
     fn node(&self, number: u32) -> Node {
-        self.arrive(&self.ahead(number))
+        self.arrive(&self.lookahead(number))
     }
 
     /// The child of the first label with a child at or behind a place of a node's level, in the node or behind it.
@@ -431,12 +284,12 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Brings into the cache what arriving at a node will read.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, ahead: &Ahead) {
-        if ahead.number < self.layout.counts.dense_node_count {
-            prefetch(self.bytes, ahead.number as usize * DENSE_NODE_BYTES);
+    pub(crate) fn prefetch(&self, lookahead: &Lookahead) {
+        if lookahead.number < self.layout.counts.dense_node_count {
+            prefetch(self.bytes, lookahead.number as usize * DENSE_NODE_BYTES);
             return;
         }
-        let line = self.layout.sparse + ahead.block as usize * DENSE_NODE_BYTES;
+        let line = self.layout.sparse + lookahead.block as usize * DENSE_NODE_BYTES;
         for line in [line.wrapping_sub(DENSE_NODE_BYTES), line, line + DENSE_NODE_BYTES] {
             prefetch(self.bytes, line);
         }
@@ -448,12 +301,12 @@ impl<'a, S: Steps> Trie<'a, S> {
         if !edge.has_child {
             return;
         }
-        let ahead = if self.is_dense(&edge.node) {
-            self.ahead(self.dense_children_before(edge.node.number, edge.at).wrapping_add(1))
+        let lookahead = if self.is_dense(&edge.node) {
+            self.lookahead(self.dense_children_before(edge.node.number, edge.at).wrapping_add(1))
         } else {
-            self.sparse_ahead(edge.at)
+            self.sparse_lookahead(edge.at)
         };
-        self.prefetch(&ahead);
+        self.prefetch(&lookahead);
     }
 
     /// Brings into the cache what counting the number of a leaf will read beside its block.

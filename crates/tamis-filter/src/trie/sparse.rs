@@ -14,9 +14,11 @@ use tamis_bits::prefetch;
 
 use super::Layout;
 use super::layout::{
-    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
+    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, Block, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
+    chunk, item,
 };
-use super::reader::{Ahead, Edge, Leaf, Node, Parting, Split, Trie, Walked, chunk, item};
+use super::node::{Divergence, Edge, Leaf, Lookahead, Node, PendingNode, Prefetcher, Split, WalkResult};
+use super::reader::Trie;
 
 /// A bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
@@ -30,8 +32,6 @@ const SKIP_BIAS: u32 = 64;
 const NODE_BLOCKS: u32 = 256 / BLOCK_LABELS + 1;
 /// Blocks that the children of a block, or the nodes between two hints, can reach into.
 const FAR_BLOCKS: u32 = 64 * 256 / BLOCK_LABELS + 2;
-
-pub(super) type Block = [u8; BLOCK_BYTES];
 
 /// First-of-node bits, and above them how far the block of children lies behind the base.
 #[inline(always)]
@@ -76,7 +76,7 @@ const fn reaches_end(range: u64) -> bool {
 
 /// The number of a child among the nodes that begin in the block of children, below 0 (as a great one) in a block before.
 #[inline(always)]
-const fn skipped(children: u64, before: u32) -> u32 {
+const fn child_index(children: u64, before: u32) -> u32 {
     before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS)
 }
 
@@ -88,19 +88,19 @@ const fn place(block: u32, bit: u64) -> u32 {
 
 /// How many nodes begin in a block.
 #[inline(always)]
-fn ones(block: &Block) -> i32 {
+fn nodes_in(block: &Block) -> i32 {
     (first_word(block) << (64 - BLOCK_LABELS)).count_ones().cast_signed()
 }
 
 /// All bits of a signed integer, or none.
 #[inline(always)]
-const fn int_if(condition: bool) -> i32 {
+const fn int_mask(condition: bool) -> i32 {
     -(condition as i32)
 }
 
 /// All bits, or none.
 #[inline(always)]
-const fn all_if(condition: bool) -> u64 {
+const fn mask_if(condition: bool) -> u64 {
     0_u64.wrapping_sub(condition as u64)
 }
 
@@ -122,58 +122,28 @@ struct Part<'a> {
 /// Where a byte leads from a sparse node.
 #[derive(Debug, Clone, Copy)]
 enum SparseStep {
-    Nowhere,
+    Absent,
     /// A leaf at this place.
     Leaf(u32),
-    Child(Ahead),
+    Child(Lookahead),
 }
 
 /// What a byte leads to, and where a child would lie: computed whether it is there or not.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Anyway {
+pub(super) struct SpeculativeStep {
     pub(super) is_there: bool,
     pub(super) has_child: bool,
     /// Its place is that of the label.
-    pub(super) ahead: Ahead,
+    pub(super) lookahead: Lookahead,
 }
 
-/// A node that a walk comes to, before anything of its block is read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Approach {
-    /// The block that is named for the node, and its number among those that begin there; it may lie in a block before or behind.
-    pub(super) block: u32,
-    index: u32,
-    /// One of the first sparse nodes, which have many labels.
-    is_wide: bool,
-    /// The label that is looked for, and how many bytes lead to what is behind it.
-    byte: u8,
-    pub(super) depth: usize,
-}
-
-/// Goes ahead of a walk, and may ask for what is needed at its end.
-pub(super) trait Lookahead {
-    /// Before each node.
-    fn approach(&self, approach: Approach);
-
-    /// What a block says of where the block of its children is, where that is known without the block: the walk need not wait for it.
-    #[inline(always)]
-    fn child_number(&self, _block: u32) -> Option<u32> {
-        None
-    }
-}
-
-impl Lookahead for () {
-    #[inline(always)]
-    fn approach(&self, _: Approach) {}
-}
-
-struct FindBeyond<'a> {
+struct FindFar<'a> {
     blocks: &'a [Block],
     block: u32,
     byte: u8,
 }
 
-impl Task for FindBeyond<'_> {
+impl Task for FindFar<'_> {
     type Output = Found;
 
     #[inline(always)]
@@ -199,56 +169,80 @@ impl Task for FindBeyond<'_> {
 /// do not come here need not have the trie in memory; and compiled for the processor all the same.
 #[inline(never)]
 fn find_far(blocks: &[Block], block: u32, byte: u8) -> Found {
-    kernel::run(FindBeyond { blocks, block, byte })
+    kernel::run(FindFar { blocks, block, byte })
 }
 
-struct LocateBeyond<'a> {
+struct LocateFar<'a> {
     blocks: &'a [Block],
     block: u32,
     index: u32,
 }
 
-impl Task for LocateBeyond<'_> {
+impl Task for LocateFar<'_> {
     type Output = (u32, u64);
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> (u32, u64) {
-        let firsts_of = |number: u32| self.blocks.get(number as usize).map(firsts);
-        let (mut number, mut rest) = (self.block, self.index);
-        if rest.cast_signed() < 0 {
-            // Backwards until what is passed makes up for what is missing.
-            for _ in 0..FAR_BLOCKS {
-                number = number.wrapping_sub(1);
-                let Some(firsts) = firsts_of(number) else { break };
-                rest = rest.wrapping_add(firsts.count_ones());
-                if rest.cast_signed() >= 0 {
-                    return (number, steps.nth_run(firsts, rest) & LABEL_MASK);
-                }
-            }
-        } else {
-            for _ in 0..FAR_BLOCKS {
-                let Some(firsts) = firsts_of(number) else { break };
-                let count = firsts.count_ones();
-                if rest < count {
-                    return (number, steps.nth_run(firsts, rest) & LABEL_MASK);
-                }
-                (number, rest) = (number + 1, rest - count);
-            }
-        }
-        (self.blocks.len() as u32, 0)
+        locate(self.blocks, steps, self.block, self.index)
     }
 }
 
 /// [`Trie::locate`] however far away; apart as [`find_far`] is.
 #[inline(never)]
 fn locate_far(blocks: &[Block], block: u32, index: u32) -> (u32, u64) {
-    kernel::run(LocateBeyond { blocks, block, index })
+    kernel::run(LocateFar { blocks, block, index })
+}
+
+/// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one) or beyond them
+/// counts on in the blocks before or behind.
+#[inline(always)]
+fn locate(blocks: &[Block], steps: impl Steps, block: u32, index: u32) -> (u32, u64) {
+    let part = match part_in(blocks, steps, block, index) {
+        Some(part) => Some(part),
+        None => locate_nearby(blocks, steps, block, index),
+    };
+    match part {
+        Some(part) => (part.number, part.range & LABEL_MASK),
+        None => (blocks.len() as u32, 0),
+    }
+}
+
+/// [`locate`] in the block that is named. The mask of labels may have bits beyond those of the block.
+#[inline(always)]
+fn part_in(blocks: &[Block], steps: impl Steps, number: u32, index: u32) -> Option<Part<'_>> {
+    let block = blocks.get(number as usize)?;
+    let own = firsts(block);
+    if index >= own.count_ones() {
+        return None;
+    }
+    Some(Part { number, block, range: steps.nth_run(own, index) })
+}
+
+/// [`locate`] in other blocks than the one that is named.
+#[inline(always)]
+fn locate_nearby(blocks: &[Block], steps: impl Steps, mut number: u32, index: u32) -> Option<Part<'_>> {
+    let count = firsts(blocks.get(number as usize)?).count_ones();
+    // In which direction it lies nobody can foresee, and no branch asks: where it lies before, all bits of this are set.
+    let before = (index.cast_signed() >> 31).cast_unsigned();
+    let mut rest = index.wrapping_sub(count & !before);
+    for _ in 0..FAR_BLOCKS {
+        number = number.wrapping_add(before | 1);
+        let block = blocks.get(number as usize)?;
+        let own = firsts(block);
+        let count = own.count_ones();
+        let rank = rest.wrapping_add(count & before);
+        if rank < count {
+            return Some(Part { number, block, range: steps.nth_run(own, rank) });
+        }
+        rest = rank.wrapping_sub(count & !before);
+    }
+    None
 }
 
 /// A node that a table knows by its place: its block, and its number among those that begin there.
 #[inline(always)]
-pub(super) const fn ahead(place: u32) -> Ahead {
-    Ahead { number: Node::UNKNOWN, place: 0, block: place >> 6, index: place & 63 }
+pub(super) const fn lookahead(place: u32) -> Lookahead {
+    Lookahead { number: Node::UNKNOWN, place: 0, block: place >> 6, index: place & 63 }
 }
 
 /// Such places of all sparse nodes, in their order; behind those there may be one more.
@@ -376,31 +370,31 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// What a node has at two bytes, and whether there is something between.
     #[inline(always)]
-    pub(super) fn sparse_parting(&self, node: Node, low: u8, high: u8) -> Parting {
-        let mut parting = Parting::default();
+    pub(super) fn sparse_divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
+        let mut divergence = Divergence::default();
         let mut next = self.first_part(&node);
         for _ in 0..=NODE_BLOCKS {
             let Some(part) = next else { break };
             let from_low = self.not_smaller(part.block, low) & part.range;
             let from_high = self.not_smaller(part.block, high) & part.range;
             let at_low = self.equal(part.block, low) & from_low;
-            parting.has_between = from_low & !at_low & !from_high != 0;
-            if parting.has_between {
+            divergence.has_between = from_low & !at_low & !from_high != 0;
+            if divergence.has_between {
                 break;
             }
             if at_low != 0 {
-                parting.low = Some(self.sparse_edge(node, part.number, part.block, at_low, low));
+                divergence.low = Some(self.sparse_edge(node, part.number, part.block, at_low, low));
             }
             if from_high != 0 {
                 let at_high = self.equal(part.block, high) & from_high;
                 if at_high != 0 {
-                    parting.high = Some(self.sparse_edge(node, part.number, part.block, at_high, high));
+                    divergence.high = Some(self.sparse_edge(node, part.number, part.block, at_high, high));
                 }
                 break;
             }
             next = self.part_behind(&part);
         }
-        parting
+        divergence
     }
 
     #[inline(always)]
@@ -449,36 +443,36 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     pub(super) fn walk_sparse(
         &self,
-        ahead: &Ahead,
+        lookahead: &Lookahead,
         key: &[u8],
         depth: usize,
-        arrive: impl Fn(&Ahead) -> Node,
-        lookahead: &impl Lookahead,
-    ) -> Walked {
-        let Some(byte) = key.get(depth) else { return Walked::Node(arrive(ahead)) };
+        arrive: impl Fn(&Lookahead) -> Node,
+        prefetcher: &impl Prefetcher,
+    ) -> WalkResult {
+        let Some(byte) = key.get(depth) else { return WalkResult::Node(arrive(lookahead)) };
         if !self.layout.is_wide {
-            return match self.come_to(ahead.block, ahead.index, lookahead) {
-                Some(at) => self.walk_narrow(*ahead, at, key, depth, lookahead),
-                None => Walked::Nowhere,
+            return match self.locate_with_children(lookahead.block, lookahead.index, prefetcher) {
+                Some(at) => self.walk_narrow(*lookahead, at, key, depth, prefetcher),
+                None => WalkResult::Absent,
             };
         }
         // The first node has many labels, those below it have few.
-        lookahead.approach(Approach {
-            block: ahead.block,
-            index: ahead.index,
+        prefetcher.before_node(PendingNode {
+            block: lookahead.block,
+            index: lookahead.index,
             is_wide: true,
             byte: *byte,
             depth: depth + 1,
         });
-        let found = self.find_wide(&arrive(ahead), *byte);
+        let found = self.find_wide(&arrive(lookahead), *byte);
         match self.follow(&found) {
-            SparseStep::Nowhere => Walked::Nowhere,
-            SparseStep::Leaf(at) => Walked::Leaf(Leaf::sparse(at), depth + 1),
-            SparseStep::Child(ahead) => {
-                let (block, range) = self.locate_wide(ahead.block, ahead.index);
-                let Some(line) = self.block(block) else { return Walked::Nowhere };
+            SparseStep::Absent => WalkResult::Absent,
+            SparseStep::Leaf(at) => WalkResult::Leaf(Leaf::sparse(at), depth + 1),
+            SparseStep::Child(lookahead) => {
+                let (block, range) = self.locate_wide(lookahead.block, lookahead.index);
+                let Some(line) = self.block(block) else { return WalkResult::Absent };
                 let at = (Part { number: block, block: line, range }, child_number(line));
-                self.walk_narrow(ahead, at, key, depth + 1, lookahead)
+                self.walk_narrow(lookahead, at, key, depth + 1, prefetcher)
             }
         }
     }
@@ -488,18 +482,18 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     fn walk_narrow(
         &self,
-        Ahead { place: above, block: mut named, mut index, .. }: Ahead,
+        Lookahead { place: above, block: mut named, mut index, .. }: Lookahead,
         (mut at, mut to_children): (Part<'a>, u32),
         key: &[u8],
         depth: usize,
-        lookahead: &impl Lookahead,
-    ) -> Walked {
+        prefetcher: &impl Prefetcher,
+    ) -> WalkResult {
         let (mut above, mut above_bit) = (above >> 6, 1 << (above & 63));
         let mut rest = key.get(depth..).unwrap_or_default().iter();
         loop {
             let Some(byte) = rest.next() else {
                 let (number, range) = (Node::UNKNOWN, at.range & LABEL_MASK);
-                return Walked::Node(Node {
+                return WalkResult::Node(Node {
                     number,
                     place: place(above, above_bit),
                     block: at.number,
@@ -507,18 +501,18 @@ impl<'a, S: Steps> Trie<'a, S> {
                 });
             };
             let depth = key.len() - rest.len();
-            lookahead.approach(Approach { block: named, index, is_wide: false, byte: *byte, depth });
+            prefetcher.before_node(PendingNode { block: named, index, is_wide: false, byte: *byte, depth });
             let mut bit = self.equal(at.block, *byte) & at.range;
             if bit == 0 {
-                let Some(behind) = self.part_behind(&at) else { return Walked::Nowhere };
+                let Some(behind) = self.part_behind(&at) else { return WalkResult::Absent };
                 at = behind;
                 bit = self.equal(at.block, *byte) & at.range;
                 if bit == 0 {
                     // Hardly any node reaches into a third block.
                     let found = find_far(self.blocks, at.number, *byte);
-                    let Some(line) = self.block(found.block) else { return Walked::Nowhere };
+                    let Some(line) = self.block(found.block) else { return WalkResult::Absent };
                     if found.bit == 0 || !reaches_end(at.range) {
-                        return Walked::Nowhere;
+                        return WalkResult::Absent;
                     }
                     (at, bit) = (Part { number: found.block, block: line, range: 0 }, found.bit);
                 }
@@ -526,12 +520,14 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             let children = child_word(at.block);
             if bit & children == 0 {
-                return Walked::Leaf(Leaf::sparse(place(at.number, bit)), depth);
+                return WalkResult::Leaf(Leaf::sparse(place(at.number, bit)), depth);
             }
             (above, above_bit) = (at.number, bit);
-            index = skipped(children, (children & bit.wrapping_sub(1)).count_ones());
+            index = child_index(children, (children & bit.wrapping_sub(1)).count_ones());
             named = self.child_block(at.number, to_children);
-            let Some(child) = self.come_to(named, index, lookahead) else { return Walked::Nowhere };
+            let Some(child) = self.locate_with_children(named, index, prefetcher) else {
+                return WalkResult::Absent;
+            };
             (at, to_children) = child;
         }
     }
@@ -539,36 +535,42 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// The node of a number among those that begin in a block, and what its block says of the block of its children: where the node begins in
     /// that very block, as most do, the lookahead may know it before the block has come.
     #[inline(always)]
-    fn come_to(&self, block: u32, index: u32, lookahead: &impl Lookahead) -> Option<(Part<'a>, u32)> {
-        if let Some(part) = self.part_in(block, index) {
-            let told = match lookahead.child_number(block) {
+    fn locate_with_children(
+        &self,
+        block: u32,
+        index: u32,
+        prefetcher: &impl Prefetcher,
+    ) -> Option<(Part<'a>, u32)> {
+        if let Some(part) = part_in(self.blocks, self.steps, block, index) {
+            let told = match prefetcher.child_number(block) {
                 Some(told) => told,
                 None => child_number(part.block),
             };
             return Some((part, told));
         }
-        let part = self.locate_beside(block, index)?;
+        let part = locate_nearby(self.blocks, self.steps, block, index)?;
         Some((part, child_number(part.block)))
     }
 
     /// Where a byte leads, without a jump that depends on what is found.
     #[inline(always)]
-    pub(super) fn step_anyway(&self, node: &Node, byte: u8, is_wide: bool) -> Anyway {
+    pub(super) fn speculative_step(&self, node: &Node, byte: u8, is_wide: bool) -> SpeculativeStep {
         let found = if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) };
         let Some(line) = self.block(found.block) else {
-            return Anyway { is_there: false, has_child: false, ahead: Ahead::ROOT };
+            return SpeculativeStep { is_there: false, has_child: false, lookahead: Lookahead::ROOT };
         };
         let children = child_word(line);
         let block = self.child_block(found.block, child_number(line));
-        let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
-        let ahead = Ahead { number: Node::UNKNOWN, place: place(found.block, found.bit), block, index };
-        Anyway { is_there: found.bit != 0, has_child: found.bit & children != 0, ahead }
+        let index = child_index(children, (children & found.bit.wrapping_sub(1)).count_ones());
+        let lookahead =
+            Lookahead { number: Node::UNKNOWN, place: place(found.block, found.bit), block, index };
+        SpeculativeStep { is_there: found.bit != 0, has_child: found.bit & children != 0, lookahead }
     }
 
     /// Brings into the cache what [`Trie::locate_near`] will read.
     #[inline(always)]
-    pub(super) fn prefetch_near(&self, ahead: &Ahead) {
-        let line = ahead.block.wrapping_sub(ahead.index >> 31) as usize * BLOCK_BYTES;
+    pub(super) fn prefetch_near(&self, lookahead: &Lookahead) {
+        let line = lookahead.block.wrapping_sub(lookahead.index >> 31) as usize * BLOCK_BYTES;
         let bytes = self.blocks.as_flattened();
         prefetch(bytes, line);
         prefetch(bytes, line + BLOCK_BYTES);
@@ -585,7 +587,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             let count = own.count_ones();
             let rank = if is_before { index.wrapping_add(count) } else { index };
             let is_behind = rank.cast_signed() >= count.cast_signed();
-            let all = all_if(is_behind);
+            let all = mask_if(is_behind);
             let (firsts, rank) = (next & all | own & !all, rank.wrapping_sub(count & all as u32));
             if rank < firsts.count_ones() {
                 return (first + u32::from(is_behind), self.labels_of(firsts, rank));
@@ -598,16 +600,16 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     fn follow(&self, found: &Found) -> SparseStep {
         if found.bit == 0 {
-            return SparseStep::Nowhere;
+            return SparseStep::Absent;
         }
-        let Some(line) = self.block(found.block) else { return SparseStep::Nowhere };
+        let Some(line) = self.block(found.block) else { return SparseStep::Absent };
         let (at, children) = (place(found.block, found.bit), child_word(line));
         if found.bit & children == 0 {
             return SparseStep::Leaf(at);
         }
         let block = self.child_block(found.block, child_number(line));
-        let index = skipped(children, (children & found.bit.wrapping_sub(1)).count_ones());
-        SparseStep::Child(Ahead { number: Node::UNKNOWN, place: at, block, index })
+        let index = child_index(children, (children & found.bit.wrapping_sub(1)).count_ones());
+        SparseStep::Child(Lookahead { number: Node::UNKNOWN, place: at, block, index })
     }
 
     /// A label of a node with few labels: nearly always they lie in one block.
@@ -628,7 +630,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     fn find_wide(&self, node: &Node, byte: u8) -> Found {
         let both = self.blocks.get(node.block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
         if let Some([own, next]) = both {
-            let range = continued(next) & all_if(reaches_end(node.range));
+            let range = continued(next) & mask_if(reaches_end(node.range));
             let (near, far) = (self.equal(own, byte) & node.range, self.equal(next, byte) & range);
             let bit = near | far;
             if bit != 0 || !reaches_end(range) {
@@ -642,22 +644,22 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// The child behind a label that has one; for any other place that of the next label with a child.
     #[inline(always)]
     pub(super) fn sparse_child(&self, at: u32) -> Node {
-        let Ahead { number, place, block, index } = self.sparse_ahead(at);
+        let Lookahead { number, place, block, index } = self.sparse_lookahead(at);
         let (block, range) = self.locate(block, index);
         Node { number, place, block, range }
     }
 
     #[inline(always)]
-    pub(super) fn sparse_ahead(&self, at: u32) -> Ahead {
+    pub(super) fn sparse_lookahead(&self, at: u32) -> Lookahead {
         let (block, index) = match self.block(at >> 6) {
             Some(block) => {
                 let children = child_word(block);
                 let before = (children & ((1 << (at & 63)) - 1) & LABEL_MASK).count_ones();
-                (self.child_block(at >> 6, child_number(block)), skipped(children, before))
+                (self.child_block(at >> 6, child_number(block)), child_index(children, before))
             }
             None => (self.blocks.len() as u32, 0),
         };
-        Ahead { number: Node::UNKNOWN, place: at, block, index }
+        Lookahead { number: Node::UNKNOWN, place: at, block, index }
     }
 
     /// The block that a block names for its children, by what it says of it ([`child_number`]).
@@ -672,11 +674,11 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Brings into the cache the blocks where the children of a node mostly begin, by what its block says of them.
     #[inline(always)]
-    pub(super) fn prefetch_children(&self, approach: &Approach, children: u32) {
-        let line = self.child_block(approach.block, children) as usize * BLOCK_BYTES;
+    pub(super) fn prefetch_children(&self, pending: &PendingNode, children: u32) {
+        let line = self.child_block(pending.block, children) as usize * BLOCK_BYTES;
         // Named is the block of the child in the middle: those of the first nodes begin before.
         let beside =
-            if approach.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };
+            if pending.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };
         let bytes = self.blocks.as_flattened();
         prefetch(bytes, line);
         prefetch(bytes, beside);
@@ -684,73 +686,27 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// A node that has a hint.
     #[inline(always)]
-    pub(super) fn hinted_ahead(&self, number: u32, relative: u32) -> Ahead {
+    pub(super) fn hinted_lookahead(&self, number: u32, relative: u32) -> Lookahead {
         let base = u32::from_le_bytes(item(self.bytes, self.layout.hint_bases, relative / HINT_GROUP));
         let hint =
             u16::from_le_bytes(item(self.bytes, self.layout.hints, relative >> self.layout.hint_shift));
         let hint = u32::from(hint);
         let skipped = relative & ((1 << self.layout.hint_shift) - 1);
-        Ahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
+        Lookahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
     }
 
     /// The node below the dense ones that a walk goes to: no number is below 0, but for the first child of a sparse label.
     #[inline(always)]
-    pub(super) fn arrive_below(&self, ahead: &Ahead) -> Node {
-        let Ahead { number, place, block, index } = *ahead;
-        let (block, range) = self.locate_ahead(block, index);
+    pub(super) fn arrive_below(&self, lookahead: &Lookahead) -> Node {
+        let Lookahead { number, place, block, index } = *lookahead;
+        let (block, range) = self.locate_hinted(block, index);
         Node { number, place, block, range }
     }
 
-    /// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one)
-    /// or beyond them counts on in the blocks before or behind.
+    /// [`locate`] among the blocks of the trie.
     #[inline(always)]
     pub(super) fn locate(&self, block: u32, index: u32) -> (u32, u64) {
-        match self.locate_line(block, index) {
-            Some(part) => (part.number, part.range & LABEL_MASK),
-            None => (self.blocks.len() as u32, 0),
-        }
-    }
-
-    /// [`Trie::locate`] with the block itself, mostly the one that is named or a neighbour. Beyond the bits of a block the labels may have
-    /// more. Without closures: what is compiled for the processor ends at one that the library calls.
-    #[inline(always)]
-    fn locate_line(&self, number: u32, index: u32) -> Option<Part<'a>> {
-        match self.part_in(number, index) {
-            Some(part) => Some(part),
-            None => self.locate_beside(number, index),
-        }
-    }
-
-    /// [`Trie::locate_line`] in the block that is named.
-    #[inline(always)]
-    fn part_in(&self, number: u32, index: u32) -> Option<Part<'a>> {
-        let block = self.block(number)?;
-        let own = firsts(block);
-        if index >= own.count_ones() {
-            return None;
-        }
-        Some(Part { number, block, range: self.steps.nth_run(own, index) })
-    }
-
-    /// [`Trie::locate_line`] in other blocks than the one that is named.
-    #[inline(always)]
-    fn locate_beside(&self, mut number: u32, index: u32) -> Option<Part<'a>> {
-        let count = firsts(self.block(number)?).count_ones();
-        // In which direction it lies nobody can foresee, and no branch asks: where it lies before, all bits of this are set.
-        let before = (index.cast_signed() >> 31).cast_unsigned();
-        let mut rest = index.wrapping_sub(count & !before);
-        for _ in 0..FAR_BLOCKS {
-            number = number.wrapping_add(before | 1);
-            let block = self.block(number)?;
-            let own = firsts(block);
-            let count = own.count_ones();
-            let rank = rest.wrapping_add(count & before);
-            if rank < count {
-                return Some(Part { number, block, range: self.steps.nth_run(own, rank) });
-            }
-            rest = rank.wrapping_sub(count & !before);
-        }
-        None
+        locate(self.blocks, self.steps, block, index)
     }
 
     /// [`Trie::locate`] for a child of a node with many labels: those of one block reach over five.
@@ -759,7 +715,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         let first = block.wrapping_sub(2);
         let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<5>());
         if let Some(lines @ [a, b, c, d, e]) = lines {
-            let (a, b, c, d, e) = (ones(a), ones(b), ones(c), ones(d), ones(e));
+            let (a, b, c, d, e) = (nodes_in(a), nodes_in(b), nodes_in(c), nodes_in(d), nodes_in(e));
             // From the first of the five on.
             let index = index.cast_signed() + a + b;
             let (b, c, d, e) = (a + b, a + b + c, a + b + c + d, a + b + c + d + e);
@@ -775,18 +731,19 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// [`Trie::locate`] for what a hint leads to: nodes with many labels, none of them before the block.
     #[inline(always)]
-    fn locate_ahead(&self, block: u32, index: u32) -> (u32, u64) {
+    fn locate_hinted(&self, block: u32, index: u32) -> (u32, u64) {
         if self.layout.hint_shift == 0 {
             // The hint is of the node itself.
             return self.locate(block, index);
         }
         let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<4>());
         if let Some(lines @ [a, b, c, d]) = lines {
-            let (a, b, c, d) = (ones(a), ones(b), ones(c), ones(d));
+            let (a, b, c, d) = (nodes_in(a), nodes_in(b), nodes_in(c), nodes_in(d));
             let index = index.cast_signed();
             let (b, c, d) = (a + b, a + b + c, a + b + c + d);
             let passed = u32::from(index >= a) + u32::from(index >= b) + u32::from(index >= c);
-            let start = (a & int_if(index >= a)).max(b & int_if(index >= b)).max(c & int_if(index >= c));
+            let start =
+                (a & int_mask(index >= a)).max(b & int_mask(index >= b)).max(c & int_mask(index >= c));
             if index >= 0 && index < d {
                 return self.located(lines, block, passed, (index - start) as u32);
             }
@@ -845,8 +802,8 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// About which leaf lies behind the label that is looked for, if it is one: as many nodes of the block as lie before have leaves as
     /// others of their kind have, and so has half a node that begins in a block before. Where blocks have ranks of their own.
     #[inline(always)]
-    pub(super) fn leaf_near(&self, approach: &Approach) -> u64 {
-        let Approach { block, index, is_wide, byte, .. } = *approach;
+    pub(super) fn leaf_near(&self, pending: &PendingNode) -> u64 {
+        let PendingNode { block, index, is_wide, byte, .. } = *pending;
         let [narrow, wide] = self.layout.node_leaves;
         let nodes = i64::from(index.cast_signed()) << 8 | i64::from(byte);
         let leaves = i64::from(if is_wide { wide } else { narrow });
@@ -856,8 +813,8 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// [`Trie::leaf_near`] in fewer steps: some leaf of the block.
     #[inline(always)]
-    pub(super) fn leaf_about(&self, approach: &Approach) -> u64 {
-        self.leaves_before_block(approach.block) + BLOCK_LEAVES / 2
+    pub(super) fn leaf_about(&self, pending: &PendingNode) -> u64 {
+        self.leaves_before_block(pending.block) + BLOCK_LEAVES / 2
     }
 
     /// How many leaves sparse nodes have, the first ones apart where these have many labels, and those; in parts of 256.
@@ -869,7 +826,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         };
         let (leaves, nodes) = (counts.leaf_count(), counts.node_count - counts.dense_node_count);
         let last = hinted_count.checked_sub(1).filter(|_| *is_wide);
-        let first_block = |last| self.hinted_ahead(counts.dense_node_count, last).block;
+        let first_block = |last| self.hinted_lookahead(counts.dense_node_count, last).block;
         let dense_leaves = u64::from(counts.dense_leaf_count);
         match last.map(first_block) {
             Some(block) => {

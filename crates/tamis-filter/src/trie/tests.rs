@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use super::node::{PendingNode, Prefetcher};
 use super::plan::plan_at;
-use super::sparse::{Approach, Lookahead};
-use super::{Layout, Trie, TrieIndex, TrieIndexBuilder, Walked, plan};
+use super::{Layout, Trie, TrieIndex, TrieIndexBuilder, WalkResult, plan};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 
 mod batches;
@@ -79,7 +79,7 @@ fn check_probe(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probe: &[u8]) {
     assert_eq!(cursor.key(), expected.next(), "seek {probe:?}");
     cursor.next();
     assert_eq!(cursor.key(), expected.next(), "seek {probe:?}, next");
-    cursor.seek_back(probe);
+    cursor.seek_for_prev(probe);
     let mut expected = map.range(..=probe.to_vec()).rev().map(|(key, _)| &key[..]);
     assert_eq!(cursor.key(), expected.next(), "seek back {probe:?}");
     cursor.previous();
@@ -295,9 +295,9 @@ struct Near<'a> {
     leaf: Cell<u64>,
 }
 
-impl Lookahead for Near<'_> {
-    fn approach(&self, approach: Approach) {
-        self.leaf.set(self.trie.leaf_near(&approach));
+impl Prefetcher for Near<'_> {
+    fn before_node(&self, pending: PendingNode) {
+        self.leaf.set(self.trie.leaf_near(&pending));
     }
 }
 
@@ -322,7 +322,9 @@ fn the_leaf_of_an_integer_is_known_before_its_block_is_read() {
         let (mut near_count, mut count) = (0, 0);
         for key in map.keys() {
             let near = Near { trie: &trie, leaf: Cell::new(u64::MAX) };
-            let Walked::Leaf(leaf, _) = trie.walk_on(trie.enter(key), key, &near) else { panic!("{key:?}") };
+            let WalkResult::Leaf(leaf, _) = trie.walk_on(trie.enter(key), key, &near) else {
+                panic!("{key:?}")
+            };
             // Some end at dense nodes.
             if near.leaf.get() != u64::MAX {
                 count += 1;
@@ -409,7 +411,7 @@ fn exercise(bytes: &[u8]) {
         cursor.seek(key);
         (0..4).for_each(|_| cursor.next());
         let _ = cursor.value();
-        cursor.seek_back(key);
+        cursor.seek_for_prev(key);
         (0..4).for_each(|_| cursor.previous());
     }
     cursor.first();

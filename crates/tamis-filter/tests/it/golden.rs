@@ -146,10 +146,7 @@ fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
             [&number.to_be_bytes()[2..], &b"endings and others"[number as usize % 19 / 3 * 3..]].concat()
         })
         .collect();
-    // All end with one byte, which is behind the path of most.
-    let ended = keys.iter().map(|key| [&key[..], b"end"].concat()).collect();
     let sets = [
-        ("filter-trie-index-ended", ended),
         ("filter-trie-index-endings", endings),
         ("filter-trie-index", keys),
         ("filter-trie-index-integers", integers),

@@ -1,7 +1,7 @@
 //! Batches answer what single questions do, in small filters and in those whose walks go side by side.
 
 use super::{SEED, Shape, bounds, builder, encode, hostile_sets, lowers, next, open, uppers};
-use crate::surf::reader::SIDE_BY_SIDE_BYTES;
+use crate::surf::reader::INTERLEAVE_MIN_BYTES;
 use crate::surf::{SuffixBits, SurfBuilder, SurfFilter};
 use crate::{Budget, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples};
 
@@ -22,14 +22,14 @@ fn check_keys<D: AsRef<[u8]>>(filter: &SurfFilter<D>, digester: &Digester, strin
         let keys: Vec<&[u8]> = strings.iter().take(count).map(Vec::as_slice).collect();
         let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
         let mut by_keys = before(keys.len());
-        let (mut by_probes, mut side_by_side) = (by_keys.clone(), by_keys.clone());
+        let (mut by_probes, mut interleaved) = (by_keys.clone(), by_keys.clone());
         let single = keys.iter().zip(&by_keys);
         let single: Vec<bool> =
             single.map(|(key, is_asked)| *is_asked && filter.may_contain_key(digester, key)).collect();
         filter.may_contain_keys(digester, &keys, &mut by_keys);
         filter.may_contain_many(&probes, &mut by_probes);
-        filter.may_contain_side_by_side(&probes, &mut side_by_side);
-        assert_eq!((&by_keys, &by_probes, &side_by_side), (&single, &single, &single));
+        filter.may_contain_interleaved(&probes, &mut interleaved);
+        assert_eq!((&by_keys, &by_probes, &interleaved), (&single, &single, &single));
     }
 }
 
@@ -43,10 +43,10 @@ fn check_ranges<D: AsRef<[u8]>>(filter: &SurfFilter<D>, digester: &Digester, ran
             *is_asked && answer
         });
         let expected: Vec<bool> = expected.collect();
-        let mut side_by_side = answers.clone();
+        let mut interleaved = answers.clone();
         filter.may_contain_ranges(digester, ranges, &mut answers);
-        filter.may_contain_ranges_side_by_side(digester, ranges, &mut side_by_side);
-        assert_eq!((&answers, &side_by_side), (&expected, &expected));
+        filter.may_contain_ranges_interleaved(digester, ranges, &mut interleaved);
+        assert_eq!((&answers, &interleaved), (&expected, &expected));
     }
 }
 
@@ -96,7 +96,7 @@ fn batches_of_a_filter_that_caches_do_not_hold_are_answered_as_single_questions(
         builder.add(&bytes).unwrap();
     }
     let filter = open(builder.finish(Budget::BY_PARAMETERS, Samples::NONE).unwrap());
-    assert!(filter.encoded_bytes() >= SIDE_BY_SIDE_BYTES as u64, "{} bytes", filter.encoded_bytes());
+    assert!(filter.encoded_bytes() >= INTERLEAVE_MIN_BYTES as u64, "{} bytes", filter.encoded_bytes());
     let mut strings = Vec::new();
     for integer in integers.iter().step_by(101) {
         let near = integer ^ 1 << (next(&mut state) % 48);
@@ -120,9 +120,9 @@ fn answers_without_a_probe_stay_as_they_are() {
             for answer_count in [0, 1, 2, 3, 64, 70, 128, 150] {
                 let probes: Vec<Probe<'_>> =
                     keys[..probe_count].iter().map(|key| Probe::new(key, &digester)).collect();
-                let mut side_by_side = vec![true; answer_count];
-                let (mut by_probes, mut by_keys) = (side_by_side.clone(), side_by_side.clone());
-                filter.may_contain_side_by_side(&probes, &mut side_by_side);
+                let mut interleaved = vec![true; answer_count];
+                let (mut by_probes, mut by_keys) = (interleaved.clone(), interleaved.clone());
+                filter.may_contain_interleaved(&probes, &mut interleaved);
                 filter.may_contain_many(&probes, &mut by_probes);
                 let asked: Vec<&[u8]> = keys[..probe_count].iter().map(Vec::as_slice).collect();
                 filter.may_contain_keys(&digester, &asked, &mut by_keys);
@@ -130,11 +130,7 @@ fn answers_without_a_probe_stay_as_they_are() {
                 let expected: Vec<bool> =
                     (0..answer_count).map(|number| has_keys || number >= probe_count).collect();
                 let what = format!("{probe_count} probes, {answer_count} answers");
-                assert_eq!(
-                    (&side_by_side, &by_probes, &by_keys),
-                    (&expected, &expected, &expected),
-                    "{what}"
-                );
+                assert_eq!((&interleaved, &by_probes, &by_keys), (&expected, &expected, &expected), "{what}");
             }
         }
     }

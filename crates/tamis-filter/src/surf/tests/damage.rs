@@ -89,7 +89,7 @@ fn fit(bytes: &mut Vec<u8>, envelope: Envelope, filling: u8) -> bool {
 fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
     let probes: Vec<Probe<'_>> = strings.iter().map(|string| Probe::new(string, &digester)).collect();
-    filter.may_contain_side_by_side(&probes, &mut vec![true; probes.len()]);
+    filter.may_contain_interleaved(&probes, &mut vec![true; probes.len()]);
     filter.may_contain_many(&probes, &mut vec![true; probes.len()]);
     let mut ranges = vec![KeyRange::ALL];
     for (string, other) in strings.iter().zip(strings.iter().rev()) {

@@ -91,7 +91,7 @@ fn ask(bytes: &[u8], keys: &[&Vec<u8>], state: &mut u64) -> bool {
         cursor.seek(key);
         (0..4).for_each(|_| cursor.next());
         let _ = (cursor.key(), cursor.value());
-        cursor.seek_back(key);
+        cursor.seek_for_prev(key);
         (0..4).for_each(|_| cursor.previous());
         let _ = (cursor.key(), cursor.value());
     }
@@ -133,13 +133,10 @@ fn damaged_bits_of_prefix_keys_are_survived() {
 
 #[test]
 fn damaged_grouped_tails_are_survived() {
-    // With endings of two kinds, and with one that all have in common.
-    for (kinds, form) in [(2, 4), (1, 14)] {
-        let tail = |number: u64| vec![b'-' + (number % kinds) as u8; (number * 5 % 40) as usize];
-        let key = |number: u64| [&crate::mix64(number, 2).to_be_bytes()[..3], &tail(number)].concat();
-        let keys = (0..500).flat_map(|number| [key(number), key(number)[..2].to_vec()]);
-        check(&map_of(keys), Cut::Best, (form, false), 8000);
-    }
+    let suffix = |number: u64| vec![b'-' + (number % 2) as u8; (number * 5 % 40) as usize];
+    let key = |number: u64| [&crate::mix64(number, 2).to_be_bytes()[..3], &suffix(number)].concat();
+    let keys = (0..500).flat_map(|number| [key(number), key(number)[..2].to_vec()]);
+    check(&map_of(keys), Cut::Best, (4, false), 8000);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::trie::TrieIndex;
 
 /// What stands for the forms in the parameters: lengths of two bits, all keys of one length, codes.
 const TWO_BITS: u8 = 2;
-const ONE_LENGTH: u8 = 8;
-const CODED: u8 = 9;
+const FIXED_LENGTH: u8 = 8;
+const DICTIONARY: u8 = 9;
 
 fn form(bytes: &[u8]) -> u8 {
     Envelope::parse(bytes, bytes.len() as u64).unwrap().parameters[15] & 15
@@ -56,9 +56,9 @@ fn addresses() -> Map {
 }
 
 /// Six thousand numbers of two bytes, each alone and before `tail` of it.
-fn pairs(tail: impl Fn(u64) -> Vec<u8>) -> Map {
+fn pairs(suffix: impl Fn(u64) -> Vec<u8>) -> Map {
     let numbers = (0..6000_u16).map(|number| (number.to_be_bytes().to_vec(), u64::from(number)));
-    map_of(numbers.flat_map(|(bytes, number)| [[&bytes[..], &tail(number)].concat(), bytes]))
+    map_of(numbers.flat_map(|(bytes, number)| [[&bytes[..], &suffix(number)].concat(), bytes]))
 }
 
 /// How many keys are prefixes of the keys behind them.
@@ -77,7 +77,7 @@ fn check(map: &Map, expected_form: u8) {
     let keys: Vec<&Vec<u8>> = map.keys().collect();
     for cut in CUTS {
         let bytes = build(map, cut);
-        assert_eq!(form(&bytes), expected_form, "the form of the tails");
+        assert_eq!(form(&bytes), expected_form, "the form of the suffixes");
         let index = TrieIndex::open(bytes).expect("an index opens what its builder wrote");
         index.verify().unwrap();
         assert_eq!(index.len(), map.len() as u64);
@@ -105,24 +105,24 @@ fn words_with_and_without_endings_open_and_are_found() {
     for endings in [&endings[..], &endings[..4]] {
         let map = words(endings);
         assert!(map.len() > 5000 && prefix_key_count(&map) > 1000, "{}", prefix_key_count(&map));
-        check(&map, CODED);
+        check(&map, DICTIONARY);
     }
 }
 
 #[test]
 fn tails_of_one_length_behind_keys_that_end_before_them_are_found() {
     // Of the four bytes the first is that of a leaf.
-    let same = pairs(|_| b"tail".to_vec());
+    let same = pairs(|_| b"suffix".to_vec());
     assert_eq!(prefix_key_count(&same), 6000);
-    check(&same, CODED);
+    check(&same, DICTIONARY);
     check(&pairs(|number| crate::mix64(number, 8).to_be_bytes()[..4].to_vec()), TWO_BITS);
     // Keys that all have one length cannot be prefixes of each other.
-    check(&map_of((0..6000).map(|number| crate::mix64(number, 9).to_be_bytes().to_vec())), ONE_LENGTH);
+    check(&map_of((0..6000).map(|number| crate::mix64(number, 9).to_be_bytes().to_vec())), FIXED_LENGTH);
 }
 
 #[test]
 fn addresses_some_of_which_go_on_are_found() {
     let map = addresses();
     assert!(map.len() > 5000 && prefix_key_count(&map) > 200, "{}", prefix_key_count(&map));
-    check(&map, CODED);
+    check(&map, DICTIONARY);
 }

@@ -4,44 +4,44 @@
 //! - `tails/coded.rs`: many keys have their tails in common: a byte tells which of the frequent ones.
 //! - `tails/leveled.rs`: all keys have one length, and what of it is left follows from the depth of the leaf.
 
-mod coded;
+mod dictionary;
+mod fixed_length;
 mod grouped;
-mod leveled;
 
 use tamis_bits::line::LINE_BYTES;
 use tamis_bits::prefetch;
 
-use coded::CodeLayout;
-use grouped::GroupLayout;
-use leveled::LevelLayout;
+use dictionary::DictionaryLayout;
+use fixed_length::FixedLengthLayout;
+use grouped::GroupedLayout;
 
 /// In place of the bits of lengths: all keys have one length.
-const ONE_LENGTH: u8 = 8;
+const FIXED_LENGTH: u8 = 8;
 /// The same: tails are coded.
-const CODED: u8 = 9;
+const DICTIONARY: u8 = 9;
 
 /// The tails of an encoded index.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tails<'a> {
+pub(super) struct KeySuffixes<'a> {
     bytes: &'a [u8],
-    layout: &'a TailLayout,
+    layout: &'a SuffixLayout,
 }
 
 /// Where the parts lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TailLayout {
-    Grouped(GroupLayout),
-    Leveled(LevelLayout),
-    Coded(CodeLayout),
+pub(super) enum SuffixLayout {
+    Grouped(GroupedLayout),
+    FixedLength(FixedLengthLayout),
+    Dictionary(DictionaryLayout),
 }
 
 /// One of the forms.
-pub(super) trait TailForm {
+pub(super) trait SuffixEncoding {
     /// Whether about the number of a leaf tells about where its tail lies.
-    const LIE_IN_ORDER: bool;
+    const IS_IN_LEAF_ORDER: bool;
 
     /// Where the tail of a leaf lies that so many bytes lead to. The bytes are those of the tails and 16 more at least.
-    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>>;
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<StoredSuffix<'a>>;
 
     /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
     fn prefetch(&self, bytes: &[u8], leaf: u64);
@@ -59,7 +59,7 @@ fn prefetch_both_sides(bytes: &[u8], start: usize) {
 
 /// What tails leave to be known of them by others.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TailCounts {
+pub(super) struct SuffixCounts {
     pub(super) short_bytes: u32,
     /// The length of all keys where they have one; how many tails are none of the frequent ones, where they are coded.
     pub(super) long_bytes: u64,
@@ -68,43 +68,41 @@ pub(super) struct TailCounts {
 
 /// Where a tail lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot<'a> {
+pub(super) struct StoredSuffix<'a> {
     /// The bytes from where it begins on.
-    tail: &'a [u8],
+    suffix: &'a [u8],
     /// How many of them belong to it; all of a long one.
     length: Option<usize>,
-    /// Its last byte, where that does not lie there.
-    ending: Option<u8>,
 }
 
-impl TailLayout {
+impl SuffixLayout {
     /// `None` for what no builder writes, and beyond the address space.
-    pub(super) fn new(leaf_count: u64, height: u32, counts: TailCounts) -> Option<Self> {
-        if counts.length_bits == ONE_LENGTH {
+    pub(super) fn new(leaf_count: u64, height: u32, counts: SuffixCounts) -> Option<Self> {
+        if counts.length_bits == FIXED_LENGTH {
             let key_bytes = usize::try_from(counts.long_bytes).ok()?;
-            return LevelLayout::new(height, key_bytes, counts.short_bytes).map(Self::Leveled);
+            return FixedLengthLayout::new(height, key_bytes, counts.short_bytes).map(Self::FixedLength);
         }
-        if counts.length_bits == CODED {
-            return CodeLayout::new(leaf_count, counts).map(Self::Coded);
+        if counts.length_bits == DICTIONARY {
+            return DictionaryLayout::new(leaf_count, counts).map(Self::Dictionary);
         }
-        GroupLayout::new(leaf_count, counts).map(Self::Grouped)
+        GroupedLayout::new(leaf_count, counts).map(Self::Grouped)
     }
 
     /// Bytes of all parts, filled up to a multiple of 8.
     pub(super) fn bytes(&self) -> Option<usize> {
         let parts = match self {
             Self::Grouped(layout) => layout.bytes(),
-            Self::Leveled(layout) => layout.bytes(),
-            Self::Coded(layout) => layout.bytes(),
+            Self::FixedLength(layout) => layout.bytes(),
+            Self::Dictionary(layout) => layout.bytes(),
         };
         parts.checked_next_multiple_of(8)
     }
 }
 
-impl<'a> Tails<'a> {
+impl<'a> KeySuffixes<'a> {
     /// The tails of a payload, behind which there are 16 bytes more at least; none where the bytes are too few.
     #[inline(always)]
-    pub(super) fn new(payload: &'a [u8], start: usize, layout: &'a TailLayout) -> Self {
+    pub(super) fn new(payload: &'a [u8], start: usize, layout: &'a SuffixLayout) -> Self {
         Self { bytes: payload.get(start..).unwrap_or_default(), layout }
     }
 
@@ -118,57 +116,52 @@ impl<'a> Tails<'a> {
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
-            TailLayout::Grouped(layout) => layout.prefetch(self.bytes, leaf),
-            TailLayout::Leveled(layout) => layout.prefetch(self.bytes, leaf),
-            TailLayout::Coded(layout) => layout.prefetch(self.bytes, leaf),
+            SuffixLayout::Grouped(layout) => layout.prefetch(self.bytes, leaf),
+            SuffixLayout::FixedLength(layout) => layout.prefetch(self.bytes, leaf),
+            SuffixLayout::Dictionary(layout) => layout.prefetch(self.bytes, leaf),
         }
     }
 
     /// Where the tail of a leaf lies that so many bytes lead to.
     #[inline(always)]
-    pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<Slot<'a>> {
+    pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<StoredSuffix<'a>> {
         match self.layout {
-            TailLayout::Grouped(layout) => layout.slot(self.bytes, leaf, depth),
-            TailLayout::Leveled(layout) => layout.slot(self.bytes, leaf, depth),
-            TailLayout::Coded(layout) => layout.slot(self.bytes, leaf, depth),
+            SuffixLayout::Grouped(layout) => layout.slot(self.bytes, leaf, depth),
+            SuffixLayout::FixedLength(layout) => layout.slot(self.bytes, leaf, depth),
+            SuffixLayout::Dictionary(layout) => layout.slot(self.bytes, leaf, depth),
         }
     }
 
-    /// The tail of a leaf that so many bytes lead to: what lies there, and its last byte where that does not.
+    /// The suffix of a leaf that so many bytes lead to; empty where there is none.
     #[inline(always)]
-    pub(super) fn get(&self, leaf: u64, depth: usize) -> (&'a [u8], Option<u8>) {
-        self.slot(leaf, depth).map_or((&[], None), |slot| (slot.own(), slot.ending))
+    pub(super) fn get(&self, leaf: u64, depth: usize) -> &'a [u8] {
+        self.slot(leaf, depth).map_or(&[], |slot| slot.bytes())
     }
 }
 
-impl<'a> Slot<'a> {
+impl<'a> StoredSuffix<'a> {
     /// Brings the tail into the cache.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
-        prefetch(self.tail, 0);
+        prefetch(self.suffix, 0);
     }
 
-    /// The tail without an ending that does not lie there.
+    /// All bytes of the suffix.
     #[inline(always)]
-    fn own(&self) -> &'a [u8] {
-        self.length.map_or(self.tail, |length| self.tail.get(..length).unwrap_or_default())
+    fn bytes(&self) -> &'a [u8] {
+        self.length.map_or(self.suffix, |length| self.suffix.get(..length).unwrap_or_default())
     }
 
     /// Whether the tail is what a key has from the leaf's `depth` on.
     #[inline(always)]
-    pub(super) fn is_rest_of(&self, key: &[u8], depth: usize) -> bool {
-        let key = match (self.ending, key.split_last()) {
-            (None, _) => key,
-            (Some(ending), Some((last, key))) if *last == ending => key,
-            _ => return false,
-        };
-        let Some(length) = self.length else { return key.get(depth..) == Some(self.tail) };
+    pub(super) fn equals_rest_of(&self, key: &[u8], depth: usize) -> bool {
+        let Some(length) = self.length else { return key.get(depth..) == Some(self.suffix) };
         if key.len() != depth + length {
             return false;
         }
         // Mostly the tail is a word with what follows it, and the last bytes of the key are one.
         if length <= 8
-            && let Some(word) = self.tail.first_chunk()
+            && let Some(word) = self.suffix.first_chunk()
             && let Some(end) = last_word(key)
         {
             let differs = u64::from_be_bytes(*word) ^ end << (8 * (8 - length) as u32 % 64);
@@ -176,7 +169,7 @@ impl<'a> Slot<'a> {
             let bits = 4 * length as u32;
             return differs & !(u64::MAX >> bits >> bits) == 0;
         }
-        key.get(depth..) == self.tail.get(..length)
+        key.get(depth..) == self.suffix.get(..length)
     }
 }
 
@@ -192,30 +185,18 @@ fn last_word(key: &[u8]) -> Option<u64> {
 
 /// Tails in the order of keys.
 #[derive(Debug)]
-pub(super) struct TailBuilder {
+pub(super) struct SuffixBuilder {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// The length of the keys, while all have one.
     key_bytes: Option<usize>,
-    /// The last byte of the first tail that has one, how many have one, and whether it is the same.
-    ending: Option<u8>,
-    ended_count: usize,
-    has_ending: bool,
     /// The greatest depth of a leaf.
     height: usize,
 }
 
-impl TailBuilder {
+impl SuffixBuilder {
     pub(super) const fn new() -> Self {
-        Self {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            key_bytes: None,
-            ending: None,
-            ended_count: 0,
-            has_ending: true,
-            height: 0,
-        }
+        Self { bytes: Vec::new(), ends: Vec::new(), key_bytes: None, height: 0 }
     }
 
     /// The tail of the next key, whose leaf has this depth; a greater one than the key has bytes where the key ends at a node.
@@ -228,12 +209,8 @@ impl TailBuilder {
             self.key_bytes = None;
         }
         self.height = self.height.max(depth);
-        let tail = key.get(depth..).unwrap_or_default();
-        if let Some(last) = tail.last() {
-            self.has_ending &= *self.ending.get_or_insert(*last) == *last;
-            self.ended_count += 1;
-        }
-        self.bytes.extend_from_slice(tail);
+        let suffix = key.get(depth..).unwrap_or_default();
+        self.bytes.extend_from_slice(suffix);
         self.ends.push(self.bytes.len());
     }
 
@@ -260,21 +237,20 @@ impl TailBuilder {
         &self,
         target: &mut Vec<u8>,
         leaves: impl Iterator<Item = u64> + Clone,
-    ) -> Option<TailCounts> {
+    ) -> Option<SuffixCounts> {
         // Not as many as keys: those that end at a node have no leaf.
         let leaf_count = leaves.clone().count();
-        let tails = leaves.map(|ordinal| self.get(ordinal));
+        let suffixes = leaves.map(|ordinal| self.get(ordinal));
         // Beside the tails themselves, and what leads to long ones.
         let group_bytes = grouped::directory_bytes(leaf_count, self.length_max());
         let counts = match self.key_bytes {
-            Some(key_bytes) if leveled::table_bytes(self.height) <= group_bytes => {
-                leveled::encode(target, tails, key_bytes, self.height)
+            Some(key_bytes) if fixed_length::table_bytes(self.height) <= group_bytes => {
+                fixed_length::encode(target, suffixes, key_bytes, self.height)
             }
             _ => {
-                let ending = self.ending.filter(|_| self.has_ending);
-                let bytes_max = group_bytes + self.bytes.len() - ending.map_or(0, |_| self.ended_count);
-                let coded = coded::encode(target, tails.clone(), leaf_count, bytes_max);
-                coded.or_else(|| grouped::encode(target, tails, self.length_max(), ending))
+                let bytes_max = group_bytes + self.bytes.len();
+                let dictionary = dictionary::encode(target, suffixes.clone(), leaf_count, bytes_max);
+                dictionary.or_else(|| grouped::encode(target, suffixes, self.length_max()))
             }
         };
         target.resize(target.len().next_multiple_of(8), 0);

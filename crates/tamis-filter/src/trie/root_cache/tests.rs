@@ -112,7 +112,7 @@ fn threes() -> Map {
 }
 
 fn depths(bytes: &[u8]) -> Vec<usize> {
-    TrieIndex::open(bytes).unwrap().prefix_depths()
+    TrieIndex::open(bytes).unwrap().root_cache_depths()
 }
 
 /// Where the header of the tables begins: the lines are all that is behind the tails.
@@ -228,7 +228,7 @@ fn damaged_tables_are_survived() {
             let keys: Vec<&[u8]> = map.keys().map(Vec::as_slice).collect();
             index.get_many(&keys, &mut vec![None; keys.len()]);
             let found = keys.iter().filter(|key| index.get(key).is_some()).count();
-            assert!(found > 0, "what is walked to is found all the same");
+            assert!(found > 0, "what is result to is found all the same");
         }
     }
 }
@@ -250,7 +250,7 @@ fn tables_that_no_builder_writes_are_refused() {
     let too_many = (STAGES_MAX + 1) as u8;
     assert_eq!(
         with_last(last & 15 | too_many << 4),
-        Err(DecodeError::Field { field: "prefix_stages", got: u64::from(too_many) })
+        Err(DecodeError::Field { field: "root_cache_stages", got: u64::from(too_many) })
     );
     let is_length = |answer| matches!(answer, Err(DecodeError::Field { field: "payload_bytes", .. }));
     assert!(is_length(with_last(last & 15)), "lines without a stage");

@@ -147,7 +147,7 @@ fn damaged_direct_tables_are_survived() {
             let keys: Vec<&[u8]> = map.keys().map(Vec::as_slice).collect();
             index.get_many(&keys, &mut vec![None; keys.len()]);
             let found = keys.iter().filter(|key| index.get(key).is_some()).count();
-            assert!(found > 0, "what is walked to is found all the same");
+            assert!(found > 0, "what is result to is found all the same");
         }
     }
 }
@@ -168,7 +168,7 @@ fn direct_tables_that_no_builder_writes_are_refused() {
     let last = parameters(&bytes)[15];
     assert_eq!(last >> 4, DIRECT);
     let with_last = |last: u8| open(&|_, envelope| set_parameter(&mut envelope.parameters, 15, [last]));
-    let refused = Err(DecodeError::Field { field: "prefix_stages", got: 14 });
+    let refused = Err(DecodeError::Field { field: "root_cache_stages", got: 14 });
     assert_eq!(with_last(last & 15 | 14 << 4), refused);
     let is_length = |answer| matches!(answer, Err(DecodeError::Field { field: "payload_bytes", .. }));
     let with_bytes = |place: usize, change: &[u8]| {

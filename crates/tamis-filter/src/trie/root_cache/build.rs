@@ -7,7 +7,7 @@
 use tamis_bits::line::LINE_BYTES;
 
 use super::{
-    CHILD_BYTES, DEPTH_MAX, DIRECT, LINE_SLOTS, Line, PrefixLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX,
+    CHILD_BYTES, DEPTH_MAX, DIRECT, LINE_SLOTS, Line, RootCacheLayout, SHORT_MAX, STAGE_BYTES, STAGES_MAX,
     Stage, child_lines, direct,
 };
 use crate::trie::encode::EncodedTrie;
@@ -86,7 +86,7 @@ pub(in super::super) fn build(
     }
     let choices = staged?.choices;
     let stages = choices.iter().map(|choice| (choice.depth, choice.line_count as u32));
-    let tables = PrefixLayout::new(stages, blocks.len())?;
+    let tables = RootCacheLayout::new(stages, blocks.len())?;
     let mut lines = vec![[0; LINE_BYTES]; 1];
     for (choice, entry) in choices.iter().zip(lines.first_mut()?.as_chunks_mut::<STAGE_BYTES>().0) {
         *entry = (choice.depth as u64 | choice.line_count << 32).to_le_bytes();

@@ -17,7 +17,7 @@ use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::packed::{self, PackedInts, PackedVec};
 use tamis_bits::prefetch;
 
-use super::{CODED, Slot, TailCounts, TailForm};
+use super::{DICTIONARY, StoredSuffix, SuffixCounts, SuffixEncoding};
 
 const LINE: usize = 64;
 const RANK_BYTES: usize = 4;
@@ -33,7 +33,7 @@ const SAMPLE_DISTINCT_MAX: usize = SAMPLE / 2;
 
 /// Where the parts begin.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct CodeLayout {
+pub(in super::super) struct DictionaryLayout {
     leaf_count: usize,
     ranks: usize,
     frequent: usize,
@@ -49,8 +49,8 @@ const fn width(pool_bytes: u32) -> u32 {
     u32::BITS - pool_bytes.leading_zeros()
 }
 
-impl CodeLayout {
-    pub(super) fn new(leaf_count: u64, counts: TailCounts) -> Option<Self> {
+impl DictionaryLayout {
+    pub(super) fn new(leaf_count: u64, counts: SuffixCounts) -> Option<Self> {
         let leaf_count = usize::try_from(leaf_count).ok()?;
         let (lines, width) = (leaf_count.div_ceil(LINE), width(counts.short_bytes));
         let ranks = lines.checked_mul(LINE)?;
@@ -80,11 +80,11 @@ impl CodeLayout {
     }
 }
 
-impl TailForm for CodeLayout {
-    const LIE_IN_ORDER: bool = false;
+impl SuffixEncoding for DictionaryLayout {
+    const IS_IN_LEAF_ORDER: bool = false;
 
     #[inline(always)]
-    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<StoredSuffix<'a>> {
         let leaf = usize::try_from(leaf).ok().filter(|leaf| *leaf < self.leaf_count)?;
         let code = *bytes.get(leaf)?;
         let start = if code == OTHER {
@@ -93,7 +93,7 @@ impl TailForm for CodeLayout {
             self.frequent + usize::from(code) * SLOT_BYTES
         };
         let (length, rest) = bytes.get(start..)?.split_first()?;
-        Some(Slot { tail: rest, length: Some(usize::from(*length)), ending: None })
+        Some(StoredSuffix { suffix: rest, length: Some(usize::from(*length)) })
     }
 
     #[inline(always)]
@@ -125,45 +125,45 @@ struct Census<'t> {
     /// For each leaf the number of its tail.
     leaves: Vec<u32>,
     /// How often there is a tail, and the tail, by these numbers.
-    tails: Vec<(u64, &'t [u8])>,
+    suffixes: Vec<(u64, &'t [u8])>,
 }
 
 impl<'t> Census<'t> {
     /// `None` where tails differ too much.
-    fn take(tails: impl Iterator<Item = &'t [u8]> + Clone, count: usize) -> Option<Self> {
+    fn take(suffixes: impl Iterator<Item = &'t [u8]> + Clone, count: usize) -> Option<Self> {
         if count < SAMPLE {
             return None;
         }
-        let sample: HashSet<&[u8]> = tails.clone().step_by(count / SAMPLE).collect();
+        let sample: HashSet<&[u8]> = suffixes.clone().step_by(count / SAMPLE).collect();
         if sample.len() > SAMPLE_DISTINCT_MAX {
             return None;
         }
         let mut numbers: HashMap<&[u8], u32> = HashMap::new();
-        let mut census = Self { leaves: Vec::with_capacity(count), tails: Vec::new() };
-        for tail in tails {
-            let number = *numbers.entry(tail).or_insert_with(|| {
-                census.tails.push((0, tail));
-                census.tails.len() as u32 - 1
+        let mut census = Self { leaves: Vec::with_capacity(count), suffixes: Vec::new() };
+        for suffix in suffixes {
+            let number = *numbers.entry(suffix).or_insert_with(|| {
+                census.suffixes.push((0, suffix));
+                census.suffixes.len() as u32 - 1
             });
-            if let Some((count, _)) = census.tails.get_mut(number as usize) {
+            if let Some((count, _)) = census.suffixes.get_mut(number as usize) {
                 *count += 1;
             }
             census.leaves.push(number);
         }
-        debug_assert_eq!(census.leaves.len(), count, "as many tails as leaves");
+        debug_assert_eq!(census.leaves.len(), count, "as many suffixes as leaves");
         Some(census)
     }
 
     /// The numbers of the tails: the frequent ones in the order of their codes, then the others. Those without room in a slot are others,
     /// however frequent they are.
     fn order(&self) -> (Vec<u32>, Vec<u32>) {
-        let tail = |number: &u32| self.tails.get(*number as usize).copied().unwrap_or_default();
-        let mut frequent: Vec<u32> = (0..self.tails.len() as u32).collect();
+        let suffix = |number: &u32| self.suffixes.get(*number as usize).copied().unwrap_or_default();
+        let mut frequent: Vec<u32> = (0..self.suffixes.len() as u32).collect();
         frequent.sort_unstable_by_key(|number| {
-            let (count, tail) = tail(number);
-            (tail.len() > SLOT_MAX, Reverse(count), tail)
+            let (count, suffix) = suffix(number);
+            (suffix.len() > SLOT_MAX, Reverse(count), suffix)
         });
-        let short_count = frequent.partition_point(|number| tail(number).1.len() <= SLOT_MAX);
+        let short_count = frequent.partition_point(|number| suffix(number).1.len() <= SLOT_MAX);
         let others = frequent.split_off(short_count.min(usize::from(OTHER)));
         (frequent, others)
     }
@@ -172,32 +172,32 @@ impl<'t> Census<'t> {
 /// Appends tails in the order of their leaves, if that takes fewer bytes than given.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
-    tails: impl Iterator<Item = &'t [u8]> + Clone,
+    suffixes: impl Iterator<Item = &'t [u8]> + Clone,
     count: usize,
     bytes_max: usize,
-) -> Option<TailCounts> {
-    let census = Census::take(tails, count)?;
+) -> Option<SuffixCounts> {
+    let census = Census::take(suffixes, count)?;
     let (frequent, others) = census.order();
     let mut pool = Vec::new();
     // For each number its code, or that of others and where the tail begins in the pool.
-    let mut places = vec![(OTHER, 0); census.tails.len()];
+    let mut places = vec![(OTHER, 0); census.suffixes.len()];
     let mut other_count = 0;
     for number in others {
-        let (count, tail) = *census.tails.get(number as usize)?;
+        let (count, suffix) = *census.suffixes.get(number as usize)?;
         *places.get_mut(number as usize)? = (OTHER, pool.len() as u64);
         other_count += count;
-        pool.push(u8::try_from(tail.len()).ok()?);
-        pool.extend_from_slice(tail);
+        pool.push(u8::try_from(suffix.len()).ok()?);
+        pool.extend_from_slice(suffix);
     }
     let short_bytes = u32::try_from(pool.len()).ok()?;
-    let counts = TailCounts { short_bytes, long_bytes: other_count, length_bits: CODED };
-    let layout = CodeLayout::new(count as u64, counts).filter(|layout| layout.bytes() < bytes_max)?;
+    let counts = SuffixCounts { short_bytes, long_bytes: other_count, length_bits: DICTIONARY };
+    let layout = DictionaryLayout::new(count as u64, counts).filter(|layout| layout.bytes() < bytes_max)?;
     let mut slots = Vec::with_capacity(SLOTS_BYTES);
     for (code, number) in frequent.into_iter().enumerate() {
-        let (_, tail) = *census.tails.get(number as usize)?;
+        let (_, suffix) = *census.suffixes.get(number as usize)?;
         places.get_mut(number as usize)?.0 = code as u8;
-        slots.push(tail.len() as u8);
-        slots.extend_from_slice(tail);
+        slots.push(suffix.len() as u8);
+        slots.extend_from_slice(suffix);
         slots.resize(slots.len().next_multiple_of(SLOT_BYTES), 0);
     }
     slots.resize(SLOTS_BYTES, 0);

@@ -25,7 +25,8 @@ use tamis_bits::line::LINE_BYTES;
 use tamis_bits::prefetch;
 
 use super::TRAILER_BYTES;
-use super::reader::{Entered, Trie};
+use super::node::DenseWalk;
+use super::reader::Trie;
 use super::sparse;
 
 pub(super) use build::build;
@@ -77,7 +78,7 @@ pub(super) const fn is_stage_count(count: usize) -> bool {
 
 /// What the header says.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PrefixLayout {
+pub(super) struct RootCacheLayout {
     /// Where what is said of children begins in the payload, and where the lines of the stages do.
     children: usize,
     start: usize,
@@ -93,9 +94,9 @@ pub(super) struct PrefixLayout {
 
 /// The tables at rest; none where there are no stages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PrefixTable<'a> {
+pub(super) struct RootCache<'a> {
     payload: &'a [u8],
-    layout: &'a PrefixLayout,
+    layout: &'a RootCacheLayout,
 }
 
 /// The first 16 bytes of a key, with zeros behind its end; of tables without a deep stage the first 8, and zeros.
@@ -206,7 +207,7 @@ const fn bits(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
 }
 
-impl PrefixLayout {
+impl RootCacheLayout {
     /// Reads the header that begins at a place of a payload, whose last bytes are the trailer; `None` for what no builder writes.
     pub(super) fn read(payload: &[u8], start: usize, count: usize, block_count: usize) -> Option<Self> {
         let bytes = payload.get(start..payload.len().checked_sub(TRAILER_BYTES)?)?;
@@ -263,10 +264,10 @@ impl PrefixLayout {
     }
 }
 
-impl<'a> PrefixTable<'a> {
+impl<'a> RootCache<'a> {
     /// The tables of a payload.
     #[inline(always)]
-    pub(super) const fn new(payload: &'a [u8], layout: &'a PrefixLayout) -> Self {
+    pub(super) const fn new(payload: &'a [u8], layout: &'a RootCacheLayout) -> Self {
         Self { payload, layout }
     }
 
@@ -308,7 +309,7 @@ impl<'a> PrefixTable<'a> {
 
     /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.
     #[inline(always)]
-    pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, key: &[u8]) -> Entered {
+    pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, key: &[u8]) -> DenseWalk {
         let direct = &self.layout.direct;
         let found = if direct.count == 0 {
             self.find(trie.steps, key)
@@ -316,7 +317,7 @@ impl<'a> PrefixTable<'a> {
             direct.find(self.payload, key).map(|place| (place, direct.depth))
         };
         match found {
-            Some((place, depth)) => Entered::Exactly(sparse::ahead(place), depth),
+            Some((place, depth)) => DenseWalk::SparseExact(sparse::lookahead(place), depth),
             None => trie.enter(key),
         }
     }

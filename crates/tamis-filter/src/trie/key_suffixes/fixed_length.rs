@@ -6,14 +6,14 @@
 //! tails    without anything between them
 //! ```
 
-use super::{ONE_LENGTH, Slot, TailCounts, TailForm};
+use super::{FIXED_LENGTH, StoredSuffix, SuffixCounts, SuffixEncoding};
 
 /// Bytes of what is known of a level.
 const LEVEL_BYTES: usize = 8;
 
 /// The lengths of the parts, and that of a key.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct LevelLayout {
+pub(in super::super) struct FixedLengthLayout {
     table_bytes: usize,
     bytes: usize,
     key_bytes: usize,
@@ -24,7 +24,7 @@ pub(super) const fn table_bytes(height: usize) -> usize {
     height * LEVEL_BYTES
 }
 
-impl LevelLayout {
+impl FixedLengthLayout {
     pub(super) fn new(height: u32, key_bytes: usize, short_bytes: u32) -> Option<Self> {
         let table_bytes = (height as usize).checked_mul(LEVEL_BYTES)?;
         let bytes = table_bytes.checked_add(short_bytes as usize)?;
@@ -46,13 +46,13 @@ impl LevelLayout {
     }
 }
 
-impl TailForm for LevelLayout {
-    const LIE_IN_ORDER: bool = true;
+impl SuffixEncoding for FixedLengthLayout {
+    const IS_IN_LEAF_ORDER: bool = true;
 
     #[inline(always)]
-    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<StoredSuffix<'a>> {
         let (start, length) = self.place(bytes, leaf, depth)?;
-        Some(Slot { tail: bytes.get(..self.bytes)?.get(start..)?, length: Some(length), ending: None })
+        Some(StoredSuffix { suffix: bytes.get(..self.bytes)?.get(start..)?, length: Some(length) })
     }
 
     #[inline(always)]
@@ -69,27 +69,27 @@ impl TailForm for LevelLayout {
 /// Appends tails in the order of their leaves, which is that of their depth.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
-    tails: impl Iterator<Item = &'t [u8]>,
+    suffixes: impl Iterator<Item = &'t [u8]>,
     key_bytes: usize,
     height: usize,
-) -> Option<TailCounts> {
+) -> Option<SuffixCounts> {
     let table = target.len();
     target.resize(table + table_bytes(height), 0);
     let start = target.len();
     let mut length_before = None;
-    for (leaf, tail) in (0_u64..).zip(tails) {
-        if length_before != Some(tail.len()) {
-            length_before = Some(tail.len());
-            let origin = ((target.len() - start) as u64).wrapping_sub(leaf.wrapping_mul(tail.len() as u64));
-            let level = key_bytes.checked_sub(tail.len() + 1)?;
+    for (leaf, suffix) in (0_u64..).zip(suffixes) {
+        if length_before != Some(suffix.len()) {
+            length_before = Some(suffix.len());
+            let origin = ((target.len() - start) as u64).wrapping_sub(leaf.wrapping_mul(suffix.len() as u64));
+            let level = key_bytes.checked_sub(suffix.len() + 1)?;
             let (levels, _) = target.get_mut(table..start)?.as_chunks_mut::<LEVEL_BYTES>();
             *levels.get_mut(level)? = origin.to_le_bytes();
         }
-        target.extend_from_slice(tail);
+        target.extend_from_slice(suffix);
     }
-    Some(TailCounts {
+    Some(SuffixCounts {
         short_bytes: u32::try_from(target.len() - start).ok()?,
         long_bytes: key_bytes as u64,
-        length_bits: ONE_LENGTH,
+        length_bits: FIXED_LENGTH,
     })
 }

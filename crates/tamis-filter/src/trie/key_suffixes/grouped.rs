@@ -1,7 +1,6 @@
 //! Tails of any lengths.
 //!
 //! ```text
-//! ending   u8, three zeros; only where all tails that are not empty end with one byte: then none has it
 //! marks    for 128 leaves: u32 short bytes before the first of them
 //! groups   for 32 leaves: u32 short bytes before the group; then as many u32 as lengths have bits: bit i of each length, leaf by leaf
 //! short    the tails of at most 14 bytes; for each longer one as many as the length 15 has: u64 where it begins among the long ones, u32
@@ -15,7 +14,7 @@
 
 use tamis_bits::prefetch;
 
-use super::{Slot, TailCounts, TailForm};
+use super::{StoredSuffix, SuffixCounts, SuffixEncoding};
 
 /// Leaves of a group.
 const GROUP_LEAVES: usize = 32;
@@ -29,14 +28,10 @@ const PLANES: u64 = 1 << 32 | 1;
 const LENGTH_BITS_MAX: usize = 4;
 /// The length that stands for a long tail, and the bytes that say where it is.
 const LONG: usize = 15;
-/// What is added to the bits of lengths where tails have an ending in common.
-const ENDING: u8 = 10;
 
 /// Where the parts begin, and where the last one ends.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct GroupLayout {
-    has_ending: bool,
-    marks: usize,
+pub(in super::super) struct GroupedLayout {
     groups: usize,
     short: usize,
     long: usize,
@@ -59,30 +54,19 @@ pub(super) fn directory_bytes(leaf_count: usize, length_max: usize) -> usize {
     (leaf_count.div_ceil(MARK_LEAVES) + group_words) * WORD_BYTES
 }
 
-/// Bytes that a tail has of its own; one of no bytes has no ending either.
-const fn own_length(length: usize, has_ending: bool) -> usize {
-    length.saturating_sub(has_ending as usize)
-}
-
-impl GroupLayout {
-    pub(super) fn new(leaf_count: u64, counts: TailCounts) -> Option<Self> {
-        // Without a length there is no ending.
-        let has_ending = counts.length_bits > ENDING;
-        let length_bits = counts.length_bits - if has_ending { ENDING } else { 0 };
-        if usize::from(length_bits) > LENGTH_BITS_MAX {
+impl GroupedLayout {
+    pub(super) fn new(leaf_count: u64, counts: SuffixCounts) -> Option<Self> {
+        let length_bits = usize::from(counts.length_bits);
+        if length_bits > LENGTH_BITS_MAX {
             return None;
         }
-        let plane_mask = u128::MAX.checked_shr(128 - 32 * u32::from(length_bits)).unwrap_or(0);
-        let length_bits = usize::from(length_bits);
+        let plane_mask = u128::MAX.checked_shr(128 - 32 * length_bits as u32).unwrap_or(0);
         let leaves = usize::try_from(leaf_count).ok()?;
-        let marks = if has_ending { WORD_BYTES } else { 0 };
-        let groups = leaves.div_ceil(MARK_LEAVES).checked_mul(WORD_BYTES)?.checked_add(marks)?;
+        let groups = leaves.div_ceil(MARK_LEAVES).checked_mul(WORD_BYTES)?;
         let group_bytes = leaves.div_ceil(GROUP_LEAVES).checked_mul((1 + length_bits) * WORD_BYTES)?;
         let short = groups.checked_add(group_bytes)?;
         let long = short.checked_add(counts.short_bytes as usize)?;
         Some(Self {
-            has_ending,
-            marks,
             groups,
             short,
             long,
@@ -106,7 +90,7 @@ impl GroupLayout {
     /// About where the short tail of about a leaf begins: as far behind its mark as tails of mean length reach.
     #[inline(always)]
     fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
-        let marks = bytes.get(self.marks..self.groups)?.as_chunks::<WORD_BYTES>().0;
+        let marks = bytes.get(..self.groups)?.as_chunks::<WORD_BYTES>().0;
         let mark = marks.get(leaf as usize / MARK_LEAVES)?;
         let inside = (leaf % MARK_LEAVES as u64 * self.mean_length) >> 8;
         Some(self.short + u32::from_le_bytes(*mark) as usize + inside as usize)
@@ -128,27 +112,21 @@ impl GroupLayout {
             before += (below.count_ones() + (below >> 32).count_ones()) << weight;
             length |= (word >> bit & 1 | word >> (bit + 31) & 2) << weight;
         }
-        if self.has_ending {
-            // Each tail before that is not empty has a byte fewer of its own.
-            let words = planes as u64 | (planes >> 64) as u64;
-            before -= ((words | words >> 32) & ((1 << bit) - 1)).count_ones();
-        }
         Some((u32::from_le_bytes(*base) as usize + before as usize, length as usize))
     }
 }
 
-impl TailForm for GroupLayout {
-    const LIE_IN_ORDER: bool = true;
+impl SuffixEncoding for GroupedLayout {
+    const IS_IN_LEAF_ORDER: bool = true;
 
     #[inline(always)]
-    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, _: usize) -> Option<StoredSuffix<'a>> {
         let (start, length) = self.place(bytes, leaf)?;
         let rest = bytes.get(self.short..self.long)?.get(start..)?;
-        let ending = if self.has_ending && length != 0 { bytes.first().copied() } else { None };
         Some(if length == LONG {
-            Slot { tail: long_tail(rest, bytes.get(self.long..self.end)?), length: None, ending }
+            StoredSuffix { suffix: long_suffix(rest, bytes.get(self.long..self.end)?), length: None }
         } else {
-            Slot { tail: rest, length: Some(own_length(length, self.has_ending)), ending }
+            StoredSuffix { suffix: rest, length: Some(length) }
         })
     }
 
@@ -166,7 +144,7 @@ impl TailForm for GroupLayout {
 }
 
 #[cold]
-fn long_tail<'a>(slot: &[u8], long: &'a [u8]) -> &'a [u8] {
+fn long_suffix<'a>(slot: &[u8], long: &'a [u8]) -> &'a [u8] {
     let place = slot.split_first_chunk::<8>().and_then(|(start, rest)| {
         let start = usize::try_from(u64::from_le_bytes(*start)).ok()?;
         let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
@@ -178,10 +156,9 @@ fn long_tail<'a>(slot: &[u8], long: &'a [u8]) -> &'a [u8] {
 /// Appends tails in the order of their leaves, without the ending that all have in common but empty ones. `None` beyond 4 GiB.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
-    tails: impl Iterator<Item = &'t [u8]>,
+    suffixes: impl Iterator<Item = &'t [u8]>,
     length_max: usize,
-    ending: Option<u8>,
-) -> Option<TailCounts> {
+) -> Option<SuffixCounts> {
     let length_bits = length_bits(length_max);
     let (mut short, mut long): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
     let mut group = [0_u32; 1 + LENGTH_BITS_MAX];
@@ -190,7 +167,7 @@ pub(super) fn encode<'t>(
     };
     let (mut marks, mut groups) = (Vec::new(), Vec::new());
     let mut count = 0;
-    for (leaf, tail) in tails.enumerate() {
+    for (leaf, suffix) in suffixes.enumerate() {
         let start = u32::try_from(short.len()).ok()?;
         if leaf % MARK_LEAVES == 0 {
             marks.extend_from_slice(&start.to_le_bytes());
@@ -199,16 +176,15 @@ pub(super) fn encode<'t>(
             close(&mut groups, &group);
             (group, count) = ([start, 0, 0, 0, 0], 0);
         }
-        let length = tail.len().min(LONG);
-        let own = tail.get(..own_length(tail.len(), ending.is_some()))?;
+        let length = suffix.len().min(LONG);
         if length < LONG {
-            short.extend_from_slice(own);
+            short.extend_from_slice(suffix);
         } else {
-            let next = short.len() + own_length(LONG, ending.is_some());
+            let next = short.len() + LONG;
             short.extend_from_slice(&(long.len() as u64).to_le_bytes());
-            short.extend_from_slice(&u32::try_from(own.len()).ok()?.to_le_bytes());
+            short.extend_from_slice(&u32::try_from(suffix.len()).ok()?.to_le_bytes());
             short.resize(next, 0);
-            long.extend_from_slice(own);
+            long.extend_from_slice(suffix);
         }
         for (weight, plane) in group.iter_mut().skip(1).enumerate() {
             *plane |= (length as u32 >> weight & 1) << count;
@@ -218,11 +194,10 @@ pub(super) fn encode<'t>(
     if count > 0 {
         close(&mut groups, &group);
     }
-    let first: Vec<u8> = ending.map_or(Vec::new(), |ending| vec![ending, 0, 0, 0]);
-    [&first, &marks, &groups, &short, &long].iter().for_each(|part| target.extend_from_slice(part));
-    Some(TailCounts {
+    [&marks, &groups, &short, &long].iter().for_each(|part| target.extend_from_slice(part));
+    Some(SuffixCounts {
         short_bytes: u32::try_from(short.len()).ok()?,
         long_bytes: long.len() as u64,
-        length_bits: length_bits as u8 + if ending.is_some() { ENDING } else { 0 },
+        length_bits: length_bits as u8,
     })
 }
