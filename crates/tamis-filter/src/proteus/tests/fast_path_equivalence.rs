@@ -202,7 +202,9 @@ fn batches_in_sets_return_the_answers_of_single_queries() {
     for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
         let queries = queries(&values);
-        for (depth, prefix) in [(1, 0), (14, 0), (14, 47), (18, 60), (22, 64), (26, 47), (40, 0), (64, 0)] {
+        for (depth, prefix) in
+            [(1, 0), (14, 0), (14, 47), (18, 60), (22, 64), (26, 47), (40, 0), (40, 47), (60, 63), (64, 0)]
+        {
             for form in [SetForm::MarkedEliasFano, SetForm::EliasFano, SetForm::Bitmap, SetForm::Trie] {
                 if form == SetForm::Bitmap && depth > 20 {
                     continue;
