@@ -48,6 +48,11 @@
 //! priced by the cache lines it waits for: one in a blocked level; in a standard one the first two, read at once, count
 //! little more than one, and each further one, which is looked at where all bits before are set, counts in full.
 //!
+//! **Design time.** The search counts its steps (`search_limit.rs`) and takes at most 32 for each key, about a tenth of the time in which
+//! the table is written. Within this limit it evaluates as many of the sampled queries and designs as it can; a search that the
+//! limit ends takes the best design found so far, and [`crate::Filter::design`] reports it. Samples larger than 2,048 queries and than
+//! one query for four keys are thinned first.
+//!
 //! **Cost.** Building keeps the keys (8 bytes for integers of 8 bytes) and passes over them once for each level. A question
 //! allocates nothing in the filter; the memo of digests is the query's.
 
@@ -64,6 +69,7 @@ mod model;
 mod reader;
 mod sample;
 mod search;
+mod search_limit;
 mod strategy;
 mod walk;
 mod workload_from_counters;

@@ -3,6 +3,9 @@
 /// Lines with more keys than this have every bit set.
 const KEYS_PER_LINE_MAX: f64 = 100_000.0;
 
+/// Up to this mean `e^-mean` is a normal number, and Poisson probabilities need no logarithms.
+const DIRECT_MEAN_MAX: f64 = 600.0;
+
 /// Most terms of a Poisson sum that matter: mean and ten standard deviations.
 fn poisson_terms(mean: f64) -> u32 {
     (mean + 10.0 * mean.sqrt() + 20.0) as u32
@@ -27,7 +30,18 @@ fn poisson_mean(mean: f64, rate: impl Fn(f64) -> f64) -> f64 {
 
 /// A line of `line_bits` bits that holds `keys_per_line` keys on average, each with `k` bits in it.
 pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
-    blocked_rate(line_bits, keys_per_line, f64::from(k), f64::from(k))
+    if keys_per_line > DIRECT_MEAN_MAX {
+        return blocked_rate(line_bits, keys_per_line, f64::from(k), f64::from(k));
+    }
+    // The design of a filter evaluates this thousands of times: each term follows from the one before by products.
+    let clear_per_key = (f64::from(k) * (-1.0 / line_bits).ln_1p()).exp();
+    let (mut probability, mut clear, mut sum) = ((-keys_per_line).exp(), 1.0_f64, 0.0);
+    for j in 0..=poisson_terms(keys_per_line) {
+        sum += probability * (1.0 - clear).powi(k.cast_signed());
+        probability *= keys_per_line / f64::from(j + 1);
+        clear *= clear_per_key;
+    }
+    sum.min(1.0)
 }
 
 /// [`blocked_fpr`] where keys set `set` bits on average and the key that is asked for would have `asked`.

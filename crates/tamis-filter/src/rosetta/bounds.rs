@@ -47,6 +47,11 @@ impl<'a> Edge<'a> {
 
     /// The eight bytes that end before byte `end`, which is at least 8.
     fn window(&self, end: usize) -> u64 {
+        if let Some(bytes) =
+            self.bytes.get(end - 8..end).filter(|_| end < self.bytes.len() || !self.is_before)
+        {
+            return key_head(bytes);
+        }
         (end - 8..end).fold(0, |window, index| window << 8 | u64::from(self.byte(index)))
     }
 

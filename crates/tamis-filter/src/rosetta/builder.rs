@@ -1,5 +1,6 @@
 //! Builds Rosettas: keeps the keys, chooses the levels, sets their bits.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::counters::Usage;
@@ -8,8 +9,9 @@ use super::keys::{Keys, PrefixCounts};
 use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{BITS_MIN, Model, Share, Unseen};
 use super::reader::NO_PREDICTION;
-use super::sample::{self, Invented, SampleQuery};
+use super::sample::{self, Groups, Invented, Precision, SampleQuery};
 use super::search::{Problem, possible_depths};
+use super::search_limit::SearchLimit;
 use super::strategy::{Options, Prices, Strategy};
 use super::workload_from_counters::CountedWorkload;
 use super::{LEVELS_MAX, allocate, decompose};
@@ -20,13 +22,6 @@ use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples
 
 /// Bytes that a filter may have beyond its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
-
-/// Queries that the search looks at, for each depth that they share with keys; the predicted rate is that of all.
-const SEARCH_CASES: usize = 14;
-
-/// The same for a table of few keys, and how many those are.
-const SMALL_SEARCH_CASES: usize = 2;
-const SMALL_KEYS: usize = 4000;
 
 /// Builder of [`Family::Rosetta`]. Parameters `strategy`, `probe-cost`, `read-cost`, `probe-cap`.
 #[derive(Debug)]
@@ -45,6 +40,8 @@ pub(super) struct Plan {
     pub(super) shares: Vec<Share>,
     pub(super) predicted: Option<f64>,
     counts: Arc<PrefixCounts>,
+    /// Whether the limit of its steps ended the search for levels.
+    pub(super) is_cut: bool,
 }
 
 impl RosettaBuilder {
@@ -71,13 +68,13 @@ impl RosettaBuilder {
         let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
         let counts = Arc::new(PrefixCounts::new(&self.keys));
         let print = self.print_of(Samples::NONE);
-        self.chosen = Some((budget, print, Plan { shares, predicted: None, counts }));
+        self.chosen = Some((budget, print, Plan { shares, predicted: None, counts, is_cut: false }));
     }
 
     /// The levels for so many bits of all keys.
     pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
         let counts = PrefixCounts::new(&self.keys);
-        let mut cases = sample::cases(&self.keys, samples.queries);
+        let mut cases = sample::sampled_cases(&self.keys, samples.queries);
         let usage = self.usage.as_ref().filter(|_| cases.is_empty());
         let counted = usage.map(|usage| CountedWorkload::new(&self.keys, &counts, usage)).unwrap_or_default();
         cases.extend(counted.cases(&self.keys));
@@ -88,16 +85,17 @@ impl RosettaBuilder {
         let known = cases.len();
         cases.extend(sample::cases(&self.keys, &ranges));
         sample::smooth(&mut cases);
-        let problem = self.problem(&counts, &cases, bits);
+        let problem = self.problem(&counts, &cases, bits, SearchLimit::for_keys(self.keys.len()));
         let shares = match self.options.strategy {
-            Strategy::LeastCost => problem.solve(),
+            Strategy::LeastCost => problem.solve_within_limit(&cases),
             strategy => published(&problem, strategy, &cases),
         };
         if has_samples {
             cases.truncate(known);
         }
         let predicted = self.predicted(&counts, &shares, &cases);
-        Plan { shares, predicted, counts: Arc::new(counts) }
+        let is_cut = problem.limit.is_cut();
+        Plan { shares, predicted, counts: Arc::new(counts), is_cut }
     }
 
     /// What the search is given.
@@ -106,26 +104,26 @@ impl RosettaBuilder {
         counts: &'a PrefixCounts,
         cases: &[SampleQuery<'a>],
         bits: f64,
+        limit: SearchLimit,
     ) -> Problem<'a> {
         let key_bits = self.keys.key_bytes() * 8;
-        let is_small = self.keys.len() < SMALL_KEYS;
-        let case_count = if is_small { SMALL_SEARCH_CASES } else { SEARCH_CASES };
         Problem {
-            cases: sample::thinned(cases, case_count),
+            cases: Groups::new(cases).thinned(&Precision::FULL),
             counts,
             key_bits,
             bits,
             unseen: Unseen::new(cases),
             prices: self.options.prices,
             depths: possible_depths(counts, key_bits, sample::depth_of_use(cases)),
-            is_small,
+            is_coarse: false,
+            limit: Rc::new(limit),
         }
     }
 
     fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[SampleQuery<'_>]) -> Option<f64> {
         let key_bits = self.keys.key_bytes() * 8;
         let cap = self.options.prices.probe_cap;
-        let model = Model::new(shares, counts, key_bits, Unseen::new(cases), cap);
+        let model = Model::new(shares, |share| share.filter(counts), key_bits, Unseen::new(cases), cap);
         (!cases.is_empty()).then(|| model.expected(cases).rate)
     }
 
@@ -282,8 +280,8 @@ impl FilterBuilder for RosettaBuilder {
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::Rosetta.name())?;
         let bits = self.keys.len() as f64 * bits_per_key;
-        let (levels, predicted) = if self.keys.len() == 0 {
-            (Vec::new(), None)
+        let (levels, predicted, is_cut) = if self.keys.len() == 0 {
+            (Vec::new(), None, false)
         } else {
             let plan = match &self.chosen {
                 Some((known, print, plan)) if *known == budget && *print == self.print_of(samples) => {
@@ -292,7 +290,7 @@ impl FilterBuilder for RosettaBuilder {
                 _ => self.plan(bits, samples),
             };
             let bytes = (bits / 8.0) as u64 + BUDGET_SLACK_BYTES - ENVELOPE_BYTES as u64;
-            (laid_out(&plan.shares, &plan.counts, bytes), plan.predicted)
+            (laid_out(&plan.shares, &plan.counts, bytes), plan.predicted, plan.is_cut)
         };
         let body: u64 = levels.iter().map(|level| level.byte_count).sum();
         let mut filter = empty_filter(body + (levels.len() * ENTRY_BYTES) as u64)?;
@@ -308,6 +306,7 @@ impl FilterBuilder for RosettaBuilder {
         let predicted = predicted.map_or(NO_PREDICTION, |rate| rate.clamp(0.0, 1.0) as f32);
         set_parameter(&mut parameters, 4, predicted.to_le_bytes());
         set_parameter(&mut parameters, 8, self.options.prices.probe_cap.to_le_bytes());
+        set_parameter(&mut parameters, 12, [u8::from(is_cut)]);
         let seed = self.digester.seed();
         Envelope::new(Family::Rosetta, seed, self.keys.len() as u64, parameters).seal(&mut filter);
         Ok(filter)

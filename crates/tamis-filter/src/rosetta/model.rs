@@ -195,7 +195,7 @@ impl Model {
     /// all keys have one length.
     pub(super) fn new(
         shares: &[Share],
-        counts: &PrefixCounts,
+        filter: impl Fn(&Share) -> Filter,
         key_bits: u32,
         unseen: Unseen,
         probe_cap: u32,
@@ -206,7 +206,7 @@ impl Model {
         let mut point = None;
         let mut steps: Vec<Step> = Vec::with_capacity(sorted.len());
         for share in sorted.iter().rev() {
-            let filter = share.filter(counts);
+            let filter = filter(share);
             if share.is_full {
                 point = Some(Expected { rate: filter.rate, lines: filter.lines });
                 if key_bits == 0 {
@@ -244,7 +244,7 @@ impl Model {
     }
 
     /// One case: from the deepest level up, the nodes at both edges with what is below them.
-    fn of(&self, case: &SampleQuery<'_>) -> Expected {
+    pub(super) fn of(&self, case: &SampleQuery<'_>) -> Expected {
         match self.point {
             Some(point) if case.is_point => return point,
             None if case.is_point && self.needs_full => return Expected { rate: 1.0, lines: 0.0 },

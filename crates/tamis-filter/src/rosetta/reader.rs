@@ -27,6 +27,8 @@ pub struct RosettaFilter<D> {
     key_bytes: u32,
     predicted: f32,
     probe_cap: u32,
+    /// Whether the limit of its steps ended the search for levels.
+    is_search_cut: bool,
     /// Those of prefixes from the shallowest on; the full level last.
     levels: Vec<Level>,
     counters: Counters,
@@ -38,7 +40,8 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         let key_bytes = u32::from(u16::from_le_bytes(envelope::parameter(&envelope.parameters, 2)));
         let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
         let probe_cap = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
-        envelope::check_reserved(&envelope.parameters, 12)?;
+        let [is_cut] = envelope::parameter(&envelope.parameters, 12);
+        envelope::check_reserved(&envelope.parameters, 13)?;
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         let Some(strategy) = Strategy::from_number(strategy) else {
             return refuse("strategy", u64::from(strategy));
@@ -48,6 +51,9 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         }
         if !(1..=PROBE_CAP_MAX).contains(&probe_cap) {
             return refuse("probe_cap", u64::from(probe_cap));
+        }
+        if is_cut > 1 {
+            return refuse("search_cut", u64::from(is_cut));
         }
         let levels = parse_directory(envelope::payload(bytes.as_ref()), usize::from(level_count))?;
         if envelope.key_count == 0 && !levels.is_empty() {
@@ -63,7 +69,17 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
             }
         }
         let counters = Counters::new(levels.len(), (1..=WORD_BYTES).contains(&key_bytes));
-        Ok(Self { bytes, envelope, strategy, key_bytes, predicted, probe_cap, levels, counters })
+        Ok(Self {
+            bytes,
+            envelope,
+            strategy,
+            key_bytes,
+            predicted,
+            probe_cap,
+            is_search_cut: is_cut == 1,
+            levels,
+            counters,
+        })
     }
 
     /// What was asked so far and how it ended. A later build may take it instead of samples
@@ -239,6 +255,9 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
             let bits = level.byte_count as f64 * 8.0 / (self.envelope.key_count as f64).max(1.0);
             let layout = if level.layout == BitLayout::Blocked { " in lines" } else { "" };
             write!(target, " {bits:.2}/key k{}{layout}", level.probe_count)?;
+        }
+        if self.is_search_cut {
+            target.write_str("; search ended at its step limit")?;
         }
         Ok(())
     }

@@ -8,6 +8,10 @@ use crate::KeyRange;
 /// Fewer usable queries than this are filled up with invented ones.
 const SAMPLES_MIN: usize = 32;
 
+/// Of larger samples than one query for so many keys, and than this many queries, a part is taken.
+const KEYS_PER_SAMPLE: usize = 4;
+const SAMPLES_MAX_MIN: usize = 2048;
+
 /// Queries invented where there are none: as many as have so many bytes together, between these numbers.
 const INVENTED_BYTES: usize = 1 << 17;
 const INVENTED_MIN: usize = 8;
@@ -51,7 +55,14 @@ impl<'a> SampleQuery<'a> {
     }
 }
 
-/// The cases of sampled queries.
+/// The cases of sampled queries: of a sample that is large for so few keys every n-th query, since each takes a search among the keys.
+pub(super) fn sampled_cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
+    let most = (keys.len() / KEYS_PER_SAMPLE).max(SAMPLES_MAX_MIN);
+    let step = queries.len().div_ceil(most).max(1);
+    queries.iter().step_by(step).filter_map(|range| SampleQuery::new(keys, range)).collect()
+}
+
+/// The cases of all queries.
 pub(super) fn cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
     queries.iter().filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
@@ -134,26 +145,71 @@ fn depth(case: &SampleQuery<'_>) -> u32 {
     case.present.0.max(case.present.1)
 }
 
-/// Fewer cases with the same expectation: of those that share equally many bits with keys, at most `count`, layout over all
-/// sizes and weighed accordingly. So rare cases, those that lie next to a key, are kept.
-pub(super) fn thinned<'a>(cases: &[SampleQuery<'a>], count: usize) -> Vec<SampleQuery<'a>> {
-    let size = |case: &SampleQuery<'_>| {
-        let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
-        last.wrapping_sub(first)
-    };
-    let mut sorted: Vec<(bool, u32, u64, &SampleQuery<'a>)> =
-        cases.iter().map(|case| (case.is_point, depth(case), size(case), case)).collect();
-    sorted.sort_by_key(|(is_point, depth, size, _)| (*is_point, *depth, *size));
-    let mut thinned = Vec::new();
-    for (number, group) in sorted.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1)).enumerate() {
-        let step = (group.len() as f64 / count as f64).max(1.0);
-        // Each group begins elsewhere in its step, so that together they cover the sizes closely.
-        let start = (number as f64 * 0.618_034 + 0.5).fract();
-        let taken = (0..(group.len() as f64 / step).round() as usize)
-            .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
-        thinned.extend(taken.map(|(_, _, _, case)| SampleQuery { weight: case.weight * step, ..**case }));
+/// Which queries a search evaluates its designs with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Precision {
+    /// Most queries of a group.
+    pub(super) group_max: usize,
+    /// Depths of more than 64 bits are in one group where they have the same multiple of this many bits: 8, the distance of
+    /// levels, or more.
+    pub(super) unit: u32,
+}
+
+impl Precision {
+    pub(super) const FULL: Self = Self { group_max: 14, unit: 8 };
+}
+
+/// Queries of a search, grouped by how many bits they share with keys.
+pub(super) struct Groups<'c, 'a> {
+    /// Whether a query is a point, its depth, and the query; sorted by these and by the size of its range.
+    sorted: Vec<(bool, u32, &'c SampleQuery<'a>)>,
+}
+
+impl<'c, 'a> Groups<'c, 'a> {
+    pub(super) fn new(cases: &'c [SampleQuery<'a>]) -> Self {
+        let size = |case: &SampleQuery<'_>| {
+            let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
+            last.wrapping_sub(first)
+        };
+        // Levels deeper than 64 bits end at whole bytes: depths within one byte are equal there.
+        let depth = |case: &SampleQuery<'_>| if depth(case) > 64 { depth(case) / 8 * 8 } else { depth(case) };
+        let mut keyed: Vec<_> =
+            cases.iter().map(|case| ((case.is_point, depth(case), size(case)), case)).collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        Self {
+            sorted: keyed.into_iter().map(|((is_point, depth, _), case)| (is_point, depth, case)).collect(),
+        }
     }
-    thinned
+
+    /// Groups of equal depths; those of more than 64 bits are equal if their multiples of `unit` bits are.
+    fn iter(&self, unit: u32) -> impl Iterator<Item = &[(bool, u32, &'c SampleQuery<'a>)]> {
+        let key = move |(is_point, depth, _): &(bool, u32, &SampleQuery<'_>)| {
+            (*is_point, if *depth > 64 { 64 + depth / unit } else { *depth })
+        };
+        self.sorted.chunk_by(move |left, right| key(left) == key(right))
+    }
+
+    /// How many queries [`Groups::thinned`] returns.
+    pub(super) fn count(&self, precision: &Precision) -> usize {
+        self.iter(precision.unit).map(|group| group.len().min(precision.group_max)).sum()
+    }
+
+    /// At most [`Precision::group_max`] queries of each group, spread over its sizes and weighted so that the expectation stays the same. Rare
+    /// queries, those next to a key, stay as well. The deepest come first: they cost most, so that the evaluation of a bad
+    /// design ends early.
+    pub(super) fn thinned(&self, precision: &Precision) -> Vec<SampleQuery<'a>> {
+        let mut thinned = Vec::new();
+        for (number, group) in self.iter(precision.unit).enumerate() {
+            let step = (group.len() as f64 / precision.group_max as f64).max(1.0);
+            // Each group begins elsewhere in its step, so that together they cover the sizes closely.
+            let start = (number as f64 * 0.618_034 + 0.5).fract();
+            let taken = (0..(group.len() as f64 / step).round() as usize)
+                .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
+            thinned.extend(taken.map(|(_, _, case)| SampleQuery { weight: case.weight * step, ..**case }));
+        }
+        thinned.reverse();
+        thinned
+    }
 }
 
 /// Shares of all cases, and numbers of them, from which on a depth is believed.

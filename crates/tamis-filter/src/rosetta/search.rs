@@ -5,12 +5,23 @@
 //! levels, and climbs down from the best of each: it puts in one more level where that pays, moves bits between levels and levels between
 //! depths, in steps that become smaller. Of what it finds near the least cost, the design with the fewest levels and lines is taken.
 
+use std::rc::Rc;
+
 use super::LEVELS_MAX;
 use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
-use super::sample::SampleQuery;
+use super::sample::{Groups, Precision, SampleQuery};
+use super::search_limit::SearchLimit;
 use super::strategy::Prices;
+
+/// Most queries of a group in coarse searches, and in full ones.
+const COARSE: [usize; 5] = [1, 2, 4, 7, 14];
+const FULL: [usize; 3] = [4, 7, Precision::FULL.group_max];
+
+/// Steps that a search usually takes for each query.
+const COARSE_STEPS: u64 = 2500;
+const FULL_STEPS: u64 = 10_000;
 
 /// A change must lower the cost to this share.
 const GAIN: f64 = 0.9995;
@@ -27,6 +38,16 @@ const PROMISING: usize = 2;
 
 /// Parts of the bits that the upper level of a pair gets.
 const PARTS: [f64; 3] = [0.15, 0.4, 0.7];
+
+/// The same of a coarse search.
+const PARTS_COARSE: [f64; 1] = [0.4];
+
+/// Pairs have levels at every second depth, of a coarse search at every fourth.
+const PAIR_STEP: usize = 2;
+const PAIR_STEP_COARSE: usize = 4;
+
+/// Of designs with more levels a coarse search moves bits between neighbours only.
+const FEW_LEVELS: usize = 4;
 
 /// Steps of bits end below this share of all bits.
 const STEP_MIN: f64 = 0.004;
@@ -62,7 +83,22 @@ pub(super) struct Problem<'a> {
     /// Depths that a level of prefixes may have, ascending.
     pub(super) depths: Vec<u32>,
     /// Whether a coarse search is enough: what the filter of a small table saves is not worth more.
-    pub(super) is_small: bool,
+    pub(super) is_coarse: bool,
+    pub(super) limit: Rc<SearchLimit>,
+}
+
+/// One search of several.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    precision: Precision,
+    is_coarse: bool,
+    case_count: u64,
+}
+
+impl Search {
+    const fn steps_per_case(&self) -> u64 {
+        if self.is_coarse { COARSE_STEPS } else { FULL_STEPS }
+    }
 }
 
 /// A design and its cost.
@@ -99,12 +135,102 @@ pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32
         .collect()
 }
 
-impl Problem<'_> {
-    fn expected(&self, shares: &[Share]) -> Expected {
-        let mut model = Model::new(shares, self.counts, self.key_bits, self.unseen, self.prices.probe_cap);
+impl<'a> Problem<'a> {
+    /// The levels for the queries. The first search is the most precise one that the steps are likely to suffice for; if steps are left,
+    /// more precise ones follow.
+    pub(super) fn solve_within_limit(&self, cases: &[SampleQuery<'a>]) -> Vec<Share> {
+        let groups = Groups::new(cases);
+        let searches = self.searches(&groups);
+        let fits = |search: &Search| search.case_count * search.steps_per_case() <= self.limit.rest();
+        let first = searches.iter().rposition(fits).unwrap_or(0);
+        let mut best: Option<Vec<Share>> = None;
+        let mut factor = 1.0;
+        for search in searches.iter().skip(first) {
+            let guess = search.case_count * search.steps_per_case();
+            if best.is_some() && guess as f64 * factor > self.limit.rest() as f64 {
+                break;
+            }
+            let before = self.limit.rest();
+            let round = Self {
+                cases: groups.thinned(&search.precision),
+                is_coarse: search.is_coarse,
+                ..self.clone()
+            };
+            let found = round.solve();
+            let is_worse = |best: &Vec<Share>| self.limit.is_cut() && round.cost(best) <= round.cost(&found);
+            best = best.filter(is_worse).or(Some(found));
+            factor = (before - self.limit.rest()) as f64 / guess as f64;
+        }
+        best.unwrap_or_default()
+    }
+
+    /// Possible searches, each with more steps than the one before.
+    fn searches(&self, groups: &Groups<'_, '_>) -> Vec<Search> {
+        let search = |group_max, unit, is_coarse| {
+            let precision = Precision { group_max, unit };
+            Search { precision, is_coarse, case_count: groups.count(&precision) as u64 }
+        };
+        let is_enough = |unit: &u32| {
+            let search = search(1, *unit, true);
+            search.case_count * search.steps_per_case() <= self.limit.rest()
+        };
+        let unit = (3..u32::BITS).map(|exponent| 1_u32 << exponent).find(is_enough).unwrap_or(1 << 31);
+        let coarse = COARSE.map(|group_max| search(group_max, unit, true));
+        let full = FULL.map(|group_max| search(group_max, Precision::FULL.unit, false));
+        let mut searches = Vec::new();
+        let mut steps = 0;
+        for search in coarse.into_iter().chain(full) {
+            // Less than half as much again is not worth a search.
+            let next = search.case_count * search.steps_per_case();
+            if next * 2 >= steps * 3 {
+                steps = next;
+                searches.push(search);
+            }
+        }
+        searches
+    }
+
+    fn model(&self, shares: &[Share]) -> Model {
+        let filter = |share: &Share| self.limit.filter(share, self.counts);
+        let mut model = Model::new(shares, filter, self.key_bits, self.unseen, self.prices.probe_cap);
         // Points are served by a level of their own, so that one digest is all they cost.
         model.needs_full = true;
-        model.expected(&self.cases)
+        model
+    }
+
+    fn expected(&self, shares: &[Share]) -> Expected {
+        self.limit.add(self.cases.len() * shares.len());
+        self.model(shares).expected(&self.cases)
+    }
+
+    /// A design that costs less than `bound`. Its evaluation ends as soon as the cost of the first cases exceeds the bound.
+    fn found_below(&self, shares: Vec<Share>, bound: f64) -> Option<Found> {
+        let model = self.model(&shares);
+        let weight: f64 = self.cases.iter().map(|case| case.weight).sum();
+        let (mut sum, mut count) = (0.0, 0);
+        for case in &self.cases {
+            sum += model.of(case).cost(&self.prices) * case.weight;
+            count += 1;
+            if sum >= bound * weight {
+                break;
+            }
+        }
+        self.limit.add(count * shares.len());
+        let cost = if self.cases.is_empty() { self.cost(&shares) } else { sum / weight };
+        (cost < bound).then_some(Found { shares, cost })
+    }
+
+    /// The cheapest design of several.
+    fn cheapest(&self, designs: impl Iterator<Item = Vec<Share>>) -> Option<Found> {
+        let mut best: Option<Found> = None;
+        for shares in designs {
+            if self.limit.is_reached() {
+                break;
+            }
+            let bound = best.as_ref().map_or(f64::INFINITY, |best| best.cost);
+            best = self.found_below(shares, bound).or(best);
+        }
+        best
     }
 
     /// What a design is expected to cost.
@@ -133,8 +259,12 @@ impl Problem<'_> {
     pub(super) fn solve(&self) -> Vec<Share> {
         let mut designs: Vec<Found> =
             self.starts().into_iter().flat_map(|start| self.descend(start)).collect();
-        for found in &mut designs {
-            self.choose_layouts(found);
+        sort(&mut designs);
+        for (index, found) in designs.iter_mut().enumerate() {
+            // The layouts of the best design are always chosen.
+            if index == 0 || !self.limit.is_reached() {
+                self.choose_layouts(found);
+            }
         }
         self.polish_lines(&mut designs);
         let eased = self.eased(&designs);
@@ -149,7 +279,7 @@ impl Problem<'_> {
     /// Moves bits and levels of the best designs that have levels in lines: those were placed before it was known how they would lie.
     fn polish_lines(&self, designs: &mut [Found]) {
         sort(designs);
-        let is_wanted = !self.is_small && designs.first().is_some_and(|best| !self.is_easy(best));
+        let is_wanted = !self.is_coarse && designs.first().is_some_and(|best| !self.is_easy(best));
         let has_line =
             |found: &&mut Found| found.shares.iter().any(|share| share.layout == BitLayout::Blocked);
         for found in designs.iter_mut().filter(has_line).take(if is_wanted { PROMISING } else { 0 }) {
@@ -166,7 +296,7 @@ impl Problem<'_> {
     /// Designs near the best that take fewer lines, where the prices say nothing of lines.
     fn eased(&self, designs: &[Found]) -> Vec<Found> {
         let best = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
-        let Some(best) = best.filter(|best| !self.is_small && self.is_easy(best)) else { return Vec::new() };
+        let Some(best) = best.filter(|best| !self.is_coarse && self.is_easy(best)) else { return Vec::new() };
         let eased = |part: f64| {
             let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * part, ..self.prices };
             let easier = Self { prices, ..self.clone() };
@@ -178,7 +308,7 @@ impl Problem<'_> {
         EASING.into_iter().flat_map(eased).collect()
     }
 
-    /// The best single levels, ladders, and pairs of levels.
+    /// The best single level, the best ladder, and the two best pairs of levels that have no depth in common; the cheapest first.
     fn starts(&self) -> Vec<Found> {
         let all = std::iter::once(None).chain(self.depths.iter().copied().map(Some));
         let mut singles: Vec<Found> =
@@ -186,46 +316,45 @@ impl Problem<'_> {
         sort(&mut singles);
         let mut bottoms: Vec<Share> = singles.iter().take(2).flat_map(|found| found.shares.clone()).collect();
         bottoms.push(self.share(None, self.bits));
-        let mut ladders: Vec<Found> = bottoms.iter().flat_map(|bottom| self.ladders(bottom)).collect();
-        sort(&mut ladders);
-        let mut pairs = if self.is_small { Vec::new() } else { self.pairs() };
-        sort(&mut pairs);
         singles.truncate(1);
-        ladders.truncate(1);
-        // The second pair is one that differs in both depths from the first.
-        let depths = |found: &Found| found.shares.iter().map(|share| share.depth).collect::<Vec<_>>();
-        let first = pairs.first().map(depths).unwrap_or_default();
-        let second =
-            pairs.iter().find(|pair| depths(pair).iter().all(|depth| !first.contains(depth))).cloned();
-        pairs.truncate(1);
-        pairs.extend(second);
-        let starts = [singles, ladders, pairs];
-        starts.into_iter().flatten().collect()
+        let mut starts = singles;
+        starts.extend(self.cheapest(bottoms.iter().flat_map(|bottom| self.ladders(bottom))));
+        let pair = self.cheapest(self.pairs(&[]));
+        let depths: Vec<u32> = pair.iter().flat_map(|pair| &pair.shares).map(|share| share.depth).collect();
+        starts.extend(pair);
+        if !self.is_coarse {
+            starts.extend(self.cheapest(self.pairs(&depths)));
+        }
+        sort(&mut starts);
+        starts
     }
 
-    /// Two levels, of every second depth.
-    fn pairs(&self) -> Vec<Found> {
-        let offset = self.depths.len() % 2;
-        let some = self.depths.iter().skip(offset).step_by(2).copied().map(Some).chain([None]);
-        let some: Vec<Option<u32>> = some.collect();
-        let mut found = Vec::new();
-        for (index, upper) in some.iter().enumerate() {
-            for lower in some.iter().skip(index + 1) {
-                for part in PARTS {
-                    let shares = vec![
-                        self.share(*upper, self.bits * part),
-                        self.share(*lower, self.bits * (1.0 - part)),
-                    ];
-                    found.push(self.found(shares));
-                }
-            }
-        }
-        found
+    /// Two levels, of every second depth but those of `excluded`.
+    fn pairs(&self, excluded: &[u32]) -> impl Iterator<Item = Vec<Share>> {
+        let step = if self.is_coarse { PAIR_STEP_COARSE } else { PAIR_STEP };
+        let parts: &[f64] = if self.is_coarse { &PARTS_COARSE } else { &PARTS };
+        let offset = self.depths.len() % step;
+        let some = self.depths.iter().skip(offset).step_by(step).copied().map(Some).chain([None]);
+        let some: Vec<Share> = some
+            .map(|depth| self.share(depth, self.bits))
+            .filter(|share| !excluded.contains(&share.depth))
+            .collect();
+        let count = some.len();
+        let places = (0..count).flat_map(move |upper| (upper + 1..count).map(move |lower| (upper, lower)));
+        let pair = move |(upper, lower): (usize, usize), part: f64| -> Option<Vec<Share>> {
+            let (mut upper, mut lower) = (*some.get(upper)?, *some.get(lower)?);
+            upper.bits *= part;
+            lower.bits *= 1.0 - part;
+            Some(vec![upper, lower])
+        };
+        places
+            .flat_map(|places| parts.iter().map(move |part| (places, *part)))
+            .filter_map(move |(places, part)| pair(places, part))
     }
 
     /// Levels right above a deepest one, with a few bits a key each.
-    fn ladders(&self, bottom: &Share) -> Vec<Found> {
-        let mut found = Vec::new();
+    fn ladders(&self, bottom: &Share) -> Vec<Vec<Share>> {
+        let mut ladders = Vec::new();
         for rung in RUNGS {
             let mut shares = vec![*bottom];
             let above = self.depths.iter().rev().filter(|depth| **depth < bottom.depth);
@@ -239,10 +368,10 @@ impl Problem<'_> {
                     first.bits = rest;
                 }
                 shares.push(self.share(Some(*depth), bits));
-                found.push(self.found(shares.clone()));
+                ladders.push(shares.clone());
             }
         }
-        found
+        ladders
     }
 
     /// The best design from a start on, and those on the way with fewer levels.
@@ -269,31 +398,24 @@ impl Problem<'_> {
             !found.shares.iter().any(|old| (old.depth, old.is_full) == (share.depth, share.is_full))
         };
         let all = std::iter::once(None).chain(self.depths.iter().copied().map(Some));
-        let mut best: Option<Found> = None;
-        for depth in all {
-            let parts: &[f64] = if self.is_small { &[0.3] } else { &[0.1, 0.3, 0.6] };
-            for part in parts {
-                let share = self.share(depth, self.bits * part);
-                if !is_free(&share) {
-                    break;
-                }
-                let mut shares = found.shares.clone();
-                shares.iter_mut().for_each(|share| share.bits *= 1.0 - part);
-                shares.push(share);
-                let next = self.found(shares);
-                if best.as_ref().is_none_or(|best| next.cost < best.cost) {
-                    best = Some(next);
-                }
-            }
-        }
-        best
+        let parts: &[f64] = if self.is_coarse { &[0.3] } else { &[0.1, 0.3, 0.6] };
+        let levels =
+            all.flat_map(|depth| parts.iter().map(move |part| (*part, self.share(depth, self.bits * part))));
+        let designs = levels.filter(|(_, share)| is_free(share)).map(|(part, share)| {
+            let mut shares = found.shares.clone();
+            shares.iter_mut().for_each(|share| share.bits *= 1.0 - part);
+            shares.push(share);
+            shares.sort_by_key(|share| (share.is_full, share.depth));
+            shares
+        });
+        self.cheapest(designs)
     }
 
     /// Moves bits and levels until nothing becomes cheaper.
     fn polish(&self, found: &mut Found) {
         let mut step = 0.25;
-        let step_min = if self.is_small { STEP_MIN * 10.0 } else { STEP_MIN };
-        while step >= step_min {
+        let step_min = if self.is_coarse { STEP_MIN * 10.0 } else { STEP_MIN };
+        while step >= step_min && !self.limit.is_reached() {
             let is_better = self.move_bits(found, step * self.bits) | self.move_levels(found);
             if !is_better {
                 step /= 2.0;
@@ -302,9 +424,9 @@ impl Problem<'_> {
     }
 
     fn accept(&self, found: &mut Found, shares: Vec<Share>) -> bool {
-        let next = self.found(shares);
-        let is_better = next.cost < found.cost * GAIN;
-        if is_better {
+        let next = (!self.limit.is_reached()).then(|| self.found_below(shares, found.cost * GAIN)).flatten();
+        let is_better = next.is_some();
+        if let Some(next) = next {
             *found = next;
         }
         is_better
@@ -313,7 +435,9 @@ impl Problem<'_> {
     fn move_bits(&self, found: &mut Found, amount: f64) -> bool {
         let mut is_better = false;
         let count = found.shares.len();
-        for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
+        let distance_max = if self.is_coarse && count > FEW_LEVELS { 1 } else { LEVELS_MAX };
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        for (from, to) in pairs.filter(|(from, to)| from.abs_diff(*to) <= distance_max) {
             let mut shares = found.shares.clone();
             let Some(source) = shares.get_mut(from).filter(|_| from != to) else { continue };
             // What would be left must be a level.
@@ -331,12 +455,17 @@ impl Problem<'_> {
     }
 
     fn move_levels(&self, found: &mut Found) -> bool {
+        let offsets: &[isize] = if self.is_coarse && found.shares.len() > FEW_LEVELS {
+            &[-2, -1, 1, 2]
+        } else {
+            &[-4, -2, -1, 1, 2, 4]
+        };
         let mut is_better = false;
         for index in 0..found.shares.len() {
-            for offset in [-4_isize, -2, -1, 1, 2, 4] {
+            for offset in offsets {
                 let Some(old) = found.shares.get(index).filter(|share| !share.is_full) else { continue };
                 let place = self.depths.binary_search(&old.depth).ok();
-                let place = place.and_then(|place| place.checked_add_signed(offset));
+                let place = place.and_then(|place| place.checked_add_signed(*offset));
                 let Some(depth) = place.and_then(|place| self.depths.get(place)) else { continue };
                 if found.shares.iter().any(|share| share.depth == *depth) {
                     continue;

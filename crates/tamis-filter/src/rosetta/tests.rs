@@ -474,7 +474,7 @@ fn every_field_out_of_its_bounds_is_refused_by_name() {
     builder.set_plan(16.0, levels);
     let bytes = builder.finish(Budget::bits_per_key(16.0).unwrap(), Samples::NONE).unwrap();
     assert_eq!(refusal(&bytes, |_, _| {}), None);
-    let parameters: [(usize, &[u8], &str); 7] = [
+    let parameters: [(usize, &[u8], &str); 8] = [
         (0, &[17], "level_count"),
         (0, &[3], "byte_count"),
         (1, &[6], "strategy"),
@@ -482,6 +482,7 @@ fn every_field_out_of_its_bounds_is_refused_by_name() {
         (4, &f32::NAN.to_le_bytes(), "predicted_rate"),
         (8, &0_u32.to_le_bytes(), "probe_cap"),
         (8, &65_537_u32.to_le_bytes(), "probe_cap"),
+        (12, &[2], "search_cut"),
     ];
     for (offset, value, field) in parameters {
         let found = refusal(&bytes, |parameters, _| {

@@ -8,6 +8,7 @@ use tamis_workload::{KeySet, QuerySet, RangeMax};
 use super::{BitLayout, Problem};
 use crate::rosetta::keys::PrefixCounts;
 use crate::rosetta::model::Share;
+use crate::rosetta::search_limit::SearchLimit;
 use crate::rosetta::tests::{builder, bytes, ranges, rate_only};
 use crate::rosetta::{Prices, Strategy, builder as design, sample};
 
@@ -109,8 +110,10 @@ impl Comparison {
                 let builder = builder(&keys, Strategy::LeastCost, prices);
                 let counts = PrefixCounts::new(&builder.keys);
                 let cases = sample::cases(&builder.keys, &samples);
-                let problem = builder.problem(&counts, &cases, bits * keys.len() as f64);
-                let mut all = builder.problem(&counts, &cases, bits * keys.len() as f64);
+                let problem =
+                    builder.problem(&counts, &cases, bits * keys.len() as f64, SearchLimit::unlimited());
+                let mut all =
+                    builder.problem(&counts, &cases, bits * keys.len() as f64, SearchLimit::unlimited());
                 all.cases.clone_from(&cases);
                 let design = problem.solve();
                 let (found, (least, other)) = (all.cost(&design), least_cost(&problem, &all));
@@ -144,7 +147,7 @@ fn where_probes_are_free_few_lines_are_read_for_nearly_the_least_rate() {
     let counts = PrefixCounts::new(&builder.keys);
     let ranges = ranges(&sample);
     let cases = sample::cases(&builder.keys, &ranges);
-    let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64);
+    let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64, SearchLimit::unlimited());
     let all = problem.starts().into_iter().flat_map(|start| problem.descend(start));
     let least = all.min_by(|left, right| left.cost.total_cmp(&right.cost)).expect("some design");
     let solved = problem.solve();
