@@ -16,7 +16,7 @@ pub(crate) struct StoreArgs {
     /// Folder of the store
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Keyspace, a separate named map in the store [default: default]
+    /// Keyspace: a separate, named map in the store [default: "default"]
     #[arg(long, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
 }

@@ -13,8 +13,8 @@ Examples:
   tamis checkpoint /data/store /data/before-the-upgrade
 
 The copy is an independent store. If both folders are on one file system, tables are hard-linked:
-the copy is fast and needs almost no space at first. This command needs a store that no other process
-has open; a program that has it open calls Db::checkpoint while it writes.";
+the copy is fast and needs almost no space at first. No other process may have the store open; a
+program that has it open can copy it with Db::checkpoint.";
 
 /// Copy a store into a new or empty folder
 #[derive(Debug, Args)]

@@ -26,13 +26,14 @@ Examples:
   tamis gen inputs --keys events --queries points mixed_r1m_e25
   tamis gen inputs --operations ycsb-a ycsb-e --query-count 100000
 
-Key sets of 64-bit values: uniform, normal, gaps, zipf. Query sets for them: uniform_r0, uniform_r32,
-uniform_r1024, uniform_r1m, the same with correlated_, split, prefix_bN (N bits), mixed_r32_e50
-(50 % of the queries are empty), non_empty, or all.
-Key sets of text, one key per line: domains, emails, composite. Query sets for them: points, ranges,
-prefix_bN (N a multiple of 8), mixed_e50, non_empty, or all.
-Key set of sensor events, in hexadecimal digits: events. Query sets for it: points, and the query sets
-of 64-bit values over the timestamps, with lengths in nanoseconds (one event every 100,000).
+Keys that are 64-bit values: uniform, normal, gaps, zipf.
+  Query sets: uniform_r0, uniform_r32, uniform_r1024, uniform_r1m, the same with correlated_, split,
+  prefix_bN (N bits), mixed_r32_e50 (50 % of the queries are empty), non_empty, or all.
+Keys that are text, one per line: domains, emails, composite.
+  Query sets: points, ranges, prefix_bN (N a multiple of 8), mixed_e50, non_empty, or all.
+Keys that are sensor events, in hexadecimal digits: events.
+  Query sets: points, and the query sets of 64-bit values over the timestamps, with lengths in
+  nanoseconds (one event every 100,000).
 
 A file name contains set, count and seed: uniform_n1m_s42.keys, uniform_n1m_s42.split_s43.q
 (queries), uniform_n1m_s42.split_s44.s (samples), uniform_n1m_s42.fn_s45.q (ranges that all contain
@@ -44,9 +45,9 @@ The keys of fillseq are in ascending order. readwhilewriting has two files: the 
 .writer.ops the operations that a second thread repeats until the reads are done.
 
 These files have the same bytes on every machine: the keys of uniform and gaps, their queries, and
-operations with uniform distributions. The others (normal, zipf, text, events, their queries, and the
-operations of ycsb-*, readzipfian and shift-hot-spot) use ln, exp, cos or powf of the C library, so a
-few values may differ with another C library or processor.";
+operations with uniform distributions. The others (normal, zipf, text, events, their queries, and
+the operations of ycsb-*, readzipfian and shift-hot-spot) use ln, exp, cos or powf of the C
+library, so a few values may differ with another C library or processor.";
 
 /// The examples and the list of workloads.
 fn after_help() -> String {
@@ -106,7 +107,7 @@ pub(crate) struct GenArgs {
 }
 
 /// The advice in the error for too little memory or disk.
-const ROOM_ADVICE: &str = "take a smaller --count or --query-count";
+const ROOM_ADVICE: &str = "use a smaller --count or --query-count";
 
 impl GenArgs {
     /// Returns the files to write; rejects query sets that do not exist for the key set.

@@ -21,8 +21,8 @@ Examples:
   tamis inspect log store/000012.log --key-format hex    header, entries
   tamis inspect manifest store/CURRENT                   every version edit of the current manifest
 
-The store may be open in another process, or too damaged to open. Damage is reported with its offset,
-and the exit code is 3. If the file is truncated or is not a Tamis file, the exit code is 4.";
+The store may be open in another process, or too damaged to open. Damage is reported with its
+offset, and the exit code is 3. If the file is truncated or not a Tamis file, the exit code is 4.";
 
 /// Print the content of one file of a store
 #[derive(Debug, Args)]

@@ -17,9 +17,9 @@ Examples:
 
 Repair rebuilds the store from everything that is readable. It deletes nothing: files that the
 repaired store does not use are moved to its folder `quarantine`. The report lists each key range in
-which writes may be lost; if deletes may be lost, deleted keys may reappear. An undamaged store is not
-changed. The exit code is 0 if the store can be opened again, even if writes may be lost: scripts
-should check `lost_ranges` in the output of --json.";
+which writes may be lost; if deletes may be lost, deleted keys may reappear. If there is no damage,
+nothing is changed. The exit code is 0 if the store can be opened again, even if writes may be lost:
+scripts should check `lost_ranges` in the output of --json.";
 
 /// Repair a damaged store, and report the key ranges in which writes may be lost
 #[derive(Debug, Args)]

@@ -37,7 +37,7 @@ pub(crate) struct ShellArgs {
     formats: Formats,
 }
 
-/// A parsed line.
+/// Commands of the shell
 #[derive(Debug, Parser)]
 #[command(multicall = true, disable_help_flag = true, disable_version_flag = true)]
 struct Line {

@@ -95,10 +95,9 @@ Examples:
   tamis ingest store prices.table
   tamis ingest store --keyspace events part1.table part2.table
 
-Ingestion is atomic: the store contains all entries of all tables, or none. They replace older entries
-with the same keys. If possible, the files are hard-linked: you may delete them afterwards, but do not
-change them. The key ranges of the tables must not overlap: ingest overlapping tables in separate
-commands.";
+Ingestion is atomic: all entries of all tables are added, or none. They replace older entries with
+the same keys. If possible, the files are hard-linked: you may delete them afterwards, but do not
+change them. Tables with overlapping key ranges are rejected: ingest them in separate commands.";
 
 /// Add tables of `tamis build` to a store; the store is created if missing
 #[derive(Debug, Args)]

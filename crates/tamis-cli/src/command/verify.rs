@@ -13,8 +13,8 @@ Examples:
   tamis verify store
   tamis verify store --json
 
-Each fault is reported with file and offset, and the check continues after it. It also works for a
-store that cannot be opened. The exit code is 3 if there is a fault; `tamis repair` repairs the store.";
+Each fault is reported with file and offset, and the check continues after it. The store may be too
+damaged to open. The exit code is 3 if there is a fault; `tamis repair` repairs the store.";
 
 /// Check every byte of a store
 #[derive(Debug, Args)]

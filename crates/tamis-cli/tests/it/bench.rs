@@ -100,7 +100,7 @@ fn unknown_names_are_rejected_with_the_valid_names() {
     folder.write("out/bloom-rate-by-bits-small-s42.json", "my own file");
     let message = folder.fails(4, &["bench", "run", NAME, "--out", "out"]);
     assert!(
-        message.contains("holds no results of an experiment") && message.contains("--again"),
+        message.contains("contains no results of an experiment") && message.contains("--again"),
         "{message}"
     );
 }

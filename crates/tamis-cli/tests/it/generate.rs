@@ -253,7 +253,7 @@ fn too_little_disk_is_reported_with_options_of_gen() {
     let folder = Folder::new();
     for words in [["gen", "/proc/x"].as_slice(), &["gen", "/proc/x", "--operations", "ycsb-c"]] {
         let message = folder.fails(4, words);
-        assert!(message.contains("take a smaller --count or --query-count, or make room"), "{message}");
+        assert!(message.contains("use a smaller --count or --query-count, or free some"), "{message}");
         assert!(!message.contains("--size"), "{message}");
     }
 }

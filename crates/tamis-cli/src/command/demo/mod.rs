@@ -52,7 +52,7 @@ pub(crate) struct DemoArgs {
     /// How table files are read
     #[arg(long, value_enum, default_value_t = AccessName::Mapped)]
     access: AccessName,
-    /// Keep the store
+    /// Keep the store instead of deleting it at the end
     #[arg(long)]
     keep: bool,
     /// Print the report as a JSON object

@@ -28,11 +28,12 @@ Examples:
   tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json";
 
 const FILES: &str = "\
-Files: binary 64-bit values (a count, then the values; each query is a pair), or text. A text file of
-keys has one key per line, sorted by bytes; a query is lower<TAB>upper, both inclusive. Times depend
-on the machine. To compare machines, use multiples of the calibration unit: one binary search over
-as many random integers as there are keys, where each search depends on the result of the one
-before. Use a release build on an idle machine.";
+Files are binary 64-bit values (a count, then the values; each query is a pair), or text. A text
+file of keys has one key per line, sorted by bytes; a query is lower<TAB>upper, both inclusive.
+
+Times depend on the machine. To compare machines, use times in calibration units: one unit is the
+time of a binary search over as many random integers as there are keys, where each search depends
+on the result of the one before. Use a release build on an idle machine.";
 
 /// Examples, the filter families, and the formats of the files.
 fn after_help() -> String {
