@@ -130,6 +130,11 @@ impl Family {
     pub const fn answers_ranges(self) -> bool {
         !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
     }
+
+    /// Whether filters of the family can name the first key at or after a bound ([`crate::Filter::least_candidate`]).
+    pub const fn names_candidates(self) -> bool {
+        matches!(self, Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed)
+    }
 }
 
 impl fmt::Display for Family {

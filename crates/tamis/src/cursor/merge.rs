@@ -15,17 +15,24 @@
 //! is a single comparison. So a long stretch from one lane costs little more than the lane itself. One lane needs no
 //! comparison.
 //!
+//! A lane whose cursor knows without a read where its entry is at the earliest (the smallest key of a table, or the candidate
+//! of its filter) is pending: it takes part with this place, and is read when the merge reaches it. So a seek into many
+//! overlapping runs reads one block, that of the entry which it returns.
+//!
 //! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
 //! rebuilds the tree.
 //!
 //! Invariants, while valid: (1) forward, each lane is at its first entry that is not before the current one; backward, at
-//! its last entry that is not after it; a lane without such an entry is not valid and loses against all; (2) `runner_up`,
+//! its last entry that is not after it, or pending at a place that is not after this entry (before it, backward); a lane without
+//! such an entry is not valid and loses against all; the least lane is not pending; (2) `runner_up`,
 //! if known, is the least of the other lanes. There are no two entries with equal key and sequence number; if there were,
 //! lanes would be ordered by their number, in both directions.
 
+use std::sync::Arc;
+
 use tamis_bits::key_head;
 
-use super::{Cursor, SkipTarget, coverage::CoveredSpan};
+use super::{Cursor, SeekHint, SkipTarget, bounded::KeyRange, coverage::CoveredSpan};
 use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
@@ -46,6 +53,9 @@ enum Place<'a> {
 
 struct Lane<C> {
     cursor: C,
+    /// The lane is pending: its cursor has no position yet, and its entry is not before this place in the direction of the merge.
+    /// It is read when the merge reaches the place.
+    pending: Option<(Vec<u8>, Sequence)>,
     /// See [`super::coverage`].
     rank: usize,
     /// The first eight bytes of the cursor's key, while it is valid.
@@ -53,15 +63,71 @@ struct Lane<C> {
     is_valid: bool,
     /// It ended before a span that a range tombstone covers; there may be entries after the span.
     is_cut: bool,
+    /// The last seek was deferred.
+    is_deferred: bool,
 }
 
 impl<C: Cursor> Lane<C> {
+    /// The current entry, or the place of a pending lane.
+    #[inline]
+    fn place(&self) -> (&[u8], Sequence) {
+        match &self.pending {
+            None => (self.cursor.key(), self.cursor.sequence()),
+            Some((key, sequence)) => (key, *sequence),
+        }
+    }
+
     fn refresh(&mut self) {
+        self.pending = None;
         self.is_valid = self.cursor.is_valid();
         self.is_cut = false;
         if self.is_valid {
             self.head = key_head(self.cursor.key());
         }
+    }
+
+    /// Makes the lane pending as a hint says; `false` if the cursor must seek.
+    fn defer(
+        &mut self,
+        hint: SeekHint,
+        bound: Vec<u8>,
+        sought: Option<(&[u8], Sequence)>,
+        is_forward: bool,
+    ) -> bool {
+        let sequence = match (hint, sought) {
+            (SeekHint::Unknown, _) => return false,
+            (SeekHint::End, _) => {
+                self.pending = None;
+                self.is_valid = false;
+                self.is_cut = true;
+                return true;
+            }
+            // Of the sought key itself, newer entries than those that were sought are before the place.
+            (SeekHint::Bound, Some((key, sequence))) if is_forward && key == bound => sequence,
+            (SeekHint::Bound, _) if !is_forward => 0,
+            (SeekHint::Bound | SeekHint::Below, _) => SEQUENCE_MAX,
+        };
+        self.set_pending(bound, sequence);
+        true
+    }
+
+    fn set_pending(&mut self, key: Vec<u8>, sequence: Sequence) {
+        self.head = key_head(&key);
+        self.pending = Some((key, sequence));
+        self.is_valid = true;
+        self.is_cut = false;
+    }
+
+    /// Moves a pending lane to its entry.
+    fn settle(&mut self, is_forward: bool) -> Result<()> {
+        let Some((key, sequence)) = self.pending.take() else { return Ok(()) };
+        if is_forward {
+            self.cursor.seek(&key, sequence)?
+        } else {
+            self.cursor.seek_for_prev(&key, sequence == 0)?
+        }
+        self.refresh();
+        Ok(())
     }
 
     #[inline]
@@ -80,15 +146,29 @@ impl<C: Cursor> Lane<C> {
         if !self.is_valid || self.rank < span.rank {
             return Ok(false);
         }
-        let key = self.cursor.key();
-        let is_within =
-            if target.is_forward { is_below_upper(key, &span.upper) } else { span.lower.as_slice() <= key };
+        let (key, _) = self.place();
+        // A lane that is pending below a key has no entry of this key.
+        let is_below_key = self.pending.as_ref().is_some_and(|(_, sequence)| *sequence == SEQUENCE_MAX);
+        let is_within = match target.is_forward {
+            true => is_below_upper(key, &span.upper),
+            false if is_below_key => span.lower.as_slice() < key,
+            false => span.lower.as_slice() <= key,
+        };
         if !is_within {
             return Ok(false);
         }
-        match self.place_behind(span, target) {
+        let place = self.place_behind(span, target);
+        if let (Some(_), Place::From(key) | Place::Before(key)) = (&self.pending, &place) {
+            // Nothing is read before the merge reaches the end of the span.
+            let is_after_key = !target.is_forward && matches!(place, Place::From(_));
+            let (key, sequence) = (key.to_vec(), if is_after_key { 0 } else { SEQUENCE_MAX });
+            self.set_pending(key, sequence);
+            return Ok(true);
+        }
+        match place {
             Place::Unknown => return Ok(false),
             Place::End => {
+                self.pending = None;
                 self.is_valid = false;
                 self.is_cut = true;
                 return Ok(true);
@@ -112,7 +192,7 @@ impl<C: Cursor> Lane<C> {
         if self.rank > span.rank {
             return end;
         }
-        let key = self.cursor.key();
+        let (key, _) = self.place();
         match &span.newer {
             Newer::Nowhere => end,
             Newer::Anywhere => Place::Unknown,
@@ -159,6 +239,8 @@ pub(crate) struct MergeCursor<C> {
     runner_up: Option<usize>,
     is_forward: bool,
     is_valid: bool,
+    /// The keys that are needed: a pending lane outside of them is not read.
+    range: Option<Arc<KeyRange>>,
 }
 
 impl<C: Cursor> MergeCursor<C> {
@@ -171,7 +253,15 @@ impl<C: Cursor> MergeCursor<C> {
     pub(crate) fn ranked(cursors: impl IntoIterator<Item = (usize, C)>) -> Self {
         let lanes: Vec<_> = cursors
             .into_iter()
-            .map(|(rank, cursor)| Lane { cursor, rank, head: 0, is_valid: false, is_cut: false })
+            .map(|(rank, cursor)| Lane {
+                cursor,
+                pending: None,
+                rank,
+                head: 0,
+                is_valid: false,
+                is_cut: false,
+                is_deferred: false,
+            })
             .collect();
         Self {
             losers: vec![0; if lanes.len() > 1 { lanes.len() } else { 0 }],
@@ -181,7 +271,14 @@ impl<C: Cursor> MergeCursor<C> {
             runner_up: None,
             is_forward: true,
             is_valid: false,
+            range: None,
         }
+    }
+
+    /// Ends where the remaining keys are outside of a range, if that is known without a read.
+    pub(crate) fn within(mut self, range: Arc<KeyRange>) -> Self {
+        self.range = Some(range);
+        self
     }
 
     #[inline]
@@ -206,23 +303,59 @@ impl<C: Cursor> MergeCursor<C> {
         if left_lane.head != right_lane.head {
             return (left_lane.head < right_lane.head) == self.is_forward;
         }
-        let (left_cursor, right_cursor) = (&left_lane.cursor, &right_lane.cursor);
-        let order = compare_entries(
-            (left_cursor.key(), left_cursor.sequence()),
-            (right_cursor.key(), right_cursor.sequence()),
-        );
+        let order = compare_entries(left_lane.place(), right_lane.place());
         order.then(left.cmp(&right)).is_lt() == self.is_forward
     }
 
-    fn seek_lanes(&mut self, is_forward: bool, mut seek: impl FnMut(&mut C) -> Result<()>) -> Result<()> {
+    /// Seeks in all lanes. Of several lanes, those for which `prepare` returns a hint are pending.
+    fn seek_lanes(
+        &mut self,
+        is_forward: bool,
+        sought: Option<(&[u8], Sequence)>,
+        mut prepare: impl FnMut(&mut C, &mut Vec<u8>) -> Result<SeekHint>,
+        mut seek: impl FnMut(&mut C) -> Result<()>,
+    ) -> Result<()> {
         self.is_valid = false;
+        let is_alone = self.lanes.len() == 1;
         for lane in &mut self.lanes {
+            let mut bound = lane.pending.take().map_or_else(Vec::new, |(key, _)| key);
+            bound.clear();
+            // All lanes are prepared before the first one seeks: their cache misses overlap.
+            let hint = if is_alone { SeekHint::Unknown } else { prepare(&mut lane.cursor, &mut bound)? };
+            lane.is_deferred = lane.defer(hint, bound, sought, is_forward);
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.is_deferred) {
             seek(&mut lane.cursor)?;
             lane.refresh();
         }
         self.is_forward = is_forward;
         self.build();
+        self.settle()
+    }
+
+    /// Moves pending lanes to their entries until the least lane is at an entry, or is outside of the range.
+    #[inline]
+    fn settle(&mut self) -> Result<()> {
+        while self.is_valid && self.lane(self.least).pending.is_some() {
+            self.is_valid = false;
+            if self.is_least_out_of_range() {
+                return Ok(());
+            }
+            let is_forward = self.is_forward;
+            self.lane_mut(self.least).settle(is_forward)?;
+            self.update_least();
+        }
         Ok(())
+    }
+
+    /// Whether the keys of the least lane, which is pending, are outside of the range.
+    fn is_least_out_of_range(&self) -> bool {
+        let (key, sequence) = self.lane(self.least).place();
+        self.range.as_ref().is_some_and(|range| match (self.is_forward, sequence) {
+            (true, _) => range.is_above(key),
+            (false, 0) => range.is_below(key),
+            (false, _) => range.begins_at_or_behind(key),
+        })
     }
 
     /// Plays all matches.
@@ -297,7 +430,7 @@ impl<C: Cursor> MergeCursor<C> {
         }
         self.lane_mut(self.least).step(is_forward)?;
         self.update_least();
-        Ok(())
+        self.settle()
     }
 
     /// Moves all lanes but the least to the other side of the current entry.
@@ -305,9 +438,9 @@ impl<C: Cursor> MergeCursor<C> {
         let (is_forward, least) = (!self.is_forward, self.least);
         self.is_forward = is_forward;
         for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
-            if self.lane(lane).is_valid {
+            if self.lane(lane).is_valid && self.lane(lane).pending.is_none() {
                 self.lane_mut(lane).step(is_forward)?;
-            } else if self.lane(lane).is_cut {
+            } else if self.lane(lane).is_cut || self.lane(lane).pending.is_some() {
                 let key = self.lane(least).cursor.key().to_vec();
                 self.lane_mut(lane).seek_to(&key, is_forward)?;
             } else {
@@ -324,26 +457,29 @@ impl<C: Cursor> MergeCursor<C> {
 
 impl<C: Cursor> Cursor for MergeCursor<C> {
     fn seek_first(&mut self) -> Result<()> {
-        self.seek_lanes(true, C::seek_first)
+        self.seek_lanes(true, None, |cursor, bound| Ok(cursor.prepare_seek_first(bound)), C::seek_first)
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seek_lanes(false, C::seek_last)
+        self.seek_lanes(false, None, |cursor, bound| Ok(cursor.prepare_seek_last(bound)), C::seek_last)
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        if self.lanes.len() > 1 {
-            // The cache misses of all lanes overlap.
-            self.is_valid = false;
-            for lane in &mut self.lanes {
-                lane.cursor.prefetch_seek(key, sequence)?;
-            }
-        }
-        self.seek_lanes(true, |cursor| cursor.seek(key, sequence))
+        self.seek_lanes(
+            true,
+            Some((key, sequence)),
+            |cursor, bound| cursor.prepare_seek(key, sequence, bound),
+            |cursor| cursor.seek(key, sequence),
+        )
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        self.seek_lanes(false, |cursor| cursor.seek_for_prev(key, is_inclusive))
+        self.seek_lanes(
+            false,
+            None,
+            |cursor, bound| cursor.prepare_seek_for_prev(key, is_inclusive, bound),
+            |cursor| cursor.seek_for_prev(key, is_inclusive),
+        )
     }
 
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
@@ -358,6 +494,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         }
         if has_moved {
             self.build();
+            self.settle()?;
         } else {
             self.is_valid = true;
         }

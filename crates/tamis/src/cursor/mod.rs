@@ -36,6 +36,18 @@ pub(crate) struct SkipTarget {
     pub(crate) is_last: bool,
 }
 
+/// Knowledge about a seek before it reads a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SeekHint {
+    Unknown,
+    /// There is no entry.
+    End,
+    /// Forward: the entry's key is the bound or above it. Backward: it is the bound or below it.
+    Bound,
+    /// Backward: the entry's key is below the bound.
+    Below,
+}
+
 /// See the head of this file.
 pub(crate) trait Cursor: Send {
     fn seek_first(&mut self) -> Result<()>;
@@ -43,9 +55,27 @@ pub(crate) trait Cursor: Send {
     /// Moves to the first entry at or after (`key`, `sequence`): with [`crate::key::SEQUENCE_MAX`], the newest version of
     /// the first key at or after `key`.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
-    /// Announces a `seek` with the same arguments: prefetches what it will read. The cursor is not valid then.
-    fn prefetch_seek(&mut self, _key: &[u8], _sequence: Sequence) -> Result<()> {
-        Ok(())
+    /// Announces a `seek` with the same arguments. If it is known without a read where the entry is at the earliest, stores this
+    /// key in `bound`; otherwise prefetches what the seek will read. The cursor is not valid then.
+    fn prepare_seek(&mut self, _key: &[u8], _sequence: Sequence, _bound: &mut Vec<u8>) -> Result<SeekHint> {
+        Ok(SeekHint::Unknown)
+    }
+    /// As [`Cursor::prepare_seek`], for `seek_first`.
+    fn prepare_seek_first(&mut self, _bound: &mut Vec<u8>) -> SeekHint {
+        SeekHint::Unknown
+    }
+    /// As [`Cursor::prepare_seek`], for `seek_for_prev`.
+    fn prepare_seek_for_prev(
+        &mut self,
+        _key: &[u8],
+        _is_inclusive: bool,
+        _bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        Ok(SeekHint::Unknown)
+    }
+    /// As [`Cursor::prepare_seek`], for `seek_last`.
+    fn prepare_seek_last(&mut self, _bound: &mut Vec<u8>) -> SeekHint {
+        SeekHint::Unknown
     }
     /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if `is_inclusive`.
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;

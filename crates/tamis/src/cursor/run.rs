@@ -6,10 +6,12 @@
 //! The versions of a key may be in neighboring tables: if a table has no entry at or after the target, the seek continues
 //! in the next one.
 
-use super::Cursor;
+use tamis_filter::Candidate;
+
+use super::{Cursor, SeekHint};
 use crate::{
     error::Result,
-    key::{Kind, Sequence},
+    key::{Kind, Sequence, prefix_successor},
     slice::Slice,
 };
 
@@ -23,6 +25,15 @@ pub(crate) trait RunSource: Send {
     /// The largest user key of a table (`table_index` below the count), without a read.
     fn largest_key(&self, table_index: usize) -> &[u8];
     fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
+
+    /// The least key of a table that is `key` or above it, as far as filters know.
+    fn least_candidate(&self, _table_index: usize, _key: &[u8]) -> Result<Candidate> {
+        Ok(Candidate::Unknown)
+    }
+    /// The greatest key of a table that is below `key`, or at it if `is_inclusive`, as far as filters know.
+    fn greatest_candidate(&self, _table_index: usize, _key: &[u8], _is_inclusive: bool) -> Result<Candidate> {
+        Ok(Candidate::Unknown)
+    }
 
     /// The number of tables that end before `key`.
     fn position(&self, key: &[u8]) -> usize {
@@ -84,6 +95,30 @@ impl<S: RunSource> RunCursor<S> {
         seek(self.open(table_index)?)
     }
 
+    /// The number of tables that begin before `key`, or at it if `is_inclusive`.
+    fn tables_begun_at(&self, key: &[u8], is_inclusive: bool) -> usize {
+        partition_point(self.source.table_count(), |table_index| {
+            let smallest = self.source.smallest_key(table_index);
+            smallest < key || (is_inclusive && smallest == key)
+        })
+    }
+
+    /// The first entry of a table and those after it.
+    fn hint_at(&self, table_index: usize, bound: &mut Vec<u8>) -> SeekHint {
+        if table_index >= self.source.table_count() {
+            return SeekHint::End;
+        }
+        bound.extend_from_slice(self.source.smallest_key(table_index));
+        SeekHint::Bound
+    }
+
+    /// The last entry of the table before `table_index` and those before it.
+    fn hint_before(&self, table_index: usize, bound: &mut Vec<u8>) -> SeekHint {
+        let Some(previous) = table_index.checked_sub(1) else { return SeekHint::End };
+        bound.extend_from_slice(self.source.largest_key(previous));
+        SeekHint::Bound
+    }
+
     fn close(&mut self) {
         self.open = None;
     }
@@ -128,12 +163,59 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.skip_exhausted_tables_backward()
     }
 
-    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+    fn prepare_seek_first(&mut self, bound: &mut Vec<u8>) -> SeekHint {
+        self.hint_at(0, bound)
+    }
+
+    fn prepare_seek_last(&mut self, bound: &mut Vec<u8>) -> SeekHint {
+        self.hint_before(self.source.table_count(), bound)
+    }
+
+    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
         let table_index = self.source.position(key);
-        if table_index == self.source.table_count() {
-            return Ok(());
+        if table_index == self.source.table_count() || self.source.smallest_key(table_index) > key {
+            return Ok(self.hint_at(table_index, bound));
         }
-        self.open(table_index)?.prefetch_seek(key, sequence)
+        match self.source.least_candidate(table_index, key)? {
+            Candidate::Absent => return Ok(self.hint_at(table_index + 1, bound)),
+            Candidate::Bytes(bytes) if bytes.as_slice() > self.source.largest_key(table_index) => {
+                return Ok(self.hint_at(table_index + 1, bound));
+            }
+            Candidate::Bytes(bytes) if bytes.as_slice() > key => {
+                bound.extend_from_slice(&bytes);
+                return Ok(SeekHint::Bound);
+            }
+            Candidate::Bytes(_) | Candidate::Unknown => {}
+        }
+        self.open(table_index)?.prepare_seek(key, sequence, bound)
+    }
+
+    fn prepare_seek_for_prev(
+        &mut self,
+        key: &[u8],
+        is_inclusive: bool,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        let table_count = self.tables_begun_at(key, is_inclusive);
+        let Some(table_index) = table_count.checked_sub(1) else { return Ok(SeekHint::End) };
+        if self.source.largest_key(table_index) < key {
+            return Ok(self.hint_before(table_count, bound));
+        }
+        let below = match self.source.greatest_candidate(table_index, key, is_inclusive)? {
+            Candidate::Absent => return Ok(self.hint_before(table_index, bound)),
+            Candidate::Bytes(bytes) => prefix_successor(&bytes),
+            Candidate::Unknown => None,
+        };
+        match below {
+            Some(below) if below.as_slice() <= self.source.smallest_key(table_index) => {
+                Ok(self.hint_before(table_index, bound))
+            }
+            Some(below) if below.as_slice() <= key => {
+                bound.extend_from_slice(&below);
+                Ok(SeekHint::Below)
+            }
+            _ => Ok(SeekHint::Unknown),
+        }
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -148,10 +230,7 @@ impl<S: RunSource> Cursor for RunCursor<S> {
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let table_count = partition_point(self.source.table_count(), |table_index| {
-            let smallest = self.source.smallest_key(table_index);
-            smallest < key || (is_inclusive && smallest == key)
-        });
+        let table_count = self.tables_begun_at(key, is_inclusive);
         let Some(table_index) = table_count.checked_sub(1) else {
             self.close();
             return Ok(());

@@ -1,6 +1,6 @@
 //! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
-use super::{Cursor, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables};
+use super::{Cursor, SeekHint, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -17,6 +17,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The outcome of a filter is known only after a seek: a checked run is not deferred.
+    const fn unless_checked(&self, hint: SeekHint) -> SeekHint {
+        match self {
+            Self::FilterChecked(_, Some(_)) => SeekHint::Unknown,
+            _ => hint,
+        }
+    }
+
     /// Records the outcome of a filter, if a seek decides it.
     fn record_outcome(&mut self, is_decided: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
         if let Self::FilterChecked(cursor, open) = self
@@ -57,8 +65,29 @@ impl Cursor for Source {
         Ok(())
     }
 
-    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        either!(self, cursor => cursor.prefetch_seek(key, sequence))
+    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
+        let hint = either!(self, cursor => cursor.prepare_seek(key, sequence, bound))?;
+        Ok(self.unless_checked(hint))
+    }
+
+    fn prepare_seek_first(&mut self, bound: &mut Vec<u8>) -> SeekHint {
+        let hint = either!(self, cursor => cursor.prepare_seek_first(bound));
+        self.unless_checked(hint)
+    }
+
+    fn prepare_seek_for_prev(
+        &mut self,
+        key: &[u8],
+        is_inclusive: bool,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        let hint = either!(self, cursor => cursor.prepare_seek_for_prev(key, is_inclusive, bound))?;
+        Ok(self.unless_checked(hint))
+    }
+
+    fn prepare_seek_last(&mut self, bound: &mut Vec<u8>) -> SeekHint {
+        let hint = either!(self, cursor => cursor.prepare_seek_last(bound));
+        self.unless_checked(hint)
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {

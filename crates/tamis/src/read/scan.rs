@@ -153,8 +153,8 @@ impl ScanSource {
             };
             sources.push((memtable_count + run.rank, source));
         }
-        VisibleCursor::new(MergeCursor::ranked(sources), self.sequence, Arc::clone(&self.range))
-            .with_coverage(self.coverage())
+        let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
+        VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
     }
 
     /// Records the deleted keys that the last step of a cursor has passed, if they are many.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cache::block::CachedBlock,
-    cursor::Cursor,
+    cursor::{Cursor, SeekHint},
     error::Result,
     key::{Kind, Sequence},
     slice::Slice,
@@ -248,17 +248,17 @@ impl Cursor for TableCursor {
         self.move_to(block, rank)
     }
 
-    fn prefetch_seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, _bound: &mut Vec<u8>) -> Result<SeekHint> {
         self.is_valid = false;
         if !self.table.data().is_mapped() {
-            return Ok(());
+            return Ok(SeekHint::Unknown);
         }
         let index = self.table.index()?;
         let block = index.block_of(key, sequence);
         if let Some((start, _)) = index.extent(block) {
             self.table.data().prefetch(start);
         }
-        Ok(())
+        Ok(SeekHint::Unknown)
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {

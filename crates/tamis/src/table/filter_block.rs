@@ -8,10 +8,11 @@
 //! A filter is derived data. One that can't be built is left out and reported; one that is damaged or of an unknown family
 //! is reported and not used. Results stay the same.
 
-use std::fmt;
+use std::{fmt, ops::Bound};
 
 use tamis_filter::{
-    AnyFilter, Budget, BuildError, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
+    AnyFilter, Budget, BuildError, Candidate, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
+    Upper,
 };
 
 use super::section::SectionBytes;
@@ -121,6 +122,21 @@ impl FilterBlock {
     /// Whether a key of the range may be in the table; `false` is certain.
     pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         self.filter.may_contain_range(probe)
+    }
+
+    /// Whether it may know the first key of an open range.
+    pub(super) fn names_candidates(&self) -> bool {
+        self.filter.family().names_candidates()
+    }
+
+    /// The least key at or above `lower`, as far as it knows.
+    pub(super) fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
+        self.filter.least_candidate(lower)
+    }
+
+    /// The greatest key within `upper`, as far as it knows.
+    pub(super) fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
+        self.filter.greatest_candidate(upper)
     }
 
     /// Whether it admits a key of its table, as a point and as ranges that contain it.

@@ -6,7 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use tamis_filter::{Probe, RangeProbe};
+use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
 
 use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
@@ -45,6 +45,7 @@ struct OpenFilter {
     place: Place,
     record: SectionRecord,
     answers_ranges: bool,
+    names_candidates: bool,
     loaded: Loaded,
 }
 
@@ -223,6 +224,32 @@ impl FilterSet {
         self.filters.iter().all(|filter| filter.may_contain_range(environment, table, probe))
     }
 
+    /// The best candidate of the filters: each one is a bound of the first key in the direction.
+    pub(super) fn candidate(
+        &self,
+        environment: &TableEnvironment,
+        table: &Source,
+        direction: Direction,
+        ask: impl Fn(&FilterBlock) -> Candidate,
+    ) -> Candidate {
+        let mut best = Candidate::Unknown;
+        for filter in self.filters.iter().filter(|filter| filter.names_candidates) {
+            let Some(filter) = filter.get_if_cached(environment, table) else { continue };
+            let candidate = ask(&filter);
+            match (&best, &candidate) {
+                (_, Candidate::Absent) => return candidate,
+                (_, Candidate::Unknown) => {}
+                (Candidate::Bytes(known), Candidate::Bytes(bytes)) => {
+                    if (bytes > known) == (direction == Direction::Forward) {
+                        best = candidate;
+                    }
+                }
+                _ => best = candidate,
+            }
+        }
+        best
+    }
+
     /// Prefetches the cache lines that [`FilterSet::may_contain`] reads.
     #[inline]
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
@@ -284,12 +311,19 @@ fn usable(
         if let Some(header) = elastic_header(&front, record) {
             let units = ElasticUnits::new(environment, source, record, header, hotness);
             let loaded = Loaded::Units(units, matches!(place, Place::File(_)).then(|| source.clone()));
-            return Ok(OpenFilter { place, record: *record, answers_ranges: false, loaded });
+            return Ok(OpenFilter {
+                place,
+                record: *record,
+                answers_ranges: false,
+                names_candidates: false,
+                loaded,
+            });
         }
         let filter = open_with_front(source, record, &front)?;
-        let (answers_ranges, bytes) = (filter.answers_ranges(), filter.memory_bytes());
+        let (answers_ranges, names_candidates) = (filter.answers_ranges(), filter.names_candidates());
+        let bytes = filter.memory_bytes();
         let loaded = Loaded::Whole(environment.pin(source, filter, bytes), FilterFault::default());
-        Ok(OpenFilter { place, record: *record, answers_ranges, loaded })
+        Ok(OpenFilter { place, record: *record, answers_ranges, names_candidates, loaded })
     };
     let usable = |record| {
         open(record).inspect_err(|error| environment.report_filter(&source.path, error.to_string())).ok()

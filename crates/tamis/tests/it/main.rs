@@ -22,6 +22,7 @@ mod kill;
 mod log_segments;
 mod model;
 mod open_files;
+mod open_seeks;
 mod options;
 mod panics;
 mod pins;

@@ -1,0 +1,135 @@
+//! Seeks into many overlapping tables read the blocks that they return.
+//!
+//! A table takes part in the merge with its smallest key or the candidate of its filter, and is read when the scan reaches it.
+
+use std::sync::Arc;
+
+use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime, TableFilter};
+use tamis_vfs::MemVfs;
+
+use crate::support::{FOLDER, Random};
+
+const TABLE_COUNT: u64 = 10;
+const KEYS_PER_TABLE: u64 = 3_000;
+
+/// Ten tables with random keys over one range, in L0.
+fn overlapping(filters: Filters) -> (Db, Vec<u64>) {
+    let vfs = MemVfs::new();
+    let options = Options {
+        workers: 0,
+        default_keyspace: KeyspaceOptions { filters, level0_runs: 64, ..KeyspaceOptions::default() },
+        ..Options::default()
+    };
+    let db = Db::open_on(Arc::new(vfs), FOLDER, options, Runtime::deterministic(1)).unwrap();
+    let mut random = Random(3);
+    let mut keys = Vec::new();
+    for _ in 0..TABLE_COUNT {
+        for _ in 0..KEYS_PER_TABLE {
+            let key = random.next() >> 8;
+            keys.push(key);
+            db.put(key.to_be_bytes(), [1; 100]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    assert_eq!(db.statistics().keyspaces[0].levels[0].table_count as u64, TABLE_COUNT);
+    keys.sort_unstable();
+    keys.dedup();
+    (db, keys)
+}
+
+/// Blocks for each of many calls.
+fn blocks_per_call(db: &Db, count: u64, mut call: impl FnMut(u64)) -> f64 {
+    let mut random = Random(7);
+    // The readers are open, and their filters are in memory.
+    call(random.next() >> 8);
+    let before = db.statistics().blocks_read;
+    (0..count).for_each(|_| call(random.next() >> 8));
+    (db.statistics().blocks_read - before) as f64 / count as f64
+}
+
+#[test]
+fn open_seeks_read_the_block_that_they_return() {
+    let surf: TableFilter = "surf-real@24".parse().unwrap();
+    let (db, keys) = overlapping(Filters::each([surf]));
+    let forward = blocks_per_call(&db, 500, |from| {
+        let found = db.range(from.to_be_bytes()..).next().map(|entry| entry.unwrap().0);
+        let expected = keys.get(keys.partition_point(|&key| key < from));
+        assert_eq!(found.as_deref(), expected.map(|key| key.to_be_bytes()).as_ref().map(<[u8; 8]>::as_slice));
+    });
+    assert!(forward <= 1.1, "{forward}");
+    let backward = blocks_per_call(&db, 500, |to| {
+        let found = db.range(..to.to_be_bytes()).next_back().map(|entry| entry.unwrap().0);
+        let expected = keys[..keys.partition_point(|&key| key < to)].last();
+        assert_eq!(found.as_deref(), expected.map(|key| key.to_be_bytes()).as_ref().map(<[u8; 8]>::as_slice));
+    });
+    assert!(backward <= 1.3, "{backward}");
+    // A scan that is kept and moves in both directions.
+    let mut scan = db.range::<&[u8]>(..);
+    let kept = blocks_per_call(&db, 500, |from| {
+        scan.seek(from.to_be_bytes()).unwrap();
+        let place = keys.partition_point(|&key| key < from);
+        if scan.move_next().unwrap() {
+            assert_eq!(scan.key(), keys[place].to_be_bytes());
+        }
+    });
+    assert!(kept <= 1.1, "{kept}");
+}
+
+/// The smallest and largest keys of tables are known without filters.
+#[test]
+fn the_ends_of_a_keyspace_cost_one_block() {
+    let (db, keys) = overlapping(Filters::default());
+    let first = blocks_per_call(&db, 10, |_| {
+        let (key, _) = db.first().unwrap().unwrap();
+        assert_eq!(*key, keys[0].to_be_bytes());
+    });
+    let last = blocks_per_call(&db, 10, |_| {
+        let (key, _) = db.last().unwrap().unwrap();
+        assert_eq!(*key, keys[keys.len() - 1].to_be_bytes());
+    });
+    assert!(first <= 1.0 && last <= 2.0, "{first} {last}");
+}
+
+/// Moves in both directions around deferred tables, with and without filters that name candidates.
+#[test]
+fn moves_around_deferred_tables_agree_with_the_keys() {
+    for filters in [Filters::each(["surf-real@24".parse().unwrap()]), Filters::default()] {
+        let (db, keys) = overlapping(filters);
+        let mut random = Random(11);
+        let mut scan = db.range::<&[u8]>(..);
+        for _ in 0..300 {
+            let target = random.next() >> 8;
+            let mut place = keys.partition_point(|&key| key < target) as i64;
+            if random.below(2) == 0 {
+                scan.seek(target.to_be_bytes()).unwrap();
+                if scan.move_next().unwrap() {
+                    assert_eq!(scan.key(), keys[place as usize].to_be_bytes());
+                } else {
+                    continue;
+                }
+            } else {
+                scan.seek_for_prev(target.to_be_bytes()).unwrap();
+                place -= i64::from(keys.get(place as usize) != Some(&target));
+                // The scan is after the last key at or below the target.
+                if scan.move_prev().unwrap() {
+                    assert_eq!(scan.key(), keys[place as usize].to_be_bytes());
+                } else {
+                    continue;
+                }
+            }
+            for _ in 0..random.below(12) {
+                let (is_there, next) = match random.below(2) {
+                    0 => (scan.move_next().unwrap(), place + 1),
+                    _ => (scan.move_prev().unwrap(), place - 1),
+                };
+                if next < 0 || next >= keys.len() as i64 {
+                    assert!(!is_there);
+                    break;
+                }
+                assert!(is_there);
+                assert_eq!(scan.key(), keys[next as usize].to_be_bytes());
+                place = next;
+            }
+        }
+    }
+}
