@@ -155,7 +155,7 @@ impl Checkpointer {
     }
 }
 
-/// What a checkpoint checks of each table.
+/// The checks of a checkpoint for each table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
     Lengths,

@@ -1,6 +1,6 @@
 //! An open store: wires the parts that read, write, run background jobs and maintain the store.
 //!
-//! Each part has a type of its own with the shared state that it uses:
+//! Each part has its own type with the shared state that it uses:
 //!
 //! | part | type | uses |
 //! |---|---|---|

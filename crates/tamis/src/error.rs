@@ -111,7 +111,7 @@ pub enum Error {
     MissingFile {
         /// The file.
         path: PathBuf,
-        /// What to do.
+        /// The advice to the program.
         advice: &'static str,
     },
     /// Another process or handle has the store open.
@@ -150,7 +150,7 @@ pub enum Error {
         what: &'static str,
         /// The invalid value.
         got: String,
-        /// What to do instead.
+        /// The values that are valid.
         expected: String,
     },
     /// A filter has a parameter that its family does not have.

@@ -106,7 +106,7 @@ fn report_truncations(options: &Options, report: &OpenReport) {
     }
 }
 
-/// What the folder holds.
+/// The contents of the folder.
 ///
 /// # Errors
 /// [`Error::NotADatabase`] also for an empty folder in which no store may be created.

@@ -92,7 +92,7 @@ impl JoinHandle for SystemThread {}
 impl Drop for SystemThread {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take() {
-            // A thread can't wait for itself: a worker may drop the last handle of its own store.
+            // A thread can't wait for itself: a worker may drop the last handle of the store.
             if handle.thread().id() != std::thread::current().id() {
                 let _ = handle.join();
             }

@@ -1,4 +1,4 @@
-//! Batches keep what was put in, number it as told, and refuse what the format can't hold.
+//! Batches return their entries with the assigned sequence numbers, and refuse entries that the format can't hold.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn a_record_holds_several_batches() {
 }
 
 #[test]
-fn a_cleared_batch_starts_anew() {
+fn a_cleared_batch_is_like_a_new_one() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     batch.clear();
@@ -86,7 +86,7 @@ fn a_batch_that_does_not_fit_a_record_is_refused() {
 }
 
 #[test]
-fn unknown_kinds_are_told_with_file_and_offset() {
+fn unknown_kinds_are_reported_with_file_and_offset() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     let mut bytes = batch.assign_sequences(1).to_vec();

@@ -40,7 +40,7 @@ use crate::{
 /// A group whose batches exceed this size is written as several records.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
-/// What a commit that panics reports. It never unwinds into the group: the leadership would not be released.
+/// The error of a commit that panics. It never unwinds into the group: the leadership would not be released.
 const COMMIT: &str = "commit a batch";
 
 /// The batches of a group that share one log record.

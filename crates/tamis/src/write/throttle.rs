@@ -16,7 +16,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
 };
 
-/// How often a waiting writer checks by itself whether it may continue.
+/// How often a waiting writer checks on its own whether it may continue.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// See the head of this file.

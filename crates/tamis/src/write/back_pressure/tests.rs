@@ -47,11 +47,11 @@ fn writers_share_the_rate() {
     let back_pressure = BackPressure::default();
     let now = Duration::from_secs(5);
     let milliseconds = |number| Some(now + Duration::from_millis(number));
-    // Four writers that come at one moment with 10 ms worth of bytes each go on one after the other.
+    // Four writers with bytes for 10 ms each start at the same time: each continues 10 ms after the previous one.
     for writer in 1..=4 {
         assert_eq!(back_pressure.charge(1_000_000, 10_000, now), milliseconds(10 * writer));
     }
-    // Who comes after all is paid for waits for its own bytes only.
+    // A writer that starts when nothing is owed waits for its own bytes only.
     let later = now + Duration::from_secs(1);
     assert_eq!(back_pressure.charge(1_000_000, 10_000, later), Some(later + Duration::from_millis(10)));
 }
@@ -71,7 +71,7 @@ fn the_measured_rate_moves_the_limit() {
 }
 
 #[test]
-fn the_beginning_and_the_end_of_slowing_are_told_once() {
+fn the_beginning_and_the_end_of_throttling_are_reported_once() {
     let back_pressure = BackPressure::default();
     assert_eq!(back_pressure.changed_delay(None), None);
     assert_eq!(back_pressure.changed_delay(Some(1 << 20)), Some(1_000_000));

@@ -30,7 +30,7 @@ impl Committer<u64, u64> for TenTimes {
 
 #[cfg(loom)]
 #[test]
-fn loom_every_thread_gets_the_result_of_its_own_item() {
+fn loom_every_thread_gets_its_own_result() {
     use loom::{sync::Arc, thread};
 
     // Short items only, long items only, and a mix.
@@ -183,7 +183,7 @@ mod threads {
         }
     }
 
-    /// A thread that never stops goes first for a turn, not for ever; before one that is not quick not at all.
+    /// A thread that never stops may bypass the others for one turn only, and never a slow item.
     #[test]
     fn no_more_than_a_turn_goes_before_those_who_wait() {
         for (waiter, most) in [(4, BYPASS_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
