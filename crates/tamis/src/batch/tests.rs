@@ -63,7 +63,7 @@ fn a_cleared_batch_is_like_a_new_one() {
 }
 
 #[test]
-fn what_is_refused_leaves_the_batch_as_it_was() {
+fn a_refused_entry_leaves_the_batch_unchanged() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();
     let before = batch.size_bytes();
@@ -151,7 +151,7 @@ fn numbers_outside_their_bounds_are_refused() {
 }
 
 #[test]
-fn a_put_of_one_entry_costs_eight_bytes_besides_key_and_value() {
+fn a_batch_of_one_put_takes_eight_bytes_more_than_key_and_value() {
     let mut batch = WriteBatch::new();
     batch.put_in(2, &[7; 16], &[8; 100]).unwrap();
     assert_eq!(batch.assign_sequences(10_000_000).len(), 16 + 100 + 8);
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn what_goes_in_comes_out(
+    fn a_batch_returns_its_entries(
         writes in proptest::collection::vec(
             (any::<u32>(), proptest::collection::vec(any::<u8>(), 1..40),
              proptest::option::of(proptest::collection::vec(any::<u8>(), 0..300))), 1..20),

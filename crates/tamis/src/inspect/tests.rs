@@ -8,7 +8,7 @@ use super::*;
 
 /// The message of a manifest given by its name said that `CURRENT` names it, whatever `CURRENT` names.
 #[test]
-fn a_manifest_is_the_file_that_was_named_and_missing_by_who_named_it() {
+fn a_manifest_must_be_the_file_that_current_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     crate::Db::open(&path).unwrap().close().unwrap();

@@ -41,7 +41,7 @@ fn a_snapshot_keeps_what_it_sees() {
 }
 
 #[test]
-fn a_tombstone_goes_only_where_nothing_older_can_come_back() {
+fn a_tombstone_is_dropped_only_if_no_older_entry_can_exist() {
     use Kind::{Put, Tombstone};
     let entries = [("a", 9, Tombstone), ("a", 5, Put)];
     assert_eq!(kept(&[10], &entries, true), []);

@@ -37,7 +37,7 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
 }
 
 #[test]
-fn a_new_run_of_level_0_counts_beside_the_others() {
+fn a_new_run_of_level_0_counts_in_addition_to_the_others() {
     let version = version([10_000, 100_000, 1_000_000]);
     let bits = bits_of_level(&version, 0, 10_000, &[], 10.0);
     assert!(bits > 12.0, "{bits}");

@@ -63,7 +63,7 @@ fn a_running_job_keeps_others_from_its_tables_and_its_range() {
 }
 
 #[test]
-fn a_plan_knows_its_range_its_grandparents_and_what_may_be_older() {
+fn a_plan_has_its_range_its_grandparents_and_the_possibly_older_tables() {
     let (state, _) = state();
     let plan = plan_of(&state, Action::Merge);
     assert_eq!(plan.span.bounds(), (Bound::Included(b"c".as_slice()), Bound::Included(b"h".as_slice())));

@@ -34,7 +34,7 @@ fn targets(sizes: &[(u8, u64)], size_ratio: u32) -> LevelTargets {
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn the_first_data_goes_to_the_deepest_level_and_the_base_rises_as_it_grows() {
+fn the_first_data_is_written_to_the_deepest_level_and_the_base_level_rises() {
     for (bytes, base_level) in
         [(0, 15), (MIB, 15), (8 * MIB, 15), (9 * MIB, 14), (80 * MIB, 14), (100 * MIB, 13), (1000 * MIB, 12)]
     {

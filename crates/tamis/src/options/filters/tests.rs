@@ -17,7 +17,7 @@ fn text_names_family_parameters_and_bits() {
 }
 
 #[test]
-fn what_can_build_no_filter_is_refused() {
+fn filters_that_cannot_be_built_are_refused() {
     for text in
         ["blocked-bloom", "blocked-bloom@0", "surf@-1", "surf@65", "surf:none=1@16", "binary-fuse@NaN"]
     {

@@ -25,7 +25,7 @@ fn the_further_behind_the_slower_and_never_a_full_stop() {
 }
 
 #[test]
-fn each_lag_is_measured_by_what_drains_it() {
+fn each_lag_is_measured_by_the_rate_of_the_job_that_drains_it() {
     let flushes_lag = rate(pressure(2, 0), RATES);
     let merges_lag = rate(pressure(0, 16), RATES);
     assert!(flushes_lag > merges_lag);
