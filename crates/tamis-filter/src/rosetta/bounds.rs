@@ -1,8 +1,9 @@
-//! The bounds of a range as numbers of nodes at a depth.
+//! The bounds of a range as node numbers at a depth.
 //!
-//! A node of depth `d` is the number that its `d` bits make; of those deeper than 64 bits only the last 64 are kept (its
-//! *window*), and both bounds then must agree in the bits before. Where they do not, the nodes between them are too many for
-//! any budget, or the range lies across such a border: no span, which is answered as "may be".
+//! The number of a node of depth `d` is the integer of its `d` bits. Of nodes deeper than 64 bits, only the last 64
+//! bits are kept (the *window*), and both bounds must have the bits before the window in common. Otherwise the range
+//! has no span at that depth: the nodes between the bounds exceed any budget, or the range crosses the border of a
+//! window. The filter then answers "may contain".
 
 use std::ops::Bound;
 
@@ -13,7 +14,8 @@ use crate::{KeyRange, Upper};
 /// Keys of one length up to this are handled as integers, exactly.
 pub(super) const WORD_BYTES: u32 = 8;
 
-/// One end of a range as an endless string: bytes, the last of them one smaller where `is_before`, then `fill` for ever.
+/// One end of a range as an infinite string: `bytes`, the last byte one smaller where `is_before`, then `fill` without
+/// end.
 #[derive(Debug, Clone, Copy)]
 struct Edge<'a> {
     bytes: &'a [u8],
@@ -31,8 +33,8 @@ impl<'a> Edge<'a> {
             Upper::Open => Self { bytes: b"", is_before: false, fill: 0xff },
             Upper::Included(bytes) => Self { bytes, is_before: false, fill: 0 },
             Upper::Prefix(bytes) => Self { bytes, is_before: false, fill: 0xff },
-            // Whatever is smaller than "ab" is at most "aa" continued by ones. Behind a zero there is nothing to take from:
-            // the bound itself is let in, which costs a false positive at most.
+            // All keys smaller than "ab" are at most "aa" followed by 0xff without end. A last byte of zero cannot be
+            // decremented: the bound itself is then included, which costs at most a false positive.
             Upper::Excluded(bytes) => {
                 let is_before = bytes.last().is_some_and(|last| *last != 0);
                 Self { bytes, is_before, fill: if is_before { 0xff } else { 0 } }
@@ -62,7 +64,7 @@ impl<'a> Edge<'a> {
         (key_head(self.bytes) | filled).wrapping_sub(taken)
     }
 
-    /// In how many leading bits this and a key, continued by zeros, agree; `u32::MAX` where in all.
+    /// The number of leading bits in common with a key, which is continued by zeros; `u32::MAX` if all are equal.
     fn shared_bits(&self, key: &[u8]) -> u32 {
         let length = self.bytes.len().max(key.len()) + 1;
         (0..length)
@@ -74,34 +76,35 @@ impl<'a> Edge<'a> {
     }
 }
 
-/// Both ends of a range that some key could lie in.
+/// Both ends of a range that can contain a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bounds<'a> {
-    /// Of keys of one length up to eight bytes: the least and the greatest of them, as integers.
+    /// Keys of one length up to eight bytes: the smallest and the largest of them, as integers.
     Words {
-        /// The least key.
+        /// The smallest key.
         lower: u64,
-        /// The greatest key.
+        /// The largest key.
         upper: u64,
         /// Bits of a key.
         bit_count: u32,
     },
-    /// Of other keys.
+    /// Other keys.
     Bytes(Ends<'a>),
 }
 
-/// Both ends as endless strings.
+/// Both ends as infinite strings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends<'a> {
     lower: Edge<'a>,
     upper: Edge<'a>,
     heads: (u64, u64),
-    /// Leading bytes in which both agree, counted up to where one of them is only fill.
+    /// Number of equal leading bytes, including the first fill byte.
     shared_bytes: usize,
 }
 
 impl<'a> Bounds<'a> {
-    /// `key_bytes` is the length of all keys, 0 where they have several. `None` where no such key can lie in the range.
+    /// `key_bytes` is the length of all keys, 0 for keys of several lengths. `None` if no such key can be in the
+    /// range.
     #[inline]
     pub(super) fn new(range: &KeyRange<'a>, key_bytes: u32) -> Option<Self> {
         if range.is_empty() {
@@ -116,14 +119,14 @@ impl<'a> Bounds<'a> {
         }
         let (lower, upper) = (Edge::lower(range), Edge::upper(range));
         let length = lower.bytes.len().max(upper.bytes.len());
-        // The byte behind both is that of the fills: bounds that agree in all given bytes may still differ there.
+        // The byte after both ends is a fill byte: bounds with equal bytes may still differ there.
         let shared_bytes =
             (0..=length).find(|index| lower.byte(*index) != upper.byte(*index)).unwrap_or(usize::MAX);
         let heads = (lower.head(), upper.head());
         Some(Self::Bytes(Ends { lower, upper, heads, shared_bytes }))
     }
 
-    /// The first and the last node that the range touches at a depth; `None` where they are too far apart to be told.
+    /// The first and the last node that the range touches at a depth; `None` if they have no common window.
     #[inline]
     pub(super) fn span(&self, depth: u32) -> Option<(u64, u64)> {
         match self {
@@ -143,7 +146,8 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// In how many leading bytes both bounds agree, and how many values of the next byte lie between them. Of integers nothing is told.
+    /// The number of leading bytes in common, and the number of values of the next byte between both bounds. Integers
+    /// return a constant.
     #[inline]
     pub(super) fn first_difference(&self) -> (usize, u32) {
         let Self::Bytes(ends) = self else { return (0, 1) };
@@ -152,7 +156,7 @@ impl<'a> Bounds<'a> {
         (index, values)
     }
 
-    /// The bytes of a node deeper than 64 bits before its window: those of the lower bound.
+    /// The bytes before the window of a node deeper than 64 bits: those of the lower bound.
     pub(super) fn copy_front(&self, byte_count: usize, target: &mut Vec<u8>) {
         target.clear();
         if let Self::Bytes(ends) = self {
@@ -160,7 +164,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// How far, in bits, the lower and the upper bound agree with one of two keys.
+    /// The number of leading bits that the lower and the upper bound have in common with one of two keys.
     pub(super) fn shared_bits(&self, neighbours: [Option<&[u8]>; 2]) -> (u32, u32) {
         let mut shared = (0, 0);
         for key in neighbours.into_iter().flatten() {
@@ -188,7 +192,7 @@ const fn word_max(length: usize) -> u64 {
     u64::MAX >> (64 - 8 * length as u32)
 }
 
-/// The least key of a length that meets a lower bound.
+/// The smallest key of a length that meets a lower bound.
 #[inline]
 fn least_word(lower: Bound<&[u8]>, length: usize) -> Option<u64> {
     let (key, is_above) = match lower {
@@ -203,7 +207,7 @@ fn least_word(lower: Bound<&[u8]>, length: usize) -> Option<u64> {
     (least < word_max(length)).then(|| least + 1)
 }
 
-/// The greatest key of a length that meets an upper bound.
+/// The largest key of a length that meets an upper bound.
 #[inline]
 fn greatest_word(upper: Upper<'_>, length: usize) -> Option<u64> {
     let (key, is_below) = match upper {

@@ -1,8 +1,9 @@
-//! What a filter was asked and how it ended; always on.
+//! Counters of the queries of a filter and their outcomes; always on.
 //!
-//! Counts are kept in a few stripes, so that threads seldom write the same line: a query takes the stripe that the address of
-//! its probe, which lies on its thread's stack, happens to mean. The stripes are made at the first question. A range adds a
-//! handful of counts at its end, none on the way. They are exact for one thread; threads that share a stripe may lose a few.
+//! The counters are kept in a few stripes, so that threads seldom write the same cache line. The address of a probe,
+//! which is on the stack of its thread, selects the stripe. The first query allocates the stripes. A range updates a
+//! few counters when it ends and none before. The counts are exact for one thread; threads that share a stripe may
+//! lose a few.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -15,92 +16,94 @@ use super::walk::Tally;
 
 const STRIPES: usize = 4;
 
-/// Buckets of range sizes: bucket `i` counts ranges of `2^i` to `2^(i+1) - 1` nodes at the depth of 64 bits, or of whole keys
-/// where those are shorter. The last one counts those that the filter cannot tell.
+/// Buckets of range sizes: bucket `i` counts ranges of `2^i` to `2^(i+1) - 1` nodes at the depth of 64 bits, or of
+/// whole keys if those are shorter. The last bucket also counts ranges of unknown size.
 pub const SIZE_BUCKETS: usize = 65;
 
-/// Buckets of byte strings' ranges within one node of 64 bits: bucket `i` counts those whose bounds begin with `8 + i` equal bytes. The last
-/// one counts those with more, too.
+/// Buckets of ranges of byte strings within one node of 64 bits: bucket `i` counts ranges whose bounds begin with `8 +
+/// i` equal bytes; the last one also counts those with more.
 pub const SHARED_BUCKETS: usize = 64;
 
-/// Buckets of the same ranges: bucket `i` counts those that span `2^i` to `2^(i+1) - 1` values of the first byte in which their bounds differ.
+/// Buckets of the same ranges: bucket `i` counts those that span `2^i` to `2^(i+1) - 1` values of the first byte in
+/// which their bounds differ.
 pub const SPAN_BUCKETS: usize = 9;
 
 /// Bounds that share fewer bytes differ within 64 bits.
 pub(super) const SHARED_BYTES_MIN: usize = 8;
 
-/// Counts before those of sizes and levels.
+/// Number of counters before those of sizes and levels.
 const FIXED: usize = 6;
 
-/// How a range question ended.
+/// The outcome of a range query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    Denied = 0,
+    Rejected = 0,
     Passed = 1,
     ProbeLimit = 2,
 }
 
-/// Places of counts in a stripe: three outcomes, then these.
+/// Indexes of counters in a stripe: three outcomes, then these.
 const PROBES: usize = 3;
 const POINTS: usize = 4;
 const POINTS_PASSED: usize = 5;
 
-/// What one level was asked.
+/// The queries of one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelUsage {
     /// Bits of its prefixes; `None` for the level of whole keys.
     pub bit_count: Option<u32>,
-    /// Its rate of false positives.
+    /// Its false-positive rate.
     pub rate: f64,
-    /// Nodes that ranges asked for, and those that were not denied.
+    /// Nodes that ranges probed.
     pub asked: u64,
-    /// See `asked`.
+    /// Probed nodes that the level did not reject.
     pub positive: u64,
-    /// Of these, nodes at an edge of the range, partly outside.
+    /// Probed nodes at an edge of the range, which are partly outside of it.
     pub edge_asked: u64,
-    /// See `edge_asked`.
+    /// Nodes at an edge that the level did not reject.
     pub edge_positive: u64,
-    /// Ranges that were asked of filters that have this level, whether or not they came down to it.
+    /// Range queries of filters that have this level, whether or not they probed it.
     pub ranges: u64,
 }
 
-/// What a filter was asked.
+/// The queries of a filter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
     /// From the shallowest on.
     pub levels: Vec<LevelUsage>,
-    /// Points asked for.
+    /// Point queries.
     pub points: u64,
-    /// Points that were not denied.
+    /// Points that were not rejected.
     pub points_passed: u64,
-    /// Ranges that were denied.
-    pub ranges_denied: u64,
+    /// Ranges that were rejected.
+    pub ranges_rejected: u64,
     /// Ranges that a node of the deepest level let pass.
     pub ranges_passed: u64,
-    /// Ranges that the budget of probes let pass.
+    /// Ranges that passed because of the probe limit.
     pub ranges_probe_limited: u64,
-    /// Nodes that ranges asked for.
+    /// Nodes that ranges probed.
     pub probes: u64,
     /// Ranges by size; see [`SIZE_BUCKETS`].
     pub sizes: Vec<u64>,
-    /// Those of byte strings within one node of 64 bits, by how many bytes their bounds share; see [`SHARED_BUCKETS`]. Empty for integers.
+    /// Ranges of byte strings within one node of 64 bits, by the number of bytes that their bounds share; see
+    /// [`SHARED_BUCKETS`]. Empty for integers.
     pub shared_bytes: Vec<u64>,
-    /// The same ranges by the values of the first byte in which their bounds differ; see [`SPAN_BUCKETS`].
+    /// The same ranges by the number of values of the first byte in which their bounds differ; see [`SPAN_BUCKETS`].
     pub spans: Vec<u64>,
 }
 
 impl Usage {
-    /// Ranges asked for.
+    /// Range queries.
     pub const fn ranges(&self) -> u64 {
-        self.ranges_denied + self.ranges_passed + self.ranges_probe_limited
+        self.ranges_rejected + self.ranges_passed + self.ranges_probe_limited
     }
 
-    /// Adds what another filter was asked: for a table that takes over the keys of both, or where an earlier filter's levels told what this
-    /// one's did not.
+    /// Adds the counters of another filter: for a table that merges the keys of both, or where the levels of an
+    /// earlier filter know what those of this one do not.
     pub fn merge(&mut self, other: &Self) {
         self.points += other.points;
         self.points_passed += other.points_passed;
-        self.ranges_denied += other.ranges_denied;
+        self.ranges_rejected += other.ranges_rejected;
         self.ranges_passed += other.ranges_passed;
         self.ranges_probe_limited += other.ranges_probe_limited;
         self.probes += other.probes;
@@ -113,7 +116,7 @@ impl Usage {
                 None => self.levels.push(level.clone()),
             }
         }
-        // `None`, whole keys, comes last.
+        // `None`, whole keys, sorts last.
         self.levels.sort_by_key(|level| level.bit_count.unwrap_or(FULL_DEPTH));
     }
 }
@@ -137,8 +140,8 @@ impl LevelUsage {
         self.ranges += other.ranges;
     }
 
-    /// How many nodes at edges may have held a key: those positive beyond the level's rate, and three standard deviations of
-    /// what chance does to that number. What was counted seldom is so taken for the worse.
+    /// The estimated number of nodes at edges that hold a key: the positive ones beyond the level's false-positive
+    /// rate, plus three standard deviations of that number. Small counts are thus estimated pessimistically.
     pub(super) fn edge_present(&self) -> f64 {
         let (asked, positive) = (self.edge_asked as f64, self.edge_positive as f64);
         let chance = 3.0 * (asked * self.rate * (1.0 - self.rate)).max(0.0).sqrt() + 1.0;
@@ -146,16 +149,16 @@ impl LevelUsage {
     }
 }
 
-/// The counts of one filter.
+/// The counters of one filter.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     level_count: usize,
-    /// Counts of sizes, with those of shared bytes and spans where keys are byte strings.
+    /// Counters of sizes; for byte strings also those of shared bytes and spans.
     bucket_count: usize,
     stripes: OnceLock<Box<[AtomicU64]>>,
 }
 
-/// A copy of a filter counts for itself, from zero.
+/// A copy of a filter counts on its own, from zero.
 impl Clone for Counters {
     fn clone(&self) -> Self {
         Self { stripes: OnceLock::new(), ..*self }
@@ -168,12 +171,12 @@ impl Counters {
         Self { level_count, bucket_count, stripes: OnceLock::new() }
     }
 
-    /// Counts of a stripe, filled up to whole cache lines.
+    /// Counters of a stripe, rounded up to whole cache lines.
     const fn stride(&self) -> usize {
         self.level_place(self.level_count).next_multiple_of(8)
     }
 
-    /// Where the counts of a level begin.
+    /// Index of the first counter of a level.
     const fn level_place(&self, level: usize) -> usize {
         FIXED + self.bucket_count + 4 * level
     }
@@ -182,7 +185,7 @@ impl Counters {
     fn stripe(&self, address: usize) -> &[AtomicU64] {
         let stride = self.stride();
         let all = self.stripes.get_or_init(|| (0..stride * STRIPES).map(|_| AtomicU64::new(0)).collect());
-        // Stacks lie some hundred kibibytes apart.
+        // Stacks are some hundred kibibytes apart.
         let number = (address >> 16).wrapping_mul(0x9e37_79b9) >> 16 & (STRIPES - 1);
         all.get(number * stride..(number + 1) * stride).unwrap_or_default()
     }
@@ -243,7 +246,7 @@ impl Counters {
                 positive: at(place + 1),
                 edge_asked: at(place + 2),
                 edge_positive: at(place + 3),
-                ranges: at(Outcome::Denied as usize) + at(Outcome::Passed as usize),
+                ranges: at(Outcome::Rejected as usize) + at(Outcome::Passed as usize),
             }
         };
         let text_counts = |buckets: Range<usize>| match self.bucket_count {
@@ -254,7 +257,7 @@ impl Counters {
             levels: levels.iter().enumerate().map(level_usage).collect(),
             points: at(POINTS),
             points_passed: at(POINTS_PASSED),
-            ranges_denied: at(Outcome::Denied as usize),
+            ranges_rejected: at(Outcome::Rejected as usize),
             ranges_passed: at(Outcome::Passed as usize),
             ranges_probe_limited: at(Outcome::ProbeLimit as usize),
             probes: at(PROBES),
@@ -265,8 +268,8 @@ impl Counters {
     }
 }
 
-/// A plain load and store: a locked addition would keep the next query's reads from starting. Two threads of one stripe may so
-/// lose a count now and then.
+/// A plain load and store: an atomic addition would delay the reads of the next query. Two threads with one stripe may
+/// lose a count.
 #[inline]
 fn add(stripe: &[AtomicU64], place: usize, count: u64) {
     if count != 0

@@ -1,10 +1,11 @@
-//! The dyadic intervals of a range: the greatest aligned ones inside it.
+//! Decomposes a range into dyadic intervals, the largest aligned intervals inside it.
 
-/// Calls with each interval of `lower..=upper`, from left to right: the number of its node and its level, counted from the
-/// leaves (the interval is `node << level` to `((node + 1) << level) - 1`). At most two of each level; no walk from the root.
+/// Calls `call` with each interval of `lower..=upper` from left to right: its node number and its level, counted from
+/// the leaves (the interval is `node << level` to `((node + 1) << level) - 1`). At most two per level; does not walk
+/// from the root.
 pub(super) fn dyadic(lower: u64, upper: u64, mut call: impl FnMut(u64, u32)) {
     let (mut low, mut high) = (u128::from(lower), u128::from(upper) + 1);
-    // Those on the right come from the leaves up, and are told from the top down.
+    // The intervals on the right side are found from the leaves up, and reported from the top down.
     let mut right: [Option<u64>; 65] = [None; 65];
     let mut level = 0;
     while low < high {
@@ -29,7 +30,7 @@ pub(super) fn dyadic(lower: u64, upper: u64, mut call: impl FnMut(u64, u32)) {
     }
 }
 
-/// How many intervals of each level ranges have on average: the frequencies `c` of the allocation.
+/// The average number of intervals of each level per range: the frequencies `c` of the allocation.
 pub(super) fn mean_counts(ranges: impl Iterator<Item = (u64, u64, f64)>) -> Vec<f64> {
     let mut counts = vec![0.0; 65];
     let mut total = 0.0;

@@ -1,7 +1,7 @@
-//! Sets the bits of a level: one pass over the sorted keys, each distinct prefix once.
+//! Sets the bits of a level: one pass through the sorted keys, each distinct prefix once.
 //!
-//! Keys go in batches: all digests of a batch, then all its bits. So the two loops stay small, and the processor reads the
-//! places of many keys at a time.
+//! Keys are processed in batches: first all digests of a batch, then all its bits. Both loops stay small, and the
+//! processor overlaps the memory accesses of many keys.
 
 use tamis_bits::key_head;
 
@@ -42,7 +42,7 @@ pub(super) fn insert(level: &Level, keys: &Keys, digester: &Digester, payload: &
     batch.set();
 }
 
-/// Prefixes of integers: a loop for each number of bytes that are digested.
+/// Prefixes of integers: one loop per number of digested bytes.
 fn insert_words(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
     let depth = batch.level.depth;
     match (depth - sibling_bits(depth)).div_ceil(8) {
@@ -61,7 +61,7 @@ fn insert_words(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
 fn insert_words_of<const BYTES: usize>(words: &[u64], digester: &Digester, batch: &mut Batch<'_>) {
     let mut prefixes = Prefixes::<BYTES>::new(batch.level.depth, digester);
     for words in words.chunks(BATCH_NODES) {
-        // Counted apart from the batch: what lies in memory would be written and read again for each word.
+        // A local counter: the compiler would store and load a field of the batch for each word.
         let mut count = 0;
         for word in words {
             let (is_new, digest, sibling) = prefixes.next(*word);
@@ -109,9 +109,9 @@ impl<'a> Batch<'a> {
         Self { level, bits, digests: [0; BATCH_NODES], siblings: [0; BATCH_NODES], count: 0 }
     }
 
-    /// Takes a node; one beyond the room of the batch would be lost.
+    /// Adds a node. The batch must not be full.
     fn push(&mut self, digest: u64, sibling: u64) {
-        debug_assert!(self.count < BATCH_NODES, "a full batch is set before it goes on");
+        debug_assert!(self.count < BATCH_NODES, "a full batch is written before the next node");
         if let (Some(slot), Some(other)) =
             (self.digests.get_mut(self.count), self.siblings.get_mut(self.count))
         {
@@ -135,7 +135,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The distinct prefixes of sorted words. `BYTES` are digested of each; 0 where that is not known beforehand.
+/// The distinct prefixes of sorted words. `BYTES` of each are digested; 0 if that is unknown at compile time.
 struct Prefixes<'a, const BYTES: usize> {
     depth: u32,
     digester: &'a Digester,
@@ -148,9 +148,9 @@ impl<'a, const BYTES: usize> Prefixes<'a, BYTES> {
         Self { depth, digester, node: 0, is_first: true }
     }
 
-    /// Whether a word brings a new prefix, its digest, and which of the siblings it is. Every word is digested, also those that bring no
-    /// new prefix: whether one does can't be foreseen where keys lie about as close as the nodes, and a mispredicted branch costs
-    /// more than a digest.
+    /// Whether a word has a new prefix, its digest, and its sibling number. Digests every word, also those without a
+    /// new prefix: where the distance of keys is about that of nodes, the branch is unpredictable, and a misprediction
+    /// costs more than a digest.
     #[inline(always)]
     fn next(&mut self, word: u64) -> (bool, u64, u64) {
         let node = word >> (64 - self.depth);

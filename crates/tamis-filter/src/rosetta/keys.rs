@@ -1,4 +1,4 @@
-//! The keys of a filter to be built, and how many distinct prefixes of each length they have.
+//! The keys of a filter under construction, and the number of distinct prefixes per length.
 
 use tamis_bits::key_head;
 
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::key_set::KeptKeys;
 use crate::{BuildError, KeyRange, KeySet};
 
-/// Sorted distinct keys: integers as long as all have eight bytes, byte strings otherwise.
+/// Sorted distinct keys: integers as long as all have eight bytes, else byte strings.
 #[derive(Debug)]
 pub(super) struct Keys {
     words: Vec<u64>,
-    /// In force once a key came that has not eight bytes; `words` is empty then.
+    /// Used as soon as one key has another length than eight bytes; `words` is then empty.
     strings: Option<KeptKeys>,
-    /// Length of all keys, `None` where they differ (or there are none).
+    /// Length of all keys, `None` if they differ (or there are none).
     length: Option<usize>,
 }
 
@@ -22,7 +22,7 @@ impl Keys {
         Self { words: Vec::new(), strings: None, length: None }
     }
 
-    /// Takes the next key. Integers in order are the common case: inlined, so that it costs a comparison and a store.
+    /// Adds the next key. Sorted integers are the common case: inlined, it costs a comparison and a store.
     #[inline(always)]
     pub(super) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.strings.is_none()
@@ -37,7 +37,7 @@ impl Keys {
         self.push_other(key)
     }
 
-    /// A key that is no integer above the last one.
+    /// Adds a key that is no integer above the last one.
     #[inline(never)]
     fn push_other(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if self.strings.is_none() && key.len() == 8 {
@@ -67,7 +67,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Takes all keys of a set: integers as words, strings where they stand if there are none yet.
+    /// Adds all keys of a set: integers as words, else as strings.
     pub(super) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         let Some(first) = keys.get(0) else { return Ok(()) };
         if self.len() > 0 {
@@ -88,7 +88,7 @@ impl Keys {
         self.strings.as_ref().map_or(self.words.len(), |strings| strings.len())
     }
 
-    /// Length of all keys in bytes, 0 where they have several, and where it is none that the format can tell.
+    /// Length of all keys in bytes; 0 for several lengths and for lengths that the format cannot store.
     pub(super) fn key_bytes(&self) -> u32 {
         let length = if self.strings.is_some() { self.length.unwrap_or(0) } else { 8 };
         u32::from(u16::try_from(length).unwrap_or(0))
@@ -98,12 +98,12 @@ impl Keys {
         self.words.capacity() * 8 + self.strings.as_ref().map_or(0, KeptKeys::memory_bytes)
     }
 
-    /// The keys as integers, where all have eight bytes.
+    /// The keys as integers, if all have eight bytes.
     pub(super) fn words(&self) -> Option<&[u64]> {
         self.strings.is_none().then_some(self.words.as_slice())
     }
 
-    /// Calls with the bytes of every key.
+    /// Calls `call` with the bytes of every key.
     pub(super) fn for_each(&self, mut call: impl FnMut(&[u8])) {
         match &self.strings {
             Some(strings) => strings.iter().for_each(call),
@@ -111,7 +111,7 @@ impl Keys {
         }
     }
 
-    /// The key of a number, in `buffer` where it is kept as an integer.
+    /// The key with an index, in `buffer` if it is stored as an integer.
     pub(super) fn get<'a>(&'a self, index: usize, buffer: &'a mut [u8; 8]) -> Option<&'a [u8]> {
         if let Some(strings) = &self.strings {
             return strings.get(index);
@@ -120,7 +120,7 @@ impl Keys {
         Some(buffer)
     }
 
-    /// How many bits a key, the one of a random number, shares with the next one.
+    /// The number of bits that a randomly chosen key shares with the next one.
     pub(super) fn shared_bits(&self, random: u64) -> u32 {
         let index = random.checked_rem((self.len() as u64).saturating_sub(1)).unwrap_or(0) as usize;
         let mut buffers = [[0; 8]; 2];
@@ -129,7 +129,7 @@ impl Keys {
         common_bits(key, next).unwrap_or(next.len() * 8) as u32
     }
 
-    /// The number of the first key that meets the lower bound of a range, and whether it lies in the range.
+    /// The index of the first key that meets the lower bound of a range, and whether it is in the range.
     pub(super) fn find(&self, range: &KeyRange<'_>) -> (usize, bool) {
         let above = KeyRange { lower: range.lower, upper: crate::Upper::Open };
         let mut buffer = [0; 8];
@@ -143,17 +143,17 @@ impl Keys {
     }
 }
 
-/// How many distinct prefixes of each length there are; keys that end before are continued by zero bits.
+/// The number of distinct prefixes of each length; shorter keys are continued by zero bits.
 #[derive(Debug)]
 pub(super) struct PrefixCounts {
-    /// By length in bits; longer ones have as many as the last.
+    /// By length in bits; longer prefixes have the last count.
     counts: Vec<u64>,
     keys: u64,
 }
 
 impl PrefixCounts {
     pub(super) fn new(keys: &Keys) -> Self {
-        // How many keys agree with the one before in so many bits.
+        // How many keys share exactly this number of bits with the key before.
         let mut shared = vec![0_u64; 65];
         match keys.words() {
             Some(words) => {
@@ -187,7 +187,7 @@ impl PrefixCounts {
         Self { counts: counts.into_iter().chain([count]).collect(), keys: keys.len() as u64 }
     }
 
-    /// Distinct prefixes of so many bits.
+    /// Distinct prefixes of a length.
     pub(super) fn at(&self, bit_count: u32) -> u64 {
         let last = self.counts.last().copied().unwrap_or(0);
         self.counts.get(bit_count as usize).copied().unwrap_or(last)
@@ -204,7 +204,7 @@ impl PrefixCounts {
     }
 }
 
-/// In how many bits two neighbours agree; `None` where in all: one is the other and zero bytes.
+/// The number of leading bits that two neighbours share; `None` if one is the other followed by zero bytes.
 fn common_bits(before: &[u8], key: &[u8]) -> Option<usize> {
     let same = before.iter().zip(key).take_while(|(left, right)| left == right).count();
     let zeros = |rest: &[u8]| rest.iter().take_while(|byte| **byte == 0).count();
@@ -219,7 +219,7 @@ fn common_bits(before: &[u8], key: &[u8]) -> Option<usize> {
     (index < longer.len()).then_some(index * 8 + difference.leading_zeros() as usize)
 }
 
-/// Counts in how many bits two neighbours agree. Those that agree in all share every prefix.
+/// Counts the bits that two neighbours share. Neighbours that are equal up to zero bytes share every prefix.
 fn add_shared(shared: &mut Vec<u64>, before: &[u8], key: &[u8]) {
     let Some(bits) = common_bits(before, key) else { return };
     if bits >= shared.len() {

@@ -1,4 +1,4 @@
-//! Which levels a filter has and where they lie: the directory at the end of the payload.
+//! The levels of a filter and their positions: the directory at the end of the payload.
 
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
 
@@ -11,18 +11,18 @@ pub(super) const FULL_DEPTH: u32 = u32::MAX;
 /// The deepest level of prefixes: keys of 65,535 bytes.
 pub(super) const DEPTH_MAX: u32 = 65_535 * 8;
 
-/// Most bits that a node sets in a standard level.
+/// Maximum number of bits that a node sets in a standard level.
 pub(super) const PROBES_MAX: u32 = 64;
 
 /// Bytes of a level in the directory.
 pub(super) const ENTRY_BYTES: usize = 24;
 
-/// Where the bits of a node lie.
+/// Where a level stores the bits of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BitLayout {
     /// Anywhere in the level, as in a standard Bloom filter.
     Standard = 0,
-    /// In one line of 512 bits, that of eight siblings.
+    /// In one block of 512 bits, shared by eight siblings.
     Blocked = 1,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Level {
     pub(super) layout: BitLayout,
     /// Bits that a node sets.
     pub(super) probe_count: u32,
-    /// Where the level begins in the payload.
+    /// Offset of the level in the payload.
     pub(super) offset: usize,
     pub(super) byte_count: u64,
     /// Distinct prefixes in it.
@@ -97,7 +97,7 @@ impl Level {
     }
 }
 
-/// Reads the directory: the levels in the order in which they lie, then sorted by depth.
+/// Reads the directory: the levels in stored order, then sorted by depth.
 pub(super) fn parse_directory(payload: &[u8], level_count: usize) -> Result<Vec<Level>, DecodeError> {
     let length = payload.len() as u64;
     let refuse = |field, got| Err(DecodeError::Field { field, got });

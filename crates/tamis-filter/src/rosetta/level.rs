@@ -1,4 +1,4 @@
-//! One level: where the bits of a node lie, setting them and asking for them: for one node, or for up to eight beside one another.
+//! One level: the positions of a node's bits; sets and tests them, for one node or for up to eight at a time.
 
 use tamis_bits::kernel::{self, Step, place};
 use tamis_bits::line;
@@ -6,28 +6,28 @@ use tamis_bits::line;
 use super::layout::{BitLayout, FULL_DEPTH, Level};
 use crate::mix64;
 
-/// Bits of a prefix that tell siblings apart; the bits before them are digested.
+/// The last bits of a prefix, which distinguish siblings; only the bits before them are digested.
 pub(super) const SIBLING_BITS: u32 = 3;
 
-/// Most nodes whose bits are set at once.
+/// Maximum number of nodes of a batch.
 pub(super) const BATCH_NODES: usize = 512;
 
-/// Patterns of up to so many bits are compared one by one.
+/// Patterns of up to this many bits are tested one bit at a time.
 const SCALAR_PROBES: u32 = 2;
 
-/// How many of a node's last bits are not digested.
+/// The number of a node's last bits that are not digested.
 pub(super) const fn sibling_bits(depth: u32) -> u32 {
     if depth < SIBLING_BITS { depth } else { SIBLING_BITS }
 }
 
 impl Level {
-    /// The last bits of a node, which tell it apart from its siblings.
+    /// The last bits of a node, its number among its siblings.
     #[inline]
     pub(super) const fn sibling(&self, node: u64) -> u64 {
         if self.depth == FULL_DEPTH { 0 } else { node & ((1 << sibling_bits(self.depth)) - 1) }
     }
 
-    /// Whether bits of a level may hold a node: `digest` is that of its group of siblings, or of the whole key.
+    /// Whether the level may contain a node: `digest` is that of its group of siblings, or of the whole key.
     #[inline]
     pub(super) fn may_hold(&self, bits: &[u8], digest: u64, sibling: u64) -> bool {
         let value = self.value(digest, sibling);
@@ -47,7 +47,7 @@ impl Level {
                 if self.probe_count == 1 {
                     return has(value);
                 }
-                // Two at once: which of them fails is not worth a mispredicted branch.
+                // Tests two bits without a branch: to know which one fails is not worth a misprediction.
                 let step = Step::Mixed.of(value);
                 if !(has(value) & has(value.wrapping_add(step))) {
                     return false;
@@ -58,7 +58,7 @@ impl Level {
         }
     }
 
-    /// Which of eight siblings, given by the digest of all, bits of a level may hold; those not wanted are not asked for.
+    /// Tests up to eight siblings with a common digest; `wanted` selects them.
     #[inline]
     pub(super) fn held_siblings(&self, bits: &[u8], digest: u64, wanted: u8) -> u8 {
         if self.layout == BitLayout::Blocked {
@@ -78,7 +78,7 @@ impl Level {
         self.held_values(bits, wanted, |number| mix64(digest, u64::from(number)))
     }
 
-    /// Which of eight whole keys, given by their digests, bits of the full level may hold.
+    /// Tests up to eight whole keys of the full level, given their digests.
     #[inline]
     pub(super) fn held_keys(&self, bits: &[u8], digests: &[u64; 8], wanted: u8) -> u8 {
         match self.layout {
@@ -91,8 +91,8 @@ impl Level {
         }
     }
 
-    /// First two bits of each, without a branch on what they are: so no read waits for another. Then the further ones of
-    /// those that are left.
+    /// First two bits of each node without a branch, so that the reads overlap; then the further bits of the remaining
+    /// nodes.
     #[inline]
     fn held_values(&self, bits: &[u8], wanted: u8, value: impl Fn(u32) -> u64) -> u8 {
         let bit_count = self.byte_count * 8;
@@ -115,7 +115,7 @@ impl Level {
         })
     }
 
-    /// Sets the bits of a batch of nodes, given by their digests and siblings; the digests are changed.
+    /// Sets the bits of a batch of nodes, given their digests and sibling numbers; changes the digests.
     pub(super) fn insert_all(&self, bits: &mut [u8], digests: &mut [u64], siblings: &[u64]) {
         match self.layout {
             BitLayout::Blocked if self.depth == FULL_DEPTH => {
@@ -137,7 +137,7 @@ impl Level {
         }
     }
 
-    /// Asks for the line where a node's first bit lies.
+    /// Prefetches the line of a node's first bit.
     #[inline]
     pub(super) fn prefetch(&self, bits: &[u8], digest: u64, sibling: u64) {
         match self.layout {
@@ -149,7 +149,7 @@ impl Level {
         }
     }
 
-    /// What the places of the bits follow from. A whole key has no siblings: its value is its digest.
+    /// The value that determines the positions of the bits. A whole key has no siblings: its value is its digest.
     #[inline]
     const fn value(&self, digest: u64, sibling: u64) -> u64 {
         if self.depth == FULL_DEPTH { digest } else { mix64(digest, sibling) }
@@ -161,7 +161,7 @@ impl Level {
     }
 }
 
-/// The set bits of a byte whose number is kept.
+/// The set bits of `wanted` for whose number `is_kept` returns `true`.
 #[inline(always)]
 fn filtered(mut wanted: u8, is_kept: impl Fn(u32) -> bool) -> u8 {
     let mut kept = 0;

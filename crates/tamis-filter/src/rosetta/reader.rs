@@ -146,7 +146,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         let end = walk.run();
         probe.add_probes(walk.probe_count());
         let outcome = match end {
-            End::Absent => Outcome::Denied,
+            End::Absent => Outcome::Rejected,
             End::Node { is_limited: false, .. } => Outcome::Passed,
             End::Node { is_limited: true, .. } | End::Unknown => Outcome::ProbeLimit,
         };

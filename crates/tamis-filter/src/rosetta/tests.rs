@@ -372,7 +372,7 @@ fn counters_tell_what_was_asked_and_serve_the_next_build() {
     let measured = rate(&first, &asked);
     let usage = first.usage();
     assert_eq!(usage.ranges(), 20_000);
-    assert_eq!(usage.ranges_denied, 20_000 - (measured * 20_000.0).round() as u64);
+    assert_eq!(usage.ranges_rejected, 20_000 - (measured * 20_000.0).round() as u64);
     assert_eq!(usage.sizes.iter().sum::<u64>(), 20_000);
     assert_eq!(usage.probes, usage.levels.iter().map(|level| level.asked).sum::<u64>());
     let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());

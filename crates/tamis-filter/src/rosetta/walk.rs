@@ -1,4 +1,4 @@
-//! A range question: which nodes are asked, in which order, and where that ends.
+//! A range query: which nodes it probes, in which order, and where it ends.
 
 use tamis_bits::key_head;
 
@@ -9,48 +9,49 @@ use super::level::{SIBLING_BITS, sibling_bits};
 use crate::probe::Run;
 use crate::{Digester, RangeProbe};
 
-/// So few whole keys of up to eight bytes are digested anew for every table: that takes less than to remember them.
+/// Up to this many whole keys of up to eight bytes are digested again for every table: caching the digests takes
+/// longer.
 const FEW_KEYS: u32 = 4;
 
-/// More nodes than a mask has bits are many: their digests are remembered side by side.
+/// Ranges of more nodes than a mask has bits store their digests in a contiguous run.
 const MASK_NODES: u64 = 64;
 
-/// Where a walk ended.
+/// The result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Everything was denied.
+    /// All nodes were rejected.
     Absent,
-    /// A node was not: it is the first in the direction of the walk under which a key may be. Everything before it was denied.
+    /// The first node, in the direction of the walk, that may contain a key. All nodes before it were rejected.
     Node {
         /// Depth of the node.
         depth: u32,
         /// Its window.
         node: u64,
-        /// Whether the budget of probes, or what can be told of the bounds, ended the walk there.
+        /// Whether the probe limit, or bounds without a common window, ended the walk there.
         is_limited: bool,
     },
-    /// Nothing was asked.
+    /// Nothing was probed.
     Unknown,
 }
 
-/// What was asked of one level.
+/// The probes of one level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) asked: u32,
     pub(super) positive: u32,
-    /// Of these, nodes at an edge of the range.
+    /// Probes of nodes at an edge of the range.
     pub(super) edge_asked: u32,
     pub(super) edge_positive: u32,
 }
 
-/// The levels of a filter as a walk sees them.
+/// The levels of a filter, as a walk needs them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tree<'a> {
     /// From the shallowest to the deepest.
     pub(super) levels: &'a [Level],
     pub(super) payload: &'a [u8],
     pub(super) seed: u64,
-    /// Length of all keys, 0 where they have several.
+    /// Length of all keys, 0 for several lengths.
     pub(super) key_bytes: u32,
     pub(super) probe_cap: u32,
 }
@@ -63,8 +64,8 @@ impl Tree<'_> {
     }
 }
 
-/// Nodes that are asked together: bit `i` of the mask is node `base + i`. The base is the first of eight siblings, so that each
-/// byte of the mask is a group of them.
+/// Nodes that are probed together: bit `i` of the mask is node `base + i`. The base is the first of eight siblings, so
+/// each byte of the mask is one group of siblings.
 #[derive(Debug, Clone, Copy)]
 struct Nodes {
     base: u64,
@@ -72,7 +73,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// As many of the nodes from first to last as there is room for, from the end where a walk begins, and those left over.
+    /// As many of the nodes from first to last as fit, from the end where the walk begins, and the remaining ones.
     #[inline]
     fn begin<const IS_FORWARD: bool>((first, last): (u64, u64)) -> (Self, Option<(u64, u64)>) {
         let (start, end, rest) = if IS_FORWARD {
@@ -88,19 +89,19 @@ impl Nodes {
         (Self { base, mask }, (!is_all).then_some(rest))
     }
 
-    /// The node where a walk comes first.
+    /// The first node in the direction of the walk.
     #[inline]
     fn foremost<const IS_FORWARD: bool>(self) -> u64 {
         let bit = if IS_FORWARD { self.mask.trailing_zeros() } else { 63 - self.mask.leading_zeros() };
         self.base.wrapping_add(u64::from(bit))
     }
 
-    /// The children, `gap` (at most 6) bits deeper and within the span of the range there, of as many of these nodes as there is
-    /// room for, from the end where a walk begins; those nodes are taken out.
+    /// The children, `gap` (at most 6) bits deeper and within the span of the range there, of as many of these nodes
+    /// as fit, from the end where the walk begins; removes those nodes from the mask.
     #[inline]
     fn take_children<const IS_FORWARD: bool>(&mut self, gap: u32, span: (u64, u64)) -> Self {
         let room = 64 >> gap;
-        // So many nodes have eight children: a base's children begin with a base.
+        // This many nodes have eight children each: the first child of a base is a base.
         let unit = (8 >> gap).max(1);
         let low = if IS_FORWARD {
             self.mask.trailing_zeros() & !(unit - 1)
@@ -129,7 +130,7 @@ pub(super) struct Walk<'a, 'p, const IS_FORWARD: bool> {
     probe: &'a RangeProbe<'p>,
     rest: u32,
     pub(super) tallies: [Tally; LEVELS_MAX],
-    /// Of a foreign filter: made when first needed.
+    /// The digester of a filter with another seed: created when first needed.
     foreign: Option<Box<Digester>>,
     front: Vec<u8>,
 }
@@ -143,7 +144,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         Self { tree, bounds, probe, rest, tallies, foreign, front: Vec::new() }
     }
 
-    /// Nodes that were asked.
+    /// Nodes that were probed.
     pub(super) const fn probe_count(&self) -> u32 {
         self.tree.probe_cap - self.rest
     }
@@ -157,8 +158,8 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         }
     }
 
-    /// Asks the nodes of a level from first to last, and doubts those that are not denied. `span` is what the whole range touches
-    /// of that level.
+    /// Probes the nodes of a level from first to last, and then the children of those that are not rejected. `span` is
+    /// the span of the whole range at that level.
     fn visit(&mut self, index: usize, span: (u64, u64), (first, last): (u64, u64)) -> Option<End> {
         let level = self.tree.levels.get(index)?;
         let count = last.wrapping_sub(first).saturating_add(1);
@@ -178,8 +179,8 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         None
     }
 
-    /// Asks nodes of a level, then the children of all that were not denied: level by level, so that what is read for one of them
-    /// waits for none beside it.
+    /// Probes nodes of a level, then the children of all nodes that were not rejected: level by level, so that the
+    /// cache misses of a level overlap.
     fn sweep(&mut self, index: usize, span: (u64, u64), nodes: Nodes, is_many: bool) -> Option<End> {
         let level = self.tree.levels.get(index)?;
         let depth = self.tree.depth(level);
@@ -210,7 +211,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
                 while passed.mask != 0 {
                     let node = passed.foremost::<IS_FORWARD>();
                     passed.mask &= !(1 << node.wrapping_sub(passed.base));
-                    if let Some(end) = self.doubt(index, depth, span, node) {
+                    if let Some(end) = self.expand(index, depth, span, node) {
                         return Some(end);
                     }
                 }
@@ -219,13 +220,13 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         None
     }
 
-    /// A node that was not denied and has many children: those within the range.
-    fn doubt(&mut self, index: usize, depth: u32, (first, last): (u64, u64), node: u64) -> Option<End> {
+    /// A node that was not rejected and has many children: probes those within the range.
+    fn expand(&mut self, index: usize, depth: u32, (first, last): (u64, u64), node: u64) -> Option<End> {
         let below = self.tree.levels.get(index + 1)?;
         let gap = self.tree.depth(below) - depth;
         let (is_first, is_last) = (node == first, node == last);
         let span = self.bounds.span(self.tree.depth(below));
-        // Children of whole nodes that lie 64 bits and more below are too many; those of an edge may be few.
+        // Whole nodes have too many children 64 bits and more below; a node at an edge may have few.
         let is_known = gap < 64 || is_first && is_last;
         let Some(span) = span.filter(|_| is_known) else {
             return Some(End::Node { depth, node, is_limited: true });
@@ -250,7 +251,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         }
     }
 
-    /// Those of the nodes that may hold a key. `anchor` is the first node of the range at that depth.
+    /// Those of the nodes that may contain a key. `anchor` is the first node of the range at that depth.
     #[inline]
     fn ask(&mut self, level: &Level, depth: u32, anchor: u64, nodes: Nodes, is_many: bool) -> u64 {
         let bits = level.bits(self.tree.payload);
@@ -318,12 +319,12 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             _ => digester.digest(&key),
         };
         let run = Run { bit_count: depth, is_key: true, anchor };
-        // No place in a run: not remembered.
+        // Not in a run: not cached.
         let offset = if is_few { u64::MAX } else { node.wrapping_sub(anchor) };
         self.probe.run_digest(self.foreign.as_deref(), run, offset, digest)
     }
 
-    /// Those deeper than 64 bits: the bytes before the window are those of the lower bound.
+    /// Nodes deeper than 64 bits: the bytes before the window are those of the lower bound.
     #[cold]
     fn long_digest(&mut self, depth: u32, is_full: bool, anchor: u64, number: u64) -> u64 {
         let mut bytes = std::mem::take(&mut self.front);

@@ -15,7 +15,7 @@ fn depths_are_drawn_around_those_that_were_counted() {
         ranges: 1000,
     };
     let usage =
-        Usage { levels: vec![level(20, 1000), level(40, 10)], ranges_denied: 1000, ..Usage::default() };
+        Usage { levels: vec![level(20, 1000), level(40, 10)], ranges_rejected: 1000, ..Usage::default() };
     let depths = PresentDepths::new(&usage, 44, false);
     assert_eq!(depths.at(0.1), 36);
     assert_eq!(depths.at(0.005), 41);
