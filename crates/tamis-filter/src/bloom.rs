@@ -1,9 +1,9 @@
 //! Bloom filters.
 //!
-//! - [`blocked`]: all bits of a key in one 512-bit line, one cache miss a key; the default for points.
-//! - [`standard`]: bits spread over the whole filter; the three ways to derive their places.
+//! - [`blocked`]: all bits of a key in one 512-bit line, one cache miss per key; the default for points.
+//! - [`standard`]: bits scattered over the whole filter.
 //! - [`prefix`]: digests of prefixes, for ranges within few prefixes.
-//! - [`elastic`]: small filters one beside the other, of which a store loads as many as they are worth.
+//! - [`elastic`]: several small filters per table, of which a store loads as many as pay off.
 
 pub mod blocked;
 mod digests;
@@ -16,5 +16,5 @@ pub mod standard;
 pub use digests::{DigestBuilder, DigestFamily, DigestKeeper};
 pub(crate) use lines::{LINE_BITS, best_probe_count, empty_filter};
 
-/// Parameter of the families of this module that fixes the number of bits a key sets.
+/// Parameter of the families of this module that sets the number of bits per key.
 const PROBES: &str = "probes";

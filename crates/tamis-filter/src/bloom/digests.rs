@@ -1,18 +1,18 @@
-//! Keeps the digests of sorted keys until the budget is known: 8 bytes a key, or a kept set of which they are taken when they are needed.
-//! Families that need nothing else share a builder.
+//! Collects the digests of sorted keys until the budget is known: 8 bytes per key, or a shared key set from which they
+//! are computed when needed. Families that need nothing else share this builder.
 
 use std::{ops::Range, sync::Arc};
 
 use crate::builder::KeyOrder;
 use crate::{Budget, BuildError, Digester, FilterBuilder, KeySet, Samples};
 
-/// What a family makes of the digests of distinct keys.
+/// How a family builds a filter from the digests of distinct keys.
 pub trait DigestFamily: std::fmt::Debug {
-    /// The encoded filter, or why there is none.
+    /// The encoded filter, or an error.
     fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError>;
 }
 
-/// The builder of a family that needs the digests of the keys only.
+/// The builder of a family that needs only the digests of the keys.
 #[derive(Debug)]
 pub struct DigestBuilder<F> {
     keys: DigestKeeper,
@@ -26,7 +26,7 @@ impl<F> DigestBuilder<F> {
 }
 
 impl<F: Default> DigestBuilder<F> {
-    /// A builder whose digests have this seed, with the parameters' defaults.
+    /// A builder with a seed for its digests and the default parameters.
     pub fn new(seed: u64) -> Self {
         Self::with_family(F::default(), seed)
     }
@@ -58,27 +58,27 @@ impl<F: DigestFamily> FilterBuilder for DigestBuilder<F> {
 /// Digests of a part of the keys.
 const PART_DIGESTS: usize = 1 << 13;
 
-/// Digests that are taken of a set at once: they stay in the nearest cache.
+/// Number of digests computed from a set at a time: they stay in the L1 cache.
 const PART_OF_SET: usize = 1 << 10;
 
 /// Appends the digests of some keys of a set.
 fn extend(digests: &mut Vec<u64>, digester: &Digester, keys: &KeySet, range: Range<usize>) {
     digests.reserve_exact(range.len());
     match keys.words().and_then(|words| words.get(range.clone())) {
-        // One by one: extended by all at once, the compiler takes two in a register, in three times the time.
+        // One by one: with a single `extend`, the compiler computes two per vector register, in three times the time.
         Some(words) => words.iter().for_each(|word| digests.push(digester.word_digest(word))),
         None => digests.extend(range.map(|index| digester.digest(keys.get(index).unwrap_or_default()))),
     }
 }
 
-/// The digests of distinct keys. They are kept in parts: one array of all would be copied again and again while it grows.
+/// The digests of distinct keys, in parts: a single array would be copied again and again while it grows.
 #[derive(Debug)]
 pub struct DigestKeeper {
     digester: Digester,
     order: KeyOrder,
     full: Vec<Vec<u64>>,
     last: Vec<u64>,
-    /// All keys, where they came as a set; then no digests are kept.
+    /// All keys, if they came as a set; then no digests are stored.
     set: Option<Arc<KeySet>>,
 }
 
@@ -95,7 +95,7 @@ impl DigestKeeper {
 
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        // Integers, mostly: what few steps do needs none of the room on the stack that other keys may need.
+        // Mostly integers: the common path needs no stack space for the other keys.
         if let Ok(key) = <&[u8; 8]>::try_from(key)
             && self.last.len() < self.last.capacity().min(PART_DIGESTS)
             && self.order.accept_next_word(key)
@@ -117,7 +117,7 @@ impl DigestKeeper {
         Ok(())
     }
 
-    /// Adds a kept set, which is sorted: only its first key is compared with what came before.
+    /// Adds a key set, which is sorted: only its first key is compared with the previous ones.
     pub(crate) fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         let (Some(first), Some(last)) =
             (keys.get(0), keys.len().checked_sub(1).and_then(|last| keys.get(last)))
@@ -136,7 +136,7 @@ impl DigestKeeper {
         Ok(())
     }
 
-    /// More keys follow a set: from now on digests are kept.
+    /// More keys follow a set: from now on digests are stored.
     #[cold]
     fn unshare(&mut self) {
         if let Some(keys) = self.set.take() {
@@ -144,7 +144,7 @@ impl DigestKeeper {
         }
     }
 
-    /// Keeps the digests of a set's keys from a number on.
+    /// Stores the digests of a set's keys from an index on.
     fn push_all(&mut self, keys: &KeySet, mut start: usize) {
         while start < keys.len() {
             if self.last.len() == PART_DIGESTS {
@@ -190,12 +190,12 @@ impl DigestKeeper {
         self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(PART_DIGESTS)));
     }
 
-    /// How many digests there are; of prefixes, distinct ones.
+    /// Number of digests; of prefixes, the distinct ones.
     pub(crate) fn len(&self) -> usize {
         self.set.as_ref().map_or(self.full.len() * PART_DIGESTS + self.last.len(), |keys| keys.len())
     }
 
-    /// Calls with all digests in the order of their keys, part by part.
+    /// Calls `call` with all digests in the order of their keys, part by part.
     pub(crate) fn for_each_part(&self, mut take: impl FnMut(&[u64])) {
         if let Some(keys) = &self.set {
             let mut part = Vec::with_capacity(PART_OF_SET);

@@ -1,12 +1,14 @@
 //! Elastic Bloom filters: family 4 of `docs/format/filter.md`.
 //!
-//! The filter of a table is cut into units. Each is a small blocked Bloom filter over all keys of the table, with digests of its own
-//! (mixed from the shared one). A key may be present if all units that are asked contain it: the rate is the product of the rates of the
-//! units. A store keeps all units on disk, and in memory only as many as the lookups of the table are worth:
+//! The filter of a table is divided into units. Each is a small blocked Bloom filter of all keys of the table, with
+//! its own digests (mixed from the shared one). A key may be present if all probed units contain it: the rate is the
+//! product of the rates of the units. A store keeps all units on disk, and in memory only as many as the lookups of
+//! the table justify:
 //!
-//! - [`ElasticHeader`] says where the units are stored, checks them, and looks up a key in those that are in memory.
-//! - [`hotness`] computes the initial hotness of tables that a compaction writes. The store counts lookups, and loads and unloads units.
-//! - [`allocation`] computes the best choice of units where the hotness of all tables is known.
+//! - [`ElasticHeader`] locates the units, checks them, and looks up a key in those that are in memory.
+//! - [`hotness`] computes the initial hotness of tables that a compaction writes. The store counts lookups, and loads
+//!   and unloads units.
+//! - [`allocation`] computes the best choice of units if the hotness of all tables is known.
 //! - [`ElasticFilter`] is the whole filter in one piece.
 
 pub mod allocation;
@@ -20,10 +22,10 @@ pub use builder::{Elastic, ElasticBuilder};
 pub use header::ElasticHeader;
 pub use reader::ElasticFilter;
 
-/// Most units: their checksums fill one line.
+/// Maximum number of units: their checksums fill one line.
 pub const UNITS_MAX: u32 = 8;
 
-/// Bits per key of a unit where the parameters do not give the number of units.
+/// Bits per key of a unit if the parameters do not give the number of units.
 const UNIT_BITS: f64 = 3.0;
 
 /// Bytes of the directory at the start of the payload.

@@ -1,12 +1,12 @@
-//! Rates of false positives, as formulas. `c` is bits per key, `k` the number of bits a key sets.
+//! Formulas of false-positive rates. `c` is bits per key, `k` the number of bits that a key sets.
 
 /// Lines with more keys than this have every bit set.
 const KEYS_PER_LINE_MAX: f64 = 100_000.0;
 
-/// Up to this mean `e^-mean` is a normal number, and Poisson probabilities need no logarithms.
+/// Up to this mean, `e^-mean` is a normal number, and Poisson probabilities need no logarithms.
 const DIRECT_MEAN_MAX: f64 = 600.0;
 
-/// Most terms of a Poisson sum that matter: mean and ten standard deviations.
+/// Number of terms of a Poisson sum that matter: up to the mean plus ten standard deviations.
 fn poisson_terms(mean: f64) -> u32 {
     (mean + 10.0 * mean.sqrt() + 20.0) as u32
 }
@@ -28,12 +28,13 @@ fn poisson_mean(mean: f64, rate: impl Fn(f64) -> f64) -> f64 {
     sum
 }
 
-/// A line of `line_bits` bits that holds `keys_per_line` keys on average, each with `k` bits in it.
+/// The rate of a line of `line_bits` bits with `keys_per_line` keys on average, each with `k` bits in it.
 pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
     if keys_per_line > DIRECT_MEAN_MAX {
         return blocked_rate(line_bits, keys_per_line, f64::from(k), f64::from(k));
     }
-    // The design of a filter evaluates this thousands of times: each term follows from the one before by products.
+    // The design of a filter evaluates this thousands of times: each term follows from the previous one by
+    // multiplication.
     let clear_per_key = (f64::from(k) * (-1.0 / line_bits).ln_1p()).exp();
     let (mut probability, mut clear, mut sum) = ((-keys_per_line).exp(), 1.0_f64, 0.0);
     for j in 0..=poisson_terms(keys_per_line) {
@@ -44,7 +45,7 @@ pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
     sum.min(1.0)
 }
 
-/// [`blocked_fpr`] where keys set `set` bits on average and the key that is asked for would have `asked`.
+/// [`blocked_fpr`] if keys set `set` bits on average, and `asked` bits are tested.
 pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: f64) -> f64 {
     if keys_per_line == 0.0 {
         return 0.0;
@@ -56,7 +57,7 @@ pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: 
     poisson_mean(keys_per_line, |j| (-(set * j * miss).exp_m1()).powf(asked)).min(1.0)
 }
 
-/// Bits spread over the whole filter: `(1 - e^(-k / c))^k`.
+/// The rate with bits scattered over the whole filter: `(1 - e^(-k / c))^k`.
 pub fn standard_fpr(bits_per_key: f64, k: u32) -> f64 {
     (-(-f64::from(k) / bits_per_key).exp_m1()).powi(k as i32)
 }

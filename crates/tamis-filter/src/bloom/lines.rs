@@ -1,4 +1,4 @@
-//! What the families that are made of 512-bit lines have in common: sizes, numbers of probes, the buffer.
+//! Common parts of the families of 512-bit lines: sizes, numbers of probes, the buffer.
 
 use tamis_bits::{
     kernel,
@@ -12,16 +12,16 @@ use crate::envelope::ENVELOPE_BYTES;
 /// Bits of a line.
 pub(crate) const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
 
-/// Bits that a key sets in one round of the vector form.
+/// Bits that a key sets in one round of the vector code.
 const ROUND_PROBES: u32 = 8;
 
-/// A bit more must lower the rate to this share.
+/// Another bit must lower the rate to this share.
 const PROBE_GAIN: f64 = 0.99;
 
 /// A second round must lower the rate to this share of the best of one round.
 const SECOND_ROUND_GAIN: f64 = 0.9;
 
-/// What is said of a wrong `probes` parameter.
+/// Valid values of the `probes` parameter, for error messages.
 pub(crate) const PROBES_EXPECTED: &str = "1 to 16 bits set by a key";
 
 pub(crate) fn is_possible_probe_count(count: u32) -> bool {
@@ -33,7 +33,7 @@ pub(crate) fn line_count(key_count: u64, bits_per_key: f64) -> u64 {
     (key_count as f64 * bits_per_key / LINE_BITS).ceil() as u64
 }
 
-/// The number of bits beyond which another one hardly lowers the rate; above one round only where that pays.
+/// The number of bits beyond which another one hardly lowers the rate; a second round only if it pays off.
 pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
     let fpr = |count: u32| blocked_fpr(LINE_BITS, keys_per_line, count);
     let climb =
@@ -46,13 +46,14 @@ pub(crate) fn best_probe_count(keys_per_line: f64) -> u32 {
     if fpr(two_rounds) < fpr(one_round) * SECOND_ROUND_GAIN { two_rounds } else { one_round }
 }
 
-/// Sets the bits of digests, so many for each.
+/// Sets `probe_count` bits per digest.
 pub(crate) fn insert(lines: &mut [u8], digests: &[u64], probe_count: u32) {
     kernel::lines_insert(lines, (lines.len() / LINE_BYTES) as u64, digests, probe_count);
 }
 
-/// Room for an envelope, and behind it a payload of zeros that `fill` fills. While it does, each line of the payload is a cache line, where
-/// otherwise it would be two: a buffer begins where the allocator says. So it is filled a little behind its place and moved there.
+/// An envelope and a payload of zeros that `fill` fills. While `fill` runs, each line of the payload is one cache
+/// line: the allocator does not align the buffer, so the payload is filled at the next aligned position and then
+/// moved.
 pub(crate) fn filled_filter(payload_bytes: u64, fill: impl FnOnce(&mut [u8])) -> Result<Vec<u8>, BuildError> {
     let mut filter = empty_filter(payload_bytes.saturating_add(LINE_BYTES as u64))?;
     let filter_bytes = filter.len() - LINE_BYTES;
@@ -65,7 +66,7 @@ pub(crate) fn filled_filter(payload_bytes: u64, fill: impl FnOnce(&mut [u8])) ->
     Ok(filter)
 }
 
-/// Room for an envelope and a payload of zeros.
+/// An envelope and a payload of zeros.
 pub(crate) fn empty_filter(payload_bytes: u64) -> Result<Vec<u8>, BuildError> {
     let bytes_max = isize::MAX as u64;
     let needed_bytes = payload_bytes.saturating_add(ENVELOPE_BYTES as u64);

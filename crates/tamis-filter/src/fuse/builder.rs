@@ -8,13 +8,14 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
-/// Positions are 32 bits wide in the construction; beyond this number of keys they would not suffice.
+/// Positions are 32 bits wide in the construction: the maximum number of keys.
 const KEY_COUNT_MAX: usize = 1 << 30;
 
-/// Bytes that the size may exceed the budget by, envelope included.
+/// Bytes by which the size may exceed the budget, envelope included.
 const SLACK_BYTES: f64 = 128.0;
 
-/// Builder of [`Family::Fuse`]. Parameter `bits`: width of the fingerprints; without it the widest that fits the budget.
+/// Builder of [`Family::Fuse`]. Parameter `bits`: width of the fingerprints; without it the widest that fits the
+/// budget.
 pub type FuseBuilder = DigestBuilder<Fuse>;
 
 /// Parameters of the family.
@@ -23,7 +24,7 @@ pub struct Fuse {
     width: Option<u8>,
 }
 
-/// The fingerprints as bytes, and where they come from.
+/// The fingerprints as bytes, and the parameters of their positions.
 type Parts = (Descriptor, Vec<u8>);
 
 impl FuseBuilder {
@@ -35,11 +36,11 @@ impl FuseBuilder {
     }
 }
 
-/// Two keys with the same digest are one to the construction, which wants them distinct.
+/// The construction needs distinct digests: two keys with the same digest count as one.
 fn distinct_digests(keys: &DigestKeeper) -> Result<Vec<u64>, BuildError> {
     let count = keys.len();
     if count > KEY_COUNT_MAX {
-        // Of the narrowest fingerprints: a byte and an eighth a key.
+        // With the narrowest fingerprints: a byte and an eighth per key.
         let bytes = |count: usize| count as u64 + count as u64 / 8;
         let (needed_bytes, bytes_max) = (bytes(count), bytes(KEY_COUNT_MAX));
         return Err(BuildError::TooLarge { needed_bytes, bytes_max });
@@ -103,7 +104,7 @@ impl DigestFamily for Fuse {
             (_, Some(given)) => given,
         };
         let allowed = given * key_count / 8.0 + SLACK_BYTES;
-        // The size follows from the number of keys: built once with the narrowest, it is known for all widths.
+        // The number of keys determines the size: one build with the narrowest fingerprints gives it for all widths.
         let first = self.width.unwrap_or(WIDTHS[0]);
         let parts = construct(first, &digests)?;
         let bytes_of =

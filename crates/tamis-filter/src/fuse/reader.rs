@@ -50,7 +50,7 @@ impl<D: AsRef<[u8]>> FuseFilter<D> {
         Ok(Self { bytes, envelope, width, segment_length, segment_count_length, fuse_seed })
     }
 
-    /// The three places of a mixed digest.
+    /// The three positions of a mixed digest.
     #[inline]
     fn places(&self, mixed: u64) -> [u64; 3] {
         let mask = u64::from(self.segment_length) - 1;

@@ -1,4 +1,4 @@
-//! Fingerprints are found again, the rate is that of their width, budgets choose it.
+//! Keys are found, the rate is that of the width, budgets choose the width.
 
 use super::FuseBuilder;
 use crate::{AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, FilterSpec, Probe, Samples};
@@ -33,7 +33,7 @@ fn keys_are_found_at_every_size() {
 }
 
 #[test]
-fn the_rate_is_that_of_the_width() {
+fn the_rate_matches_the_width() {
     let digester = Digester::new(6);
     let filter = finish(&builder(100_000), 10.0).expect("fits");
     assert_eq!(filter.predicted_fpr(), Some(1.0 / 256.0));
@@ -45,7 +45,7 @@ fn the_rate_is_that_of_the_width() {
 }
 
 #[test]
-fn the_budget_chooses_the_width_and_refusals_name_the_least() {
+fn the_budget_chooses_the_width_and_refusals_name_the_minimum() {
     let builder = builder(100_000);
     for (bits_per_key, fpr_bits) in [(10.0, 8), (20.0, 16), (40.0, 32)] {
         let filter = finish(&builder, bits_per_key).expect("fits");

@@ -1,14 +1,15 @@
-//! The paper's ways to give bits to levels, with its formulas set right.
+//! The paper's strategies to allocate bits to levels, with its formulas corrected.
 //!
-//! Levels are counted from the deepest one up, `r = 0, 1, ...`; `n[r]` prefixes are in them, and `c[r]` is how many dyadic
-//! intervals of that level a query has on average. A level of `m` bits has the rate `exp(-m / n ln^2 2)`.
+//! Levels are counted from the deepest one up, `r = 0, 1, ...`; `n[r]` is the number of prefixes of a level, and
+//! `c[r]` the average number of its dyadic intervals per query. A level of `m` bits has the false-positive rate
+//! `exp(-m / n ln^2 2)`.
 
 use std::f64::consts::LN_2;
 
-/// ln^2 2: bits times this, for each prefix, is the logarithm of one by the rate.
+/// ln^2 2: bits per prefix times this is the logarithm of 1 / rate.
 const LN2_SQUARED: f64 = LN_2 * LN_2;
 
-/// How often each level is probed where every level above has the rate 1/2: the sums of `c` from each level on.
+/// The number of probes of each level if every level above has the rate 1/2: the sums of `c` from each level on.
 pub(super) fn frequencies(counts: &[f64]) -> Vec<f64> {
     let mut sum = 0.0;
     let mut frequencies: Vec<f64> = counts
@@ -32,8 +33,8 @@ pub(super) fn single(level_count: usize, bits: f64) -> Vec<f64> {
     shares
 }
 
-/// Every node passes with the same probability, its descendants counted: `1 / (2 - e)` for levels above the deepest, whose
-/// rate is `e`. Solved for `e` by bisection, so that the bits are those given.
+/// All nodes pass with the same probability, their descendants included: `1 / (2 - e)` for levels above the deepest,
+/// whose rate is `e`. Bisection finds the `e` that uses exactly the given bits.
 pub(super) fn first_cut(prefixes: &[f64], bits: f64) -> Vec<f64> {
     let of = |rate: f64| -> Vec<f64> {
         let log = |index: usize| if index == 0 { -rate.ln() } else { (2.0 - rate).ln() };
@@ -47,8 +48,8 @@ pub(super) fn first_cut(prefixes: &[f64], bits: f64) -> Vec<f64> {
     scaled(of(high.exp()), bits)
 }
 
-/// The least sum of weight times rate: every level with bits has the same `weight * rate / prefixes`, and those without have
-/// at most that. Levels whose rate would be above 1 are left out, and the others solved again.
+/// The minimum of the sum of weight times rate: every level with bits has the same `weight * rate / prefixes`, levels
+/// without bits at most that. Drops levels whose rate would exceed 1 and solves the others again.
 pub(super) fn optimised(weights: &[f64], prefixes: &[f64], bits: f64) -> Vec<f64> {
     let mut is_active: Vec<bool> =
         weights.iter().zip(prefixes).map(|(weight, count)| *weight > 0.0 && *count > 0.0).collect();
@@ -60,14 +61,14 @@ pub(super) fn optimised(weights: &[f64], prefixes: &[f64], bits: f64) -> Vec<f64
     }
 }
 
-/// As [`optimised`], each level weighed by the frequencies of all levels from it on upwards. A level without bits is left out,
-/// and its weight added to those below once more.
+/// As [`optimised`], with each level weighted by the frequencies of all levels from it upwards. A level without bits
+/// is dropped, and its weight is added once more to those below.
 pub(super) fn variable(frequencies: &[f64], prefixes: &[f64], bits: f64) -> Vec<f64> {
     let mut weights = self::frequencies(frequencies);
     let mut is_active = vec![true; weights.len()];
     loop {
         let shares = solved(&weights, prefixes, &is_active, bits);
-        // From the top, one after the other: what is left out weighs on those below.
+        // One level at a time, from the top: a dropped level adds to the weights below.
         let dropped = (0..shares.len()).rev().find(|index| {
             is_active.get(*index) == Some(&true) && shares.get(*index).is_some_and(|share| *share <= 0.0)
         });
@@ -83,7 +84,8 @@ pub(super) fn variable(frequencies: &[f64], prefixes: &[f64], bits: f64) -> Vec<
     }
 }
 
-/// The solution without regard to signs: `ln C = (sum n ln(w / n) - bits ln^2 2) / sum n`, `rate = C n / w`.
+/// The solution without the constraint that bits are not negative: `ln C = (sum n ln(w / n) - bits ln^2 2) / sum n`,
+/// `rate = C n / w`.
 fn solved(weights: &[f64], prefixes: &[f64], is_active: &[bool], bits: f64) -> Vec<f64> {
     let levels = || weights.iter().zip(prefixes).zip(is_active);
     let (mut logs, mut total) = (0.0, 0.0);
@@ -101,7 +103,7 @@ fn solved(weights: &[f64], prefixes: &[f64], is_active: &[bool], bits: f64) -> V
         .collect()
 }
 
-/// Leaves out levels that would get less than nothing; whether there were any.
+/// Drops levels with negative bits; returns whether there were any.
 fn drop_negative(is_active: &mut [bool], shares: &[f64]) -> bool {
     let mut has_dropped = false;
     for (is_active, share) in is_active.iter_mut().zip(shares) {
@@ -113,7 +115,7 @@ fn drop_negative(is_active: &mut [bool], shares: &[f64]) -> bool {
     has_dropped
 }
 
-/// Takes away what rounding added: the sum is exactly the budget.
+/// Corrects rounding: the sum is exactly the budget.
 fn scaled(mut shares: Vec<f64>, bits: f64) -> Vec<f64> {
     let sum: f64 = shares.iter().sum();
     if sum > 0.0 {

@@ -1,4 +1,4 @@
-//! Builds Rosettas: keeps the keys, chooses the levels, sets their bits.
+//! Builds Rosettas: stores the keys, chooses the levels, sets their bits.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, mix64};
 
-/// Bytes that a filter may have beyond its bits per key.
+/// Bytes that a filter may take in addition to its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
 
 /// Builder of [`Family::Rosetta`]. Parameters `strategy`, `probe-cost`, `read-cost`, `probe-cap`.
@@ -30,22 +30,22 @@ pub struct RosettaBuilder {
     digester: Digester,
     pub(super) keys: Keys,
     usage: Option<Usage>,
-    /// The design of [`FilterBuilder::design`], with the budget and the print of the samples it was made for.
+    /// The design of [`FilterBuilder::design`], with its budget and the fingerprint of its samples.
     chosen: Option<(Budget, u64, Plan)>,
 }
 
-/// What the model decided.
+/// The result of the design.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) shares: Vec<Share>,
     pub(super) predicted: Option<f64>,
     counts: Arc<PrefixCounts>,
-    /// Whether the limit of its steps ended the search for levels.
+    /// Whether the step limit ended the search for levels.
     pub(super) is_cut: bool,
 }
 
 impl RosettaBuilder {
-    /// A builder whose digests have this seed.
+    /// A builder with a seed for its digests.
     pub fn new(strategy: Strategy, prices: Prices, seed: u64) -> Self {
         let options = Options { strategy, prices };
         Self { options, digester: Digester::new(seed), keys: Keys::new(), usage: None, chosen: None }
@@ -56,13 +56,13 @@ impl RosettaBuilder {
         Ok(Self::new(options.strategy, options.prices, seed))
     }
 
-    /// What filters of these keys were asked before: taken where there are no samples.
+    /// Sets the recorded queries of earlier filters of these keys: used if there are no samples.
     pub fn set_usage(&mut self, usage: Usage) {
         self.chosen = None;
         self.usage = Some(usage);
     }
 
-    /// Takes a design as if it had been chosen.
+    /// Sets a design as if it had been chosen.
     #[cfg(test)]
     pub(super) fn set_plan(&mut self, bits_per_key: f64, shares: Vec<Share>) {
         let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
@@ -71,7 +71,7 @@ impl RosettaBuilder {
         self.chosen = Some((budget, print, Plan { shares, predicted: None, counts, is_cut: false }));
     }
 
-    /// The levels for so many bits of all keys.
+    /// The levels for a number of bits in total.
     pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
         let counts = PrefixCounts::new(&self.keys);
         let mut cases = sample::sampled_cases(&self.keys, samples.queries);
@@ -98,7 +98,7 @@ impl RosettaBuilder {
         Plan { shares, predicted, counts: Arc::new(counts), is_cut }
     }
 
-    /// What the search is given.
+    /// The input of the search.
     pub(super) fn problem<'a>(
         &self,
         counts: &'a PrefixCounts,
@@ -114,7 +114,7 @@ impl RosettaBuilder {
             bits,
             unseen: Unseen::new(cases),
             prices: self.options.prices,
-            depths: possible_depths(counts, key_bits, sample::depth_of_use(cases)),
+            depths: possible_depths(counts, key_bits, sample::useful_depth(cases)),
             is_coarse: false,
             limit: Rc::new(limit),
         }
@@ -132,7 +132,7 @@ impl RosettaBuilder {
         self.chosen = None;
     }
 
-    /// Tells samples apart.
+    /// A fingerprint of samples.
     fn print_of(&self, samples: Samples<'_>) -> u64 {
         let digest = |key: &[u8]| self.digester.digest(key);
         samples.queries.iter().fold(samples.queries.len() as u64, |print, range| {
@@ -151,7 +151,7 @@ pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Samp
     } else {
         problem.key_bits
     };
-    // Beyond 64 bits levels end at whole bytes.
+    // Levels deeper than 64 bits end at whole bytes.
     let unit = if bottom > 64 { 8 } else { 1 };
     let ranges = cases.iter().filter_map(|case| {
         let (first, last) = case.bounds.span(bottom)?;
@@ -162,7 +162,7 @@ pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Samp
     let mut counts = vec![0.0; (mean.len().div_ceil(unit as usize)).clamp(1, level_max + 1)];
     let top = counts.len() - 1;
     for (level, count) in mean.iter().enumerate() {
-        // An interval between two levels, or above all, is its nodes at the next one below.
+        // An interval between two levels, or above all of them, counts as its nodes at the next level below.
         let target = (level / unit as usize).min(top);
         let nodes = 2.0_f64.powi((level - target * unit as usize).min(12) as i32);
         if let Some(sum) = counts.get_mut(target) {
@@ -200,8 +200,8 @@ pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[Samp
     shares
 }
 
-/// The levels of shares in so many bytes, directory included: lines first, since they lie at multiples of 64. What rounding
-/// leaves over goes to the largest level.
+/// Lays out the levels in a number of bytes, directory included: blocked levels first, since they start at multiples
+/// of 64. The largest level gets the bytes that rounding leaves.
 pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> Vec<Level> {
     let mut shares: Vec<Share> = shares.to_vec();
     loop {
@@ -211,7 +211,7 @@ pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> V
         let scale = if total > 0.0 { (body as f64 * 8.0 / total).min(1.0) } else { 0.0 };
         let unit = |share: &Share| if share.layout == BitLayout::Blocked { 64 } else { 8 };
         let size = |share: &Share| ((share.bits * scale / 8.0) as u64) / unit(share) * unit(share);
-        // A level without a byte is none.
+        // Drops levels without a byte.
         if let Some(index) = shares.iter().position(|share| size(share) == 0) {
             shares.remove(index);
             continue;

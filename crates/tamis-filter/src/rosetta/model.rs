@@ -1,4 +1,4 @@
-//! Expected rate and cost of a design for the queries it was made for.
+//! Expected false-positive rate and cost of a design for its sampled queries.
 
 use tamis_bits::line::LINE_PROBE_MAX;
 
@@ -12,34 +12,34 @@ use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
 
 const LINE_BITS: f64 = 512.0;
 
-/// Price of a line that is read together with another one.
+/// Price of a cache line that is read together with another one.
 const SECOND_LINE: f64 = 0.1;
 
-/// Rates up to this multiple of the least are as good: each bit less that a node sets takes about a fourteenth off the build of a large
-/// filter.
+/// Rates up to this multiple of the minimum are equally good: each bit less that a node sets shortens the build of a
+/// large filter.
 const NEAR_RATE: f64 = 1.015;
 
-/// Fewer bits than this are no level.
+/// Minimum number of bits of a level.
 pub(super) const BITS_MIN: f64 = 64.0;
 
-/// A level that a filter could have.
+/// A possible level of a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Share {
-    /// Depth in the tree; the depth of whole keys for the full level of keys of one length.
+    /// Depth in the tree; for the full level of keys of one length, the length of a key in bits.
     pub(super) depth: u32,
-    /// Whether it holds whole keys.
+    /// Whether it contains whole keys.
     pub(super) is_full: bool,
     pub(super) layout: BitLayout,
     /// Bits of the level.
     pub(super) bits: f64,
 }
 
-/// What one query is expected to cost.
+/// Expected cost of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Expected {
-    /// Probability of a false positive.
+    /// False-positive rate.
     pub(super) rate: f64,
-    /// Prices of its probes, in cache lines.
+    /// Price of its probes, in cache lines.
     pub(super) lines: f64,
 }
 
@@ -49,7 +49,8 @@ impl Expected {
     }
 }
 
-/// The filter of a level: its rate, how many bits a node sets, and the price of a question in lines.
+/// The Bloom filter of a level: its rate, the number of bits that a node sets, and the price of a probe in cache
+/// lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     pub(super) rate: f64,
@@ -58,7 +59,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Of so many prefixes in so many bits; `groups` groups of siblings share lines.
+    /// The filter of a number of prefixes; `groups` groups of siblings share cache lines.
     pub(super) fn new(layout: BitLayout, bits: f64, prefix_count: u64, groups: u64) -> Self {
         let prefix_count = (prefix_count as f64).max(1.0);
         let bits_per_prefix = bits / prefix_count;
@@ -72,7 +73,7 @@ impl Filter {
             BitLayout::Blocked => {
                 let per_line = LINE_BITS / bits_per_prefix;
                 let probe_count = best_probe_count(per_line).min(LINE_PROBE_MAX);
-                // Siblings come to a line together: as many keys at once as a group has on average.
+                // Siblings are in the same line: the average number of prefixes per group.
                 let together = (prefix_count / (groups as f64).max(1.0)).max(1.0);
                 let rate = if probe_count <= 2 {
                     let fill = blocked_fill(per_line / together, f64::from(probe_count) * together);
@@ -86,7 +87,7 @@ impl Filter {
     }
 }
 
-/// The fewest bits that a node may set in a standard level, so that the rate is nearly the least.
+/// The smallest number of bits per node with nearly the minimum rate of a standard level.
 fn probe_count(bits_per_prefix: f64) -> u32 {
     let best = standard_best_k(bits_per_prefix, PROBES_MAX);
     let near = standard_fpr(bits_per_prefix, best) * NEAR_RATE;
@@ -94,8 +95,8 @@ fn probe_count(bits_per_prefix: f64) -> u32 {
     if standard_fpr(bits_per_prefix, fewer) <= near { fewer } else { best }
 }
 
-/// The lines that a question reads one after the other in a standard level where a share `fill` of the bits is set: the first
-/// two are read at once (`level.rs`), each further one where all bits before are set.
+/// The lines that a probe reads one after the other in a standard level of which a share `fill` of the bits is set:
+/// the first two are read together (`level.rs`), each further one if all bits before are set.
 fn standard_lines(fill: f64, probe_count: u32) -> f64 {
     let Some(further) = probe_count.checked_sub(2) else { return 1.0 };
     let reads = (1.0 - fill.powi(further.cast_signed())) / (1.0 - fill).max(1e-9);
@@ -108,8 +109,8 @@ fn blocked_fill(groups_per_line: f64, bits: f64) -> f64 {
     -(groups_per_line * (miss - 1.0)).exp_m1()
 }
 
-/// How likely a query has a node at its edge that holds a key, although no sampled one had: as likely as one sample, at the
-/// greatest depth that one was present at, and half of that for each bit more.
+/// The probability that a query has a node with a key at its edge though no sampled query had: that of one sample at
+/// the greatest depth at which a sampled query was present, and half of it for each further bit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unseen {
     share: f64,
@@ -127,31 +128,32 @@ impl Unseen {
     }
 }
 
-/// A level as the recursion needs it.
+/// A level, as the recursion needs it.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     depth: u32,
     /// The rate of a node at an edge that no sampled query found present.
     edge_rate: f64,
     lines: f64,
-    /// A whole node says yes; what asking it costs, with what is below it; and the logarithm of its no.
+    /// A whole node: probability of `true`; cost of its probe and of those below it; logarithm of the probability of
+    /// `false`.
     yes: f64,
     cost: f64,
     log_no: f64,
 }
 
-/// A design, ready to be applied to cases.
+/// A design, ready to be evaluated for queries.
 #[derive(Debug)]
 pub(super) struct Model {
     steps: Vec<Step>,
-    /// Of points, where there is a full level.
+    /// The cost of points, if there is a full level.
     point: Option<Expected>,
-    /// Whether a point without a full level counts as not denied at all, instead of being asked for by its prefixes.
+    /// Whether a point without a full level always passes, instead of probing its prefixes.
     pub(super) needs_full: bool,
     probe_cap: f64,
 }
 
-/// Answer and cost of a part of the tree.
+/// Probability of `true` and cost of a part of the tree.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     yes: f64,
@@ -162,7 +164,7 @@ impl Part {
     const OPEN: Self = Self { yes: 1.0, cost: 0.0 };
     const NONE: Self = Self { yes: 0.0, cost: 0.0 };
 
-    /// This part, then another one where this says no.
+    /// This part, followed by another one if this one is rejected.
     fn then(self, next: Self) -> Self {
         let no = 1.0 - self.yes;
         Self { yes: self.yes + no * next.yes, cost: self.cost + no * next.cost }
@@ -170,7 +172,7 @@ impl Part {
 }
 
 impl Step {
-    /// So many whole nodes one after the other.
+    /// A number of whole nodes, one after the other.
     #[inline]
     fn nodes(&self, count: f64) -> Part {
         if count == 0.0 {
@@ -182,7 +184,7 @@ impl Step {
         Part { yes, cost: self.cost * asked }
     }
 
-    /// A node at an edge, with what is below it.
+    /// A node at an edge, with the nodes below it.
     #[inline]
     fn edge(&self, is_present: bool, below: Part) -> Part {
         let pass = if is_present { 1.0 } else { self.edge_rate };
@@ -191,8 +193,8 @@ impl Step {
 }
 
 impl Model {
-    /// `shares` are the levels, `key_bits` the length of all keys (0: several): a full level is part of the tree only where
-    /// all keys have one length.
+    /// `shares` are the levels, `key_bits` the length of all keys (0 for several lengths): a full level is part of the
+    /// tree only if all keys have one length.
     pub(super) fn new(
         shares: &[Share],
         filter: impl Fn(&Share) -> Filter,
@@ -228,7 +230,7 @@ impl Model {
         Self { steps, point, needs_full: false, probe_cap }
     }
 
-    /// The weighted mean over cases.
+    /// The weighted mean over the queries.
     pub(super) fn expected(&self, cases: &[SampleQuery<'_>]) -> Expected {
         let (mut rate, mut lines, mut weight) = (0.0, 0.0, 0.0);
         for case in cases {
@@ -243,20 +245,20 @@ impl Model {
         Expected { rate: rate / weight, lines: lines / weight }
     }
 
-    /// One case: from the deepest level up, the nodes at both edges with what is below them.
+    /// One query: from the deepest level up, the nodes at both edges with those below them.
     pub(super) fn of(&self, case: &SampleQuery<'_>) -> Expected {
         match self.point {
             Some(point) if case.is_point => return point,
             None if case.is_point && self.needs_full => return Expected { rate: 1.0, lines: 0.0 },
             _ => {}
         }
-        // What is below the lower edge node, the upper one, or the one that is both.
+        // The parts below the lower edge node, below the upper one, and below a node that is both.
         let (mut lower, mut upper, mut both) = (Part::OPEN, Part::OPEN, Part::OPEN);
         let mut below: Option<(&Step, u64, u64)> = None;
         let mut is_open = false;
         for step in &self.steps {
             let Some((first, last)) = case.bounds.span(step.depth) else {
-                // Too far apart to be told, and so is everything deeper.
+                // No common window here and at all deeper levels.
                 (lower, upper, both) = (Part::OPEN, Part::OPEN, Part::OPEN);
                 is_open = true;
                 below = None;
@@ -286,14 +288,14 @@ impl Model {
         Expected { rate: part.yes + (1.0 - part.yes) * self.limited_share(part), lines: part.cost }
     }
 
-    /// How likely the budget of probes ends within the walk of a query that would be denied. Such a query is asked to its end: it
-    /// takes more than the mean. Numbers of probes spread about a quarter around theirs.
+    /// The probability that the probe limit ends the walk of a query that would be rejected. Such a query probes all
+    /// its nodes, more than the mean. Numbers of probes vary by about a quarter.
     fn limited_share(&self, part: Part) -> f64 {
         let probes = part.cost / (1.0 - 0.5 * part.yes.min(1.0));
         ((probes / self.probe_cap - 0.6) / 0.8).clamp(0.0, 1.0)
     }
 
-    /// What is below the edge nodes of a level, from the parts of the edge nodes one level deeper.
+    /// The parts below the edge nodes of a level, from those of the edge nodes one level deeper.
     fn children(
         &self,
         below: &Step,

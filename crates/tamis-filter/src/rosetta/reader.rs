@@ -12,10 +12,10 @@ use super::walk::{End, Tree, Walk, node_of_key};
 use crate::envelope::{self, Envelope};
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
 
-/// Stands for "no predicted rate" in the parameters.
+/// Represents "no predicted rate" in the parameters.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
-/// Most probes that a filter may allow a query.
+/// The largest probe limit that a filter may have.
 const PROBE_CAP_MAX: u32 = 1 << 16;
 
 /// A filter of [`crate::Family::Rosetta`].
@@ -27,9 +27,9 @@ pub struct RosettaFilter<D> {
     key_bytes: u32,
     predicted: f32,
     probe_cap: u32,
-    /// Whether the limit of its steps ended the search for levels.
+    /// Whether the step limit ended the search for levels.
     is_search_cut: bool,
-    /// Those of prefixes from the shallowest on; the full level last.
+    /// Levels of prefixes, the shallowest first; the full level last.
     levels: Vec<Level>,
     counters: Counters,
 }
@@ -82,7 +82,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         })
     }
 
-    /// What was asked so far and how it ended. A later build may take it instead of samples
+    /// The queries so far and their outcomes. A later build can use them instead of samples
     /// ([`super::RosettaBuilder::set_usage`]).
     pub fn usage(&self) -> Usage {
         self.counters.usage(&self.levels, |level| self.rate(level))
@@ -103,7 +103,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         self.levels.last().filter(|level| level.depth == FULL_DEPTH)
     }
 
-    /// The levels that ranges are asked in.
+    /// The levels that range queries probe.
     #[inline]
     fn tree(&self) -> Tree<'_> {
         let count = self.levels.len() - usize::from(self.key_bytes == 0 && self.full().is_some());
@@ -116,13 +116,13 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         }
     }
 
-    /// A key of another length than all keys is absent.
+    /// Keys of another length than all keys are absent.
     #[inline]
     fn is_possible(&self, key: &[u8]) -> bool {
         self.envelope.key_count > 0 && (self.key_bytes == 0 || key.len() == self.key_bytes as usize)
     }
 
-    /// A point where there is no full level: its prefixes, from the shortest on.
+    /// A point query without a full level: probes its prefixes, the shortest first.
     fn may_contain_prefixes(&self, probe: &Probe<'_>) -> bool {
         self.levels.iter().all(|level| {
             probe.add_probes(1);
@@ -135,7 +135,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         })
     }
 
-    /// Walks a range, and counts what was asked.
+    /// Walks a range and counts its probes.
     #[inline]
     fn walk<const IS_FORWARD: bool>(&self, probe: &RangeProbe<'_>) -> End {
         if self.envelope.key_count == 0 {
@@ -154,7 +154,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         end
     }
 
-    /// The bytes of a candidate: of a node's first key (with zeros at its end left out), or of its last.
+    /// The bytes of a candidate: those of a node's first key (without zeros at its end), or of its last.
     fn candidate(&self, probe: &RangeProbe<'_>, depth: u32, node: u64, is_forward: bool) -> Candidate {
         let Some(bounds) = Bounds::new(probe.range(), self.key_bytes) else { return Candidate::Absent };
         let byte_count = depth.div_ceil(8) as usize;
@@ -171,10 +171,10 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         }
         let range = probe.range();
         if is_forward {
-            // A key that ends early lies in the node of its continuation by zeros.
+            // A shorter key is in the node of its continuation by zeros.
             let length = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == 0).count();
             bytes.truncate(length);
-            // The bound itself, where the node reaches beyond it.
+            // The bound itself, if the node starts before it.
             let lower = range.lower_bytes();
             return Candidate::Bytes(if bytes.as_slice() < lower { lower.to_vec() } else { bytes });
         }

@@ -1,38 +1,39 @@
-//! The queries that a filter is designed for: where each lies in the tree, and how deep it shares bits with keys.
+//! The queries that a filter is designed for: their positions in the tree, and the number of bits that they share with
+//! keys.
 
 use super::bounds::Bounds;
 use super::keys::Keys;
 use super::layout::DEPTH_MAX;
 use crate::KeyRange;
 
-/// Fewer usable queries than this are filled up with invented ones.
+/// With fewer usable queries than this, generated ones are added.
 const SAMPLES_MIN: usize = 32;
 
-/// Of larger samples than one query for so many keys, and than this many queries, a part is taken.
+/// Samples of more than one query per this number of keys, and of more than this number of queries, are thinned.
 const KEYS_PER_SAMPLE: usize = 4;
 const SAMPLES_MAX_MIN: usize = 2048;
 
-/// Queries invented where there are none: as many as have so many bytes together, between these numbers.
+/// Number of generated queries: as many as have this number of bytes in total, within these limits.
 const INVENTED_BYTES: usize = 1 << 17;
 const INVENTED_MIN: usize = 8;
 const INVENTED_FEW: usize = 64;
 const INVENTED_MAX: usize = 512;
 
-/// Longest of the invented ranges of integers, in keys: what the paper takes for the longest short range.
+/// Longest generated range of integers, in keys: the longest of the paper's short ranges.
 const INVENTED_SIZE_MAX: u64 = 64;
 
-/// A query that holds no key.
+/// A query whose range contains no key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleQuery<'a> {
     pub(super) bounds: Bounds<'a>,
-    /// Depth down to which the node of the lower bound holds a key; and of the upper bound.
+    /// Depths down to which the nodes of the lower and of the upper bound contain a key.
     pub(super) present: (u32, u32),
     pub(super) is_point: bool,
     pub(super) weight: f64,
 }
 
 impl<'a> SampleQuery<'a> {
-    /// `None` for a range that holds a key, or that no key of the table's length could lie in.
+    /// `None` for a range that contains a key, and for one that no key of the table's length can be in.
     pub(super) fn new(keys: &Keys, range: &KeyRange<'a>) -> Option<Self> {
         let bounds = Bounds::new(range, keys.key_bytes())?;
         let (index, is_held) = keys.find(range);
@@ -48,39 +49,41 @@ impl<'a> SampleQuery<'a> {
         Some(Self { bounds, present, is_point, weight: 1.0 })
     }
 
-    /// A query that shares so many bits with keys, wherever its bounds lie. `None` where no key of the table's length could lie in it.
+    /// A query that shares a number of bits with keys, wherever its bounds are. `None` if no key of the table's length
+    /// can be in it.
     pub(super) fn at_depth(keys: &Keys, range: &KeyRange<'a>, depth: u32) -> Option<Self> {
         let bounds = Bounds::new(range, keys.key_bytes())?;
         Some(Self { bounds, present: (depth, depth), is_point: range.as_point().is_some(), weight: 1.0 })
     }
 }
 
-/// The cases of sampled queries: of a sample that is large for so few keys every n-th query, since each takes a search among the keys.
+/// The usable queries of a sample. Takes every n-th query if the sample is large in relation to the keys, since each
+/// query costs a binary search.
 pub(super) fn sampled_cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
     let most = (keys.len() / KEYS_PER_SAMPLE).max(SAMPLES_MAX_MIN);
     let step = queries.len().div_ceil(most).max(1);
     queries.iter().step_by(step).filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
 
-/// The cases of all queries.
+/// The usable queries of all.
 pub(super) fn cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
     queries.iter().filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
 
-/// Whether so many cases are enough to design a filter for.
+/// Whether a number of queries suffices to design a filter.
 pub(super) const fn is_enough(case_count: usize) -> bool {
     case_count >= SAMPLES_MIN
 }
 
-/// Bounds of queries that nobody asked.
+/// Bounds of generated queries.
 #[derive(Debug, Default)]
 pub(super) struct Invented {
     bounds: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl Invented {
-    /// As many points as ranges, all right behind a key: what is asked where nothing is known, at its hardest. Ranges of
-    /// integers have up to 64 keys, other ranges are prefixes beside a key.
+    /// As many points as ranges, each right after a key: the most difficult queries. Ranges of integers have up to 64
+    /// keys, other ranges are prefixes next to a key.
     pub(super) fn new(keys: &Keys) -> Self {
         let mut bounds = Vec::new();
         let mut random = 0x5eed_u64;
@@ -123,7 +126,7 @@ impl Invented {
     }
 }
 
-/// Adds to a key as to a big-endian integer; what runs over is lost.
+/// Adds to a key as to a big-endian integer, modulo its size.
 fn add(key: &mut [u8], amount: u64) {
     let mut carry = amount;
     for byte in key.iter_mut().rev() {
@@ -133,25 +136,25 @@ fn add(key: &mut [u8], amount: u64) {
     }
 }
 
-/// The greatest depth that is of use to the cases: a few bits beyond what they share with keys.
-pub(super) fn depth_of_use(cases: &[SampleQuery<'_>]) -> u32 {
+/// The greatest depth that is useful for the queries: a few bits deeper than the bits that they share with keys.
+pub(super) fn useful_depth(cases: &[SampleQuery<'_>]) -> u32 {
     let deepest =
         cases.iter().map(|case| case.present.0.max(case.present.1)).filter(|depth| *depth < DEPTH_MAX);
     deepest.max().unwrap_or(0).saturating_add(32)
 }
 
-/// The depth at which a case shares no more bits with keys.
+/// The number of bits that a query shares with keys.
 fn depth(case: &SampleQuery<'_>) -> u32 {
     case.present.0.max(case.present.1)
 }
 
-/// Which queries a search evaluates its designs with.
+/// The queries that a search evaluates its designs with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Precision {
-    /// Most queries of a group.
+    /// Maximum number of queries of a group.
     pub(super) group_max: usize,
-    /// Depths of more than 64 bits are in one group where they have the same multiple of this many bits: 8, the distance of
-    /// levels, or more.
+    /// Depths of more than 64 bits are in the same group if their quotients by this number of bits are equal: 8, the
+    /// distance of levels, or more.
     pub(super) unit: u32,
 }
 
@@ -159,9 +162,9 @@ impl Precision {
     pub(super) const FULL: Self = Self { group_max: 14, unit: 8 };
 }
 
-/// Queries of a search, grouped by how many bits they share with keys.
+/// Queries grouped by the number of bits that they share with keys.
 pub(super) struct Groups<'c, 'a> {
-    /// Whether a query is a point, its depth, and the query; sorted by these and by the size of its range.
+    /// Whether the query is a point, its depth, and the query; sorted by these and by the size of its range.
     sorted: Vec<(bool, u32, &'c SampleQuery<'a>)>,
 }
 
@@ -171,7 +174,7 @@ impl<'c, 'a> Groups<'c, 'a> {
             let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
             last.wrapping_sub(first)
         };
-        // Levels deeper than 64 bits end at whole bytes: depths within one byte are equal there.
+        // Levels deeper than 64 bits end at whole bytes: depths within one byte are equivalent.
         let depth = |case: &SampleQuery<'_>| if depth(case) > 64 { depth(case) / 8 * 8 } else { depth(case) };
         let mut keyed: Vec<_> =
             cases.iter().map(|case| ((case.is_point, depth(case), size(case)), case)).collect();
@@ -181,7 +184,7 @@ impl<'c, 'a> Groups<'c, 'a> {
         }
     }
 
-    /// Groups of equal depths; those of more than 64 bits are equal if their multiples of `unit` bits are.
+    /// Groups of equal depths, depths of more than 64 bits divided by `unit`.
     fn iter(&self, unit: u32) -> impl Iterator<Item = &[(bool, u32, &'c SampleQuery<'a>)]> {
         let key = move |(is_point, depth, _): &(bool, u32, &SampleQuery<'_>)| {
             (*is_point, if *depth > 64 { 64 + depth / unit } else { *depth })
@@ -189,19 +192,19 @@ impl<'c, 'a> Groups<'c, 'a> {
         self.sorted.chunk_by(move |left, right| key(left) == key(right))
     }
 
-    /// How many queries [`Groups::thinned`] returns.
+    /// The number of queries that [`Groups::thinned`] returns.
     pub(super) fn count(&self, precision: &Precision) -> usize {
         self.iter(precision.unit).map(|group| group.len().min(precision.group_max)).sum()
     }
 
-    /// At most [`Precision::group_max`] queries of each group, spread over its sizes and weighted so that the expectation stays the same. Rare
-    /// queries, those next to a key, stay as well. The deepest come first: they cost most, so that the evaluation of a bad
-    /// design ends early.
+    /// At most [`Precision::group_max`] queries of each group, spread over its sizes and weighted so that the expected
+    /// cost stays the same. Rare queries, those next to a key, are kept. The deepest come first: they cost most, so
+    /// that the evaluation of a bad design ends early.
     pub(super) fn thinned(&self, precision: &Precision) -> Vec<SampleQuery<'a>> {
         let mut thinned = Vec::new();
         for (number, group) in self.iter(precision.unit).enumerate() {
             let step = (group.len() as f64 / precision.group_max as f64).max(1.0);
-            // Each group begins elsewhere in its step, so that together they cover the sizes closely.
+            // Different offsets per group: together they cover the sizes evenly.
             let start = (number as f64 * 0.618_034 + 0.5).fract();
             let taken = (0..(group.len() as f64 / step).round() as usize)
                 .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
@@ -212,20 +215,21 @@ impl<'c, 'a> Groups<'c, 'a> {
     }
 }
 
-/// Shares of all cases, and numbers of them, from which on a depth is believed.
+/// Shares and numbers of queries from which on a depth is statistically reliable.
 const BELIEVED_SHARE: f64 = 0.05;
 const BELIEVED_MIN: usize = 200;
 
-/// Standard deviations from the law of even distances that are still chance: several depths are looked at, and to take few cases as
-/// they are because one depth of them stands out does more harm than a law that is a little wrong.
+/// Deviations from evenly distributed distances, in standard deviations, that are still attributed to chance. The
+/// limit is high because several depths are tested, and a few outliers in the sample do more harm than a slightly
+/// wrong model.
 const DEVIATIONS_MAX: f64 = 4.0;
 
-/// Makes good for chance in the few cases that lie closest to keys.
+/// Smooths the depths of the few queries that are closest to keys.
 ///
-/// How deep a bound shares bits with a key decides rare false positives, and the deepest cases are too few to be counted. Where
-/// those that are enough (`m` cases deeper than some depth) look as if distances to keys were spread evenly, as many as the
-/// law of even distances says are given to each depth below: of those in a common node of `s` keys, a part of `(t - 1) / (s - 1)`
-/// is in a common node of `t` keys.
+/// The number of bits that a bound shares with a key decides rare false positives, and the deepest queries are too few
+/// to be counted. If the reliable ones (`m` queries deeper than some depth) look as if distances to keys were evenly
+/// distributed, this assigns depths by that distribution: of the queries in a common node of `s` keys, a part of `(t -
+/// 1) / (s - 1)` is in a common node of `t` keys.
 pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
     let Some(Bounds::Words { bit_count, .. }) = cases.first().map(|case| case.bounds) else { return };
     let enough = ((cases.len() as f64 * BELIEVED_SHARE) as usize).max(BELIEVED_MIN);
@@ -243,7 +247,7 @@ pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
     }
     let deep = cases.iter_mut().filter(|case| !case.is_point && depth(case) >= from);
     for (number, case) in deep.enumerate() {
-        // Golden steps go through all parts evenly, in no order that has to do with the cases.
+        // Golden-ratio steps are evenly distributed and independent of the order of the queries.
         let part = ((number as f64 + 0.5) * 0.618_033_988_749_895).fract();
         let drawn = (from..bit_count).rev().find(|depth| law(*depth) >= part).unwrap_or(from);
         let both = match case.bounds {
@@ -251,7 +255,7 @@ pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
             Bounds::Bytes(_) => 0,
         };
         let (lower, upper) = case.present;
-        // What lies beyond the part that both bounds have in common is one bound's own.
+        // Beyond the bits that both bounds share, the depth belongs to one bound only.
         let shared = drawn.min(both);
         let lower_own = lower >= upper;
         let other = |own: u32| if own < from { own.max(shared) } else { shared };

@@ -1,9 +1,13 @@
-//! Our strategy: the levels and their bits with the least expected cost of a query.
+//! The default strategy: searches the levels and their bits with the least expected cost of a query.
 //!
-//! The cost is cheap to compute but has many valleys. The search begins with every single level, with ladders (equal small
-//! shares for some depths right above the deepest level, the shape that the theory of large ranges gives) and with pairs of
-//! levels, and climbs down from the best of each: it puts in one more level where that pays, moves bits between levels and levels between
-//! depths, in steps that become smaller. Of what it finds near the least cost, the design with the fewest levels and lines is taken.
+//! The cost function is cheap but has many local minima. The search starts with the best single level, with the best
+//! ladder (equal small shares for some depths right above the deepest level, the shape that the theory predicts for
+//! large ranges) and with the best pairs of levels, and improves each of them: it adds levels, moves bits between
+//! levels, and moves levels to other depths, in decreasing steps. Of the designs near the least cost it returns the
+//! one with the fewest levels and cache lines.
+//!
+//! Evaluations count as steps, and their number is limited (`search_limit.rs`). A *coarse* search tries fewer designs
+//! than a *full* one.
 
 use std::rc::Rc;
 
@@ -15,11 +19,11 @@ use super::sample::{Groups, Precision, SampleQuery};
 use super::search_limit::SearchLimit;
 use super::strategy::Prices;
 
-/// Most queries of a group in coarse searches, and in full ones.
+/// Maximum number of queries of a group in coarse searches, and in full ones.
 const COARSE: [usize; 5] = [1, 2, 4, 7, 14];
 const FULL: [usize; 3] = [4, 7, Precision::FULL.group_max];
 
-/// Steps that a search usually takes for each query.
+/// Steps that a search usually takes per query.
 const COARSE_STEPS: u64 = 2500;
 const FULL_STEPS: u64 = 10_000;
 
@@ -29,65 +33,65 @@ const GAIN: f64 = 0.9995;
 /// A further level must lower the cost to this share.
 const LEVEL_GAIN: f64 = 0.998;
 
-/// Costs up to this multiple of the least are near it. What saves less is left out: the search knows the cost of a query no better, and each
-/// level takes a pass over the keys at the build, each line a read whatever it was priced.
+/// Costs up to this multiple of the least are near it. Smaller savings are ignored: the model is not more precise than
+/// that, each level costs a pass through the keys at build time, and each line costs a read.
 const NEAR: f64 = 1.02;
 
-/// So many of the best designs are polished once more when it is known how their levels lie.
+/// The number of the best designs that are improved again after their layouts are known.
 const PROMISING: usize = 2;
 
-/// Parts of the bits that the upper level of a pair gets.
+/// Shares of the bits for the upper level of a pair.
 const PARTS: [f64; 3] = [0.15, 0.4, 0.7];
 
-/// The same of a coarse search.
+/// The same for a coarse search.
 const PARTS_COARSE: [f64; 1] = [0.4];
 
-/// Pairs have levels at every second depth, of a coarse search at every fourth.
+/// Pairs have levels at every second depth, in a coarse search at every fourth.
 const PAIR_STEP: usize = 2;
 const PAIR_STEP_COARSE: usize = 4;
 
-/// Of designs with more levels a coarse search moves bits between neighbours only.
+/// In designs with more levels a coarse search moves bits between neighbours only.
 const FEW_LEVELS: usize = 4;
 
 /// Steps of bits end below this share of all bits.
 const STEP_MIN: f64 = 0.004;
 
-/// Bits per key that a rung of a ladder gets.
+/// Bits per key of each level of a ladder.
 const RUNGS: [f64; 3] = [1.44, 2.0, 2.5];
 
-/// Depths beyond 64 bits that are tried.
+/// Maximum number of depths beyond 64 bits.
 const LONG_DEPTHS_MAX: u32 = 64;
 
-/// Prefixes that fill so much of their depth are no level: it would deny next to nothing.
+/// Depths of which this share of all possible prefixes exists get no level: it would reject next to nothing.
 const FULL_SHARE: f64 = 0.9;
 
-/// Where probes cost nothing, or next to it, these parts of the cost are tried as the price of a line: so that of nearly equal
-/// rates the one is found that is asked for quickly.
+/// Where probes cost almost nothing, these shares of the cost are used as the price of a line, to find the fastest of
+/// several designs with nearly equal rates.
 const EASING: [f64; 2] = [0.004, 0.012];
 
-/// Probes that are less than this share of the cost count as next to nothing.
+/// Probes cost almost nothing if they are less than this share of the cost.
 const EASY_SHARE: f64 = 0.0005;
 
-/// What a design is searched for.
+/// The input of a search.
 #[derive(Debug, Clone)]
 pub(super) struct Problem<'a> {
-    /// The queries, thinned.
+    /// The thinned queries.
     pub(super) cases: Vec<SampleQuery<'a>>,
     pub(super) counts: &'a PrefixCounts,
-    /// Bits of all keys, 0 where they have several lengths.
+    /// Length of all keys in bits, 0 for several lengths.
     pub(super) key_bits: u32,
-    /// All bits of the filter.
+    /// Bits of the whole filter.
     pub(super) bits: f64,
     pub(super) unseen: Unseen,
     pub(super) prices: Prices,
-    /// Depths that a level of prefixes may have, ascending.
+    /// Possible depths of levels of prefixes, ascending.
     pub(super) depths: Vec<u32>,
-    /// Whether a coarse search is enough: what the filter of a small table saves is not worth more.
+    /// Whether to try fewer designs.
     pub(super) is_coarse: bool,
     pub(super) limit: Rc<SearchLimit>,
 }
 
-/// One search of several.
+/// One of several searches with growing precision.
 #[derive(Debug, Clone, Copy)]
 struct Search {
     precision: Precision,
@@ -112,14 +116,14 @@ fn sort(found: &mut [Found]) {
     found.sort_by(|left, right| left.cost.total_cmp(&right.cost));
 }
 
-/// Depths that levels of prefixes may have: not those that are full, nor those that no query needs.
+/// Possible depths of levels of prefixes: without those that are full and those that no query needs.
 pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32) -> Vec<u32> {
     let last = if key_bits == 0 { deepest.min(counts.depth_max() + 8) } else { key_bits - 1 };
     let is_sparse = |depth: &u32| {
         *depth >= 64 || (counts.at(*depth) as f64) < FULL_SHARE * 2.0_f64.powi(depth.cast_signed())
     };
     let first = (1..=last.min(64)).filter(is_sparse);
-    // Of very long keys some depths must do.
+    // Very long keys use only some of their depths.
     let long = last / 8;
     let step = (long.saturating_sub(8) / LONG_DEPTHS_MAX).max(1);
     first
@@ -136,8 +140,8 @@ pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32
 }
 
 impl<'a> Problem<'a> {
-    /// The levels for the queries. The first search is the most precise one that the steps are likely to suffice for; if steps are left,
-    /// more precise ones follow.
+    /// The levels for the queries. The first search is the most precise one that is likely to fit into the step limit;
+    /// if steps are left, more precise searches follow.
     pub(super) fn solve_within_limit(&self, cases: &[SampleQuery<'a>]) -> Vec<Share> {
         let groups = Groups::new(cases);
         let searches = self.searches(&groups);
@@ -180,7 +184,7 @@ impl<'a> Problem<'a> {
         let mut searches = Vec::new();
         let mut steps = 0;
         for search in coarse.into_iter().chain(full) {
-            // Less than half as much again is not worth a search.
+            // Skips searches with less than one and a half times the steps.
             let next = search.case_count * search.steps_per_case();
             if next * 2 >= steps * 3 {
                 steps = next;
@@ -193,7 +197,7 @@ impl<'a> Problem<'a> {
     fn model(&self, shares: &[Share]) -> Model {
         let filter = |share: &Share| self.limit.filter(share, self.counts);
         let mut model = Model::new(shares, filter, self.key_bits, self.unseen, self.prices.probe_cap);
-        // Points are served by a level of their own, so that one digest is all they cost.
+        // Points get a separate level, so that they cost one digest only.
         model.needs_full = true;
         model
     }
@@ -203,7 +207,8 @@ impl<'a> Problem<'a> {
         self.model(shares).expected(&self.cases)
     }
 
-    /// A design that costs less than `bound`. Its evaluation ends as soon as the cost of the first cases exceeds the bound.
+    /// The design with its cost, if that is less than `bound`. Its evaluation ends as soon as the cost of the first
+    /// queries exceeds the bound.
     fn found_below(&self, shares: Vec<Share>, bound: f64) -> Option<Found> {
         let model = self.model(&shares);
         let weight: f64 = self.cases.iter().map(|case| case.weight).sum();
@@ -220,7 +225,7 @@ impl<'a> Problem<'a> {
         (cost < bound).then_some(Found { shares, cost })
     }
 
-    /// The cheapest design of several.
+    /// The cheapest of several designs.
     fn cheapest(&self, designs: impl Iterator<Item = Vec<Share>>) -> Option<Found> {
         let mut best: Option<Found> = None;
         for shares in designs {
@@ -233,12 +238,12 @@ impl<'a> Problem<'a> {
         best
     }
 
-    /// What a design is expected to cost.
+    /// The expected cost of a design.
     pub(super) fn cost(&self, shares: &[Share]) -> f64 {
         self.expected(shares).cost(&self.prices)
     }
 
-    /// Passes at the build and lines of a query.
+    /// Passes through the keys at build time and lines of a query.
     fn effort(&self, shares: &[Share]) -> f64 {
         shares.len() as f64 + self.expected(shares).lines
     }
@@ -248,20 +253,20 @@ impl<'a> Problem<'a> {
         Found { shares, cost }
     }
 
-    /// A level with all bits; without a depth the full one.
+    /// A level with its bits; `None` is the full level.
     pub(super) fn share(&self, depth: Option<u32>, bits: f64) -> Share {
         let is_full = depth.is_none();
         let depth = depth.unwrap_or(if self.key_bits == 0 { u32::MAX } else { self.key_bits });
         Share { depth, is_full, layout: BitLayout::Standard, bits }
     }
 
-    /// Of the designs that cost nearly the least that is found the one with the least effort.
+    /// The design with the least effort among those near the least cost.
     pub(super) fn solve(&self) -> Vec<Share> {
         let mut designs: Vec<Found> =
             self.starts().into_iter().flat_map(|start| self.descend(start)).collect();
         sort(&mut designs);
         for (index, found) in designs.iter_mut().enumerate() {
-            // The layouts of the best design are always chosen.
+            // The best design always gets its layouts.
             if index == 0 || !self.limit.is_reached() {
                 self.choose_layouts(found);
             }
@@ -276,7 +281,7 @@ impl<'a> Problem<'a> {
         easiest.map(|(_, shares)| shares).unwrap_or_default()
     }
 
-    /// Moves bits and levels of the best designs that have levels in lines: those were placed before it was known how they would lie.
+    /// Improves the best designs with blocked levels again: they were placed before their layouts were known.
     fn polish_lines(&self, designs: &mut [Found]) {
         sort(designs);
         let is_wanted = !self.is_coarse && designs.first().is_some_and(|best| !self.is_easy(best));
@@ -288,12 +293,12 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Whether the lines of a design are next to nothing in its cost.
+    /// Whether the lines of a design are almost nothing in its cost.
     fn is_easy(&self, found: &Found) -> bool {
         self.expected(&found.shares).lines * self.prices.probe_ns <= found.cost * EASY_SHARE
     }
 
-    /// Designs near the best that take fewer lines, where the prices say nothing of lines.
+    /// Designs near the best with fewer lines, for prices that ignore lines.
     fn eased(&self, designs: &[Found]) -> Vec<Found> {
         let best = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
         let Some(best) = best.filter(|best| !self.is_coarse && self.is_easy(best)) else { return Vec::new() };
@@ -308,7 +313,8 @@ impl<'a> Problem<'a> {
         EASING.into_iter().flat_map(eased).collect()
     }
 
-    /// The best single level, the best ladder, and the two best pairs of levels that have no depth in common; the cheapest first.
+    /// The best single level, the best ladder, and the two best pairs of levels without a common depth; the cheapest
+    /// first.
     fn starts(&self) -> Vec<Found> {
         let all = std::iter::once(None).chain(self.depths.iter().copied().map(Some));
         let mut singles: Vec<Found> =
@@ -329,7 +335,7 @@ impl<'a> Problem<'a> {
         starts
     }
 
-    /// Two levels, of every second depth but those of `excluded`.
+    /// Two levels, of every second depth except `excluded`.
     fn pairs(&self, excluded: &[u32]) -> impl Iterator<Item = Vec<Share>> {
         let step = if self.is_coarse { PAIR_STEP_COARSE } else { PAIR_STEP };
         let parts: &[f64] = if self.is_coarse { &PARTS_COARSE } else { &PARTS };
@@ -352,7 +358,7 @@ impl<'a> Problem<'a> {
             .filter_map(move |(places, part)| pair(places, part))
     }
 
-    /// Levels right above a deepest one, with a few bits a key each.
+    /// A deepest level and levels right above it with a few bits per key each.
     fn ladders(&self, bottom: &Share) -> Vec<Vec<Share>> {
         let mut ladders = Vec::new();
         for rung in RUNGS {
@@ -374,7 +380,7 @@ impl<'a> Problem<'a> {
         ladders
     }
 
-    /// The best design from a start on, and those on the way with fewer levels.
+    /// The best design that descends from a start, and those before it with fewer levels.
     fn descend(&self, start: Found) -> Vec<Found> {
         let mut found = start;
         self.polish(&mut found);
@@ -391,8 +397,8 @@ impl<'a> Problem<'a> {
         way
     }
 
-    /// The best design with one level more, whose bits all others give in proportion. It may be a little worse than the one
-    /// before: the bits are not moved yet.
+    /// The best design with one more level, whose bits all others give in proportion. It may cost a little more than
+    /// the one before: its bits are not moved yet.
     fn with_another_level(&self, found: &Found) -> Option<Found> {
         let is_free = |share: &Share| {
             !found.shares.iter().any(|old| (old.depth, old.is_full) == (share.depth, share.is_full))
@@ -411,7 +417,7 @@ impl<'a> Problem<'a> {
         self.cheapest(designs)
     }
 
-    /// Moves bits and levels until nothing becomes cheaper.
+    /// Moves bits and levels as long as the cost decreases.
     fn polish(&self, found: &mut Found) {
         let mut step = 0.25;
         let step_min = if self.is_coarse { STEP_MIN * 10.0 } else { STEP_MIN };
@@ -440,7 +446,7 @@ impl<'a> Problem<'a> {
         for (from, to) in pairs.filter(|(from, to)| from.abs_diff(*to) <= distance_max) {
             let mut shares = found.shares.clone();
             let Some(source) = shares.get_mut(from).filter(|_| from != to) else { continue };
-            // What would be left must be a level.
+            // Moves all bits if the rest would be too small for a level.
             let moved = if source.bits - amount < BITS_MIN { source.bits } else { amount };
             source.bits -= moved;
             let Some(target) = shares.get_mut(to) else { continue };
@@ -480,8 +486,8 @@ impl<'a> Problem<'a> {
         is_better
     }
 
-    /// Levels in lines where that costs less, and the other way round. One bit a node costs the same either way, and there siblings
-    /// share a line.
+    /// Changes the layouts of levels where that lowers the cost. With one bit per node both layouts cost the same;
+    /// blocked is preferred, since siblings then share a line.
     fn choose_layouts(&self, found: &mut Found) {
         for index in 0..found.shares.len() {
             let mut shares = found.shares.clone();

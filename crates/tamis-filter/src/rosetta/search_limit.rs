@@ -1,7 +1,7 @@
-//! The limit of a search for levels: counts the steps, so that the time of a design is bounded by the keys of its filter.
+//! The step limit of the search for levels: the keys of a filter bound its design time.
 //!
-//! A step is one level of one design, evaluated for one query. Steps are counted, and no clock is read: equal keys and queries
-//! give equal filters on every machine.
+//! A step is the evaluation of one level of a design for one query. Steps are counted and no clock is read: equal keys
+//! and queries make equal filters on every machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,17 +10,17 @@ use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{Filter, Share};
 
-/// Steps for each key. A step takes about 5 ns, and writing a key of 100 bytes and its value to a table 1 to 2 us: the search
-/// takes about a tenth of the write time.
+/// Steps per key. A step takes about 5 ns, and writing a key of 100 bytes and its value to a table 1 to 2 us: the
+/// search takes about a tenth of the write time.
 const STEPS_PER_KEY: u64 = 32;
 
-/// Steps for tables of few keys, about a millisecond.
+/// Minimum limit, about a millisecond.
 const STEPS_MIN: u64 = 250_000;
 
-/// Steps that the filter of a blocked level takes: its rate is the sum of a series.
+/// Steps of the filter of a blocked level: its rate is the sum of a series.
 const BLOCKED_FILTER_STEPS: u64 = 1000;
 
-/// The steps of a search, their limit, and the filters that were computed so far.
+/// The steps of a search, their limit, and the filters of blocked levels computed so far.
 #[derive(Debug)]
 pub(super) struct SearchLimit {
     used: Cell<u64>,
@@ -44,7 +44,7 @@ impl SearchLimit {
         Self::for_keys(usize::MAX)
     }
 
-    /// Steps that are left.
+    /// Remaining steps.
     pub(super) fn rest(&self) -> u64 {
         self.max.saturating_sub(self.used.get())
     }
@@ -54,7 +54,7 @@ impl SearchLimit {
         self.used.get()
     }
 
-    /// Whether no step is left; the caller then skips what it would have tried next, and the search counts as cut short.
+    /// Whether no step is left. The caller then skips its next design, and the search counts as cut.
     pub(super) fn is_reached(&self) -> bool {
         let is_reached = self.used.get() >= self.max;
         if is_reached {

@@ -1,24 +1,24 @@
-//! What a filter is optimised for: strategy and prices.
+//! The optimisation goal of a filter: strategy and prices.
 
 use std::str::FromStr;
 
 use crate::BuildError;
 use crate::parameters::Parameters;
 
-/// How the bits are given to the levels.
+/// How bits are allocated to the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Ours: least expected cost of probes and false reads for the sampled queries.
+    /// The default: least expected cost of probes and false-positive reads for the sampled queries.
     LeastCost = 0,
     /// All bits in the deepest level.
     Single = 1,
-    /// The rate of every node the same, that of its descendants included (section 2.3 of the paper).
+    /// Equal rates of all nodes, their descendants included (section 2.3 of the paper).
     FirstCut = 2,
-    /// Least sum of the levels' rates, each weighed by how often it is probed (section 2.3).
+    /// Minimum sum of the levels' rates, weighted by the number of their probes (section 2.3).
     Optimised = 3,
-    /// As before, each level weighed by the probes of all levels above, too (section 2.4).
+    /// As before, with each level weighted by the probes of all levels above as well (section 2.4).
     Variable = 4,
-    /// A single level where ranges of up to 16 keys dominate, otherwise the variable ones (section 2.4).
+    /// A single level if ranges of up to 16 keys dominate, otherwise the variable strategy (section 2.4).
     Hybrid = 5,
 }
 
@@ -52,28 +52,28 @@ impl FromStr for Strategy {
     }
 }
 
-/// What a query's parts cost, in nanoseconds, and how many probes one may take.
+/// Costs of a query in nanoseconds, and its probe limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// A cache line that a probe reads.
     pub probe_ns: f64,
-    /// A read that a false positive causes.
+    /// A read caused by a false positive.
     pub read_ns: f64,
-    /// Nodes that a query may ask for in one filter.
+    /// Maximum number of nodes that a query probes in one filter.
     pub probe_cap: u32,
 }
 
 impl Default for Prices {
-    /// 10 ns a probe, 50 us a read, 2,048 probes.
+    /// 10 ns per probe, 50 us per read, 2,048 probes.
     fn default() -> Self {
         Self { probe_ns: 10.0, read_ns: 50_000.0, probe_cap: 2048 }
     }
 }
 
-/// Most probes that can be allowed.
+/// The largest probe limit.
 const PROBE_CAP_MAX: u32 = 1 << 16;
 
-/// Highest price.
+/// The highest price.
 const PRICE_MAX: f64 = 1e12;
 
 /// All parameters of the family.

@@ -1,4 +1,4 @@
-//! Rosettas against sets of keys: no key is lost, rates are those of the model, designs are near the best.
+//! Rosettas compared with sets of keys: no false negatives, rates match the model, designs are near the best.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -57,14 +57,14 @@ pub(super) fn rate(filter: &RosettaFilter<Vec<u8>>, queries: &[Bounds]) -> f64 {
     rate_of(filter, &ranges(queries))
 }
 
-/// The part of ranges that are not denied.
+/// The share of ranges that pass.
 pub(super) fn rate_of(filter: &RosettaFilter<Vec<u8>>, ranges: &[KeyRange<'_>]) -> f64 {
     let digester = Digester::new(SEED);
     let positive = |range: &&KeyRange<'_>| filter.may_contain_range(&RangeProbe::new(**range, &digester));
     ranges.iter().filter(positive).count() as f64 / ranges.len() as f64
 }
 
-/// Prices under which only the rate counts.
+/// Prices with free probes.
 pub(super) fn rate_only() -> Prices {
     Prices { probe_ns: 0.0, ..Prices::default() }
 }
@@ -74,7 +74,7 @@ pub(super) fn queries(set: QuerySet, keys: &[u64], count: usize, seed: u64) -> V
 }
 
 #[test]
-fn predicted_rates_are_those_measured() {
+fn predicted_rates_match_measured_rates() {
     let keys = KeySet::Uniform.generate(15_000, 1);
     let sets = [
         QuerySet::Uniform(RangeMax::Point),
@@ -89,7 +89,7 @@ fn predicted_rates_are_those_measured() {
         for (strategy, prices) in all.into_iter().chain([(Strategy::LeastCost, rate_only())]) {
             let filter = build(&keys, strategy, prices, 10.0, &sample);
             let (predicted, measured) = (filter.predicted_fpr().unwrap(), rate(&filter, &asked));
-            // Four standard deviations of both counts, and a tenth.
+            // Four standard deviations of both counts, plus a tenth.
             let noise = 4.0 * (measured / 10_000.0 + predicted / 3000.0).sqrt();
             let apart = (predicted - measured).abs();
             assert!(apart < 0.1 * measured + noise, "{set} {strategy:?} {prices:?}: {predicted} {measured}");
@@ -98,7 +98,7 @@ fn predicted_rates_are_those_measured() {
 }
 
 #[test]
-fn ranges_that_use_up_the_budget_within_the_walk_are_foreseen() {
+fn predicted_rates_include_ranges_that_reach_the_probe_limit() {
     let keys = KeySet::Uniform.generate(15_000, 1);
     let set = QuerySet::Correlated(RangeMax::R1m);
     let (sample, asked) = (queries(set, &keys, 3000, 2), queries(set, &keys, 10_000, 3));
@@ -120,9 +120,9 @@ fn points_have_the_rate_of_a_standard_bloom_filter() {
     assert!((measured / formula - 1.0).abs() < 0.06, "{measured} {formula}");
     let mut design = String::new();
     filter.design(&mut design).unwrap();
-    // The rate with 5 bits a key is within 1 % of the least, that with 6.
+    // 5 bits per key have a rate within 1 % of the minimum, which is that of 6.
     assert!(design.starts_with("least-cost: keys 8.0") && design.ends_with("k5"), "{design}");
-    // With more memory, too, one standard level is the cheapest.
+    // With more memory, one standard level is still the cheapest.
     let sample = queries(set, &keys, 1000, 2);
     for bits in [10.0, 12.0, 16.0, 20.0] {
         let filter = build(&keys, Strategy::LeastCost, Prices::default(), bits, &sample);
@@ -157,7 +157,7 @@ fn all_bounds(keys: &BTreeSet<u64>) -> Vec<u64> {
     near.chain([0, 1, u64::MAX - 1, u64::MAX, 1 << 63]).collect()
 }
 
-/// Whether the candidate of a range leaves out its first key in the direction.
+/// Whether the candidate of a range is not beyond its first key in the direction.
 pub(super) fn check_bytes(candidate: &Candidate, key: &[u8], direction: Direction, what: impl Display) {
     let is_right = match (candidate, direction) {
         (Candidate::Absent, _) => false,
@@ -165,7 +165,7 @@ pub(super) fn check_bytes(candidate: &Candidate, key: &[u8], direction: Directio
         (Candidate::Bytes(bytes), Direction::Backward) => key < bytes.as_slice() || key.starts_with(bytes),
         (Candidate::Unknown, _) => true,
     };
-    assert!(is_right, "{candidate:x?} leaves out {key:x?} {direction:?}: {what}");
+    assert!(is_right, "{candidate:x?} skips {key:x?} {direction:?}: {what}");
 }
 
 fn check_tightened(candidate: &Candidate, truth: Option<u64>, is_forward: bool, what: &str) {
@@ -175,7 +175,7 @@ fn check_tightened(candidate: &Candidate, truth: Option<u64>, is_forward: bool, 
 }
 
 #[test]
-fn no_range_between_integers_loses_a_key() {
+fn no_range_of_integers_has_a_false_negative() {
     let sets: [&[u64]; 5] =
         [&[0], &[u64::MAX], &[0, u64::MAX], &[5, 6, 7, 1000, 1001, 1 << 40], &[u64::MAX - 3, u64::MAX - 1]];
     for (set, strategy) in sets.into_iter().flat_map(|set| Strategy::ALL.map(|strategy| (set, strategy))) {
@@ -217,7 +217,7 @@ fn no_range_between_integers_loses_a_key() {
 }
 
 #[test]
-fn ranges_that_no_integer_lies_in_are_denied_without_a_probe() {
+fn ranges_without_any_integer_are_rejected_without_a_probe() {
     let filter = build(&[5, 9], Strategy::LeastCost, Prices::default(), 100.0, &[]);
     let digester = Digester::new(SEED);
     let max = u64::MAX.to_be_bytes();
@@ -239,7 +239,7 @@ fn ranges_that_no_integer_lies_in_are_denied_without_a_probe() {
 }
 
 #[test]
-fn a_range_never_takes_more_probes_than_allowed() {
+fn a_range_never_exceeds_the_probe_limit() {
     let keys = KeySet::Uniform.generate(2000, 1);
     let digester = Digester::new(SEED);
     for strategy in Strategy::ALL {
@@ -259,7 +259,7 @@ fn a_range_never_takes_more_probes_than_allowed() {
             }
         }
     }
-    // The single level has no nodes but keys: foreseen, so that none is asked.
+    // The single level has no nodes but keys: the limit is known before the first probe.
     let filter = build(&keys, Strategy::Single, Prices::default(), 12.0, &[]);
     let (lower, upper) = (0_u64.to_be_bytes(), (1_u64 << 40).to_be_bytes());
     let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
@@ -268,7 +268,7 @@ fn a_range_never_takes_more_probes_than_allowed() {
 }
 
 #[test]
-fn tightening_passes_over_what_is_denied() {
+fn tightening_skips_rejected_nodes() {
     let keys: Vec<u64> = (0..500).map(|number| number << 16).collect();
     let digester = Digester::new(SEED);
     let filter = build(&keys, Strategy::Single, Prices::default(), 40.0, &[]);
@@ -285,7 +285,7 @@ fn tightening_passes_over_what_is_denied() {
 }
 
 #[test]
-fn one_node_above_a_whole_range_denies_it() {
+fn one_node_above_a_whole_range_rejects_it() {
     let keys = KeySet::Uniform.generate(500, 1);
     let level = |depth, is_full, bits| Share { depth, is_full, layout: BitLayout::Standard, bits };
     let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
@@ -302,12 +302,12 @@ fn one_node_above_a_whole_range_denies_it() {
         });
         probes.filter(|probe| *probe == (false, 1, 1)).count()
     };
-    // One node, whatever the size: ranges of 2^32 keys have 64 and more of the smaller intervals.
+    // One node, whatever the size: ranges of 2^32 keys have at least 64 of the smaller intervals.
     assert!(denied(2) > 190 && denied(1000) > 190 && denied(1 << 32) > 190, "{}", denied(1 << 32));
 }
 
 #[test]
-fn the_layout_of_a_level_is_chosen_by_its_price() {
+fn the_price_of_a_probe_chooses_the_layout_of_a_level() {
     let keys = KeySet::Uniform.generate(5000, 1);
     let sample = queries(QuerySet::Uniform(RangeMax::Point), &keys, 500, 2);
     let design = |probe_ns| {
@@ -317,13 +317,13 @@ fn the_layout_of_a_level_is_chosen_by_its_price() {
         filter.design(&mut design).unwrap();
         design
     };
-    // Lines make a point dearer by 6 ns of reads and cheaper by 0.6 lines.
+    // A blocked level costs a point 6 ns more of reads and 0.6 lines less.
     assert!(!design(1.0).contains("in lines"), "{}", design(1.0));
     assert!(design(100.0).contains("in lines"), "{}", design(100.0));
 }
 
 #[test]
-fn tables_share_digests_and_siblings_a_digest_and_a_line() {
+fn tables_share_digests_and_siblings_share_a_digest_and_a_line() {
     let digester = Digester::new(SEED);
     let filters: Vec<RosettaFilter<Vec<u8>>> = (0..8)
         .map(|table| {
@@ -351,7 +351,7 @@ fn tables_share_digests_and_siblings_a_digest_and_a_line() {
 }
 
 #[test]
-fn a_filter_of_another_seed_answers_alike() {
+fn a_probe_with_another_seed_gets_the_same_answers() {
     let keys = KeySet::Uniform.generate(1000, 1);
     let sample = queries(QuerySet::Correlated(RangeMax::R32), &keys, 300, 2);
     let filter = build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &sample);
@@ -364,7 +364,7 @@ fn a_filter_of_another_seed_answers_alike() {
 }
 
 #[test]
-fn counters_tell_what_was_asked_and_serve_the_next_build() {
+fn counters_record_queries_and_improve_the_next_build() {
     let keys = KeySet::Uniform.generate(20_000, 1);
     let set = QuerySet::Correlated(RangeMax::R32);
     let (sample, asked) = (queries(set, &keys, 2000, 2), queries(set, &keys, 20_000, 3));
@@ -381,15 +381,15 @@ fn counters_tell_what_was_asked_and_serve_the_next_build() {
     assert_eq!(twice.ranges(), 40_000);
     builder.set_usage(twice);
     let budget = Budget::bits_per_key(12.0).unwrap();
-    let learnt = open(builder.finish(budget, Samples::NONE).unwrap());
-    let learnt = rate(&learnt, &asked);
+    let learned = open(builder.finish(budget, Samples::NONE).unwrap());
+    let learned = rate(&learned, &asked);
     let sampled = rate(&build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &sample), &asked);
-    assert!(learnt <= measured * 1.1, "{learnt} after {measured}");
-    assert!(learnt < 3.0 * sampled + 0.01, "{learnt} from counters, {sampled} from samples");
+    assert!(learned <= measured * 1.1, "{learned} after {measured}");
+    assert!(learned < 3.0 * sampled + 0.01, "{learned} from counters, {sampled} from samples");
 }
 
 #[test]
-fn long_and_uneven_keys_are_kept_and_told_apart() {
+fn long_keys_of_several_lengths_are_found_and_absent_ranges_rejected() {
     let keys: Vec<Vec<u8>> = (0..2000_u32)
         .map(|number| {
             format!("a rather long common beginning/{number:05}{}", "x".repeat(number as usize % 3))
@@ -428,7 +428,7 @@ fn long_and_uneven_keys_are_kept_and_told_apart() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused_by_name() {
+fn invalid_parameters_are_refused_by_name() {
     let refused = |text: &str| {
         let spec: crate::FilterSpec = text.parse().unwrap();
         spec.builder(SEED).map(drop).unwrap_err()
@@ -444,14 +444,14 @@ fn parameters_that_mean_nothing_are_refused_by_name() {
     ];
     for (parameter, text) in wrong {
         let error = refused(&format!("rosetta:{parameter}={text}"));
-        let is_told = matches!(&error, BuildError::Parameter { name, value, .. } if *name == parameter && value == text);
-        assert!(is_told, "{error:?}");
+        let is_reported = matches!(&error, BuildError::Parameter { name, value, .. } if *name == parameter && value == text);
+        assert!(is_reported, "{error:?}");
     }
     let error = refused("rosetta:bits=3");
     assert!(matches!(&error, BuildError::UnknownParameter { name, .. } if name == "bits"), "{error:?}");
 }
 
-/// Changes bytes of a whole filter and makes its checksums right again; what the reader says then.
+/// Changes bytes of a whole filter and corrects its checksums; returns the field that the reader refuses.
 fn refusal(bytes: &[u8], change: impl Fn(&mut [u8], &mut [u8])) -> Option<&'static str> {
     let mut bytes = bytes.to_vec();
     let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
@@ -466,7 +466,7 @@ fn refusal(bytes: &[u8], change: impl Fn(&mut [u8], &mut [u8])) -> Option<&'stat
 }
 
 #[test]
-fn every_field_out_of_its_bounds_is_refused_by_name() {
+fn every_field_out_of_range_is_refused_by_name() {
     let keys = KeySet::Uniform.generate(500, 1);
     let level = |depth, is_full, layout| Share { depth, is_full, layout, bits: 4000.0 };
     let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
@@ -491,7 +491,7 @@ fn every_field_out_of_its_bounds_is_refused_by_name() {
         // The entry of a third level would be bits of the second one.
         assert!(found == Some(field) || offset == 0 && found.is_some(), "{field}: {found:?}");
     }
-    // Of the entry of the level in lines, the last but one.
+    // In the entry of the blocked level, the last but one.
     let entries: [(usize, &[u8], &str); 12] = [
         (0, &0_u32.to_le_bytes(), "depth"),
         (0, &64_u32.to_le_bytes(), "depth"),

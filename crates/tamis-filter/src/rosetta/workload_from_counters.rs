@@ -1,43 +1,43 @@
-//! The queries that a filter's counters tell of, where no sample was kept.
+//! Reconstructs queries from a filter's counters, for builds without a sample.
 
 use super::counters::{SHARED_BYTES_MIN, Usage};
 use super::keys::{Keys, PrefixCounts};
 use super::sample::SampleQuery;
 use crate::{KeyRange, mix64};
 
-/// Nodes of so many bits are the least of which presence is taken for granted where nothing was counted.
+/// Where nothing was counted, bounds are assumed to share bits with keys down to nodes of this many bits.
 const UNKNOWN_BITS: u32 = 4;
 
-/// Ranges of up to two to the power of this many nodes of a level are taken to have been asked there.
+/// A level has counted ranges of up to two to the power of this number of its nodes.
 const COUNTED_BITS: u32 = 10;
 
-/// Queries that a usage stands for.
+/// Number of reconstructed queries.
 const QUERIES: usize = 512;
 
-/// Queries as a filter's counters tell them: ranges of the sizes that were counted, at random places, whose bounds share with
-/// keys as many bits as the nodes at edges that were found present say.
+/// Queries reconstructed from counters: ranges of the counted sizes at random positions. The nodes at edges that were
+/// found present determine how many bits the bounds share with keys.
 ///
-/// Ranges that the budget cut off are the widest. Where no level told anything of them they are taken to lie anywhere, among byte strings to share
-/// with keys what these share with each other, so that the next filter has a level that they can be asked in, and its counters tell
-/// whether that was right.
+/// Ranges that the probe limit ended are the widest. If no level counted them, they are assumed to be anywhere; among
+/// byte strings they share with keys as many bits as these share with each other. So the next filter has a level for
+/// them, and its counters show whether the assumption was right.
 #[derive(Debug, Default)]
 pub(super) struct CountedWorkload {
     queries: Vec<Query>,
 }
 
-/// Bounds, both included.
+/// Inclusive bounds.
 #[derive(Debug)]
 struct Query {
     lower: Vec<u8>,
     upper: Vec<u8>,
-    /// How many bits they share with keys; `None` where they are to be looked for among the keys.
+    /// How many bits the bounds share with keys; `None` if they must be searched among the keys.
     depth: Option<u32>,
 }
 
 impl CountedWorkload {
     pub(super) fn new(keys: &Keys, counts: &PrefixCounts, usage: &Usage) -> Self {
         let key_bits = keys.key_bytes() * 8;
-        // Beyond the depth where all keys differ no more is shared.
+        // Beyond the depth at which all keys differ, bounds share nothing.
         let deepest = if (1..=64).contains(&key_bits) { key_bits } else { counts.depth_max() + 1 };
         let is_text = key_bits == 0 || key_bits > 64;
         let asked = usage.points + usage.ranges();
@@ -50,7 +50,7 @@ impl CountedWorkload {
         let sizes = Sizes { usage, word_bits: if key_bits == 0 { 64 } else { key_bits.min(64) } };
         let query = |number: usize| {
             let random = mix64(number as u64, 1);
-            // Depths and sizes go through their distributions independently of each other.
+            // Depths and sizes are drawn independently.
             let share = (number as f64 + 0.5) / QUERIES as f64;
             let other = (random >> 11) as f64 / (1_u64 << 53) as f64;
             let is_point = number < point_count;
@@ -77,23 +77,23 @@ impl CountedWorkload {
     }
 }
 
-/// Whether a level told of ranges that are about one node at a depth: where they have not too many nodes there, and where it is not so much
-/// shallower that nearly all of them lie in nodes with keys.
+/// Whether a level counted ranges of about one node at a depth: they have not too many nodes at the level, and the
+/// level is not so shallow that nearly all of them are in nodes with keys.
 fn is_counted(usage: &Usage, unit_depth: u32) -> bool {
     let depths = unit_depth.saturating_sub(COUNTED_BITS)..=unit_depth + COUNTED_BITS;
     usage.levels.iter().any(|level| level.bit_count.is_some_and(|depth| depths.contains(&depth)))
 }
 
-/// Sizes of ranges by their share.
+/// Quantiles of the sizes of ranges.
 struct Sizes<'a> {
     usage: &'a Usage,
-    /// Bits of the nodes that sizes are counted in.
+    /// Bits of the nodes in which sizes are counted.
     word_bits: u32,
 }
 
 impl Sizes<'_> {
-    /// Bounds at a random place; the distance between them is that below which a share of all lie, or none for a point. Beside them the
-    /// depth at which the range is about one node.
+    /// Bounds at a random position, with the distance at quantile `share` (`None` for a point), and the depth at which
+    /// the range is about one node.
     fn bounds(&self, share: Option<f64>, random: u64) -> (Vec<u8>, Vec<u8>, u32) {
         let size = share.map_or(1, |share| size_at(&self.usage.sizes, share));
         if let Some(share) = share.filter(|_| size == 1 && self.usage.spans.iter().any(|count| *count > 0)) {
@@ -112,7 +112,7 @@ impl Sizes<'_> {
     }
 }
 
-/// Bounds that begin with so many equal bytes, and have so many values of the next one between them.
+/// Bounds with a number of equal leading bytes and a number of values of the next byte.
 fn bounds_alike(byte_count: usize, values: u64, random: u64) -> (Vec<u8>, Vec<u8>, u32) {
     let front = (0..byte_count).map(|index| mix64(random, index as u64) as u8);
     let further = (values - 1).min(u64::from(u8::MAX)) as u8;
@@ -121,7 +121,7 @@ fn bounds_alike(byte_count: usize, values: u64, random: u64) -> (Vec<u8>, Vec<u8
     (with(first), with(first + further), byte_count as u32 * 8 + 8 - values.ilog2().min(8))
 }
 
-/// The bucket that a share of all counts reaches, and how far into it.
+/// The bucket at a quantile, and the position within it.
 fn bucket_at(buckets: &[u64], share: f64) -> (usize, f64) {
     let mut rest = share * buckets.iter().sum::<u64>() as f64;
     for (bucket, count) in buckets.iter().enumerate() {
@@ -134,18 +134,19 @@ fn bucket_at(buckets: &[u64], share: f64) -> (usize, f64) {
     (0, 0.0)
 }
 
-/// The size below which a share of all lie; evenly spread within a bucket.
+/// The size at a quantile; linear within a bucket.
 fn size_at(buckets: &[u64], share: f64) -> u64 {
     let (bucket, rest) = bucket_at(buckets, share);
     ((2.0_f64.powi(bucket as i32) * (1.0 + rest)) as u64).max(1)
 }
 
-/// How deep bounds share bits with keys, as far as counters tell.
+/// How many bits bounds share with keys, as far as counters show it.
 struct PresentDepths {
-    /// Whether each bit between two levels takes the same part, as in text, whose bits say little each; otherwise each bit halves the share
-    /// right above a level that told, as among numbers that are spread evenly.
+    /// Whether the share falls by the same factor with each bit between two levels, as in text, whose bits carry
+    /// little information; otherwise it halves with each bit right above a level with counts, as for evenly
+    /// distributed numbers.
     is_even: bool,
-    /// Depth, and the share of queries that are present there; falling.
+    /// Depth, and the share of queries that are present there; descending.
     points: Vec<(f64, f64)>,
 }
 
@@ -158,7 +159,7 @@ impl PresentDepths {
             let ranges = (level.ranges as f64).max(1.0);
             points.push((f64::from(depth), (level.edge_present() / ranges).clamp(1e-9, above)));
         }
-        // What no level told is taken for the worst: that nothing changes down to the nodes of a few keys.
+        // Without counts the worst is assumed: that the share stays the same down to nodes of a few keys.
         let (deepest, share) = points.last().copied().unwrap_or((0.0, 1.0));
         let unknown = f64::from(bit_count.saturating_sub(UNKNOWN_BITS));
         if unknown > deepest {
@@ -167,7 +168,7 @@ impl PresentDepths {
         Self { is_even, points }
     }
 
-    /// The depth that a share of all queries reaches.
+    /// The depth at a quantile.
     fn at(&self, share: f64) -> u32 {
         let share = share.max(1e-9);
         let mut before = (0.0, 1.0);

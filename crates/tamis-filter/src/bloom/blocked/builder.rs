@@ -7,7 +7,8 @@ use crate::envelope::{Envelope, PARAMETER_BYTES};
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
-/// Builder of [`Family::BlockedBloom`]. Parameter `probes`; without it the budget chooses the number of bits a key sets.
+/// Builder of [`Family::BlockedBloom`]. Parameter `probes`; without it the budget determines the number of bits that a
+/// key sets.
 pub type BlockedBloomBuilder = DigestBuilder<BlockedBloom>;
 
 /// Parameters of the family.

@@ -1,4 +1,4 @@
-//! Reads blocked Bloom filters in place: one line, one cache miss a key.
+//! Reads blocked Bloom filters in place: one line, one cache miss per key.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
         probe.quick_digest(seed).unwrap_or_else(|| probe.digest(seed))
     }
 
-    /// Whether the line of a digest holds its bits; `true` where the line lies outside the bytes.
+    /// Whether the line of a digest has all its bits set; `true` if the line is outside the bytes.
     #[inline]
     fn holds(&self, digest: u64) -> bool {
         let (lines, _) = self.bytes.as_ref().as_chunks::<{ line::LINE_BYTES }>();
@@ -56,14 +56,15 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
             .is_none_or(|line| kernel::line_contains(line, line::pattern(digest), self.probe_count))
     }
 
-    /// [`Filter::may_contain`] for a digest that is not cheap. Separate, so that short keys need no stack frame.
+    /// [`Filter::may_contain`] for a digest that is not cheap. A separate function, so that short keys need no stack
+    /// frame.
     #[inline(never)]
     fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
     }
 
-    /// [`Filter::may_contain_many`] for keys whose digests are known, made with the seed of the filter: `answers[i]` becomes
-    /// the answer for `digests[i]`.
+    /// [`Filter::may_contain_many`] for digests with the seed of the filter: `answers[i]` becomes the answer for
+    /// `digests[i]`.
     pub fn may_contain_digests(&self, digests: &[u64], answers: &mut [bool]) {
         if self.line_count == 0 {
             answers.iter_mut().take(digests.len()).for_each(|answer| *answer = false);
@@ -101,7 +102,7 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
         for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
             let mut count = 0;
             for ((slot, probe), answer) in digests.iter_mut().zip(probes).zip(answers.iter()) {
-                // A key that is denied already is not hashed; any line will do for it.
+                // A rejected key is not hashed; any line is valid for it.
                 *slot = if *answer { self.digest(probe) } else { 0 };
                 count += 1;
             }

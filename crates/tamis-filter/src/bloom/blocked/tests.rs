@@ -1,4 +1,4 @@
-//! The blocked filter: keys are found, absent keys at the rate of the formula, batches answer as single questions do.
+//! The blocked filter: keys are found, absent keys pass at the predicted rate, batches equal single queries.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
 }
 
 #[test]
-fn the_rate_is_that_of_the_formula() {
+fn the_rate_matches_the_formula() {
     let digester = Digester::new(11);
     for bits_per_key in [6.0, 10.0, 14.0] {
         let filter = AnyFilter::open(build(20_000, bits_per_key)).expect("whole");
@@ -28,12 +28,15 @@ fn the_rate_is_that_of_the_formula() {
             .filter(|query| filter.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester)))
             .count();
         let measured = positives as f64 / query_count as f64;
-        assert!((measured / predicted - 1.0).abs() < 0.05, "{bits_per_key}: {measured} is not {predicted}");
+        assert!(
+            (measured / predicted - 1.0).abs() < 0.05,
+            "{bits_per_key}: {measured} instead of {predicted}"
+        );
     }
 }
 
 #[test]
-fn batches_answer_as_single_questions_do() {
+fn batches_answer_like_single_queries() {
     let filter = AnyFilter::open(AlignedBytes::from(build(1000, 8.0).as_slice())).expect("whole");
     let digester = Digester::new(11);
     for batch in [0usize, 1, 15, 16, 17, 100] {
@@ -59,7 +62,7 @@ fn batches_answer_as_single_questions_do() {
 }
 
 #[test]
-fn keys_that_were_denied_already_are_not_hashed() {
+fn rejected_keys_are_not_hashed() {
     let filter = AnyFilter::open(build(1000, 8.0)).expect("whole");
     let digester = Digester::new(11);
     let probes = [Probe::new(b"a", &digester), Probe::new(b"b", &digester)];
@@ -89,10 +92,10 @@ fn sets() -> [Vec<Vec<u8>>; 3] {
 }
 
 #[test]
-fn a_kept_set_gives_the_filter_of_its_keys() {
+fn a_key_set_builds_the_same_filter_as_its_keys() {
     let budget = Budget::bits_per_key(10.0).expect("possible");
     for keys in sets() {
-        // The first keys come before the set; the last of them is its first one, too.
+        // The first keys come before the set; the last of them is also its first one.
         for before in [0, 1, 3] {
             let before = before.min(keys.len());
             let mut one_by_one = BlockedBloomBuilder::new(5);
@@ -105,7 +108,7 @@ fn a_kept_set_gives_the_filter_of_its_keys() {
             together.add_all(&Arc::default()).expect("nothing");
             together.add_all(&set).expect("sorted");
             assert_eq!(together.key_count(), keys.len() as u64);
-            assert_eq!(before > 0, together.memory_bytes() > 0, "a set that comes alone is shared");
+            assert_eq!(before > 0, together.memory_bytes() > 0, "a set without further keys is shared");
             assert_eq!(
                 together.finish(budget, Samples::NONE).expect("fits"),
                 one_by_one.finish(budget, Samples::NONE).expect("fits")

@@ -1,9 +1,9 @@
-//! The best choice of units where the hotness of all tables is known.
+//! The best choice of units if the hotness of all tables is known.
 //!
-//! A lookup of an absent key in a table with `u` loaded units is a false read with probability `q^u`, where `q` is the rate of a
-//! unit. With `h` such lookups the next unit saves `h * q^u * (1 - q)` reads. The saving per byte falls from unit to unit, so taking the
-//! best unit again and again gives the least sum of false reads. A store does not know the hotness and learns it; tests and experiments compare its
-//! choice with this one.
+//! A lookup of an absent key in a table with `u` loaded units is a false-positive read with probability `q^u`, where
+//! `q` is the rate of a unit. With `h` such lookups the next unit saves `h * q^u * (1 - q)` reads. The saving per byte
+//! decreases from unit to unit, so repeatedly taking the best unit minimises the sum of false-positive reads. A store
+//! does not know the hotness but estimates it; tests and experiments compare its choice with this one.
 
 /// The elastic filter of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,19 +12,19 @@ pub struct TableUnits {
     pub hotness: f64,
     /// Bytes of a unit.
     pub unit_bytes: u64,
-    /// Rate of false positives of a unit.
+    /// False-positive rate of a unit.
     pub unit_fpr: f64,
     /// Units on disk.
     pub unit_count: u32,
 }
 
 impl TableUnits {
-    /// Expected false reads with so many units: their rates multiply.
+    /// Expected false-positive reads with a number of loaded units: their rates multiply.
     pub fn false_reads(&self, loaded_count: u32) -> f64 {
         self.hotness * self.unit_fpr.powi(loaded_count.min(self.unit_count).cast_signed())
     }
 
-    /// The false reads that the next unit saves.
+    /// The false-positive reads that the next unit saves.
     fn saving(&self, loaded_count: u32) -> f64 {
         self.false_reads(loaded_count) - self.false_reads(loaded_count + 1)
     }
@@ -34,7 +34,7 @@ impl TableUnits {
     }
 }
 
-/// How many units of each table to load for the least sum of false reads within a budget.
+/// The number of units to load per table for the least sum of false-positive reads within a budget.
 pub fn best_allocation(tables: &[TableUnits], budget_bytes: u64) -> Vec<u32> {
     let mut loaded = vec![0; tables.len()];
     let mut free_bytes = budget_bytes;

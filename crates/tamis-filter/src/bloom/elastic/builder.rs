@@ -1,4 +1,4 @@
-//! Builds elastic Bloom filters: cuts the budget into units of equal size.
+//! Builds elastic Bloom filters: divides the budget into units of equal size.
 
 use tamis_bits::line;
 
@@ -31,8 +31,8 @@ impl ElasticBuilder {
 }
 
 impl Elastic {
-    /// Number of units and lines of each. The budget is rounded down to whole lines, since the directory takes one; where it
-    /// has no line there are no units, and the filter abstains.
+    /// Number of units, and lines per unit. The budget is rounded down to whole lines, since the directory takes one;
+    /// without a line there are no units, and the filter abstains.
     fn units(&self, key_count: u64, bits_per_key: f64) -> (u32, u64) {
         let line_count = (key_count as f64 * bits_per_key / lines::LINE_BITS) as u64;
         let ideal = (bits_per_key / UNIT_BITS).round().clamp(1.0, f64::from(UNITS_MAX)) as u32;

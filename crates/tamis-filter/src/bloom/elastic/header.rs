@@ -1,4 +1,4 @@
-//! The header of an elastic filter: which units there are, where they are stored, and how a key is looked up in some of them.
+//! The header of an elastic filter: its units, their positions, and the lookup of a key in some of them.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::{DIRECTORY_BYTES, UNITS_MAX, probes::UnitProbes};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
 use crate::{DecodeError, Family, Probe, mix64};
 
-/// An absent key is seldom admitted by more units.
+/// An absent key seldom passes more units.
 const PREFETCHED_UNITS: usize = 2;
 
-/// What the first [`ElasticHeader::BYTES`] of an elastic filter tell.
+/// Contents of the first [`ElasticHeader::BYTES`] of an elastic filter.
 #[derive(Debug, Clone)]
 pub struct ElasticHeader {
     envelope: Envelope,
@@ -23,10 +23,10 @@ pub struct ElasticHeader {
 }
 
 impl ElasticHeader {
-    /// Bytes to be read before units can be.
+    /// Bytes to read before any unit.
     pub const BYTES: usize = ENVELOPE_BYTES + DIRECTORY_BYTES;
 
-    /// Reads the front of a filter whose whole length is `total_bytes`. Fewer than [`ElasticHeader::BYTES`] suffice where the
+    /// Reads the front of a filter of `total_bytes` in total. Fewer than [`ElasticHeader::BYTES`] suffice if the
     /// filter is shorter.
     pub fn parse(front: &[u8], total_bytes: u64) -> Result<Self, DecodeError> {
         let envelope = Envelope::parse(front, total_bytes)?;
@@ -71,7 +71,7 @@ impl ElasticHeader {
         Ok(Self { envelope, unit_count, probes, line_count, checksums })
     }
 
-    /// How many units there are on disk.
+    /// Number of units on disk.
     pub const fn unit_count(&self) -> u32 {
         self.unit_count
     }
@@ -81,18 +81,18 @@ impl ElasticHeader {
         self.line_count * line::LINE_BYTES as u64
     }
 
-    /// Where a unit lies within the encoded filter.
+    /// Position of a unit within the encoded filter.
     pub fn unit_range(&self, unit: u32) -> Option<Range<u64>> {
         let start = Self::BYTES as u64 + self.unit_bytes() * u64::from(unit);
         (unit < self.unit_count).then(|| start..start + self.unit_bytes())
     }
 
-    /// The rate of one unit: the factor that each multiplies the rate by, on average over all of them.
+    /// The rate of one unit, on average over all of them: the factor by which each unit lowers the rate.
     pub fn unit_fpr(&self) -> f64 {
         self.fpr(self.unit_count).powf(1.0 / f64::from(self.unit_count.max(1)))
     }
 
-    /// Compares a unit with its length and checksum.
+    /// Checks the length and checksum of a unit.
     pub fn check_unit(&self, unit: u32, bytes: &[u8]) -> Result<(), DecodeError> {
         if bytes.len() as u64 != self.unit_bytes() {
             return Err(DecodeError::Length { expected: self.unit_bytes(), got: bytes.len() as u64 });
@@ -107,8 +107,8 @@ impl ElasticHeader {
         &self.envelope
     }
 
-    /// Whether all the given units, with their numbers, admit the key; their bytes are those of [`ElasticHeader::check_unit`].
-    /// Costs one digest, and none without a unit: then it abstains.
+    /// Whether all given units, with their numbers, may contain the key; their bytes are those of
+    /// [`ElasticHeader::check_unit`]. Costs one digest; without a unit it abstains and costs none.
     #[inline]
     pub fn ask(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) -> bool {
         if self.envelope.key_count == 0 {
@@ -126,7 +126,7 @@ impl ElasticHeader {
         })
     }
 
-    /// Brings the lines of the first of these units into the processor's cache, before [`ElasticHeader::ask`].
+    /// Prefetches the lines of the first of these units, before [`ElasticHeader::ask`].
     #[inline]
     pub fn prefetch(&self, probe: &Probe<'_>, units: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) {
         if self.envelope.key_count == 0 {
@@ -138,7 +138,7 @@ impl ElasticHeader {
         }
     }
 
-    /// The rate of so many units together.
+    /// The combined rate of a number of units.
     pub fn fpr(&self, unit_count: u32) -> f64 {
         if self.envelope.key_count == 0 {
             return 0.0;
@@ -148,7 +148,7 @@ impl ElasticHeader {
         rates.get(unit_count as usize).copied().unwrap_or(0.0)
     }
 
-    /// What was built, and how much of it is in memory, for people.
+    /// The design and the number of units in memory, for people.
     pub fn design(&self, target: &mut dyn fmt::Write, loaded_count: u32) -> fmt::Result {
         write!(
             target,

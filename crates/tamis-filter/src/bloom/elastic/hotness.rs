@@ -1,7 +1,7 @@
-//! The hotness of new tables: how many lookups of absent keys they can expect.
+//! The hotness of new tables: the expected number of lookups of absent keys.
 //!
-//! A store loads the units of a table by its hotness, the decayed number of lookups whose key the table did not have. A table that a
-//! compaction writes has no lookups yet; it takes over the hotness of its inputs.
+//! A store loads the units of a table by its hotness, the decayed number of lookups whose key the table did not have.
+//! A table that a compaction writes has no lookups yet; it inherits the hotness of its inputs.
 
 /// An input table of a compaction, as seen from one output table.
 #[derive(Debug, Clone, Copy)]
@@ -10,11 +10,12 @@ pub struct Ancestor {
     pub hotness: f64,
     /// Its keys.
     pub key_count: u64,
-    /// How many of them are in the range of the output table; an estimate is enough.
+    /// Number of them in the range of the output table; an estimate is enough.
     pub shared_count: u64,
 }
 
-/// The initial hotness of an output table: the hotness per key of its inputs, averaged over the keys that it takes from them.
+/// The initial hotness of an output table: the hotness per key of its inputs, averaged over the keys that it takes
+/// from them.
 pub fn inherited_hotness(key_count: u64, ancestors: &[Ancestor]) -> f64 {
     let shared: f64 = ancestors.iter().map(|ancestor| ancestor.shared_count as f64).sum();
     if shared == 0.0 {

@@ -1,21 +1,22 @@
-//! How many bits a key sets in each unit.
+//! The number of bits that a key sets in each unit.
 //!
-//! A unit of 2 bits per key errs least where a key sets 1.39 bits in it, of 3 bits per key 2.08. With whole numbers three 2-bit units err
-//! at 6.1 %, where one filter of their size errs at 5.6 %. So a key may set one bit more in some units than in others: its
-//! digest decides in which, so that the sum over the first units is the same for all keys, or differs by
-//! one, however many of them are loaded. Three units with 4/3 bits on average so err like one filter of their size with four.
+//! A unit of 2 bits per key has the least rate if a key sets 1.39 bits in it, a unit of 3 bits per key with 2.08. With
+//! whole numbers three 2-bit units have a rate of 6.1 %, but one filter of their size has 5.6 %. So a key may set one
+//! more bit in some units than in others: its digest decides in which, so that the sum over the first units is the
+//! same for all keys, or differs by one, however many units are loaded. Three units with 4/3 bits on average thus have
+//! the rate of one filter of their size with four.
 
 use super::UNITS_MAX;
 use crate::bloom::formula::blocked_rate;
 use crate::bloom::lines;
 
-/// Parts of a bit that the format knows.
+/// Fractions of a bit in the format.
 const PARTS: u32 = 256;
 
-/// Parts of a bit must lower the rates with half and with all of the units to this share of those with whole numbers.
+/// Fractional bits must lower the rates with half and with all of the units to this share of those with whole numbers.
 const PARTS_GAIN: f64 = 0.99;
 
-/// Bits that a key sets in a unit on average, in parts.
+/// Bits that a key sets in a unit on average, in fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnitProbes(u32);
 
@@ -24,7 +25,7 @@ impl UnitProbes {
         Self(probe_count * PARTS)
     }
 
-    /// The fields of the format; `None` where a key might set no bit or too many.
+    /// The fields of the format; `None` if a key might set no bit or too many.
     pub(super) fn from_fields(probe_count: u8, probe_parts: u8) -> Option<Self> {
         let probes = Self(u32::from(probe_count) * PARTS + u32::from(probe_parts));
         probes.is_possible().then_some(probes)
@@ -40,7 +41,7 @@ impl UnitProbes {
         [(self.0 / PARTS) as u8, (self.0 % PARTS) as u8]
     }
 
-    /// Bits that a key sets in a unit at least; one more at most.
+    /// Minimum number of bits that a key sets in a unit; the maximum is one more.
     pub(super) const fn least(self) -> u32 {
         self.0 / PARTS
     }
@@ -53,16 +54,16 @@ impl UnitProbes {
         self.0.is_multiple_of(PARTS)
     }
 
-    /// What is best for units of so many lines.
+    /// The best choice for units of a number of lines.
     pub(super) fn best(keys_per_line: f64, unit_count: u32) -> Self {
         let whole = Self::whole(lines::best_probe_count(keys_per_line));
         let bits_per_key = lines::LINE_BITS / keys_per_line.max(1.0);
-        // The formula of spread bits will do for the choice: it takes no sum.
+        // The formula of scattered bits is precise enough for the choice, and needs no sum.
         let cost = |probes: Self| {
             let fill = -(-probes.mean() / bits_per_key).exp_m1();
             let rate =
                 |unit_count| probes.rate(unit_count, |probe_count| fill.powi(probe_count.cast_signed()));
-            // With half of the units, as a store that has room for half of them, and with all.
+            // With half of the units loaded, and with all.
             rate(unit_count.div_ceil(2)).ln() + rate(unit_count).ln()
         };
         let candidates = (1..=unit_count).flat_map(|unit_count| {
@@ -87,7 +88,7 @@ impl UnitProbes {
         ((unit + 1) * self.0 + phase) / PARTS - (unit * self.0 + phase) / PARTS
     }
 
-    /// The rate of the first units together, from that of a unit by the bits that are asked for.
+    /// The combined rate of the first units, from the rate of a unit by the number of tested bits.
     fn rate(self, unit_count: u32, unit_rate: impl Fn(u32) -> f64) -> f64 {
         let least = self.least();
         let (few, many) = (unit_rate(least), unit_rate(least + 1));
@@ -100,7 +101,7 @@ impl UnitProbes {
         of_sum(sum) * (1.0 - share) + if parts == 0 { 0.0 } else { of_sum(sum + 1) * share }
     }
 
-    /// The rates of 0, 1, 2, ... units of lines together.
+    /// The combined rates of 0, 1, 2, ... units.
     pub(super) fn rates(self, keys_per_line: f64) -> [f64; UNITS_MAX as usize + 1] {
         let least = self.least();
         let rate =

@@ -19,12 +19,12 @@ impl<D: AsRef<[u8]>> ElasticFilter<D> {
         Ok(Self { bytes, header })
     }
 
-    /// The header, by which units can be loaded one by one.
+    /// The header, to load units one by one.
     pub const fn header(&self) -> &ElasticHeader {
         &self.header
     }
 
-    /// Whether the first so many units admit a key, as they would if no others were in memory.
+    /// Whether the first units may contain a key, as if no others were in memory.
     pub fn may_contain_loaded(&self, probe: &Probe<'_>, loaded_count: u32) -> bool {
         self.header.ask(probe, self.units().take(loaded_count as usize))
     }

@@ -1,4 +1,4 @@
-//! Sizes: units follow the budget, and what is too small abstains.
+//! Sizes: units follow the budget, and a filter without room for a line abstains.
 
 use super::ElasticBuilder;
 use crate::{AnyFilter, Budget, Digester, Filter, FilterBuilder, FilterSpec, Probe, Samples};

@@ -1,4 +1,4 @@
-//! The formulas against published and computed values.
+//! The formulas compared with published and computed values.
 
 use super::{blocked_fpr, standard_best_k, standard_fpr};
 

@@ -1,4 +1,4 @@
-//! Builds prefix Bloom filters: 8 bytes for each distinct prefix.
+//! Builds prefix Bloom filters: 8 bytes per distinct prefix.
 
 use tamis_bits::line;
 
@@ -18,7 +18,7 @@ pub struct PrefixBuilder {
 }
 
 impl PrefixBuilder {
-    /// A builder for prefixes of so many bits (at most 524,280; more are cut to that).
+    /// A builder for prefixes of a number of bits (at most 524,280; more are cut to that).
     pub fn new(bit_count: u32, seed: u64) -> Self {
         Self { keys: DigestKeeper::new(seed), bit_count: bit_count.min(BIT_COUNT_MAX), probe_count: None }
     }

@@ -52,7 +52,7 @@ impl<D: AsRef<[u8]>> PrefixFilter<D> {
         kernel::may_contain(envelope::payload(self.bytes.as_ref()), self.line_count, digest, self.probe_count)
     }
 
-    /// Whether one of the prefixes between two words may be there, where they are few.
+    /// Whether one of the prefixes between two words may be in the filter, if they are few.
     fn has_word_between(&self, probe: &RangeProbe<'_>, lower: u64, upper: u64) -> bool {
         let shift = 64 - self.bit_count;
         let (first, last) = (lower >> shift, upper >> shift);
@@ -89,7 +89,7 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        // The digest of a foreign seed is not cached, so the probe would compute it twice.
+        // The digest of another seed is not cached, so the probe would compute it twice.
         if self.envelope.seed == probe.digester().seed() {
             let digest = probe.prefix_digest(self.envelope.seed, self.bit_count);
             line::prefetch_line(envelope::payload(self.bytes.as_ref()), self.line_count, digest);
@@ -104,7 +104,7 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
         self.bytes.as_ref().len() as u64
     }
 
-    /// The rate for a prefix that no key has.
+    /// The rate for an absent prefix.
     fn predicted_fpr(&self) -> Option<f64> {
         if self.line_count == 0 {
             return Some(0.0);

@@ -1,4 +1,4 @@
-//! Prefixes that no key has are denied; ranges within few of them too; digests are computed once.
+//! Absent prefixes are rejected, also ranges within few of them; digests are computed once.
 
 use super::PrefixBuilder;
 use crate::{
@@ -19,12 +19,12 @@ fn may_contain_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
 }
 
 #[test]
-fn scans_of_absent_prefixes_are_denied() {
+fn scans_of_absent_prefixes_are_rejected() {
     let filter = open(16, &[b"ab1", b"ab2", b"cd1"]);
     assert!(may_contain_range(&filter, KeyRange::prefix(b"ab")));
     assert!(!may_contain_range(&filter, KeyRange::prefix(b"ac")));
     assert!(!may_contain_range(&filter, KeyRange::prefix(b"abc")) || filter.predicted_fpr() < Some(1.0));
-    // Up to sixteen neighbours are asked for one by one.
+    // Up to sixteen adjacent prefixes are probed one by one.
     assert!(!may_contain_range(&filter, KeyRange::closed(b"ac", b"ap")));
     assert!(may_contain_range(&filter, KeyRange::closed(b"ac", b"bp")));
     let successor = KeyRange { lower: std::ops::Bound::Included(b"ac"), upper: Upper::Excluded(b"cd") };
@@ -32,7 +32,7 @@ fn scans_of_absent_prefixes_are_denied() {
 }
 
 #[test]
-fn short_keys_are_continued_by_zeros_on_both_sides() {
+fn short_keys_are_continued_by_zeros_in_filters_and_queries() {
     let filter = open(16, &[b"a", b"b\0c"]);
     let digester = Digester::new(SEED);
     for key in [&b"a"[..], b"a\0", b"a\0x", b"b", b"b\0"] {
@@ -46,7 +46,7 @@ fn short_keys_are_continued_by_zeros_on_both_sides() {
 }
 
 #[test]
-fn long_prefixes_serve_ranges_within_one() {
+fn long_prefixes_reject_ranges_within_one_prefix() {
     let filter = open(96, &[b"a long shared prefix", b"another long prefix"]);
     assert!(may_contain_range(&filter, KeyRange::closed(b"a long shared a", b"a long shared z")));
     assert!(!may_contain_range(&filter, KeyRange::closed(b"a long shirt a", b"a long shirt z")));

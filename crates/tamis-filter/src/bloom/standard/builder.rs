@@ -9,7 +9,8 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Family};
 
-/// Builder of [`Family::Standard`]. Parameter `probes`; without it the budget chooses the number of bits that a key sets.
+/// Builder of [`Family::Standard`]. Parameter `probes`; without it the budget determines the number of bits that a key
+/// sets.
 pub type StandardBuilder = DigestBuilder<Standard>;
 
 /// Parameters of the family.

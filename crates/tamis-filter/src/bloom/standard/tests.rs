@@ -1,4 +1,4 @@
-//! The rate is that of the formula, the digest of the query is shared, other schemes are refused.
+//! The rate matches the formula, filters share the digest of a query, other schemes are refused.
 
 use super::StandardBuilder;
 use crate::envelope::{Envelope, PARAMETER_BYTES};
@@ -14,7 +14,7 @@ fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
 }
 
 #[test]
-fn the_rate_is_that_of_the_formula() {
+fn the_rate_matches_the_formula() {
     let digester = Digester::new(5);
     for bits_per_key in [6.0, 10.0] {
         let filter = AnyFilter::open(build(20_000, bits_per_key)).expect("whole");

@@ -4,7 +4,7 @@
 
 use super::{LN2_SQUARED, first_cut, frequencies, optimised, single, variable};
 
-/// Numbers of intervals for ranges of a size, of all alignments.
+/// Average numbers of intervals for ranges of a size over all alignments.
 fn counts(size: u64) -> Vec<f64> {
     let top = size.ilog2();
     let last = (size - (1 << top) + 1) as f64 / (1_u64 << top) as f64;
@@ -15,7 +15,7 @@ fn rate(bits: f64, prefixes: f64) -> f64 {
     (-bits / prefixes * LN2_SQUARED).exp()
 }
 
-/// Budgets, with levels of equal size and with fewer prefixes higher up.
+/// Budgets, with levels of equal size and with fewer prefixes in upper levels.
 fn problems() -> Vec<(Vec<f64>, Vec<f64>, f64)> {
     let mut problems = Vec::new();
     for size in [1, 2, 16, 64, 1000, 4096] {
@@ -50,7 +50,7 @@ fn all_allocations_add_up_to_the_budget() {
 }
 
 #[test]
-fn frequencies_are_those_of_the_closed_form() {
+fn frequencies_equal_the_closed_form() {
     for size in [1_u64, 2, 16, 1000] {
         let top = size.ilog2() as usize;
         for (level, frequency) in frequencies(&counts(size)).iter().enumerate() {
@@ -61,7 +61,7 @@ fn frequencies_are_those_of_the_closed_form() {
 }
 
 #[test]
-fn levels_with_bits_are_equally_worth_more_and_the_others_less() {
+fn levels_with_bits_have_equal_marginal_value_and_others_less() {
     for (counts, prefixes, bits) in problems() {
         let weights = frequencies(&counts);
         let shares = optimised(&weights, &prefixes, bits);
@@ -97,7 +97,7 @@ fn variable_levels_push_bits_down() {
     let prefixes = vec![1.0; weights.len()];
     let (plain, pushed) = (optimised(&weights, &prefixes, 22.0), variable(&weights, &prefixes, 22.0));
     assert!(pushed[0] > plain[0], "{plain:?} {pushed:?}");
-    // The figures of the corrected formula for ranges of 64 keys and 22 bits a key.
+    // The values of the corrected formula for ranges of 64 keys and 22 bits per key.
     let total: f64 = plain.iter().sum();
     assert!((total - 22.0).abs() < 1e-9);
     assert!((plain[0] - 5.3).abs() < 0.5, "{plain:?}");

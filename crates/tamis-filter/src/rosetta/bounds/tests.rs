@@ -1,4 +1,4 @@
-//! Spans hold every key of the range at every depth; those of short integers nothing else.
+//! Spans contain every key of the range at every depth; spans of short integers contain nothing else.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -42,7 +42,7 @@ fn ranges(strings: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
 }
 
 #[test]
-fn every_key_of_a_range_lies_in_its_span_at_every_depth() {
+fn every_key_of_a_range_is_in_its_span_at_every_depth() {
     let strings = strings();
     for range in ranges(&strings) {
         let bounds = Bounds::new(&range, 0);
@@ -57,9 +57,9 @@ fn every_key_of_a_range_lies_in_its_span_at_every_depth() {
     }
 }
 
-/// Keys longer than the window, which agree in all bytes before the last few.
+/// Keys longer than the window, which differ only in the last few bytes.
 #[test]
-fn deep_spans_hold_every_key_with_the_bytes_before_their_window() {
+fn deep_spans_contain_every_key_with_the_bytes_before_their_window() {
     let (short, front) = (strings(), [0xff; 7]);
     for front_length in [0, 1, 7] {
         let long: Vec<Vec<u8>> = short.iter().map(|end| [&front[..front_length], end].concat()).collect();
@@ -79,9 +79,9 @@ fn deep_spans_hold_every_key_with_the_bytes_before_their_window() {
 }
 
 #[test]
-fn an_excluded_bound_takes_its_node_along() {
+fn an_excluded_bound_excludes_its_node() {
     let range = KeyRange { lower: Bound::Included(b"ab"), upper: Upper::Excluded(b"ac") };
-    let bounds = Bounds::new(&range, 0).expect("strings lie in it");
+    let bounds = Bounds::new(&range, 0).expect("a range with strings");
     assert_eq!(bounds.span(16), Some((0x6162, 0x6162)));
     assert_eq!(
         bounds.span(72),
@@ -117,11 +117,11 @@ fn keys_of_one_length_are_exact_at_both_ends() {
 }
 
 #[test]
-fn bounds_tell_how_far_they_share_bits_with_keys() {
+fn bounds_count_the_bits_shared_with_keys() {
     let key = |number: u64| number.to_be_bytes();
     let range = (key(0x1000), key(0x1003));
-    let bounds = Bounds::new(&KeyRange::closed(&range.0, &range.1), 8).expect("keys lie in it");
+    let bounds = Bounds::new(&KeyRange::closed(&range.0, &range.1), 8).expect("a range with keys");
     assert_eq!(bounds.shared_bits([Some(&key(0x0fff)), Some(&key(0x1004))]), (61, 61));
-    let bounds = Bounds::new(&KeyRange::closed(b"abc", b"abd"), 0).expect("strings lie in it");
+    let bounds = Bounds::new(&KeyRange::closed(b"abc", b"abd"), 0).expect("a range with strings");
     assert_eq!(bounds.shared_bits([Some(b"abb"), Some(b"abda")]), (23, 25));
 }

@@ -1,4 +1,4 @@
-//! Builds that learn from the counters of the filters before them, beside builds that learn from samples.
+//! Builds that use the counters of earlier filters, compared with builds that use samples.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -8,7 +8,7 @@ use crate::rosetta::tests::{build, builder, open, queries, rate, rate_of};
 use crate::rosetta::{Prices, RosettaBuilder, RosettaFilter, SHARED_BUCKETS, Strategy, Usage};
 use crate::{Budget, FilterBuilder, KeyRange, Samples};
 
-/// Rates of a filter that knows nothing and of those that are built one after the other from the counters of the one before.
+/// Rates of a filter without a sample and of its successors, each built from the counters of all before.
 fn rates_of_builds(set: QuerySet, build_count: usize) -> (Vec<f64>, f64) {
     let keys = KeySet::Uniform.generate(20_000, 1);
     let (sample, asked) = (queries(set, &keys, 2000, 2), queries(set, &keys, 20_000, 3));
@@ -27,7 +27,7 @@ fn rates_of_builds(set: QuerySet, build_count: usize) -> (Vec<f64>, f64) {
 }
 
 #[test]
-fn counters_in_place_of_a_sample_make_up_for_most_of_what_a_filter_did_not_know() {
+fn a_build_from_counters_recovers_most_of_the_gain_of_a_sample() {
     let all = [
         QuerySet::Uniform(RangeMax::Point),
         QuerySet::Uniform(RangeMax::R32),
@@ -43,12 +43,12 @@ fn counters_in_place_of_a_sample_make_up_for_most_of_what_a_filter_did_not_know(
         let (rates, sampled) = rates_of_builds(set, 3);
         let (first, last) = (*rates.first().unwrap(), *rates.last().unwrap());
         println!("{set}: {rates:?}, from a sample {sampled}");
-        // Where many ranges pass, the counters tell little: less than a sample, but most of what there is to win.
+        // If many ranges pass, counters contain less information than a sample, but enough for most of the gain.
         assert!(last <= f64::max(1.5 * sampled, first / 5.0), "{set}: {rates:?} {sampled}");
     }
 }
 
-/// A filter of texts, from a sample or from what another filter was asked.
+/// A filter of texts, built from a sample or from the counters of another filter.
 fn of_texts(keys: &[Vec<u8>], samples: Samples<'_>, usage: Option<Usage>) -> RosettaFilter<Vec<u8>> {
     let mut builder = RosettaBuilder::new(Strategy::LeastCost, Prices::default(), 3);
     keys.iter().for_each(|key| builder.add(key).unwrap());
@@ -59,7 +59,7 @@ fn of_texts(keys: &[Vec<u8>], samples: Samples<'_>, usage: Option<Usage>) -> Ros
 }
 
 #[test]
-fn counters_of_byte_strings_serve_the_next_build_too() {
+fn a_build_from_counters_of_byte_strings_is_close_to_one_from_a_sample() {
     for set in TextSet::ALL {
         let (keys, others) = set.generate_split(20_000, 24_000, 1);
         let close = empty_text_ranges(&keys, &others);
@@ -86,7 +86,7 @@ fn counters_of_byte_strings_serve_the_next_build_too() {
 }
 
 #[test]
-fn ranges_of_byte_strings_are_told_apart_by_the_bytes_that_their_bounds_share() {
+fn ranges_of_byte_strings_are_counted_by_the_bytes_that_their_bounds_share() {
     let keys: Vec<Vec<u8>> =
         (0..1000_u32).map(|number| format!("com.example/{number:05}").into_bytes()).collect();
     let filter = of_texts(&keys, Samples::NONE, None);

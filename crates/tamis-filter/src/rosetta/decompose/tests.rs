@@ -1,4 +1,4 @@
-//! Dyadic intervals against brute force, and their mean numbers against the closed form.
+//! Dyadic intervals compared with brute force, and their mean numbers with the closed form.
 
 use super::{dyadic, mean_counts};
 
@@ -20,7 +20,7 @@ fn brute(lower: u64, upper: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn every_small_range_falls_into_the_greatest_aligned_intervals() {
+fn every_small_range_is_decomposed_into_the_largest_aligned_intervals() {
     for lower in 0..100 {
         for upper in lower..100 {
             assert_eq!(intervals(lower, upper), brute(lower, upper), "{lower} {upper}");
@@ -29,7 +29,7 @@ fn every_small_range_falls_into_the_greatest_aligned_intervals() {
 }
 
 #[test]
-fn the_ends_of_the_integers_do_not_overflow() {
+fn the_smallest_and_largest_integers_do_not_overflow() {
     assert_eq!(intervals(0, u64::MAX), [(0, 64)]);
     assert_eq!(intervals(u64::MAX, u64::MAX), [(u64::MAX, 0)]);
     assert_eq!(intervals(1, u64::MAX).len(), 64);
@@ -38,7 +38,7 @@ fn the_ends_of_the_integers_do_not_overflow() {
 }
 
 #[test]
-fn mean_numbers_are_those_of_the_closed_form() {
+fn mean_counts_equal_the_closed_form() {
     for size in [1_u64, 2, 3, 5, 8, 13, 16, 31, 32, 100] {
         let top = size.ilog2();
         let shifts = (0..1024).map(|lower| (lower, lower + size - 1, 1.0));

@@ -1,4 +1,4 @@
-//! Prefix counts against sets of prefixes; keys as integers and as strings alike.
+//! Prefix counts compared with sets of prefixes; keys as integers and as strings.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -47,7 +47,7 @@ fn distinct_prefixes_are_counted() {
 }
 
 #[test]
-fn the_common_length_is_known_where_there_is_one() {
+fn the_common_length_of_keys_is_known() {
     let length = |set: &[&[u8]]| {
         let mut keys = Keys::new();
         set.iter().for_each(|key| keys.push(key).unwrap());
@@ -61,7 +61,7 @@ fn the_common_length_is_known_where_there_is_one() {
 }
 
 #[test]
-fn a_key_in_a_range_is_found_and_disorder_refused() {
+fn a_key_in_a_range_is_found_and_unsorted_keys_are_refused() {
     let mut keys = Keys::new();
     for key in [10_u64, 20, 20, 30] {
         keys.push(&key.to_be_bytes()).unwrap();

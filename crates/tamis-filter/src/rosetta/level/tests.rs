@@ -1,4 +1,4 @@
-//! Siblings and keys that are asked together get the answers that they get one by one.
+//! Siblings and keys that are probed together get the same answers as one by one.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -10,7 +10,7 @@ fn level(depth: u32, layout: BitLayout, probe_count: u32) -> Level {
 }
 
 #[test]
-fn siblings_asked_together_are_answered_as_one_by_one() {
+fn probing_siblings_together_equals_probing_one_by_one() {
     for probe_count in 1..=12 {
         for layout in [BitLayout::Blocked, BitLayout::Standard] {
             let level = level(40, layout, probe_count);
@@ -34,7 +34,7 @@ fn siblings_asked_together_are_answered_as_one_by_one() {
 }
 
 #[test]
-fn eight_siblings_lie_in_one_line() {
+fn eight_siblings_share_one_line() {
     for probe_count in [1, 2, 6] {
         let level = level(40, BitLayout::Blocked, probe_count);
         for group in 0..50 {
@@ -48,7 +48,7 @@ fn eight_siblings_lie_in_one_line() {
 }
 
 #[test]
-fn keys_asked_together_are_answered_as_one_by_one() {
+fn probing_keys_together_equals_probing_one_by_one() {
     for (layout, probe_count) in [(BitLayout::Blocked, 6), (BitLayout::Standard, 1), (BitLayout::Standard, 7)]
     {
         let level = level(FULL_DEPTH, layout, probe_count);

@@ -1,4 +1,4 @@
-//! What samples tell the model.
+//! Samples as input of the model.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -7,7 +7,7 @@ use crate::KeyRange;
 use crate::rosetta::keys::Keys;
 
 #[test]
-fn ranges_that_hold_a_key_are_left_out_and_neighbours_measured() {
+fn ranges_with_a_key_are_ignored_and_neighbours_determine_the_depth() {
     let mut keys = Keys::new();
     for key in [0x1000_u64, 0x2000] {
         keys.push(&key.to_be_bytes()).unwrap();
@@ -25,7 +25,7 @@ fn ranges_that_hold_a_key_are_left_out_and_neighbours_measured() {
 }
 
 #[test]
-fn thinning_keeps_the_weight() {
+fn thinning_preserves_the_total_weight() {
     let mut keys = Keys::new();
     keys.push(&0_u64.to_be_bytes()).unwrap();
     let bounds: Vec<[u8; 8]> = (1..1000_u64).map(|key| (key << 20).to_be_bytes()).collect();

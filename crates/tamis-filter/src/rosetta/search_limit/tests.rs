@@ -30,7 +30,7 @@ fn paths(count: u64) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Prefixes that end anywhere in a key, in another byte than the key has.
+/// Prefixes that end anywhere in a key, with another byte there.
 fn prefixes_next_to(keys: &[Vec<u8>], count: u64) -> Vec<Vec<u8>> {
     let prefix = |number: u64| {
         let mut prefix = keys[(mix64(number, 3) % keys.len() as u64) as usize].clone();
@@ -69,7 +69,7 @@ fn the_steps_of_a_search_grow_at_most_linearly_with_the_keys() {
         let (steps, is_cut) = search(&paths(count));
         let limit = (count * STEPS_PER_KEY).max(STEPS_MIN);
         println!("{count} keys: {steps} steps, cut: {is_cut}");
-        // The layouts of the best design are chosen after the limit, too.
+        // The best design gets its layouts after the limit, too.
         assert!(steps <= limit * 3 / 2, "{count} keys: {steps} steps");
         assert!(
             is_cut || count > 100_000,

@@ -15,10 +15,10 @@ use crate::{
 
 const ROUNDS: u64 = if cfg!(miri) { 3 } else { 600 };
 
-/// Most bits per key that a budget allows.
+/// Largest budget.
 const BITS_PER_KEY: f64 = 1000.0;
 
-/// A sequence of numbers that the seed determines.
+/// A pseudo-random sequence.
 struct Random(u64);
 
 impl Random {
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// Keys that share a beginning, all of one length where there is one.
+/// Keys with a common beginning, all of one length if given.
 fn generate_keys(random: &mut Random, length: Option<usize>) -> BTreeSet<Vec<u8>> {
     let longest = length.unwrap_or(20);
     let front_length = random.below(longest);
@@ -56,7 +56,7 @@ fn generate_keys(random: &mut Random, length: Option<usize>) -> BTreeSet<Vec<u8>
         .collect()
 }
 
-/// Levels at any depths that the format allows, some of them next to each other.
+/// Levels at any depths that the format allows, some of them adjacent.
 fn generate_levels(random: &mut Random, key_bytes: usize) -> Vec<Share> {
     let deepest = if key_bytes == 0 { 160 } else { key_bytes as u32 * 8 - 1 };
     let level = |depth: u32, is_full, layout| Share { depth, is_full, layout, bits: 4096.0 };
@@ -82,7 +82,7 @@ fn generate_levels(random: &mut Random, key_bytes: usize) -> Vec<Share> {
     levels
 }
 
-/// Bounds at keys, next to them, before their ends and behind them.
+/// Bounds at keys, next to them, at their prefixes and extensions.
 fn generate_bound(random: &mut Random, keys: &[Vec<u8>]) -> Vec<u8> {
     let mut bound = keys[random.below(keys.len())].clone();
     for _ in 0..random.below(3) {
@@ -123,7 +123,7 @@ fn generate_range<'a>(random: &mut Random, bounds: &'a [Vec<u8>]) -> KeyRange<'a
     }
 }
 
-/// What failed assertions print.
+/// The context that failed assertions print.
 struct Question<'a> {
     filter: &'a RosettaFilter<Vec<u8>>,
     keys: &'a [Vec<u8>],
@@ -143,13 +143,13 @@ fn check_range(filter: &RosettaFilter<Vec<u8>>, digester: &Digester, keys: &[Vec
     let last = inside.next_back().or(first);
     let what = &Question { filter, keys, range };
     let answer = filter.may_contain_range(&RangeProbe::new(range, digester));
-    assert!(answer || first.is_none(), "a range that holds a key is denied: {what}");
+    assert!(answer || first.is_none(), "a range with a key is rejected: {what}");
     for (direction, key) in [(Direction::Forward, first), (Direction::Backward, last)] {
         let candidate = filter.tighten(&RangeProbe::new(range, digester), direction);
         if let Some(key) = key {
             check_bytes(&candidate, key, direction, what);
         } else {
-            assert!(answer || candidate == Candidate::Absent, "{candidate:?} of a denied range: {what}");
+            assert!(answer || candidate == Candidate::Absent, "{candidate:?} of a rejected range: {what}");
         }
     }
 }
@@ -194,18 +194,18 @@ fn answers_and_candidates_of_generated_designs_agree_with_an_ordered_set() {
 }
 
 #[test]
-fn the_greatest_candidate_of_all_keys_is_no_less_than_a_key_of_ten_bytes() {
+fn the_backward_candidate_of_all_keys_is_not_below_a_key_of_ten_bytes() {
     let mut builder = RosettaBuilder::new(Strategy::Single, Prices::default(), SEED);
     builder.add(b"zzzzzzzzzz").unwrap();
     let filter = open(builder.finish(Budget::bits_per_key(100.0).unwrap(), Samples::NONE).unwrap());
     let digester = Digester::new(SEED);
     let candidate = filter.tighten(&RangeProbe::new(KeyRange::ALL, &digester), Direction::Backward);
-    // 80 bits of the only level say nothing of bounds that differ in the first byte.
+    // A level of 80 bits has no window for bounds that differ in the first byte.
     assert_eq!(candidate, Candidate::Unknown);
 }
 
 #[test]
-fn a_prefix_of_seven_bytes_is_not_denied_by_levels_below_its_end() {
+fn a_prefix_of_seven_bytes_is_not_rejected_by_levels_below_its_end() {
     let prices = Prices { probe_cap: 1 << 16, ..Prices::default() };
     let mut builder = RosettaBuilder::new(Strategy::Optimised, prices, SEED);
     (1..5_u8).for_each(|number| builder.add(&[b"prefix:", &[number * 50; 9][..]].concat()).unwrap());
@@ -218,7 +218,7 @@ fn a_prefix_of_seven_bytes_is_not_denied_by_levels_below_its_end() {
     assert!(!filter.may_contain_range(&RangeProbe::new(KeyRange::prefix(b"prefiy:"), &digester)));
 }
 
-/// All strings of up to two of three bytes, behind a front.
+/// All strings of up to two of three bytes, after a front.
 fn universe(front: &[u8]) -> Vec<Vec<u8>> {
     let bytes = [0, 0x80, 0xff];
     let pairs = bytes.iter().flat_map(|first| bytes.iter().map(|second| vec![*first, *second]));
@@ -242,7 +242,7 @@ fn all_ranges(bounds: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
 }
 
 #[test]
-fn every_range_of_a_small_universe_is_answered_right() {
+fn every_range_of_a_small_universe_gets_the_right_answer() {
     let digester = Digester::new(SEED);
     let fronts = [&b""[..], b"frontal", b"a longer front"];
     // Miri runs the generated designs.

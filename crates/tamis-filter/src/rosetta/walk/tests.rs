@@ -1,4 +1,4 @@
-//! Nodes that are asked together are those that are meant, in both directions.
+//! Batches of nodes cover the right nodes, in both directions.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -21,7 +21,7 @@ fn batches<const IS_FORWARD: bool>(range: (u64, u64)) -> Vec<Nodes> {
 }
 
 #[test]
-fn a_range_falls_into_batches_without_a_gap() {
+fn batches_cover_a_range_without_gaps() {
     for first in [0, 1, 7, 8, 1000, u64::MAX - 130, u64::MAX - 64, u64::MAX] {
         for last in [0, 1, 5, 56, 57, 63, 64, 65, 130].map(|count| first.saturating_add(count)) {
             let all: Vec<u64> = (first..=last).collect();
@@ -37,7 +37,7 @@ fn a_range_falls_into_batches_without_a_gap() {
     }
 }
 
-/// Takes the children of all nodes; all of them, and whether those that come earlier in a walk came first.
+/// Takes the children of all nodes; returns them, and whether they came in the order of the walk.
 fn children<const IS_FORWARD: bool>(mut nodes: Nodes, gap: u32, span: (u64, u64)) -> (Vec<u64>, bool) {
     let (mut all, mut is_in_order, mut before) = (Vec::new(), true, None);
     while nodes.mask != 0 {
@@ -53,7 +53,7 @@ fn children<const IS_FORWARD: bool>(mut nodes: Nodes, gap: u32, span: (u64, u64)
 }
 
 #[test]
-fn children_are_those_within_the_range() {
+fn only_children_within_the_range_are_probed() {
     let masks = [1, 0b1001, 0xff, 1 << 63, u64::MAX, 0x8000_0001_0000_0001, 0x00f0_0000_0a00_0600];
     for (mask, base) in masks.into_iter().flat_map(|mask| [(mask, 0), (mask, 8), (mask, 1 << 40)]) {
         let nodes = Nodes { base, mask };
@@ -61,7 +61,7 @@ fn children_are_those_within_the_range() {
         let (low, high) = (*whole.first().unwrap(), *whole.last().unwrap());
         for gap in 1..=6 {
             let (first, end) = (low << gap, (high + 1) << gap);
-            // A range may begin and end within the first and the last node.
+            // A range may start and end inside the first and the last node.
             for span in [(first, end - 1), (first + 1, end - 1), (first, end - 2), (0, u64::MAX)] {
                 let expected: Vec<u64> = whole
                     .iter()

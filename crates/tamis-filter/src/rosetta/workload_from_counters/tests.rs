@@ -1,10 +1,10 @@
-//! What counters tell of queries.
+//! Queries reconstructed from counters.
 
 use super::PresentDepths;
 use crate::rosetta::counters::{LevelUsage, Usage};
 
 #[test]
-fn depths_are_drawn_around_those_that_were_counted() {
+fn depths_are_drawn_near_the_counted_ones() {
     let level = |bit_count, edge_positive| LevelUsage {
         bit_count: Some(bit_count),
         rate: 0.0,

@@ -1,4 +1,4 @@
-//! The allocation is the best of all, and follows the hotness of the tables.
+//! The allocation is optimal, and follows the hotness of the tables.
 
 use super::{TableUnits, best_allocation};
 use crate::bloom::formula::blocked_fpr;
@@ -23,7 +23,7 @@ fn tables(hotness: &[f64], unit_bits: f64, unit_count: u32) -> Vec<TableUnits> {
 }
 
 #[test]
-fn no_allocation_of_three_tables_is_better() {
+fn no_allocation_for_three_tables_is_better() {
     let tables = tables(&[1.0, 5.0, 40.0], 3.0, 4);
     for budget_units in 0..=12 {
         let best = best_allocation(&tables, budget_units * UNIT_BYTES);

@@ -1,4 +1,4 @@
-//! Any number of units answers at its predicted rate; damaged units are refused.
+//! Any number of units has its predicted rate; damaged units are refused.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::ElasticHeader;

@@ -1,4 +1,4 @@
-//! An output table takes the hotness of its inputs in proportion to the keys.
+//! An output table inherits the hotness of its inputs in proportion to the keys.
 
 use super::{Ancestor, inherited_hotness};
 

@@ -1,4 +1,4 @@
-//! Sums over units are the same for all keys; the choice and the rates are those of the formulas.
+//! Sums over units are equal for all keys; the choice and the rates match the formulas.
 
 use super::UnitProbes;
 use crate::bloom::formula::standard_fpr;
@@ -21,18 +21,18 @@ fn the_sum_over_the_first_units_differs_by_one_at_most() {
 }
 
 #[test]
-fn units_of_two_bits_err_like_one_filter_of_their_size() {
+fn units_of_two_bits_have_the_rate_of_one_filter_of_their_size() {
     let probes = UnitProbes::best(256.0, 6);
     assert_eq!(probes, UnitProbes(342), "4/3 bits");
     let rates = probes.rates(256.0);
-    // Lines cost a little beside spread bits.
+    // Blocked lines have a slightly higher rate than scattered bits.
     assert!(rates[3] < standard_fpr(6.0, 4) * 1.02, "{rates:?}");
     assert!(rates[6] < standard_fpr(12.0, 8) * 1.04, "{rates:?}");
     assert!(rates.is_sorted_by(|left, right| left > right));
 }
 
 #[test]
-fn whole_numbers_stay_where_parts_save_nothing() {
+fn whole_numbers_are_kept_if_fractions_save_nothing() {
     for bits_per_key in [3.0, 4.0, 6.0, 10.0] {
         assert!(UnitProbes::best(512.0 / bits_per_key, 4).is_whole(), "{bits_per_key}");
     }
@@ -40,7 +40,7 @@ fn whole_numbers_stay_where_parts_save_nothing() {
 }
 
 #[test]
-fn fields_that_mean_no_bit_or_too_many_are_refused() {
+fn fields_with_no_bit_or_too_many_are_refused() {
     for (probe_count, probe_parts) in [(0, 0), (0, 200), (17, 0), (16, 1)] {
         assert_eq!(UnitProbes::from_fields(probe_count, probe_parts), None);
     }
