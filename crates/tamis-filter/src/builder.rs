@@ -1,4 +1,4 @@
-//! How filters are built: keys one at a time, then budget and samples.
+//! Builders of filters: they take keys one at a time, then budget and samples.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use tamis_bits::key_head;
 
 use crate::{BuildError, KeyRange, KeySet};
 
-/// How large a filter may become.
+/// The maximum size of a filter.
 ///
-/// A budget is a promise: the encoded filter has at most `bits_per_key * keys / 8` bytes plus 128 for the envelope.
+/// A budget is a guarantee: the encoded filter has at most `bits_per_key * keys / 8` bytes plus 128 for the envelope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget(Option<f64>);
 
 impl Budget {
-    /// Most bits per key.
+    /// Maximum number of bits per key.
     pub const BITS_PER_KEY_MAX: f64 = 1024.0;
 
-    /// As large as the family's parameters say.
+    /// The size that the family's parameters determine.
     pub const BY_PARAMETERS: Self = Self(None);
 
-    /// So many bits for each key, above 0 and at most [`Budget::BITS_PER_KEY_MAX`].
+    /// A number of bits per key, above 0 and at most [`Budget::BITS_PER_KEY_MAX`].
     pub fn bits_per_key(bits: f64) -> Result<Self, BuildError> {
         if bits > 0.0 && bits <= Self::BITS_PER_KEY_MAX {
             Ok(Self(Some(bits)))
@@ -29,19 +29,19 @@ impl Budget {
         }
     }
 
-    /// The bits per key, where they were given.
+    /// The bits per key, if given.
     pub const fn as_bits_per_key(self) -> Option<f64> {
         self.0
     }
 
-    /// The bits per key, or a refusal in the family's name.
+    /// The bits per key, or an error that names the family.
     pub(crate) fn require(self, family: &'static str) -> Result<f64, BuildError> {
         self.0.ok_or(BuildError::BudgetMissing { family })
     }
 }
 
-/// Queries that a family which designs itself may learn from, as they were asked. Families leave out those that hold a key
-/// of theirs.
+/// Queries as they were executed, for families that design themselves. Families ignore those that contain one of their
+/// keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Samples<'a> {
     /// Ranges and points.
@@ -53,49 +53,50 @@ impl Samples<'_> {
     pub const NONE: Self = Self { queries: &[] };
 }
 
-/// Takes the keys of one table and makes a filter of them.
+/// Builds the filter of the keys of one table.
 ///
 /// Call order: `add* (design? finish)*`; `finish` may be called again with other budgets.
 pub trait FilterBuilder {
-    /// Takes the next key. Keys come in ascending order; a key equal to the one before it is passed over. The builder may
-    /// keep all keys: see [`FilterBuilder::memory_bytes`].
+    /// Adds the next key. Keys must be in ascending order; a key equal to the one before is skipped. The builder may
+    /// store all keys: see [`FilterBuilder::memory_bytes`].
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError>;
 
-    /// Takes all keys of a kept set that serves several families. Families that need no more than its keys share it as long as nothing else
-    /// is added, instead of a copy of their own.
+    /// Adds all keys of a key set that several families share. Families that need only its keys share it until another
+    /// key is added, instead of copying it.
     fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         keys.iter().try_for_each(|key| self.add(key))
     }
 
-    /// How many distinct keys were added.
+    /// Number of distinct keys.
     fn key_count(&self) -> u64;
 
-    /// Bytes that the builder holds now. A shared set ([`FilterBuilder::add_all`]) is not counted. At most, of `n` keys that take `b` bytes
-    /// together:
+    /// Bytes that the builder holds now. A shared set ([`FilterBuilder::add_all`]) is not counted. Upper bounds for
+    /// `n` keys of `b` bytes in total:
     ///
     /// | families | bytes |
     /// |---|---|
-    /// | of one pass, which keep digests: `blocked-bloom`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
-    /// | of two passes, which keep the keys: `bloom` with independent digests, `rosetta`, `proteus`, `1pbf`, `2pbf` | 2 (b + 8 n) + 4 KiB: vectors double |
-    /// | `surf-*`, which keep the labels of their trie and beside each the suffix where it is given, else two words | 36 for each label: at most 16 labels a key and a million more; 256 for each byte of the longest key |
+    /// | of one pass, which store digests: `blocked-bloom`, `elastic`, `binary-fuse`, `prefix-bloom`, `bloom` | 8 n + 66 KiB |
+    /// | of two passes, which store the keys: `rosetta`, `proteus`, `1pbf`, `2pbf` | 2 (b + 8 n) + 4 KiB: vectors double |
+    /// | `surf-*`, which store the labels of their trie, and with each label its suffix or two words | 36 per label: at most 16 labels per key and a million more; 256 per byte of the longest key |
     ///
-    /// [`FilterBuilder::finish`] takes beside that the filter (of SuRF the suffixes twice), a kibibyte for each thousand keys of samples, and for `binary-fuse` 40 bytes a key.
+    /// [`FilterBuilder::finish`] needs in addition the filter (of SuRF the suffixes twice), a kibibyte per thousand
+    /// sampled queries, and for `binary-fuse` 40 bytes per key.
     fn memory_bytes(&self) -> usize;
 
-    /// Chooses what [`FilterBuilder::finish`] will build with the same budget and samples, where the family chooses by a model
-    /// of the keys and queries, and remembers it. `finish` does the same where it was not called; so it is called by those
-    /// who want to know how long the model takes. Families without a model do nothing.
+    /// Chooses the design that [`FilterBuilder::finish`] will build with the same budget and samples, and stores it,
+    /// if the family uses a model of the keys and queries. Without this call `finish` does the same; the call exists
+    /// to measure the time of the model. Families without a model do nothing.
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
         let _ = (budget, samples);
         Ok(())
     }
 
-    /// The encoded filter, or why there is none.
+    /// The encoded filter, or an error.
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;
 }
 
-/// Guards the order of keys: tells a new key from a repeated one. Remembers the last key as its first eight bytes, which
-/// decide most comparisons, and the rest.
+/// Checks the order of keys and detects repeated keys. Stores the first eight bytes of the last key, which decide most
+/// comparisons, and the rest.
 #[derive(Debug, Default)]
 pub(crate) struct KeyOrder {
     head: u64,
@@ -105,8 +106,8 @@ pub(crate) struct KeyOrder {
 }
 
 impl KeyOrder {
-    /// Whether the key is a new one; an error where it is smaller than the last. Inlined at any price for keys of at most
-    /// eight bytes: a call that hands back a result of this size costs more than the comparison.
+    /// Whether the key is new; an error if it is smaller than the last one. Always inlined for keys of at most eight
+    /// bytes: a call that returns a result of this size costs more than the comparison.
     #[inline(always)]
     pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
         let head = key_head(key);
@@ -119,7 +120,8 @@ impl KeyOrder {
         self.accept_any(key, head)
     }
 
-    /// [`KeyOrder::accept`] of a key of eight bytes that follows one of at most as many and is greater. Nothing happens to others.
+    /// [`KeyOrder::accept`] for a key of eight bytes that follows one of at most eight bytes and is greater. Other
+    /// keys change nothing.
     #[inline(always)]
     pub(crate) fn accept_next_word(&mut self, key: &[u8; 8]) -> bool {
         let head = u64::from_be_bytes(*key);
@@ -132,7 +134,7 @@ impl KeyOrder {
         is_next
     }
 
-    /// Takes note of keys that were taken without being shown here: how many, and the last of them.
+    /// Records keys that were added without a call per key: their number, and the last of them.
     pub(crate) fn skip(&mut self, count: u64, last: &[u8]) {
         self.head = key_head(last);
         self.length = last.len();
@@ -145,7 +147,7 @@ impl KeyOrder {
     fn accept_any(&mut self, key: &[u8], head: u64) -> Result<bool, BuildError> {
         let tail = key.get(8..).unwrap_or_default();
         if head <= self.head && self.count > 0 {
-            // Where the heads are equal and a key is shorter than its head, it is a prefix of the other, or equal.
+            // If the heads are equal and a key is shorter than its head, it is a prefix of the other, or equal.
             let order =
                 head.cmp(&self.head).then_with(|| tail.cmp(&self.tail)).then(key.len().cmp(&self.length));
             match order {

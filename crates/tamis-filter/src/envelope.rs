@@ -1,6 +1,6 @@
-//! The 64 bytes in front of every encoded filter. Defined in `docs/format/filter.md`.
+//! The 64 bytes in front of every encoded filter, defined in `docs/format/filter.md`.
 //!
-//! The payload begins at byte 64, so that its lines are cache lines wherever the filter itself lies on one. Opening checks
+//! The payload begins at byte 64, so that its lines are cache lines if the filter is aligned to one. Opening checks
 //! the header and its checksum and reads nothing else; [`verify`] reads the payload.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -10,7 +10,7 @@ use crate::{DecodeError, Family};
 /// Bytes before the payload.
 pub const ENVELOPE_BYTES: usize = 64;
 
-/// Bytes of parameters that a family has in the envelope.
+/// Bytes of a family's parameters in the envelope.
 pub const PARAMETER_BYTES: usize = 16;
 
 /// `TFLT`, read as a little-endian integer.
@@ -19,12 +19,12 @@ const VERSION: u8 = 1;
 /// Number of the digest function of `hash.rs`.
 const DIGEST: u8 = 1;
 
-/// What the envelope tells.
+/// Fields of the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     /// Number of the family.
     pub family: u16,
-    /// Seed of the digests that were put in.
+    /// Seed of the digests in the filter.
     pub seed: u64,
     /// Bytes after the envelope.
     pub payload_bytes: u64,
@@ -32,7 +32,7 @@ pub struct Envelope {
     pub key_count: u64,
     /// Checksum of the payload.
     pub payload_checksum: u64,
-    /// Meaning by family.
+    /// Parameters of the family.
     pub parameters: [u8; PARAMETER_BYTES],
 }
 
@@ -77,8 +77,8 @@ impl Envelope {
         Ok(envelope)
     }
 
-    /// Writes the envelope into the first bytes of a filter whose payload is complete behind them. Payload length and
-    /// checksum are computed here, whatever the fields say.
+    /// Writes the envelope into the first bytes of a filter with a complete payload. Computes payload length and
+    /// checksum, whatever the fields contain.
     pub fn seal(mut self, filter: &mut [u8]) {
         let (header, payload) = filter.split_at_mut(ENVELOPE_BYTES);
         self.payload_bytes = payload.len() as u64;
@@ -107,7 +107,7 @@ impl Envelope {
 /// Integer fields of the parameters.
 pub(crate) fn parameter<const N: usize>(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> [u8; N] {
     let bytes = parameters.get(offset..).and_then(|rest| rest.first_chunk::<N>());
-    *bytes.expect("the fields lie within the 16 bytes of parameters")
+    *bytes.expect("fields are within the 16 bytes of parameters")
 }
 
 /// Sets a field of the parameters.
@@ -117,16 +117,16 @@ pub(crate) fn set_parameter<const N: usize>(
     field: [u8; N],
 ) {
     let target = parameters.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<N>());
-    *target.expect("the fields lie within the 16 bytes of parameters") = field;
+    *target.expect("fields are within the 16 bytes of parameters") = field;
 }
 
-/// Refuses parameters that are not zero from `offset` on.
+/// Returns an error if parameters from `offset` on are not zero.
 pub(crate) fn check_reserved(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> Result<(), DecodeError> {
     let reserved = parameters.iter().skip(offset).find(|byte| **byte != 0);
     reserved.map_or(Ok(()), |byte| Err(DecodeError::Field { field: "reserved", got: u64::from(*byte) }))
 }
 
-/// Compares the checksum of the payload of a whole filter.
+/// Checks the checksum of the payload of a whole filter.
 pub fn verify(envelope: &Envelope, filter: &[u8]) -> Result<(), DecodeError> {
     let got = payload_checksum(envelope.seed, payload(filter));
     if got == envelope.payload_checksum {
@@ -136,7 +136,7 @@ pub fn verify(envelope: &Envelope, filter: &[u8]) -> Result<(), DecodeError> {
     }
 }
 
-/// The bytes behind the envelope.
+/// The bytes after the envelope.
 #[inline]
 pub fn payload(filter: &[u8]) -> &[u8] {
     match filter.get(ENVELOPE_BYTES..) {
@@ -145,7 +145,7 @@ pub fn payload(filter: &[u8]) -> &[u8] {
     }
 }
 
-/// Where bytes are fewer than they were. Apart, so that each question costs a branch that is never taken, and no choice.
+/// For bytes that have become shorter. A separate function, so that a query costs only a branch that is never taken.
 #[cold]
 #[inline(never)]
 pub(crate) const fn nothing<T>() -> &'static [T] {
@@ -162,7 +162,7 @@ fn header_checksum(header: &[u8; ENVELOPE_BYTES]) -> u64 {
 
 fn field<const N: usize>(header: &[u8; ENVELOPE_BYTES], offset: usize) -> [u8; N] {
     let bytes = header.get(offset..).and_then(|rest| rest.first_chunk::<N>());
-    *bytes.expect("the fields lie within the header's 64 bytes")
+    *bytes.expect("fields are within the 64 bytes of the header")
 }
 
 #[cfg(test)]

@@ -1,63 +1,63 @@
-//! Why a filter could not be built or opened.
+//! Errors of building and opening filters.
 
 use thiserror::Error;
 
-/// A filter could not be built. The keys are unharmed: the caller may go on without a filter.
+/// A filter could not be built. The keys are intact: the caller may continue without a filter.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Keys must come in ascending order.
     #[error("key number {index} is smaller than the key before it: add keys in ascending order")]
     Unsorted {
-        /// Number of the offending key, from 0.
+        /// Index of the offending key, from 0.
         index: u64,
     },
-    /// The budget is not a number of bits that a filter can have.
+    /// The budget is not a valid number of bits.
     #[error("a budget of {given} bits per key: give a number above 0 and at most {max}")]
     Budget {
-        /// What was given.
+        /// The given budget.
         given: f64,
-        /// Most bits per key.
+        /// Maximum number of bits per key.
         max: f64,
     },
-    /// No budget was given, and the parameters do not fix the size.
+    /// The budget is missing, and the parameters do not determine the size.
     #[error("the family {family} needs a budget in bits per key")]
     BudgetMissing {
         /// The family's name.
         family: &'static str,
     },
-    /// The family has a least size for these keys.
+    /// The family has a minimum size for these keys.
     #[error(
         "{family} needs at least {least_bits_per_key:.2} bits per key for these keys, {given} were given"
     )]
     BudgetTooSmall {
         /// The family's name.
         family: &'static str,
-        /// What was given.
+        /// The given budget.
         given: f64,
-        /// The least that would do.
+        /// The minimum.
         least_bits_per_key: f64,
     },
-    /// The filter would be larger than the family's format or memory allows.
+    /// The filter would exceed the family's format or the memory.
     #[error("the filter would take {needed_bytes} bytes, at most {bytes_max} are possible")]
     TooLarge {
-        /// Bytes that would be needed.
+        /// Bytes needed.
         needed_bytes: u64,
-        /// Bytes that are possible.
+        /// Maximum number of bytes.
         bytes_max: u64,
     },
-    /// All values of an index have the same length.
+    /// Values of an index differ in length.
     #[error("a value of {got} bytes in an index of values of {expected} bytes")]
     ValueLength {
         /// Bytes of each value.
         expected: u64,
-        /// Bytes of this one.
+        /// Bytes of the offending value.
         got: u64,
     },
     /// No family has this name.
     #[error("no filter family is named {name:?}; there are: {known}")]
     UnknownFamily {
-        /// What was asked for.
+        /// The given name.
         name: String,
         /// All names.
         known: String,
@@ -67,41 +67,41 @@ pub enum BuildError {
     UnknownParameter {
         /// The family's name.
         family: &'static str,
-        /// What was given.
+        /// The given name.
         name: String,
         /// All parameters of the family.
         known: &'static str,
     },
-    /// A parameter has a value that the family cannot use.
+    /// The family cannot use the value of a parameter.
     #[error("{family}: {name}={value} is not possible: {expected}")]
     Parameter {
         /// The family's name.
         family: &'static str,
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What would be possible.
+        /// Valid values.
         expected: &'static str,
     },
-    /// The construction did not succeed for these keys.
+    /// The construction failed for these keys.
     #[error("{family}: {reason}")]
     Refused {
         /// The family's name.
         family: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// Bytes that are not a filter which this version can use. Go on without it.
+/// Bytes that are not a filter that this version can use. Continue without it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes end too early or go on too long.
+    /// The bytes are too short or too long.
     #[error("filter of {got} bytes, expected {expected}")]
     Length {
-        /// Length that the header tells, or the header's own.
+        /// Length in the header, or that of the header itself.
         expected: u64,
         /// Length of the bytes.
         got: u64,
@@ -109,27 +109,27 @@ pub enum DecodeError {
     /// The first bytes are not those of a filter.
     #[error("not a filter: magic {got:#010x}")]
     Magic {
-        /// What was found.
+        /// The bytes found.
         got: u32,
     },
     /// A later version of the format.
     #[error("filter format version {got} is not known (this program reads up to {max})")]
     Version {
-        /// What was found.
+        /// The version found.
         got: u8,
-        /// The latest that is known.
+        /// The latest known version.
         max: u8,
     },
     /// Another digest function.
     #[error("filter digest number {got} is not known")]
     Digest {
-        /// What was found.
+        /// The number found.
         got: u8,
     },
     /// A family that this version does not know.
     #[error("filter family number {got} is not known")]
     Family {
-        /// What was found.
+        /// The number found.
         got: u16,
     },
     /// A field that no builder writes.
@@ -137,17 +137,17 @@ pub enum DecodeError {
     Field {
         /// The field of `docs/format/filter.md`.
         field: &'static str,
-        /// What was found.
+        /// The value found.
         got: u64,
     },
-    /// A checksum does not fit.
+    /// Wrong checksum.
     #[error("filter {part} damaged: checksum {got:#018x}, expected {expected:#018x}")]
     Checksum {
         /// `header` or `payload`.
         part: &'static str,
-        /// As written.
+        /// The stored checksum.
         expected: u64,
-        /// As computed.
+        /// The computed checksum.
         got: u64,
     },
 }

@@ -13,7 +13,7 @@ const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
 pub enum Family {
     /// Bloom filter with all bits of a key in one cache line; the default for points.
     BlockedBloom = 1,
-    /// Bloom filter with bits spread over the whole filter.
+    /// Bloom filter with bits scattered over the whole filter.
     Standard = 2,
     /// Bloom filter of prefixes of the keys.
     Prefix = 3,
@@ -80,10 +80,10 @@ impl Family {
         }
     }
 
-    /// Its parameters and what it is for, in a line.
+    /// Its parameters and purpose in one line.
     pub const fn help(self) -> &'static str {
         match self {
-            Self::BlockedBloom => "points: Bloom filter, one cache line a key; probes=1..16",
+            Self::BlockedBloom => "points: Bloom filter, one cache line per key; probes=1..16",
             Self::Standard => "points: Bloom filter over one array; probes=1..64",
             Self::Prefix => "ranges: Bloom filter of prefixes; bytes=N or bits=N, probes=1..16",
             Self::Elastic => {
@@ -112,7 +112,7 @@ impl Family {
         }
     }
 
-    /// The family of a name, or of the name that it had before.
+    /// The family with a name, or with the name that it had before.
     pub fn from_name(name: &str) -> Result<Self, BuildError> {
         let current = if name == FORMER_BLOCKED_BLOOM_NAME { Self::BlockedBloom.name() } else { name };
         Self::ALL.into_iter().find(|family| family.name() == current).ok_or_else(|| {
@@ -120,13 +120,13 @@ impl Family {
         })
     }
 
-    /// The family of a number in the format.
+    /// The family with a number in the format.
     pub fn from_number(number: u16) -> Result<Self, DecodeError> {
         let mut families = Self::ALL.into_iter();
         families.find(|family| *family as u16 == number).ok_or(DecodeError::Family { got: number })
     }
 
-    /// Whether filters of the family can deny ranges of more than one key. The others deny points only.
+    /// Whether filters of the family can reject ranges of more than one key. The others reject points only.
     pub const fn answers_ranges(self) -> bool {
         !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
     }

@@ -1,24 +1,11 @@
 //! The one digest of all families: rapidhash v3, 64 bits, its secrets derived from the database's seed.
 //!
-//! Function and derivation are part of the filter format (`docs/format/filter.md`): a change needs a new digest number.
-//! The seed is random per database, so that nobody can prepare keys that every filter of every level takes for present.
+//! Function and derivation are part of the filter format (`docs/format/filter.md`): a change needs a new digest
+//! number. The seed is random per database, so that no one can prepare keys that are false positives in every filter.
 //!
-//! Why this one: of the two that are well kept, stable in their output and made for short keys and long ones, the one with least time
-//! from 8 bytes to 1 KiB, in a plain x86-64 release build (nanoseconds per digest, independent calls; one core of an AMD EPYC Zen 5;
-//! `cargo run --release --example measure_digest`):
-//!
-//! | bytes | rapidhash v3 | XXH3 64 |
-//! |---|---|---|
-//! | 8 | 1.4 | 1.9 |
-//! | 16 | 1.4 | 1.7 |
-//! | 32 | 2.2 | 2.4 |
-//! | 64 | 2.9 | 3.6 |
-//! | 128 | 5.1 | 6.1 |
-//! | 256 | 8.2 | 20.8 |
-//! | 512 | 14.3 | 26.7 |
-//! | 1,024 | 23 | 39 |
-//!
-//! On a shared Intel Xeon XXH3 is ahead by 0.5 ns at 32 bytes and 0.3 ns at 128, and behind elsewhere: by half at 256 to 1,024.
+//! Rejected: XXH3. Of the maintained functions with stable output for short and long keys, rapidhash is the fastest at
+//! nearly all lengths from 8 bytes to 1 KiB: on an AMD Zen 5, 1.4 and 1.9 ns at 8 bytes, 8.2 and 20.8 ns at 256; on an
+//! Intel Xeon, XXH3 is 0.3 to 0.5 ns faster at 32 and 128 bytes only (`cargo run --release --example measure_digest`).
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 pub use tamis_bits::mix64;
@@ -27,7 +14,7 @@ use tamis_bits::{key_head, long_key_head};
 /// Name of the digest function in the format.
 pub const DIGEST_NAME: &str = "rapidhash-v3-seeded";
 
-/// The digest function under one seed. Made once per database, shared by all its filters and queries.
+/// The digest function with one seed. Created once per database, shared by all its filters and queries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digester {
     seed: u64,
@@ -51,15 +38,15 @@ impl Digester {
         rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
     }
 
-    /// The digest of a key of eight bytes, as integers are: a few steps wherever it stands, where the length of others is looked at.
+    /// The digest of a key of eight bytes, as integers are: a few inlined instructions without a branch on the length.
     #[inline(always)]
     pub fn word_digest(&self, key: &[u8; 8]) -> u64 {
         rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
     }
 
-    /// The digest of the first `bit_count` bits of a key, counted from its first bit. A key that ends before is continued by
+    /// The digest of the first `bit_count` bits of a key, counted from its first bit. A shorter key is continued by
     /// zero bits. Defined as the digest of those bits in whole bytes, the rest of the last byte zero, exclusive-or
-    /// `bit_count` times an odd constant: so lengths that share their bytes differ.
+    /// `bit_count` times an odd constant, so that lengths with equal bytes differ.
     #[inline]
     pub fn prefix_digest(&self, key: &[u8], bit_count: u32) -> u64 {
         if bit_count <= 64 {
@@ -77,16 +64,16 @@ impl Digester {
         digest ^ length_mark(bit_count)
     }
 
-    /// [`Digester::prefix_digest`] of a prefix of at most 64 bits that is given as the top bits of a word; bits of the word
-    /// below the prefix are passed over.
+    /// [`Digester::prefix_digest`] of a prefix of at most 64 bits that is given as the top bits of a word; ignores the
+    /// bits of the word below the prefix.
     #[inline]
     pub fn word_prefix_digest(&self, word: u64, bit_count: u32) -> u64 {
         let masked = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
         self.short_digest(masked, bit_count.div_ceil(8)) ^ length_mark(bit_count)
     }
 
-    /// [`Digester::prefix_digest`] of a prefix of at most 128 bits that is given as the top bits of a word; bits of the word below the
-    /// prefix are passed over.
+    /// [`Digester::prefix_digest`] of a prefix of at most 128 bits that is given as the top bits of a word; ignores
+    /// the bits of the word below the prefix.
     #[inline]
     pub(crate) fn long_word_prefix_digest(&self, word: u128, bit_count: u32) -> u64 {
         if bit_count <= 64 {
@@ -112,7 +99,7 @@ impl Digester {
         word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
     }
 
-    /// The digest of the first bytes of a word, at most eight: one jump, to the steps of that length.
+    /// The digest of the first bytes of a word, at most eight: one jump to the code for that length.
     #[inline(always)]
     pub(crate) fn short_digest(&self, word: u64, byte_count: u32) -> u64 {
         match byte_count {
@@ -128,7 +115,7 @@ impl Digester {
         }
     }
 
-    /// The digest of the first `BYTES` bytes (1 to 8) of a word: of a length that is known to the compiler a few steps.
+    /// The digest of the first `BYTES` bytes (1 to 8) of a word: few instructions, since the length is a constant.
     #[inline(always)]
     pub(crate) fn head_digest<const BYTES: usize>(&self, word: u64) -> u64 {
         word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
@@ -140,8 +127,8 @@ impl Digester {
         self.head_digest::<BYTES>(word & (u64::MAX << (64 - bit_count))) ^ length_mark(bit_count)
     }
 
-    /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes, the bits behind it in the last byte not yet
-    /// zero.
+    /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes; the bits after it in the last byte
+    /// need not be zero.
     #[inline]
     pub(crate) fn masked_prefix_digest(&self, bytes: &mut [u8], bit_count: u32) -> u64 {
         let spare_bits = bit_count % 8;
@@ -171,7 +158,7 @@ impl Digester {
     }
 }
 
-/// What the digest of a prefix is marked with.
+/// The mark of the digest of a prefix, by its length.
 pub(crate) const fn length_mark(bit_count: u32) -> u64 {
     (bit_count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,7 +1,7 @@
-//! The bounds of a range query, kept as they were given.
+//! The bounds of a range query, stored as given.
 //!
-//! An excluded string bound has no included twin, and a prefix has no upper end that is a key (`b"\xff"*` has no successor):
-//! so bounds are never rewritten, and each family reads them as they are.
+//! An excluded string bound has no equivalent included bound, and a prefix has no upper end that is a key (`b"\xff"*`
+//! has no successor): so bounds are never rewritten, and each family interprets them as they are.
 
 use std::ops::Bound;
 
@@ -12,11 +12,11 @@ use tamis_bits::key_head;
 pub enum Upper<'a> {
     /// No upper end.
     Open,
-    /// Up to this key and with it.
+    /// Up to this key, included.
     Included(&'a [u8]),
-    /// Up to this key and without it.
+    /// Up to this key, excluded.
     Excluded(&'a [u8]),
-    /// Up to and with the last key that begins with these bytes.
+    /// Up to the last key that begins with these bytes, included.
     Prefix(&'a [u8]),
 }
 
@@ -33,7 +33,7 @@ impl<'a> KeyRange<'a> {
     /// All keys.
     pub const ALL: Self = Self { lower: Bound::Unbounded, upper: Upper::Open };
 
-    /// Between two bounds of std's kind.
+    /// Between two bounds of `std::ops`.
     pub fn new(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Self {
         let upper = match upper {
             Bound::Unbounded => Upper::Open,
@@ -58,7 +58,7 @@ impl<'a> KeyRange<'a> {
         Self { lower: Bound::Included(prefix), upper: Upper::Prefix(prefix) }
     }
 
-    /// Whether a key lies in the range.
+    /// Whether the range contains a key.
     pub fn contains(&self, key: &[u8]) -> bool {
         let above_lower = match self.lower {
             Bound::Unbounded => true,
@@ -74,7 +74,7 @@ impl<'a> KeyRange<'a> {
             }
     }
 
-    /// Whether no byte string at all lies in the range: reversed bounds, or two that leave nothing between them.
+    /// Whether the range contains no byte string at all: reversed bounds, or two without a string between them.
     pub fn is_empty(&self) -> bool {
         let (lower, excluded) = match self.lower {
             Bound::Unbounded => (&b""[..], false),
@@ -90,9 +90,9 @@ impl<'a> KeyRange<'a> {
         }
     }
 
-    /// The only byte string that lies in the range, where there is exactly one.
+    /// The only byte string in the range, if there is exactly one.
     pub fn as_point(&self) -> Option<&'a [u8]> {
-        // The least byte string of the range, if it is a part of what was given, must be the greatest too.
+        // The least byte string of the range, if it is one of the given bounds, must be the greatest too.
         match (self.lower, self.upper) {
             (Bound::Excluded(lower), Upper::Included(upper)) => is_successor(lower, upper).then_some(upper),
             (Bound::Excluded(lower), Upper::Excluded(upper)) => {
@@ -108,7 +108,7 @@ impl<'a> KeyRange<'a> {
         }
     }
 
-    /// The bytes of the lower bound, empty where it is open.
+    /// The bytes of the lower bound, empty if it is open.
     pub fn lower_bytes(&self) -> &'a [u8] {
         match self.lower {
             Bound::Unbounded => b"",
@@ -116,7 +116,7 @@ impl<'a> KeyRange<'a> {
         }
     }
 
-    /// The bytes of the upper bound, `None` where it is open.
+    /// The bytes of the upper bound, `None` if it is open.
     pub fn upper_bytes(&self) -> Option<&'a [u8]> {
         match self.upper {
             Upper::Open => None,
@@ -126,8 +126,8 @@ impl<'a> KeyRange<'a> {
 }
 
 impl KeyRange<'_> {
-    /// The least and the greatest first eight bytes ([`tamis_bits::key_head`]) that a key in the range can have. `None` where
-    /// no key can be in the range.
+    /// The least and the greatest first eight bytes ([`tamis_bits::key_head`]) of a key in the range. `None` if no key
+    /// can be in the range.
     pub fn word_bounds(&self) -> Option<(u64, u64)> {
         let lower = key_head(self.lower_bytes());
         let upper = match self.upper {
@@ -136,7 +136,7 @@ impl KeyRange<'_> {
             Upper::Prefix(prefix) => {
                 key_head(prefix) | u64::MAX.checked_shr(prefix.len().min(8) as u32 * 8).unwrap_or(0)
             }
-            // A smaller key has the same word only where it is `upper` without zero bytes at its end, or where both agree in
+            // A smaller key has the same word only if it is `upper` without zero bytes at its end, or if both agree in
             // more than eight bytes.
             Upper::Excluded(upper) if upper.len() <= 8 && !upper.ends_with(&[0]) => {
                 key_head(upper).checked_sub(1)?
@@ -146,7 +146,7 @@ impl KeyRange<'_> {
         (lower <= upper && !self.is_empty()).then_some((lower, upper))
     }
 
-    /// Whether all keys of the range begin with the same `bit_count` bits (keys that end before are continued by zeros).
+    /// Whether all keys of the range begin with the same `bit_count` bits (shorter keys are continued by zeros).
     pub fn is_within_prefix(&self, bit_count: u32) -> bool {
         let byte_count = (bit_count / 8) as usize;
         let upper = match self.upper {

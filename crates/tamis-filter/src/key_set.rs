@@ -1,5 +1,5 @@
-//! The sorted keys of a table, kept in memory for families that look at them more than once, and for scoring several
-//! families on the same keys. Memory: the bytes of the keys and 8 bytes for each; up to twice that while they grow.
+//! The sorted keys of a table in memory, for families that read them more than once, and to compare several families
+//! on the same keys. Memory: the bytes of the keys and 8 bytes per key; up to twice that while it grows.
 
 use std::{
     ops::{Deref, Range},
@@ -15,17 +15,17 @@ use crate::BuildError;
 pub struct KeySet {
     bytes: Vec<u8>,
     ends: Vec<u64>,
-    /// Some key has not the length of the first.
+    /// Whether a key differs in length from the first.
     is_mixed: bool,
 }
 
 impl KeySet {
-    /// No keys.
+    /// An empty set.
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), ends: Vec::new(), is_mixed: false }
     }
 
-    /// Appends a key; a repeated one is passed over, a smaller one refused.
+    /// Appends a key; skips a repeated one and refuses a smaller one.
     pub fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if let Some(last) = self.len().checked_sub(1).and_then(|index| self.get(index)) {
             match key.cmp(last) {
@@ -41,17 +41,17 @@ impl KeySet {
         Ok(())
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub const fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub const fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The key of a number.
+    /// The key with an index.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let start = match index.checked_sub(1) {
             Some(before) => *self.ends.get(before)? as usize,
@@ -60,7 +60,7 @@ impl KeySet {
         self.bytes.get(start..*self.ends.get(index)? as usize)
     }
 
-    /// All keys, where each has eight bytes, as integers do.
+    /// All keys, if each has eight bytes, as integers do.
     pub(crate) fn words(&self) -> Option<&[[u8; 8]]> {
         let (words, rest) = self.bytes.as_chunks();
         (!self.is_mixed && rest.is_empty() && words.len() == self.len()).then_some(words)
@@ -79,7 +79,8 @@ impl KeySet {
             .map(move |end| self.head(std::mem::replace(&mut start, *end as usize)..*end as usize))
     }
 
-    /// The first sixteen bytes of a key. Those of the keys behind are read, too, and put out: to tell short keys apart takes more time.
+    /// The first sixteen bytes of a key. Also reads bytes of the following keys and masks them out, which is faster
+    /// than a branch for short keys.
     #[inline(always)]
     fn head(&self, key: Range<usize>) -> u128 {
         match self.bytes.get(key.start..).and_then(|rest| rest.first_chunk::<16>()) {
@@ -91,7 +92,7 @@ impl KeySet {
         }
     }
 
-    /// The number of the first key that does not lie below the range. Costs a binary search.
+    /// The index of the first key that is not below the range. Costs a binary search.
     pub fn lower_index(&self, range: &crate::KeyRange<'_>) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -106,7 +107,7 @@ impl KeySet {
         low
     }
 
-    /// Whether a key lies in the range. Costs a binary search.
+    /// Whether the range contains a key. Costs a binary search.
     pub fn has_key_in(&self, range: &crate::KeyRange<'_>) -> bool {
         self.get(self.lower_index(range)).is_some_and(|key| range.contains(key))
     }
@@ -117,7 +118,7 @@ impl KeySet {
     }
 }
 
-/// The keys of a builder that looks at them more than once: its own, or those of a set that other builders have, too.
+/// The keys of a builder that reads them more than once: its own, or those of a shared set.
 #[derive(Debug, Clone)]
 pub(crate) enum KeptKeys {
     Own(KeySet),
@@ -129,13 +130,13 @@ impl KeptKeys {
         Self::Own(KeySet::new())
     }
 
-    /// [`KeySet::push`]; a shared set is copied before.
+    /// [`KeySet::push`]; copies a shared set first.
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
         self.own().push(key)
     }
 
-    /// Takes all keys of a set: shares it where there are none yet.
+    /// Adds all keys of a set: shares it if there are no keys yet.
     pub(crate) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         if self.is_empty() {
             *self = Self::Shared(Arc::clone(keys));
@@ -156,7 +157,7 @@ impl KeptKeys {
         }
     }
 
-    /// Bytes held; those of a shared set are not counted.
+    /// Bytes held; a shared set is not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Own(keys) => keys.memory_bytes(),

@@ -1,28 +1,28 @@
-//! How a total of filter memory is spread over levels so that the expected number of false reads is least.
+//! Allocates filter memory to levels so that the expected number of false-positive reads is minimal.
 //!
-//! A lookup of an absent key asks one filter of each level; each answers wrongly at its rate. The rate falls convexly with
-//! the bits per key (where it does not, mixing its convex hull does), so giving the next bits to the level where they save
-//! most for their bytes is best. Small levels get more bits for each key than large ones, and a level that is too large gets
-//! none: there the filter would save less than it takes from the others.
+//! A lookup of an absent key queries one filter of each level; each has its false-positive rate. The rate is convex in
+//! the bits per key (elsewhere its convex hull is used), so it is optimal to give the next bits to the level where
+//! they save most per byte. Small levels get more bits per key than large ones, and a level that is too large gets
+//! none: its filter would save less than the other levels lose.
 
 use crate::bloom::{best_probe_count, formula::blocked_fpr};
 
-/// A level, as far as its filters' memory is concerned.
+/// Input for a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelLoad {
     /// Keys in the level.
     pub key_count: u64,
-    /// Relative number of lookups that reach the level without finding their key there; 1 for each where nothing is known.
+    /// Relative number of lookups that reach the level and do not find their key there; 1 for each if unknown.
     pub weight: f64,
 }
 
-/// Granularity of the answer in bits per key.
+/// Granularity of the result in bits per key.
 const STEP_BITS: f64 = 0.25;
 
 /// Shares of a level that are tried.
 const TRY_COUNT: u32 = 32;
 
-/// Most bits per key that a level gets.
+/// Maximum number of bits per key of a level.
 pub const LEVEL_BITS_MAX: f64 = 32.0;
 
 /// A point of the convex hull of the rate: bits per key and rate.
@@ -57,16 +57,15 @@ pub fn blocked_bloom_fpr(bits_per_key: f64) -> f64 {
     blocked_fpr(512.0, keys_per_line, best_probe_count(keys_per_line))
 }
 
-/// Bits per key for each level, in all at most `total_bits`. Equal inputs, equal answers. Memory that no level can use is
-/// left over.
+/// Bits per key of each level, in total at most `total_bits`. Deterministic. Memory that no level can use remains.
 pub fn allocate_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
     let hull = rate_hull();
     let first = buy(&hull, levels, total_bits, None);
     let Some((index, edge)) = first.cut.filter(|(_, edge)| edge.1 - edge.0 > STEP_BITS) else {
         return first.bits;
     };
-    // The memory ended within an edge that bridges a part of the curve that is not convex: there half of an edge saves less
-    // than half of what it does. Try what other shares of that level leave to the others.
+    // The memory ended within an edge of the hull that bridges a part of the curve that is not convex: half of such an
+    // edge saves less than half of its saving. Try the effect of other shares of that level.
     let false_reads = |bits: &[f64]| -> f64 {
         levels.iter().zip(bits).map(|(level, bits)| level.weight * blocked_bloom_fpr(*bits)).sum()
     };
@@ -82,13 +81,13 @@ pub fn allocate_bits(levels: &[LevelLoad], total_bits: f64) -> Vec<f64> {
     best.1
 }
 
-/// What was bought, and the level and edge at which the memory ended.
+/// The allocation, and the level and edge at which the memory ended.
 struct Bought {
     bits: Vec<f64>,
     cut: Option<(usize, (f64, f64))>,
 }
 
-/// Buys edges of the hull in the order of what they save for each bit; a level may be fixed beforehand.
+/// Allocates edges of the hull in descending order of their saving per bit; a level may be fixed beforehand.
 fn buy(hull: &[Corner], levels: &[LevelLoad], total_bits: f64, fixed: Option<(usize, f64)>) -> Bought {
     let mut purchases: Vec<(f64, usize, (f64, f64))> = Vec::new();
     let is_open = |index: &usize| fixed.is_none_or(|(level, _)| level != *index);
@@ -101,14 +100,14 @@ fn buy(hull: &[Corner], levels: &[LevelLoad], total_bits: f64, fixed: Option<(us
             }));
         }
     }
-    // Along a hull savings fall, so this order is one in which the edges of a level can be bought.
+    // Savings decrease along a hull, so this order respects the order of the edges within a level.
     purchases.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
     let mut bits = vec![0.0; levels.len()];
     let mut rest = total_bits;
     if let Some((index, fixed_bits)) = fixed
         && let (Some(level), Some(bits)) = (levels.get(index), bits.get_mut(index))
     {
-        // A fixed level is one at which the memory ended: it is asked for less than the whole.
+        // The memory ended at the fixed level, so it has less than the whole edge.
         *bits = fixed_bits.min(rest / level.key_count as f64);
         rest -= *bits * level.key_count as f64;
     }

@@ -1,14 +1,14 @@
 //! Point and range filters over sorted byte keys.
 //!
-//! Sorted keys go in, bytes come out; bytes go in, answers come out. This crate knows nothing of files, clocks, threads or
-//! of the engine, and can be used alone.
+//! Builders turn sorted keys into bytes; readers answer queries from those bytes. This crate does no I/O, reads no
+//! clock, starts no thread, does not depend on the engine, and can be used alone.
 //!
-//! **The promise.** `false` means certainly absent. A filter that cannot tell says `true`, and so does a reader that meets a
-//! reference outside its bytes: damage costs speed, and never loses a key.
+//! **Guarantee.** `false` means certainly absent. A filter without information returns `true`, and so does a reader
+//! that meets a reference outside its bytes: damage costs speed, and never hides a key.
 //!
-//! **One digest.** A query hashes its key once ([`Probe`]) and asks any number of filters with it; a [`RangeProbe`] keeps
-//! the digests of prefixes likewise. All filters of a database share one seed ([`Digester`]); a filter with another seed is
-//! answered rightly at the cost of a digest of its own.
+//! **One digest.** A query hashes its key once ([`Probe`]) for any number of filters; a [`RangeProbe`] caches the
+//! digests of prefixes likewise. All filters of a database share one seed ([`Digester`]); a filter with another seed
+//! gets the right answer at the cost of an extra digest.
 //!
 //! Measured rates and sizes: `results/`, written by the programs in `examples/`.
 //!

@@ -37,7 +37,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Refuses parameters that no `take` asked for.
+    /// Returns an error for parameters that no `take` has taken.
     pub(crate) fn finish(&self, known: &'static str) -> Result<(), BuildError> {
         match self.rest.first() {
             None => Ok(()),

@@ -1,10 +1,10 @@
-//! What one query carries from filter to filter: its key or bounds, and the digests computed so far.
+//! The state of one query across filters: its key or bounds, and the digests computed so far.
 //!
-//! A [`Probe`] computes its digest when the first filter asks for it and never again: a lookup that the memtable answers
-//! computes none, a lookup over any number of tables one. A [`RangeProbe`] remembers digests of prefixes, in a table of
-//! fixed size: forgetting one costs time only.
+//! A [`Probe`] computes its digest when the first filter needs it and never again: a lookup that the memtable answers
+//! computes none, a lookup over any number of tables computes one. A [`RangeProbe`] caches digests of prefixes in a
+//! table of fixed size; an evicted digest is computed again.
 //!
-//! Both belong to one query on one thread (they can be sent, not shared). Their counters are what tests and statistics read.
+//! Both belong to one query on one thread (`Send`, not `Sync`). Tests and statistics read their counters.
 
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -13,7 +13,7 @@ use tamis_bits::key_head;
 use crate::hash::length_mark;
 use crate::{Digester, KeyRange};
 
-/// A key to be looked up, and its digest.
+/// A key to look up, and its digest.
 #[derive(Debug, Clone)]
 pub struct Probe<'a> {
     key: &'a [u8],
@@ -96,8 +96,8 @@ impl<'a> Probe<'a> {
         Digester::new(seed).digest(self.key)
     }
 
-    /// The digest of the key's first bits ([`Digester::prefix_digest`]). The digests of the last two lengths are cached: a filter
-    /// asks for at most two.
+    /// The digest of the key's first bits ([`Digester::prefix_digest`]). The digests of the last two lengths are
+    /// cached: a filter uses at most two.
     pub fn prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
         cached_prefix_digest(&self.prefixes, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
@@ -123,23 +123,23 @@ impl<'a> Probe<'a> {
         self.digester
     }
 
-    /// How many digests were computed for this query.
+    /// Number of digests computed for this query.
     pub const fn digest_count(&self) -> u32 {
         self.other_digest_count.get() + self.has_digest.get() as u32
     }
 
-    /// How many steps filters took for this query: a Bloom filter asked for one digest is one step.
+    /// Number of steps that filters took for this query: a probe of a Bloom filter is one step.
     pub const fn probe_count(&self) -> u32 {
         self.probe_count.get()
     }
 
-    /// Called by readers.
+    /// Counts steps; called by readers.
     #[inline]
     pub fn add_probes(&self, count: u32) {
         self.probe_count.set(self.probe_count.get().wrapping_add(count));
     }
 
-    /// Called by readers that hash the key themselves.
+    /// Counts a digest; called by readers that hash the key themselves.
     #[inline]
     pub fn add_digests(&self, count: u32) {
         self.other_digest_count.set(self.other_digest_count.get().wrapping_add(count));
@@ -150,7 +150,7 @@ impl<'a> Probe<'a> {
 #[derive(Debug, Clone, Copy)]
 struct PrefixMemo {
     digest: u64,
-    /// Bits of the prefix and one more; 0 where there is none.
+    /// Bits of the prefix plus one; 0 if the entry is empty.
     length: u64,
 }
 
@@ -158,7 +158,7 @@ impl PrefixMemo {
     const NONE: Self = Self { digest: 0, length: 0 };
 }
 
-/// `memos`: the length asked for last stands first.
+/// `memos`: the last used length comes first.
 fn cached_prefix_digest(
     memos: &[Cell<PrefixMemo>],
     digester: &Digester,
@@ -184,9 +184,9 @@ fn cached_prefix_digest(
     digest
 }
 
-/// Digests of prefixes that are remembered without an allocation: more than a Bloom filter of prefixes asks for.
+/// Digests of prefixes that are cached without an allocation: more than a prefix Bloom filter uses.
 const FRONT_SLOTS: usize = 4;
-/// Bits of the number of a slot in the table that takes more of them.
+/// Bits of the slot index in the table that caches more of them.
 const TABLE_BITS: u32 = 6;
 
 /// A prefix of at most 64 bits (its word and its length) and its digest under the seed of the database.
@@ -194,7 +194,7 @@ const TABLE_BITS: u32 = 6;
 struct WordMemo {
     word: u64,
     digest: u64,
-    /// Bits of the prefix and one more; 0 where there is none, so that a new table is all zero.
+    /// Bits of the prefix plus one; 0 if the slot is empty, so that a new table is all zero.
     length: u32,
 }
 
@@ -209,30 +209,32 @@ pub(crate) struct Run {
     pub(crate) bit_count: u32,
     /// Whether they are whole keys, which have point digests.
     pub(crate) is_key: bool,
-    /// The first of them that the range touches; of those longer than 64 bits the last 64, those before being the lower bound's.
+    /// The first of them that the range touches; of those longer than 64 bits the last 64 bits, the preceding ones
+    /// being the lower bound's.
     pub(crate) anchor: u64,
 }
 
-/// Digests of the members of a run so far computed; 0 where one was not.
+/// Digests of the members of a run computed so far; 0 for missing ones.
 #[derive(Debug)]
 struct RunMemo {
     run: Run,
     digests: Vec<u64>,
 }
 
-/// Members of a run that are remembered.
+/// Maximum number of cached members of a run.
 const RUN_MAX: u64 = 1 << 12;
-/// Members that room is made for at once.
+/// Members by which the cache of a run grows.
 const RUN_UNIT: usize = 64;
 
-/// What few queries need: more digests than the front takes. Made when it is needed, so that others make and drop nothing.
+/// Cache that few queries need: for more digests than the front has room for. Allocated on demand, so that other
+/// queries allocate nothing.
 #[derive(Debug, Default)]
 struct More {
     table: RefCell<Vec<WordMemo>>,
     runs: RefCell<RunMemos>,
 }
 
-/// [`More`], where it is needed. Most queries drop none, and find that out without a call.
+/// [`More`], if needed. Most queries drop none, and detect that without a call.
 #[derive(Debug)]
 struct Later(OnceCell<Box<More>>);
 
@@ -251,7 +253,7 @@ fn drop_more(more: Box<More>) {
     drop(more);
 }
 
-/// The first run, which most queries have no other beside, needs no list.
+/// The first run is stored without a list, since most queries have only one.
 #[derive(Debug, Default)]
 struct RunMemos {
     first: Option<RunMemo>,
@@ -259,7 +261,7 @@ struct RunMemos {
 }
 
 impl RunMemos {
-    /// The memo of a run, with room for so many members.
+    /// The cache of a run, with space for a number of members.
     fn memo_of(&mut self, run: Run, count: usize) -> &mut [u64] {
         let new = || RunMemo { run, digests: Vec::new() };
         let first = self.first.get_or_insert_with(new);
@@ -280,7 +282,7 @@ impl RunMemos {
     }
 }
 
-/// A range to be looked up, and the digests of prefixes that filters asked for.
+/// A range to look up, and the digests of prefixes that filters used.
 #[derive(Debug)]
 pub struct RangeProbe<'a> {
     range: KeyRange<'a>,
@@ -309,25 +311,25 @@ impl<'a> RangeProbe<'a> {
         }
     }
 
-    /// The bounds as they were given.
+    /// The bounds as given.
     #[inline]
     pub const fn range(&self) -> &KeyRange<'a> {
         &self.range
     }
 
-    /// The digest function of the query, for readers that hash many prefixes without remembering them.
+    /// The digest function of the query, for readers that hash many prefixes without caching them.
     #[inline]
     pub const fn digester(&self) -> &'a Digester {
         self.digester
     }
 
-    /// The probe of the only key that lies in the range, where there is exactly one.
+    /// The probe of the only key in the range, if there is exactly one.
     pub fn point(&self) -> Option<&Probe<'a>> {
         self.point.get_or_init(|| self.range.as_point().map(|key| Probe::new(key, self.digester))).as_ref()
     }
 
     /// The digest of a prefix of at most 64 bits, given as the top bits of a word (big-endian key bytes, see
-    /// [`Digester::word_prefix_digest`]); remembered for the next filter of the database.
+    /// [`Digester::word_prefix_digest`]); cached for the next filter of the database.
     #[inline]
     pub fn word_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
         let word = if bit_count == 0 { 0 } else { word & (u64::MAX << (64 - bit_count.min(64))) };
@@ -349,7 +351,7 @@ impl<'a> RangeProbe<'a> {
         self.front.get(index).is_none_or(|slot| slot.get().length != 0)
     }
 
-    /// Caches a digest under the seed of the database in a slot that is empty, unlike those before it.
+    /// Caches a digest under the seed of the database in an empty slot after those in use.
     #[inline(always)]
     pub(crate) fn cache_word_digest(&self, index: usize, word: u64, bit_count: u32, digest: u64) {
         self.add_digests(1);
@@ -387,7 +389,7 @@ impl<'a> RangeProbe<'a> {
         Digester::new(seed).word_prefix_digest(word, bit_count)
     }
 
-    /// Each prefix has one slot in the table; the next one with that slot takes it over.
+    /// Each prefix has one slot in the table; the next prefix with that slot replaces it.
     fn table_word_digest(&self, word: u64, bit_count: u32) -> u64 {
         let length = bit_count.saturating_add(1);
         let mut table = self.more().table.borrow_mut();
@@ -415,8 +417,8 @@ impl<'a> RangeProbe<'a> {
         self.digester.seed()
     }
 
-    /// The digest of a member of a run, `offset` members behind its anchor; `digest` computes it. Those of the database's seed are
-    /// remembered for the next filter; `foreign` is the digester of another one.
+    /// The digest of a member of a run, `offset` members after its anchor; `digest` computes it. Digests under the
+    /// database's seed are cached for the next filter; `foreign` is the digester of another seed.
     #[inline]
     pub(crate) fn run_digest(
         &self,
@@ -441,7 +443,7 @@ impl<'a> RangeProbe<'a> {
         *known
     }
 
-    /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is remembered, too.
+    /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is cached, too.
     pub fn lower_prefix_digest(&self, seed: u64, bit_count: u32) -> u64 {
         let lower = self.range.lower_bytes();
         if bit_count <= 64 {
@@ -452,25 +454,25 @@ impl<'a> RangeProbe<'a> {
         })
     }
 
-    /// How many digests were computed for this query, those of its point included.
+    /// Number of digests computed for this query, including those of its point.
     pub fn digest_count(&self) -> u32 {
         let point = self.point.get().and_then(Option::as_ref);
         self.digest_count.get() + point.map_or(0, Probe::digest_count)
     }
 
-    /// How many steps filters took for this query, those for its point included.
+    /// Number of steps that filters took for this query, including those of its point.
     pub fn probe_count(&self) -> u32 {
         let point = self.point.get().and_then(Option::as_ref);
         self.probe_count.get().saturating_add(point.map_or(0, Probe::probe_count))
     }
 
-    /// Called by readers.
+    /// Counts steps; called by readers.
     #[inline]
     pub fn add_probes(&self, count: u32) {
         self.probe_count.set(self.probe_count.get().saturating_add(count));
     }
 
-    /// Called by readers that hash for themselves.
+    /// Counts digests; called by readers that hash themselves.
     #[inline]
     pub fn add_digests(&self, count: u32) {
         self.digest_count.set(self.digest_count.get().saturating_add(count));

@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Family {
-    /// A builder whose digests have this seed.
+    /// A builder with a seed for its digests.
     pub(crate) fn builder(
         self,
         parameters: &mut Parameters<'_>,
@@ -131,8 +131,8 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         each!(self, filter => filter.may_contain_range(probe))
     }
 
-    /// From one key to another. Put together as a range where it has to be one: the bounds of a question to a Bloom filter or a set of
-    /// integers so stay in registers.
+    /// A range from one key to another. Built only if needed, so that the bounds of a query to a Bloom filter or a set
+    /// of integers stay in registers.
     #[inline(always)]
     fn may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
         if let Self::Proteus(filter) = self {
@@ -156,7 +156,8 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
 }
 
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
-    /// The default family, and tries, answer where they are asked: the walks of the others need room on the stack that it would pay for.
+    /// The default family and tries are inlined here: the walks of the others need stack space that would slow these
+    /// down.
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match self {
@@ -178,7 +179,7 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     #[inline(always)]
     fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
-        // Looked for in the order of how few steps a question takes.
+        // Ordered by the cost of a query, the cheapest family first.
         if let Self::Proteus(filter) = self {
             return filter.may_contain_key(digester, key);
         }

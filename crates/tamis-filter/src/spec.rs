@@ -23,14 +23,14 @@ impl FilterSpec {
         self.family
     }
 
-    /// Sets a parameter; whether it exists and fits is found out by [`FilterSpec::builder`].
+    /// Sets a parameter; [`FilterSpec::builder`] checks its name and value.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.parameters.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A builder for one table, with the digests of a seed.
+    /// A builder for one table, with a seed for its digests.
     pub fn builder(&self, seed: u64) -> Result<Box<dyn FilterBuilder>, BuildError> {
         let mut parameters = Parameters::new(self.family.name(), &self.parameters);
         self.family.builder(&mut parameters, seed)
@@ -51,7 +51,7 @@ impl FromStr for FilterSpec {
     }
 }
 
-/// The text that [`FromStr`] reads.
+/// The text that [`FromStr`] parses.
 impl fmt::Display for FilterSpec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.family)?;

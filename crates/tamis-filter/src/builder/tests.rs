@@ -1,10 +1,10 @@
-//! The guard of the order decides as comparing keys does.
+//! The order check agrees with a comparison of keys.
 
 use super::KeyOrder;
 use crate::BuildError;
 
 #[test]
-fn the_order_is_that_of_the_bytes() {
+fn the_order_is_bytewise() {
     let parts: [&[u8]; 7] = [b"", b"\0", b"a", b"aaaaaaa", b"aaaaaaaa", b"\0\0\0\0\0\0\0\0", b"\xff"];
     let keys: Vec<Vec<u8>> =
         parts.iter().flat_map(|left| parts.map(|right| [left, right].concat())).collect();

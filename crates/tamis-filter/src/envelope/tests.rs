@@ -1,4 +1,4 @@
-//! Every damaged header byte is noticed at open, every damaged payload byte by `verify`.
+//! Opening detects every damaged header byte, `verify` every damaged payload byte.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -24,7 +24,7 @@ fn parse(filter: &[u8]) -> Result<Envelope, DecodeError> {
 }
 
 #[test]
-fn what_is_sealed_is_parsed() {
+fn a_sealed_envelope_is_parsed() {
     let filter = sealed();
     let envelope = parse(&filter).expect("whole");
     assert_eq!((envelope.family, envelope.seed, envelope.key_count, envelope.payload_bytes), (1, 3, 5, 100));
@@ -33,7 +33,7 @@ fn what_is_sealed_is_parsed() {
 }
 
 #[test]
-fn each_flipped_byte_is_noticed() {
+fn each_flipped_byte_is_detected() {
     for offset in 0..sealed().len() {
         let mut filter = sealed();
         filter[offset] ^= 0x10;

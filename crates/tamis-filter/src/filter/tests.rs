@@ -1,4 +1,4 @@
-//! What a reader answers that answers nothing itself.
+//! The default methods of a reader.
 
 use std::fmt;
 use std::ops::Bound;
@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::{Candidate, Count, Direction, Filter};
 use crate::{DecodeError, Digester, KeyRange, Probe, RangeProbe, Upper};
 
-/// Has nothing but what every family must tell.
+/// A reader with nothing but the required methods.
 struct Silent;
 
 impl Filter for Silent {
@@ -50,7 +50,7 @@ fn every_method_abstains_by_default() {
     }
     assert_eq!(Silent.least_candidate(Bound::Excluded(b"b")), Candidate::Unknown);
     assert_eq!(Silent.greatest_candidate(Upper::Prefix(b"b")), Candidate::Unknown);
-    // What was denied before stays denied.
+    // A rejected key stays rejected.
     let mut answers = [true, false];
     Silent.may_contain_many(&[probe.clone(), Probe::new(b"c", &digester)], &mut answers);
     assert_eq!(answers, [true, false]);
@@ -60,7 +60,7 @@ fn every_method_abstains_by_default() {
 }
 
 #[test]
-fn a_range_that_no_key_can_lie_in_is_empty_for_every_family() {
+fn every_family_rejects_a_range_without_any_byte_string() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::closed(b"c", b"a"), &digester);
     assert!(!Silent.may_contain_range(&probe));

@@ -1,4 +1,4 @@
-//! The digest is part of the format: frozen values, and what prefixes mean.
+//! The digest is part of the format: frozen values, and the definition of prefixes.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -54,7 +54,7 @@ fn a_short_key_is_continued_by_zeros() {
 }
 
 #[test]
-fn words_and_bytes_give_the_same_prefix() {
+fn words_and_bytes_have_the_same_prefix_digest() {
     let digester = Digester::new(9);
     let key = 0x0123_4567_89ab_cdef_u64;
     for bits in 0..=64 {
@@ -63,7 +63,7 @@ fn words_and_bytes_give_the_same_prefix() {
 }
 
 #[test]
-fn long_words_and_bytes_give_the_same_prefix() {
+fn long_words_and_bytes_have_the_same_prefix_digest() {
     let digester = Digester::new(9);
     let key = 0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe_u128;
     for bits in 0..=128 {

@@ -1,4 +1,4 @@
-//! All bounds over a small universe, against brute force.
+//! All bounds over a small universe, compared with brute force.
 
 use std::ops::Bound;
 
@@ -23,7 +23,7 @@ fn universe() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn emptiness_and_points_agree_with_the_keys_that_lie_inside() {
+fn emptiness_and_points_agree_with_the_keys_inside() {
     let universe = universe();
     let short: Vec<&Vec<u8>> = universe.iter().filter(|key| key.len() < 3).collect();
     let lowers = short
@@ -50,7 +50,7 @@ fn emptiness_and_points_agree_with_the_keys_that_lie_inside() {
     }
 }
 
-/// Words bound the keys; a range within a prefix has one; ranges of one byte's width are met exactly.
+/// Words bound the keys; ranges within a prefix are detected; ranges of one byte's width have exact word bounds.
 fn check_words(range: &KeyRange<'_>, inside: &[&Vec<u8>]) {
     let heads: Vec<u64> = inside.iter().map(|key| key_head(key)).collect();
     match range.word_bounds() {

@@ -1,9 +1,9 @@
-//! Keys are kept as they come, and found.
+//! Keys keep their order and can be found.
 
 use crate::{BuildError, KeyRange, KeySet};
 
 #[test]
-fn keys_are_kept_in_order_and_repeats_passed_over() {
+fn keys_keep_their_order_and_repeats_are_skipped() {
     let mut keys = KeySet::new();
     for key in ["", "", "a", "ab", "ab", "b"] {
         keys.push(key.as_bytes()).expect("keys are sorted");
@@ -14,7 +14,7 @@ fn keys_are_kept_in_order_and_repeats_passed_over() {
 }
 
 #[test]
-fn a_range_is_known_to_hold_a_key_or_not() {
+fn a_range_reports_whether_it_contains_a_key() {
     let mut keys = KeySet::new();
     assert!(!keys.has_key_in(&KeyRange::ALL));
     for key in ["b", "d"] {
@@ -30,7 +30,7 @@ fn a_range_is_known_to_hold_a_key_or_not() {
 }
 
 #[test]
-fn heads_are_those_of_each_key_whatever_lies_behind_it() {
+fn heads_ignore_the_bytes_of_the_following_keys() {
     let mut keys = KeySet::new();
     let mut all: Vec<Vec<u8>> = (0..40_u8).map(|length| vec![length; usize::from(length)]).collect();
     all.extend((0..40).map(|zeros| [&[40][..], &vec![0; zeros], &[1]].concat()));

@@ -1,4 +1,4 @@
-//! The allocation keeps the total, favours small levels, and no allocation on a grid is better.
+//! The allocation keeps the total, favours small levels, and is optimal compared with a grid.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{LevelLoad, allocate_bits, blocked_bloom_fpr};
@@ -42,13 +42,13 @@ fn no_allocation_on_a_grid_is_better() {
 }
 
 #[test]
-fn small_levels_get_more_bits_for_each_key() {
+fn small_levels_get_more_bits_per_key() {
     let bits = allocate_bits(&levels(&[1_000, 10_000, 100_000, 1_000_000]), 5_000_000.0);
     assert!(bits.is_sorted_by(|left, right| left > right), "{bits:?}");
 }
 
 #[test]
-fn levels_that_nobody_asks_get_nothing() {
+fn levels_without_lookups_get_no_memory() {
     let mut levels = levels(&[1_000, 0, 1_000]);
     levels[0].weight = 0.0;
     let bits = allocate_bits(&levels, 10_000.0);
@@ -57,7 +57,7 @@ fn levels_that_nobody_asks_get_nothing() {
 }
 
 #[test]
-fn more_memory_than_filters_can_use_is_left_over() {
+fn memory_beyond_the_use_of_filters_remains() {
     assert_eq!(allocate_bits(&levels(&[10]), f64::INFINITY), [super::LEVEL_BITS_MAX]);
     assert_eq!(allocate_bits(&levels(&[10]), 0.0), [0.0]);
     assert_eq!(allocate_bits(&[], 10.0), [0.0; 0]);

@@ -1,10 +1,10 @@
-//! A query hashes once, however many filters ask.
+//! A query hashes once for any number of filters.
 
 use super::{Probe, RangeProbe};
 use crate::{Digester, KeyRange};
 
 #[test]
-fn a_point_is_hashed_once_and_only_when_asked() {
+fn a_point_is_hashed_once_and_only_on_demand() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"key", &digester);
     assert_eq!(probe.digest_count(), 0);
@@ -15,7 +15,7 @@ fn a_point_is_hashed_once_and_only_when_asked() {
 }
 
 #[test]
-fn a_quick_digest_is_that_of_all_filters_and_counts_once() {
+fn an_inline_digest_is_shared_by_all_filters_and_counted_once() {
     let digester = Digester::new(1);
     let keys: [&[u8]; 4] = [b"", b"key", b"sixteen bytes...", b"seventeen bytes.."];
     for key in keys {
@@ -30,7 +30,7 @@ fn a_quick_digest_is_that_of_all_filters_and_counts_once() {
 }
 
 #[test]
-fn another_seed_costs_a_digest_of_its_own() {
+fn another_seed_costs_a_separate_digest() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"key", &digester);
     assert_eq!(probe.digest(2), Digester::new(2).digest(b"key"));
@@ -40,7 +40,7 @@ fn another_seed_costs_a_digest_of_its_own() {
 }
 
 #[test]
-fn prefixes_of_a_range_are_remembered() {
+fn prefix_digests_of_a_range_are_cached() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::closed(b"abcdefgh", b"abcdefgz"), &digester);
     for bits in [8, 16, 64, 65] {
@@ -64,7 +64,7 @@ fn a_range_of_one_key_shares_its_point_digest() {
 }
 
 #[test]
-fn more_prefixes_than_the_front_holds_are_remembered_too() {
+fn prefix_digests_beyond_the_front_are_cached_too() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::ALL, &digester);
     let ask = || {
@@ -79,7 +79,7 @@ fn more_prefixes_than_the_front_holds_are_remembered_too() {
 }
 
 #[test]
-fn forgotten_prefixes_are_computed_again() {
+fn evicted_prefix_digests_are_computed_again() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::ALL, &digester);
     for round in 0..2 {
@@ -91,7 +91,7 @@ fn forgotten_prefixes_are_computed_again() {
 }
 
 #[test]
-fn a_point_remembers_its_prefix() {
+fn a_point_caches_its_prefix_digest() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"abcdefghijkl", &digester);
     for bits in [16, 70] {

@@ -1,4 +1,4 @@
-//! Names and parameters, and what the refusals say.
+//! Names and parameters, and the texts of errors.
 
 use crate::{Budget, BuildError, FilterSpec, Samples};
 
@@ -11,7 +11,7 @@ fn builder_error(text: &str) -> String {
 }
 
 #[test]
-fn unknown_names_are_answered_with_what_there_is() {
+fn errors_of_unknown_names_list_the_known_ones() {
     let error = builder_error("blom");
     assert!(error.contains("\"blom\"") && error.contains("blocked-bloom"), "{error}");
     let error = builder_error("blocked-bloom:prob=3");

@@ -47,7 +47,7 @@ fn every_key_of_a_range_is_in_its_span_at_every_depth() {
     for range in ranges(&strings) {
         let bounds = Bounds::new(&range, 0);
         for key in strings.iter().filter(|key| range.contains(key)) {
-            let bounds = bounds.expect("some key lies in the range");
+            let bounds = bounds.expect("a range with a key");
             for depth in [1, 7, 8, 9, 16, 20, 24, 64, 72, 80] {
                 let Some((first, last)) = bounds.span(depth) else { continue };
                 let node = node_of_key(key, depth);
