@@ -1,5 +1,5 @@
-//! Times of the digest function beside XXH3, by key size: the table in `src/hash.rs`. The last column is the time from one digest to
-//! the next where that one needs this one's value: what a lookup waits for that has nothing else to do.
+//! Times of the digest function and of XXH3, by key size: the comparison of `src/hash.rs`. The last column is the
+//! latency: each key depends on the digest before.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const KEY_COUNT: usize = 4096;
 const ROUND_COUNT: usize = 50;
 
-/// Least time of a call in nanoseconds, over keys that follow each other in memory.
+/// Minimum time of a call in nanoseconds, for keys that are adjacent in memory.
 fn least_ns(key_bytes: usize, digest: impl Fn(&[u8]) -> u64) -> f64 {
     let bytes: Vec<u8> = (0..KEY_COUNT + key_bytes).map(|index| ((index * 0x9e37) >> 5) as u8).collect();
     let mut least = f64::INFINITY;
@@ -25,7 +25,7 @@ fn least_ns(key_bytes: usize, digest: impl Fn(&[u8]) -> u64) -> f64 {
     least
 }
 
-/// Least time of a call where each key is known when the digest before it is.
+/// Minimum time of a call if each key depends on the digest before.
 fn least_chained_ns(key_bytes: usize, digest: impl Fn(&[u8]) -> u64) -> f64 {
     let bytes: Vec<u8> = (0..KEY_COUNT + key_bytes).map(|index| ((index * 0x9e37) >> 5) as u8).collect();
     let mut least = f64::INFINITY;

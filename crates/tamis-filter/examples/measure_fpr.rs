@@ -1,6 +1,7 @@
-//! Measures false-positive rates next to their formulas, and sizes: writes the tables of `results/bloom.md` to standard output.
+//! Measures false-positive rates next to their formulas, and sizes: prints the tables of `results/bloom.md`.
 //!
-//! `cargo run --release -p tamis-filter --example measure_fpr` takes twenty minutes. `measure_fpr KEYS FAMILY` writes the rows of one family alone.
+//! `cargo run --release -p tamis-filter --example measure_fpr` takes twenty minutes. `measure_fpr KEYS FAMILY` prints
+//! the rows of one family only.
 
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, Samples,
@@ -9,7 +10,7 @@ use tamis_filter::{
 /// False positives of a column: one standard deviation is 1 % of the rate.
 const FALSE_POSITIVES_WANTED: u64 = 10_000;
 
-/// The same for filters of lines, whose rate is read off more closely, and for rotated ones.
+/// The same for blocked filters, whose rate is compared more precisely.
 const MORE_WANTED: u64 = 20_000;
 /// The seeds of keys, queries and digests: those of the public inputs, and others.
 const COLUMNS: [&[u64]; 2] = [&[42], &[142, 143, 144, 145]];
@@ -24,10 +25,10 @@ const SPECS: [(&str, &[f64]); 6] = [
     ("binary-fuse", &[10.0, 20.0]),
     ("rosetta", BITS),
 ];
-/// Absent keys that a family which designs itself learns from.
+/// Sampled absent keys for families that design themselves.
 const SAMPLE_COUNT: u64 = 1000;
 
-/// A bijection of integers for each seed: keys and queries are scattered and never meet.
+/// A bijection of integers per seed: keys and queries are scattered and disjoint.
 fn scatter(number: u64, seed: u64) -> [u8; 8] {
     let mut mixed = number.wrapping_add(seed << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,7 +45,7 @@ fn sorted_keys(key_count: u64, seed: u64) -> Vec<[u8; 8]> {
 /// A seed and its keys.
 type SeededKeys = (u64, Vec<[u8; 8]>);
 
-/// Absent keys that were asked for, and how many of them passed.
+/// Absent keys queried, and how many of them passed.
 #[derive(Default)]
 struct Count {
     queries: u64,
@@ -57,7 +58,7 @@ impl Count {
     }
 }
 
-/// A filter of one seed: its size in bits per key, and the rate it expects.
+/// A filter of one seed: its size in bits per key, and its predicted rate.
 fn count(
     spec: &FilterSpec,
     (keys, seed): (&[[u8; 8]], u64),
@@ -116,7 +117,7 @@ fn row(name: &str, key_sets: &[Vec<SeededKeys>], bits_per_key: f64) -> Result<St
     Ok(row)
 }
 
-/// The rows of the families of that name (`None`: of all), for so many keys.
+/// The rows of the families of a name (`None`: of all) for a number of keys.
 fn rows(key_count: u64, wanted: Option<&str>) {
     let of_seed = |seed: &u64| (*seed, sorted_keys(key_count, *seed));
     let key_sets = COLUMNS.map(|seeds| seeds.iter().map(of_seed).collect::<Vec<_>>());

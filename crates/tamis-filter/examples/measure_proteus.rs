@@ -1,15 +1,20 @@
-//! Measures Proteus and 1PBF on the published integer sets: rates, sizes, times, beside the figures of another program.
+//! Measures Proteus and 1PBF on the published integer sets: rates, sizes and times next to those of another
+//! implementation.
 //!
-//! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model|strings] [KEYS [SEED [REFERENCE.csv [KEY_SET
-//! [QUERY_SET [BUDGETS [FAMILY]]]]]]]`
+//! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model|strings] [KEYS [SEED
+//! [REFERENCE.csv [KEY_SET [QUERY_SET [BUDGETS [FAMILY]]]]]]]`
 //!
-//! `rates` asks a million queries of each set, of nine more query seeds where fewer than 1,000 false positives were counted here or by
-//! the reference; `times` 300,000 of them (the median of five passes, digest included, the first
-//! pass left out, and some queries asked again before each, as the unit has filled the caches), `model` only models, `strings` models strings of 180 bytes (`strings KEYS SEED`). SEED: several with `/` between them. Seeds: keys SEED, queries SEED + 1, samples SEED + 2, ranges
-//! with keys SEED + 3, more queries SEED + 11, SEED + 21 and so on. Parameters
-//! `probe-cost=0,probe-cap=16384`. Times are also given in the calibration unit, a binary search in as many integers. It is taken anew before each pass and each build, and what is given is the median of the quotients: a
-//! processor that others share is faster at one time than at another. A build is timed with and without taking in the keys: the published
-//! times begin with integers. A rate is met where it lies within three standard deviations of 1.02 times the reference's.
+//! `rates` runs a million queries of each set, and those of nine more query seeds if this implementation or the
+//! reference has fewer than 1,000 false positives. `times` runs 300,000 of them (the median of five passes after a
+//! warm-up, digest included; some queries are repeated before each pass, since the calibration unit evicts the
+//! caches). `model` measures models only, `strings` models of strings of 180 bytes (`strings KEYS SEED`). SEED may be
+//! several seeds separated by `/`. Seeds: keys SEED, queries SEED + 1, samples SEED + 2, ranges with keys SEED + 3,
+//! more queries SEED + 11, SEED + 21 and so on. Parameters `probe-cost=0,probe-cap=16384`.
+//!
+//! Times are also given in the calibration unit, a binary search in as many integers. The unit is measured before each
+//! pass and each build, and the result is the median of the quotients, since the speed of a shared processor varies.
+//! Build times are given with and without adding the keys: the published times begin with integers. A rate matches if
+//! it is within three standard deviations of 1.02 times the reference's.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of figures")]
 
@@ -28,11 +33,11 @@ use tamis_workload::{Calibration, KeySet, QuerySet, SplitMix64, non_empty_ranges
 
 const BUDGETS: [f64; 8] = [8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0];
 const SAMPLE_COUNT: usize = 20_000;
-/// Queries that are asked again before each pass that is timed.
+/// Queries that are repeated before each timed pass.
 const WARM_COUNT: usize = 50_000;
-/// Fewer false positives than this are too few: queries of other seeds are asked, too.
+/// With fewer false positives than this, queries of other seeds are added.
 const FEW: f64 = 1000.0;
-/// Query seeds that are added up then.
+/// Number of query seeds that are then added up.
 const QUERY_SEEDS: u64 = 10;
 const PRICES: Prices = Prices { probe: 0.0, read: 20_000.0, probe_cap: 16_384 };
 
@@ -49,7 +54,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// What another rate is worth beside this one.
+    /// Compares another rate with this one.
     fn verdict(&self, fpr: f64, asked: u64) -> &'static str {
         let bound = 1.02 * self.fpr;
         let own = fpr / asked as f64;
@@ -58,7 +63,7 @@ impl Reference {
     }
 }
 
-/// Queries of a set, and those of other seeds, drawn when they are asked for.
+/// Queries of a set, and those of other seeds, generated on demand.
 struct Queries<'a> {
     first: Vec<Bounds>,
     more: OnceCell<Vec<Bounds>>,
@@ -109,7 +114,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The calibration unit, where times are taken.
+/// The calibration unit, if times are measured.
 #[derive(Debug, Default)]
 struct Unit(Option<Calibration>);
 
@@ -118,7 +123,7 @@ impl Unit {
         Self(Some(Calibration::new(key_count)))
     }
 
-    /// The second of two passes: what was done before has driven the integers out of the caches.
+    /// The second of two passes: earlier work has evicted the integers from the caches.
     fn ns(&self) -> f64 {
         self.0.as_ref().map_or(f64::NAN, |calibration| {
             calibration.search();
@@ -126,7 +131,7 @@ impl Unit {
         })
     }
 
-    /// Nanoseconds and units of something done five times, the unit before each.
+    /// Nanoseconds and units of a task, five times, with the unit before each.
     fn measure(&self, mut nanoseconds: impl FnMut() -> f64) -> (f64, f64) {
         let mut times = Vec::new();
         let mut quotients = Vec::new();
@@ -140,7 +145,7 @@ impl Unit {
     }
 }
 
-/// Queries as they are put to the filter: which kind each is does not belong to the time.
+/// Queries in the form in which they are passed to the filter: their kind is determined before the time is taken.
 enum Timed<'a> {
     Points(Vec<[u8; 8]>),
     Ranges(&'a [Bounds]),
@@ -160,7 +165,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// One pass over the first of the queries that are timed; on its own, so that instructions can be counted for it alone.
+/// One pass through the first of the timed queries; a separate function, to count its instructions.
 #[inline(never)]
 fn query_pass(
     filter: &AnyFilter<AlignedBytes>,
@@ -183,7 +188,7 @@ fn query_pass(
     }
 }
 
-/// The same in batches: points where all are points, else ranges.
+/// The same in batches: of points if all are points, else of ranges.
 #[inline(never)]
 fn batch_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[Bounds]) -> usize {
     const BATCH: usize = 64;
@@ -217,7 +222,7 @@ fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bo
     (filter.may_contain_range(&probe), probe.probe_count())
 }
 
-/// What a filter answered: at most four seconds of questions.
+/// The answers of a filter: at most four seconds of queries.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     positives: u64,
@@ -277,7 +282,7 @@ impl Run<'_> {
             return;
         }
         let mut bytes = Vec::new();
-        // All but the model, which has chosen already.
+        // Everything except the model, which has chosen before.
         builder.design(bits, samples).expect("fits");
         let mut encode = || {
             seconds(|| bytes = builder.finish(bits, samples).expect("fits")) * 1e9 / self.keys.len() as f64
@@ -341,14 +346,14 @@ impl Run<'_> {
         let passes: [&dyn Fn(usize) -> usize; 2] = [&singly, &in_batches];
         passes.map(|pass| {
             self.unit.measure(|| {
-                // The unit has driven the filter out of the caches.
+                // The unit has evicted the filter from the caches.
                 black_box(pass(WARM_COUNT.min(queries.len())));
                 seconds(|| _ = black_box(pass(queries.len()))) * 1e9 / queries.len() as f64
             })
         })
     }
 
-    /// Of ten query seeds where one has too few false positives.
+    /// The sum of ten query seeds if one has too few false positives.
     fn count(
         &self,
         filter: &AnyFilter<AlignedBytes>,
@@ -364,7 +369,7 @@ impl Run<'_> {
         counted
     }
 
-    /// Five times with the unit, or once where nothing is timed.
+    /// Five times with the unit, or once without times.
     fn timed(&self, nanoseconds: &mut impl FnMut() -> f64) -> (f64, f64) {
         if self.mode == "rates" { (nanoseconds(), f64::NAN) } else { self.unit.measure(nanoseconds) }
     }
@@ -374,7 +379,7 @@ impl Run<'_> {
     }
 }
 
-/// What is measured of all: empty stands for everything.
+/// What to measure: an empty list means everything.
 struct Only {
     key_set: String,
     query_set: String,
@@ -437,8 +442,8 @@ impl Measurement<'_> {
     }
 }
 
-/// Models strings of 180 bytes: eight of an integer, the others random. Of 20,000 queries every other one begins up to 2^29 values behind a
-/// key; they have up to 2^30 values.
+/// Models strings of 180 bytes: eight of an integer, the others random. Every other of 20,000 queries begins up to
+/// 2^29 values after a key; the queries span up to 2^30 values.
 fn model_strings(key_count: usize, seed: u64) {
     const LENGTH: usize = 180;
     let integers = KeySet::Uniform.generate(key_count, seed);

@@ -1,11 +1,12 @@
-//! Measures Rosettas on the published integer sets: rates beside the predicted ones, probes, times.
+//! Measures Rosettas on the published integer sets: measured and predicted rates, probes, times.
 //!
 //! `cargo run --release -p tamis-filter --example measure_rosetta -- KEY_COUNT KEY_SEED FAMILY QUERIES BITS...`
 //!
-//! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` parts of the names of keys and
-//! queries, such as `uniform correlated_r32`, with commas between them, or `all`. Samples and queries have the seeds after
-//! the keys', and so have 100,000 ranges that hold a key: none of them may be denied. Times are nanoseconds a query (the least of three passes over 300,000 queries, digests included) and multiples
-//! of the calibration unit: a binary search of random integers among as many random keys.
+//! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` are parts of the names of keys
+//! and queries separated by commas, such as `uniform correlated_r32`, or `all`. Samples and queries have the seeds
+//! after the keys' seed, and so do 100,000 ranges with a key, none of which may be rejected. Times are nanoseconds per
+//! query (the minimum of three passes through 300,000 queries, digests included) and multiples of the calibration
+//! unit, a binary search of random integers among as many random keys.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -51,7 +52,7 @@ fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (lower, upper): &B
     (filter.may_contain_range(&probe), probe.probe_count())
 }
 
-/// What is asked, and what is known before.
+/// The queries and their known properties.
 struct Input<'a> {
     name: &'a str,
     keys: &'a [u64],

@@ -1,8 +1,9 @@
-//! Measures how long families take to design filters of long string keys, and how that grows with the keys.
+//! Measures the time in which families design filters of long string keys, and its growth with the keys.
 //!
 //! `cargo run --release -p tamis-filter --example measure_rosetta_design -- SAMPLE_COUNT KEYS...`
 //!
-//! `KEYS` is a number of generated paths of 100 bytes on average, or a file with one key in each line. Samples are points, closed ranges next to a key, or prefixes.
+//! `KEYS` is a number of generated paths of 100 bytes on average, or a file with one key per line. Samples are points,
+//! closed ranges next to a key, or prefixes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 use tamis_filter::{AnyFilter, Budget, Filter, FilterSpec, KeyRange, Samples, mix64};
 
-/// Names of directories and files; the number determines them.
+/// Names of directories and files, determined by the number.
 fn path(number: u64) -> Vec<u8> {
     const WORDS: [&str; 16] = [
         "src",
@@ -37,7 +38,7 @@ fn path(number: u64) -> Vec<u8> {
     let mut path = b"/home".to_vec();
     let mut random = mix64(number, 1);
     while path.len() < 60 + (random % 40) as usize {
-        // A few directories hold most files: names are drawn with a skew.
+        // A few directories contain most files: the distribution of names is skewed.
         let choice = (random >> 8) % 16 * ((random >> 16) % 16) / 16;
         path.push(b'/');
         path.extend_from_slice(WORDS[choice as usize].as_bytes());

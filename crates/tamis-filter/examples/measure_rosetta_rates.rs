@@ -1,13 +1,16 @@
-//! Measures the rates of Rosettas on the published integer sets for several seeds, beside the predicted and the published ones.
+//! Measures the rates of Rosettas on the published integer sets for several seeds, next to the predicted and the
+//! published ones.
 //!
-//! `cargo run --release -p tamis-filter --example measure_rosetta_rates -- KEY_COUNT SEEDS REFERENCE.csv QUERIES BITS...`
+//! `cargo run --release -p tamis-filter --example measure_rosetta_rates -- KEY_COUNT SEEDS REFERENCE.csv QUERIES
+//! BITS...`
 //!
-//! `SEEDS` are seeds of keys with `/` between them, such as `42/142/143/144/145`; queries, sample and 100,000 ranges that hold a key have the
-//! seeds after them. The first seed has columns of its own, all others are counted together. A count below 1,000 is continued with nine
-//! more query seeds. `QUERIES` are parts of the names of keys and queries with commas between them, such as
-//! `uniform correlated_r32`, or `all`. Rows are those of the table in `results/rosetta.md`. Where the published rate bounds ours it is said whether
-//! that holds: ours is at most `c` times the published one and three standard deviations of both counts, with 1 for ranges of up to 32 keys and
-//! 10 or 12 bits a key, a half with 16 and 20, and 1.05 for longer ranges.
+//! `SEEDS` are seeds of keys separated by `/`, such as `42/142/143/144/145`; queries, sample and 100,000 ranges with a
+//! key have the seeds after them. The first seed has separate columns, all others are added up. If there are fewer
+//! than 1,000 false positives, nine more query seeds are added. `QUERIES` are parts of the names of keys and queries
+//! separated by commas, such as `uniform correlated_r32`, or `all`. The rows are those of the table in
+//! `results/rosetta.md`. If the published rate bounds ours, the row reports whether the bound holds: at most `c` times
+//! the published rate plus three standard deviations of both counts, with `c` 1 for ranges of up to 32 keys and 10 or
+//! 12 bits per key, a half with 16 and 20 bits, and 1.05 for longer ranges.
 
 use std::collections::HashMap;
 
@@ -20,13 +23,13 @@ const QUERY_COUNT: usize = 1_000_000;
 const SAMPLE_COUNT: usize = 20_000;
 const PRESENT_COUNT: usize = 100_000;
 
-/// Fewer false positives than this are too few.
+/// With fewer false positives than this, more query seeds are added.
 const FEW: u64 = 1000;
 
-/// Query seeds that are added up then.
+/// Number of query seeds that are then added up.
 const QUERY_SEEDS: u64 = 10;
 
-/// Both say nothing of rates below this.
+/// Rates below this are too small for a comparison.
 const RATE_MIN: f64 = 0.001;
 
 const FAMILIES: [&str; 2] = ["rosetta:probe-cost=0", "rosetta"];
@@ -45,7 +48,7 @@ fn read_reference(path: &str) -> Reference {
     text.lines().filter_map(row).collect()
 }
 
-/// What was counted for a seed, or several.
+/// Counts of a seed, or of several.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     positives: u64,
@@ -54,7 +57,7 @@ struct Counted {
     lost: u64,
     /// Predicted rates times queries.
     predicted: f64,
-    /// The furthest that a seed's rate is from its prediction, of those above the least rate.
+    /// The largest relative difference of a seed's rate from its prediction, for rates above the minimum.
     furthest: f64,
 }
 
@@ -89,13 +92,13 @@ impl Counted {
     }
 }
 
-/// What is asked of the filters of one seed.
+/// The queries of one seed.
 struct Input<'a> {
     key_set: KeySet,
     query_set: QuerySet,
     keys: &'a [u64],
     seed: u64,
-    /// By query seed, as far as they were needed.
+    /// By query seed, generated on demand.
     queries: Vec<Vec<(u64, u64)>>,
     sample: Vec<(u64, u64)>,
     present: &'a [(u64, u64)],
@@ -159,7 +162,7 @@ fn count(filter: &AnyFilter<AlignedBytes>, input: &mut Input<'_>) -> Counted {
     counted
 }
 
-/// How many times the published rate a rate may be.
+/// The factor by which a rate may exceed the published one.
 fn factor_of(query_set: &str, bits: f64) -> Option<f64> {
     match query_set {
         _ if query_set.ends_with("_r32") => Some(if bits > 12.0 { 0.5 } else { 1.0 }),
@@ -168,7 +171,7 @@ fn factor_of(query_set: &str, bits: f64) -> Option<f64> {
     }
 }
 
-/// Sums over all rows, for the end.
+/// Sums over all rows.
 #[derive(Debug, Default)]
 struct Total {
     rows: u64,

@@ -1,9 +1,10 @@
-//! Times of blocked filters beside the calibration unit of the reference figures.
+//! Times of blocked filters, with the calibration unit of the reference figures.
 //!
-//! `cargo run --release -p tamis-filter --example measure_speed [large]`; `large` adds 150 million keys (2 GB of memory).
+//! `cargo run --release -p tamis-filter --example measure_speed [large]`; `large` adds 150 million keys (2 GB of
+//! memory).
 //!
-//! The unit is a binary search among as many random integers as there are keys; the reference machine takes 160 ns at one
-//! million. Queries are absent keys of 8 bytes, each asked once.
+//! The unit is a binary search among as many random integers as there are keys; the reference machine takes 160 ns at
+//! one million. Queries are absent keys of 8 bytes, each used once.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![expect(clippy::indexing_slicing, reason = "a measurement may panic")]
@@ -23,7 +24,7 @@ const ROUND_COUNT: usize = 5;
 const QUERY_COUNT: usize = 1_000_000;
 const BATCH_KEYS: usize = 64;
 
-/// The median of some rounds, in nanoseconds for each of `count`.
+/// The median of several rounds, in nanoseconds per item.
 fn median_ns(count: usize, mut round: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..ROUND_COUNT)
         .map(|_| {
@@ -53,7 +54,7 @@ fn filter_of(builder: &dyn FilterBuilder, bits_per_key: f64) -> AnyFilter<Aligne
     AnyFilter::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens")
 }
 
-/// Keys and absent keys: the same function of numbers that never meet.
+/// Keys and absent keys: one function of disjoint numbers.
 fn sorted_keys(count: u64) -> Vec<u64> {
     let mut keys: Vec<u64> = (0..count).map(|number| mix64(number, 1)).collect();
     keys.sort_unstable();
@@ -121,7 +122,7 @@ fn small() {
     }
 }
 
-/// Questions that wait for the answer before, one by one and in batches of 16.
+/// Queries that depend on the answer before, one by one and in batches of 16.
 fn large() {
     let filter = filter_of(&*builder_of(&sorted_keys(150_000_000)), 10.0);
     let digester = Digester::new(SEED);

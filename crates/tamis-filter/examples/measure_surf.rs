@@ -1,14 +1,15 @@
 //! Measures SuRFs on the published integer sets and on a list of words: sizes, false positives, times.
 //!
-//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE [KEY_SET]]]`; of the key sets (`words`
-//! is one) only the named one.
+//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE [KEY_SET]]]` measures all key
+//! sets (`words` is one), or the named one.
 //!
-//! Times are nanoseconds a query (the least of seven passes over 300,000 queries, digest included) and multiples of the
-//! calibration unit: a binary search in as many integers. Of the lines of the words, the
-//! even ones are keys and the odd ones queries; a range goes from a word to the word with its last byte raised by one.
+//! Times are nanoseconds per query (the minimum of seven passes through 300,000 queries, digest included) and
+//! multiples of the calibration unit: a binary search in as many integers. The even lines of the words are keys, the
+//! odd ones queries; a range extends from a word to the word with its last byte incremented.
 //!
-//! `measure_surf count KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES` asks 100,000 queries so often and takes no time: for tools
-//! that count instructions and misses. What a query costs is the difference between one pass and two.
+//! `measure_surf count KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES` runs PASSES passes of 100,000 queries
+//! without a clock, for tools that count instructions and cache misses. The cost of a query is the difference between
+//! one pass and two.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of words")]
 
@@ -38,12 +39,12 @@ const TIMED_COUNT: usize = 300_000;
 const BATCH: usize = 64;
 /// Queries of a pass without a clock.
 const COUNTED: usize = 100_000;
-/// Passes of a time: the least of them counts.
+/// Number of passes, of which the fastest counts.
 const PASSES: usize = 7;
 
 type Bounds = (Vec<u8>, Vec<u8>);
 
-/// The least of seven passes in nanoseconds an item: whatever else runs on the machine only adds.
+/// The minimum of seven passes in nanoseconds per item: other processes can only add time.
 fn time(item_count: usize, pass: impl FnMut()) -> f64 {
     least_of(PASSES, item_count, pass)
 }
@@ -89,7 +90,7 @@ impl Subject {
         self.filter.may_contain_key_in(&self.digester, KeyRange::closed(lower, upper))
     }
 
-    /// How many of some queries are positive. All of them are points or none is: which of the two does not belong to the time.
+    /// The number of positive queries. Either all of them are points or none is: the decision is not part of the time.
     fn positives(&self, queries: &[Bounds]) -> usize {
         if queries.iter().next().is_some_and(|(lower, upper)| lower == upper) {
             queries.iter().filter(|query| self.ask_point(query)).count()
@@ -144,8 +145,9 @@ fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds],
     }
 }
 
-/// The trie as an index with values of 8 bytes beside a `BTreeMap`: sizes, and times of searches for all keys in random order. Nodes
-/// are those of the complete trie as the paper counts them: a label each, and one for the end of each key that is a prefix of another.
+/// The trie as an index with values of 8 bytes, compared with a `BTreeMap`: sizes, and times of searches for all keys
+/// in random order. Nodes are those of the complete trie, counted as in the paper: one per label, and one for the end
+/// of each key that is a prefix of another.
 fn measure_index(keys: &[Vec<u8>]) {
     let shared =
         |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(left, right)| left == right).count();
@@ -163,7 +165,7 @@ fn measure_index(keys: &[Vec<u8>]) {
     let index = TrieIndex::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens");
     let map: BTreeMap<&[u8], u64> = keys.iter().map(Vec::as_slice).zip(0..).collect();
     let mut random = SplitMix64::new(7);
-    // Copies, so that what is sought lies in order and only what is searched does not.
+    // Copies, so that the keys are read in order and only the index is accessed randomly.
     let probes: Vec<Vec<u8>> = (0..TIMED_COUNT)
         .filter_map(|_| keys.get(random.below(keys.len() as u64) as usize).cloned())
         .collect();
@@ -198,7 +200,7 @@ fn calibrate(key_count: usize) -> f64 {
     time(calibration.wanted_count() as usize, || calibration.search())
 }
 
-/// Keys, points and empty ranges of the words, and what is present.
+/// Keys, points and empty ranges of the words, and queries that are present.
 struct Words {
     keys: Vec<Vec<u8>>,
     points: Vec<Bounds>,
@@ -231,7 +233,7 @@ fn integers(key_set: KeySet, key_count: usize, name: &str, query_count: usize) -
     (keys, bounds(&queries))
 }
 
-/// Queries without a clock: for tools that count.
+/// Queries without a clock, for counting tools.
 fn count(mut arguments: impl Iterator<Item = String>) {
     let mut next = || arguments.next().expect("KEY_COUNT WORDS_FILE KEY_SET SPEC QUERY_SET PASSES");
     let (key_count, path, key_set, spec, queries, passes) = (next(), next(), next(), next(), next(), next());

@@ -1,4 +1,5 @@
-//! Questions to SuRFs and to the trie index allocate nothing: the allocator of this program counts, for each thread, what it is asked for.
+//! Queries of SuRFs and of the trie index allocate nothing: the allocator of this program counts allocations per
+//! thread.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -12,46 +13,46 @@ use tamis_filter::{
 };
 
 const SEED: u64 = 3;
-const QUESTION_COUNT: usize = 10_000;
+const QUERY_COUNT: usize = 10_000;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, and a count of what it is asked for.
+/// The system's allocator with a count of allocations.
 struct Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: all memory is that of the system's allocator, which keeps the contract; counting takes no memory.
+// SAFETY: the system's allocator provides all memory and meets the contract; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     /// # Safety
     ///
-    /// That of [`GlobalAlloc::alloc`].
+    /// As for [`GlobalAlloc::alloc`].
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: what the caller promises of the layout is passed on.
+        // SAFETY: the caller guarantees the layout.
         unsafe { System.alloc(layout) }
     }
 
     /// # Safety
     ///
-    /// That of [`GlobalAlloc::dealloc`].
+    /// As for [`GlobalAlloc::dealloc`].
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the place comes from `alloc`, and so from the system's allocator, with this layout.
+        // SAFETY: the pointer comes from `alloc`, and so from the system's allocator, with this layout.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
-/// How often a task asks for memory.
+/// Number of allocations of a task.
 fn allocations(task: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     task();
     ALLOCATIONS.get() - before
 }
 
-/// Integers, words some of which are prefixes of others, and pairs that share long prefixes.
+/// Integers, words of which some are prefixes of others, and pairs with long common prefixes.
 fn key_sets() -> [Vec<Vec<u8>>; 3] {
     let integers = (0..30_000).map(|number| mix64(number, 1).to_be_bytes().to_vec()).collect();
     let word = |number: u64| format!("{:b}{}", mix64(number, 2) >> 44, ["", "s", "ing"][number as usize % 3]);
@@ -65,7 +66,7 @@ fn key_sets() -> [Vec<Vec<u8>>; 3] {
     sets
 }
 
-/// Keys and strings near them, as many as there are questions.
+/// Keys and strings near them, one per query.
 fn strings(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let near = |number: usize| {
         let mut string = keys[number * 7 % keys.len()].clone();
@@ -78,7 +79,7 @@ fn strings(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
         }
         string
     };
-    (0..QUESTION_COUNT).map(near).collect()
+    (0..QUERY_COUNT).map(near).collect()
 }
 
 /// Ranges with all kinds of bounds.
@@ -102,7 +103,7 @@ fn the_allocator_counts() {
 }
 
 #[test]
-fn questions_to_surfs_allocate_nothing() {
+fn surf_queries_allocate_nothing() {
     for keys in key_sets() {
         let strings = strings(&keys);
         let ranges = ranges(&strings);
@@ -114,7 +115,7 @@ fn questions_to_surfs_allocate_nothing() {
             let filter = AnyFilter::open(builder.finish(budget, Samples::NONE).unwrap()).unwrap();
             let digester = Digester::new(SEED);
             let probes: Vec<Probe<'_>> = strings.iter().map(|key| Probe::new(key, &digester)).collect();
-            let mut answers = vec![true; QUESTION_COUNT];
+            let mut answers = vec![true; QUERY_COUNT];
             let mut found = 0;
             let count = allocations(|| {
                 for (string, range) in strings.iter().zip(&ranges) {
@@ -130,20 +131,20 @@ fn questions_to_surfs_allocate_nothing() {
                 filter.may_contain_ranges(&digester, &ranges, &mut answers);
             });
             assert_eq!(count, 0, "{spec}");
-            assert!(found > QUESTION_COUNT, "{found} of all questions were answered with yes");
+            assert!(found > QUERY_COUNT, "{found} of all queries passed");
         }
     }
 }
 
 #[test]
-fn questions_to_an_index_allocate_nothing() {
+fn index_queries_allocate_nothing() {
     for keys in key_sets() {
         let strings = strings(&keys);
         let mut builder = TrieIndexBuilder::new(2);
         keys.iter().for_each(|key| builder.add(key, &[1, 2]).unwrap());
         let index = TrieIndex::open(builder.finish().unwrap()).unwrap();
         let asked: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
-        let mut values = vec![None; QUESTION_COUNT];
+        let mut values = vec![None; QUERY_COUNT];
         let (mut found, mut key_count) = (0, 0);
         let count = allocations(|| {
             for (key, other) in asked.iter().zip(asked.iter().rev()) {

@@ -1,5 +1,5 @@
-//! Range answers and candidates of every family against an ordered set: generated keys, parameters, budgets, samples and bounds; and
-//! every range of a small universe.
+//! Range answers and candidates of every family compared with an ordered set: generated keys, parameters, budgets,
+//! samples and bounds; and every range of a small universe.
 
 use std::ops::Bound;
 
@@ -11,10 +11,10 @@ use tamis_filter::{
 use crate::hostile_keys::check_range;
 use crate::sets::{SEED, next};
 
-/// Rounds of generated keys, each with one filter of each family.
+/// Rounds of generated keys, each with one filter per family.
 const ROUNDS: u64 = if cfg!(miri) { 1 } else { 120 };
 
-/// A sequence of numbers that the seed determines.
+/// A pseudo-random sequence.
 struct Random(u64);
 
 impl Random {
@@ -62,7 +62,7 @@ fn generate_keys(random: &mut Random) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Keys, their neighbours, their beginnings and their continuations.
+/// Keys, their neighbours, prefixes and extensions.
 fn generate_bound(random: &mut Random, keys: &[Vec<u8>]) -> Vec<u8> {
     let mut bound = keys[random.below(keys.len() as u64) as usize].clone();
     for _ in 0..random.below(3) {
@@ -99,7 +99,7 @@ fn generate_range<'a>(random: &mut Random, bounds: &'a [Vec<u8>]) -> KeyRange<'a
     }
 }
 
-/// A family with parameters that fix some of its design, or none.
+/// A family, with or without parameters that determine parts of its design.
 fn generate_spec(random: &mut Random, family: Family) -> FilterSpec {
     let mut spec = FilterSpec::new(family);
     if random.below(3) == 0 {
@@ -143,7 +143,7 @@ fn generate_spec(random: &mut Random, family: Family) -> FilterSpec {
     spec
 }
 
-/// A filter of a family, with the least budget that it needs where the generated one is below it.
+/// A filter of a family; with the family's minimum budget if the generated one is smaller.
 fn generate_filter(
     random: &mut Random,
     family: Family,
@@ -177,7 +177,7 @@ fn answers_and_candidates_of_every_family_agree_with_an_ordered_set() {
         }
         for _ in 0..40 {
             let range = generate_range(random, &bounds);
-            // Filters that are asked with one probe share its digests.
+            // Filters that are queried with the same probe share its digests.
             let shared = RangeProbe::new(range, &digesters[0]);
             for (spec, filter) in &filters {
                 let what = format!("round {round}: {spec} of {keys:x?}");
@@ -215,7 +215,7 @@ fn an_index_finds_the_neighbours_of_generated_bounds() {
     }
 }
 
-/// All strings of up to two of three bytes, behind a front.
+/// All strings of up to two of three bytes, after a front.
 fn universe(front: &[u8]) -> Vec<Vec<u8>> {
     let bytes = [0, 0x80, 0xff];
     let pairs = bytes.iter().flat_map(|first| bytes.iter().map(|second| vec![*first, *second]));
@@ -237,7 +237,7 @@ fn all_ranges<'a>(bounds: &'a [Vec<u8>]) -> Vec<KeyRange<'a>> {
 }
 
 #[test]
-fn every_range_of_a_small_universe_is_answered_right_by_every_family() {
+fn every_family_answers_every_range_of_a_small_universe_correctly() {
     let digester = Digester::new(SEED);
     let fronts = [&b""[..], b"a longer common front"];
     // Miri runs the generated filters.

@@ -1,6 +1,6 @@
-//! Frozen bytes of `docs/format/filter.md`: what is built equals them, and they open and answer.
+//! Frozen bytes of `docs/format/filter.md`: builders produce them, and readers open and query them.
 //!
-//! `TAMIS_REWRITE=1` writes them anew: only with a new version of the format.
+//! `TAMIS_REWRITE=1` rewrites them: only with a new version of the format.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, F
 
 const SEED: u64 = 0x5eed;
 const KEY_COUNT: u32 = 60;
-/// Miri, which runs this on a big-endian machine, asks fewer.
+/// Fewer for Miri, which runs this as a big-endian machine.
 const STRANGER_COUNT: usize = if cfg!(miri) { 40 } else { 1000 };
 
 fn key(number: u32) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn written(spec: &FilterSpec, keys: &[Vec<u8>], bits_per_key: f64) -> Vec<u8> {
     builder.finish(Budget::bits_per_key(bits_per_key).unwrap(), Samples::NONE).unwrap()
 }
 
-/// Compares with the frozen bytes of a name, and gives those.
+/// Compares with the frozen bytes of a name and returns those.
 fn frozen(name: &str, written: &[u8]) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
     let path = folder.join(name);
@@ -48,11 +48,11 @@ fn frozen(name: &str, written: &[u8]) -> Vec<u8> {
     frozen
 }
 
-/// Filters whose design was chosen by a model that has changed since: the format has not, and they open and answer.
+/// Filters whose design came from a former model: their format is unchanged, and they open and answer.
 const OLDER_DESIGNS: [&str; 2] = ["filter-rosetta", "filter-rosetta-variable"];
 
 fn specs() -> Vec<(String, FilterSpec)> {
-    // The levels of a Rosetta by a formula, not by a model.
+    // Of Rosetta only a strategy with a formula, since the model may change.
     let families = Family::ALL.into_iter().filter(|family| *family != Family::Rosetta);
     let mut specs: Vec<(String, FilterSpec)> =
         families.map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
@@ -66,7 +66,7 @@ fn specs() -> Vec<(String, FilterSpec)> {
     specs
 }
 
-/// Opens the bytes of a filter of the keys, and asks it.
+/// Opens and queries the bytes of a filter of the keys.
 fn check(name: &str, bytes: Vec<u8>, keys: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
     let filter = AnyFilter::open(bytes).unwrap();
@@ -76,20 +76,20 @@ fn check(name: &str, bytes: Vec<u8>, keys: &[Vec<u8>]) {
     }
     let strangers = (0..STRANGER_COUNT)
         .filter(|number| filter.may_contain(&Probe::new(format!("stranger {number}").as_bytes(), &digester)));
-    assert!(strangers.count() < STRANGER_COUNT / 10, "{name} denies next to nothing");
+    assert!(strangers.count() < STRANGER_COUNT / 10, "{name} rejects next to nothing");
 }
 
 #[test]
-fn what_is_built_equals_the_frozen_bytes_and_those_answer() {
+fn built_filters_equal_the_frozen_bytes_and_answer() {
     for (name, spec) in specs() {
         let written = written(&spec, &keys(), 24.0);
         check(&name, frozen(&format!("filter-{name}"), &written), &keys());
     }
 }
 
-/// Dense nodes with children behind all words of their labels; units in which keys set one bit or two.
+/// Dense nodes with children after all words of their labels; units in which keys set one bit or two.
 #[test]
-fn wide_nodes_and_parts_of_bits_equal_the_frozen_bytes_and_those_answer() {
+fn wide_nodes_and_fractional_bits_equal_the_frozen_bytes_and_answer() {
     let surf = FilterSpec::new(Family::SurfReal).with("bits", "8");
     let elastic = FilterSpec::new(Family::Elastic).with("units", "3");
     for (name, spec, bits_per_key) in [("surf-wide", surf, 32.0), ("elastic-parts", elastic, 6.0)] {
@@ -98,9 +98,9 @@ fn wide_nodes_and_parts_of_bits_equal_the_frozen_bytes_and_those_answer() {
     }
 }
 
-/// Sets of integers in each of their forms.
+/// Sets of integers in each encoding.
 #[test]
-fn sets_of_integers_equal_the_frozen_bytes_and_those_answer() {
+fn sets_of_integers_equal_the_frozen_bytes_and_answer() {
     let mut keys: Vec<Vec<u8>> =
         (1..=300_u64).map(|number| tamis_filter::mix64(number, 1).to_be_bytes().to_vec()).collect();
     keys.sort();
@@ -124,7 +124,7 @@ fn older_designs_open_and_answer() {
 }
 
 #[test]
-fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
+fn a_trie_index_equals_its_frozen_bytes_and_answers() {
     // Some keys that are prefixes of others.
     let mut keys: Vec<Vec<u8>> = (0..KEY_COUNT).flat_map(|number| [key(number), key(number / 8)]).collect();
     keys.extend((0..9).map(|length| vec![b'k'; length]));
@@ -133,7 +133,7 @@ fn a_trie_index_equals_its_frozen_bytes_and_those_answer() {
     // And keys of one length.
     let integers: Vec<Vec<u8>> =
         (0..KEY_COUNT).map(|number| (number.pow(2) << 20).to_be_bytes().to_vec()).collect();
-    // And keys with much below a few beginnings, which have a prefix table.
+    // And keys with many others below a few beginnings, which have a root cache.
     let mut paths: Vec<Vec<u8>> = (0..10 * u64::from(KEY_COUNT))
         .map(|number| {
             format!("topic{}/item-{:010}", number % 7, tamis_filter::mix64(number, 1) >> 31).into_bytes()

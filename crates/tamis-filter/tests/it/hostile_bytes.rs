@@ -5,7 +5,7 @@ use tamis_filter::{AnyFilter, DecodeError, Digester, Direction, Filter, KeyRange
 
 use crate::sets::{SEED, build, key_sets, next, specs, try_build};
 
-/// Asks everything that a filter can be asked.
+/// Calls every method of a filter.
 fn exercise(bytes: &[u8]) {
     let Ok(filter) = AnyFilter::open(bytes) else { return };
     let digester = Digester::new(SEED);
@@ -39,7 +39,7 @@ fn exercise(bytes: &[u8]) {
 }
 
 #[test]
-fn flipped_bytes_are_survived() {
+fn flipped_bytes_cause_errors_or_answers() {
     for spec in specs() {
         for (_, keys) in key_sets().iter().filter(|(_, keys)| keys.len() < 100) {
             let Some(bytes) = try_build(&spec, keys, 10.0) else { continue };
@@ -62,7 +62,7 @@ fn opening_reads_the_header_and_verifying_the_rest() {
     for spec in specs() {
         let keys: Vec<Vec<u8>> = (0..2_000_u64).map(|key| (key << 20).to_be_bytes().to_vec()).collect();
         let Some(bytes) = try_build(&spec, &keys, 20.0) else { continue };
-        // Some families keep what they must know before they are asked between the others of their bytes.
+        // Some families store what they need at open between their other bytes.
         let opened = [4, 5, 6, 7].iter().filter_map(|eighths| {
             let mut damaged = bytes.clone();
             damaged[ENVELOPE_BYTES + (bytes.len() - ENVELOPE_BYTES) / 8 * eighths] ^= 1;
@@ -83,9 +83,9 @@ fn cut_filters_are_refused() {
     }
 }
 
-/// Read as they are spread now, their bits would deny keys.
+/// With the current positions of bits they would reject keys.
 #[test]
-fn prefixes_that_were_spread_in_another_way_are_refused() {
+fn prefix_filters_with_former_bit_positions_are_refused() {
     const LAYOUT: usize = ENVELOPE_BYTES + 13;
     for spec in ["1pbf:layout=spread", "2pbf:layout=spread"] {
         let mut bytes = build(&spec.parse().unwrap(), &[b"a".to_vec(), b"b".to_vec()], 400.0).unwrap();
@@ -100,9 +100,9 @@ fn prefixes_that_were_spread_in_another_way_are_refused() {
     }
 }
 
-/// Its directory was another one.
+/// It had another directory.
 #[test]
-fn the_bitmap_of_before_is_refused() {
+fn the_former_bitmap_is_refused() {
     const FIRST: usize = ENVELOPE_BYTES + 12;
     let keys: Vec<Vec<u8>> = (0..1000_u64).map(|number| number.to_be_bytes().to_vec()).collect();
     let mut bytes = build(&"proteus:trie=60,prefix=0".parse().unwrap(), &keys, 400.0).unwrap();
@@ -113,7 +113,7 @@ fn the_bitmap_of_before_is_refused() {
 }
 
 #[test]
-fn invented_headers_with_right_checksums_are_survived() {
+fn invented_headers_with_valid_checksums_cause_errors_or_answers() {
     let mut state = 9;
     for spec in specs() {
         for round in 0..3000 {

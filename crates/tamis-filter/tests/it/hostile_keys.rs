@@ -8,7 +8,7 @@ use tamis_filter::{
 
 use crate::sets::{SEED, key_sets, next, specs, try_build};
 
-/// Filters with the digester's seed and with a foreign one.
+/// Filters, with the digester of their seed and with one of another seed.
 fn digesters() -> [Digester; 2] {
     [Digester::new(SEED), Digester::new(SEED + 1)]
 }
@@ -33,7 +33,7 @@ fn every_key_is_found() {
 }
 
 #[test]
-fn an_empty_filter_denies_everything() {
+fn an_empty_filter_rejects_everything() {
     for spec in specs() {
         let filter = AnyFilter::open(try_build(&spec, &[], 10.0).unwrap()).unwrap();
         let digester = Digester::new(SEED);
@@ -112,7 +112,7 @@ fn check_candidate(candidate: &Candidate, truth: Option<&Vec<u8>>, is_forward: b
 }
 
 #[test]
-fn no_range_that_holds_a_key_is_denied() {
+fn no_range_with_a_key_is_rejected() {
     let mut state = 3;
     for spec in specs() {
         for (name, mut keys) in key_sets() {
@@ -145,7 +145,7 @@ fn no_range_that_holds_a_key_is_denied() {
 }
 
 #[test]
-fn every_filter_keeps_its_budget_and_tells_its_design() {
+fn every_filter_keeps_its_budget_and_reports_its_design() {
     for spec in specs() {
         for (name, mut keys) in key_sets() {
             for bits_per_key in [2.0, 10.0, 25.0] {

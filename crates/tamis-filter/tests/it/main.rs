@@ -1,4 +1,4 @@
-//! What every family promises, asked through the public interface.
+//! The guarantees of every family, through the public interface.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -6,7 +6,7 @@ mod candidates;
 mod golden;
 mod hostile_bytes;
 mod hostile_keys;
-mod kept_sets;
+mod key_sets;
 mod sets;
 mod sharing;
 mod threads;

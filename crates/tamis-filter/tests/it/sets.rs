@@ -1,11 +1,11 @@
-//! Key sets that have broken filters before, and the filters made of them.
+//! Key sets that have broken filters before, and their filters.
 
 use tamis_filter::{Budget, BuildError, Family, FilterSpec, Samples};
 
-/// Seed of all filters here.
+/// Seed of all filters in these tests.
 pub(crate) const SEED: u64 = 77;
 
-/// Every family with a budget that suits it and some parameters that differ from the defaults.
+/// Every family with a suitable budget, and with some parameters that differ from the defaults.
 pub(crate) fn specs() -> Vec<FilterSpec> {
     Family::ALL
         .into_iter()
@@ -81,7 +81,7 @@ pub(crate) fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The encoded filter of a set, or `None` where the family has a least size and it is above the budget.
+/// The encoded filter of a set, or `None` if the family's minimum size exceeds the budget.
 pub(crate) fn try_build(spec: &FilterSpec, keys: &[Vec<u8>], bits_per_key: f64) -> Option<Vec<u8>> {
     match build(spec, keys, bits_per_key) {
         Ok(bytes) => Some(bytes),

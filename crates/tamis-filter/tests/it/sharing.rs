@@ -1,11 +1,11 @@
-//! One digest a query, over any number of filters.
+//! One digest per query for any number of filters.
 
 use tamis_filter::{AnyFilter, Budget, Digester, Family, Filter, FilterSpec, Probe, Samples};
 
 #[test]
-fn a_lookup_over_many_filters_computes_one_digest_and_answers_as_each_alone() {
+fn a_lookup_in_many_filters_computes_one_digest_and_gets_the_same_answers() {
     let digester = Digester::new(4);
-    // Whatever the family: those that hash whole keys share.
+    // All families that hash whole keys share the digest.
     let families = [Family::BlockedBloom, Family::Standard, Family::Elastic, Family::Fuse];
     let filters: Vec<AnyFilter<Vec<u8>>> = (0..10u64)
         .zip(families.into_iter().cycle())

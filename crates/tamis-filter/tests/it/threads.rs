@@ -1,4 +1,4 @@
-//! Readers are shared between threads, and all of these get the answers that one alone gets.
+//! Threads share readers and get the answers of a single thread.
 
 use std::ops::Bound;
 use std::sync::Barrier;
@@ -27,7 +27,7 @@ fn readers_may_be_sent_and_shared() {
     is_shared::<TrieCursor<'_, Vec<u8>>>();
 }
 
-/// Integers, and some of their first bytes as keys of their own.
+/// Integers, and some of their first bytes as separate keys.
 fn keys() -> Vec<Vec<u8>> {
     let mut state = 7;
     let integers: Vec<[u8; 8]> = (0..20_000).map(|_| next(&mut state).to_be_bytes()).collect();
@@ -50,7 +50,7 @@ fn strings(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
     near.chain(keys.iter().step_by(5).cloned()).collect()
 }
 
-/// Asks all questions from as many threads, each of which begins elsewhere.
+/// Runs all queries on as many threads, each of which begins at another query.
 fn check<T: PartialEq + std::fmt::Debug + Send + Sync>(count: usize, ask: impl Fn(usize) -> T + Sync) {
     let alone: Vec<T> = (0..count).map(&ask).collect();
     let barrier = Barrier::new(THREAD_COUNT);
@@ -69,7 +69,7 @@ fn check<T: PartialEq + std::fmt::Debug + Send + Sync>(count: usize, ask: impl F
 }
 
 #[test]
-fn threads_that_share_a_surf_get_the_answers_of_one_alone() {
+fn threads_that_share_a_surf_get_the_answers_of_one_thread() {
     let keys = keys();
     let strings = strings(&keys);
     for spec in ["surf-base", "surf-real:bits=9", "surf-mixed:hash=5,real=11"] {
@@ -90,7 +90,7 @@ fn threads_that_share_a_surf_get_the_answers_of_one_alone() {
 }
 
 #[test]
-fn threads_that_share_an_index_get_the_answers_of_one_alone() {
+fn threads_that_share_an_index_get_the_answers_of_one_thread() {
     let keys = keys();
     let strings = strings(&keys);
     let mut builder = TrieIndexBuilder::new(4);

@@ -1,5 +1,5 @@
-//! One kept set serves every family: the filters are those of the same keys added one by one, and memory stays within the bound that
-//! `FilterBuilder::memory_bytes` states.
+//! One key set serves every family: the filters equal those of the same keys added one by one, and memory stays within
+//! the bound of `FilterBuilder::memory_bytes`.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn finish(builder: &dyn FilterBuilder) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn a_kept_set_gives_every_family_the_filter_of_its_keys() {
+fn a_key_set_builds_the_same_filters_as_its_keys() {
     for (name, keys) in key_sets() {
         for spec in specs() {
             let one_by_one = builder_of(&spec, &keys);
@@ -39,13 +39,13 @@ fn a_kept_set_gives_every_family_the_filter_of_its_keys() {
                 let Some(last) = keys.last().filter(|last| !last.is_empty()) else { continue };
                 together.add(last).unwrap();
                 assert_eq!(together.key_count(), one_by_one.key_count(), "{spec} {name}: the last key again");
-                assert!(together.add(b"").is_err(), "{spec} {name}: the empty key behind others");
+                assert!(together.add(b"").is_err(), "{spec} {name}: the empty key after others");
             }
         }
     }
 }
 
-/// Integers; strings of 5 to 60 bytes; pairs that share 500 bytes.
+/// Integers; strings of 5 to 60 bytes; pairs with 500 common bytes.
 fn large_sets() -> [Vec<Vec<u8>>; 3] {
     let mut state = 9;
     let mut integers: Vec<Vec<u8>> = (0..50_000).map(|_| next(&mut state).to_be_bytes().to_vec()).collect();
@@ -66,7 +66,7 @@ fn large_sets() -> [Vec<Vec<u8>>; 3] {
     [integers, strings, pairs]
 }
 
-/// What `FilterBuilder::memory_bytes` states.
+/// The bounds of `FilterBuilder::memory_bytes`.
 fn bytes_max(spec: &FilterSpec, keys: &[Vec<u8>]) -> usize {
     let (count, bytes) = (keys.len(), keys.iter().map(Vec::len).sum::<usize>());
     let keeps_digests = 8 * count + (66 << 10);
@@ -85,7 +85,7 @@ fn bytes_max(spec: &FilterSpec, keys: &[Vec<u8>]) -> usize {
 }
 
 #[test]
-fn builders_hold_no_more_than_they_say() {
+fn builders_hold_no_more_than_documented() {
     for keys in large_sets() {
         for spec in specs() {
             let held = builder_of(&spec, &keys).memory_bytes();
@@ -95,7 +95,7 @@ fn builders_hold_no_more_than_they_say() {
 }
 
 #[test]
-fn families_that_need_no_more_than_the_keys_share_them() {
+fn families_that_need_only_the_keys_share_them() {
     let [_, strings, _] = large_sets();
     let set = set_of(&strings);
     let shared = [
