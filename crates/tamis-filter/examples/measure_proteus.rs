@@ -379,7 +379,7 @@ impl Run<'_> {
     }
 }
 
-/// What to measure: an empty list means everything.
+/// Selected measurements: an empty name selects everything.
 struct Only {
     key_set: String,
     query_set: String,
