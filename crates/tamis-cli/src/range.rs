@@ -28,6 +28,15 @@ pub(crate) struct RangeArgs {
 }
 
 impl RangeArgs {
+    /// Whether an option limits the range.
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.lower.is_some()
+            || self.lower_exclusive.is_some()
+            || self.upper.is_some()
+            || self.upper_exclusive.is_some()
+            || self.prefix.is_some()
+    }
+
     pub(crate) fn range(&self, format: Format) -> Result<Range, Failure> {
         if let Some(prefix) = &self.prefix {
             return Ok(Range::Prefix(format.argument("--prefix", prefix)?));

@@ -1,30 +1,38 @@
-//! `tamis delete`: deletes entries.
+//! `tamis delete`: deletes entries by their keys, or all entries of a range.
 
 use std::ffi::OsString;
 
 use clap::Args;
 use tamis::{Durability, WriteBatch};
 
-use crate::{bytes::Format, failure::Failure, store::StoreArgs};
+use crate::{bytes::Format, failure::Failure, range::RangeArgs, store::StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   tamis delete store apple
   tamis delete store --keyspace fruit apple pear
-  tamis delete store --key-format hex 0x00ff";
+  tamis delete store --key-format hex 0x00ff
+  tamis delete store --prefix 2025-11-
+  tamis delete store --key-format u64 --upper-exclusive 1000
+  tamis delete store --keyspace fruit --all";
 
-/// Delete entries by their keys
+/// Delete entries by their keys, or all entries of a range
 ///
-/// All keys are deleted in one atomic batch. Deleting an absent key is not an error. When the command returns, the
-/// deletes are durable: they survive a power failure.
+/// All keys are deleted in one atomic batch; a range is deleted by one record, whatever the number of its keys. Deleting
+/// absent keys is not an error. When the command returns, the deletes are durable: they survive a power failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     store: StoreArgs,
     /// Keys to delete
-    #[arg(required = true, value_name = "KEY")]
+    #[arg(value_name = "KEY")]
     keys: Vec<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Delete all entries of the keyspace
+    #[arg(long)]
+    all: bool,
     /// Format of keys
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     key_format: Format,
@@ -34,8 +42,17 @@ impl DeleteArgs {
     pub(super) fn run(self) -> Result<(), Failure> {
         let keys: Vec<_> =
             self.keys.iter().map(|key| self.key_format.argument("KEY", key)).collect::<Result<_, _>>()?;
+        let is_given = [!keys.is_empty(), self.range.is_limited(), self.all];
+        if is_given.iter().filter(|&&is_given| is_given).count() != 1 {
+            let advice = "give keys, or a range (--prefix, --lower, --upper), or --all".to_owned();
+            return Err(Failure::Usage(advice));
+        }
+        let range = self.range.range(self.key_format)?.bounds();
         let (db, keyspace) = self.store.open_existing()?;
         let mut batch = WriteBatch::new();
+        if keys.is_empty() {
+            batch.delete_range(&keyspace, range)?;
+        }
         for key in &keys {
             batch.delete(&keyspace, key)?;
         }

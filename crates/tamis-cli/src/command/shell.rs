@@ -51,8 +51,12 @@ enum Command {
     Put { key: OsString, value: OsString },
     /// Print the value of a key
     Get { key: OsString },
-    /// Delete a key
-    Delete { key: OsString },
+    /// Delete a key, or all entries of a range
+    Delete {
+        key: Option<OsString>,
+        #[command(flatten)]
+        range: RangeArgs,
+    },
     /// Print entries in key order
     Scan(ScanLine),
     /// Count the entries of a range
@@ -216,7 +220,16 @@ impl Shell {
                 Some(value) => writeln!(output, "{}", value_format.show(&value))?,
                 None => return Err(Failure::NotFound),
             },
-            Command::Delete { key } => self.keyspace.delete(key_of(&key)?)?,
+            Command::Delete { key: Some(key), range } if !range.is_limited() => {
+                self.keyspace.delete(key_of(&key)?)?;
+            }
+            Command::Delete { key: None, range } if range.is_limited() => {
+                self.keyspace.delete_range(range.range(key_format)?.bounds())?;
+            }
+            Command::Delete { .. } => {
+                let advice = "give one key, or a range (--prefix, --lower, --upper)".to_owned();
+                return Err(Failure::Usage(advice));
+            }
             Command::Scan(scan) => self.scan(&scan, output)?,
             Command::Count { range } => {
                 let mut scan = range.range(key_format)?.scan(&self.keyspace);

@@ -32,6 +32,30 @@ fn get_returns_put_values_and_not_deleted_ones() {
 }
 
 #[test]
+fn delete_takes_keys_or_a_range_or_all() {
+    let folder = fruits();
+    let keys =
+        || folder.ok(&["scan", "store", "--keys-only"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    folder.ok(&["delete", "store", "--prefix", "ap"]);
+    assert_eq!(keys(), "fig lime pear");
+    folder.ok(&["delete", "store", "--lower-exclusive", "fig", "--upper", "lime"]);
+    assert_eq!(keys(), "fig pear");
+    for words in [
+        &["delete", "store"][..],
+        &["delete", "store", "fig", "--all"],
+        &["delete", "store", "fig", "--prefix", "p"],
+    ] {
+        let message = folder.fails(2, words);
+        assert!(message.contains("give keys, or a range"), "{message}");
+    }
+    let run = folder.tamis_with(&["shell", "store"], b"delete --prefix f\ndelete\n");
+    assert!(run.stderr.contains("give one key, or a range"), "{}", run.stderr);
+    assert_eq!(keys(), "pear");
+    folder.ok(&["delete", "store", "--all"]);
+    assert_eq!(keys(), "");
+}
+
+#[test]
 fn scans_respect_bounds_in_both_directions() {
     let folder = fruits();
     let keys = |words: &[&str]| {
