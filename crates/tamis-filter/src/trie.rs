@@ -1,23 +1,25 @@
-//! The Fast Succinct Trie: a static trie of sorted byte keys in about 10.6 bits for each label, used in place.
+//! The Fast Succinct Trie: a static trie of sorted byte keys in about 10.6 bits per label, used in place.
 //!
 //! ```text
-//! level 0   ( a  b  t )        dense: 256 bits of labels and 256 of children a node
+//! level 0   ( a  b  t )        dense: 256 bits of labels and 256 bits of children per node
 //! level 1   ( c ) ( s )        dense
-//! ------------------------------------------------------------- the cut, by exact cost
-//! level 2   ( a  k  u ) ( x )  sparse: label byte, has-child bit, first-of-its-node bit
+//! ------------------------------------------------------------- the cut, chosen by exact cost
+//! level 2   ( a  k  u ) ( x )  sparse: label byte, has-child bit, first-of-node bit
 //! level 3   ...
 //! ```
 //!
-//! Nodes are numbered in level order, the root is 0: the child behind the k-th has-child bit (from 0) is node k + 1. A label
+//! Nodes are numbered in level order; the root is 0. The child of the k-th has-child bit (from 0) is node k + 1. A label
 //! without a child is a **leaf**; leaves are numbered in the order of their labels. A key that ends at a node (it is a prefix
-//! of others) is a **prefix key** and has a bit of its own for the node; no label is reserved, 0x00 and 0xff are like others.
+//! of other keys) is a **prefix key** and has its own bit for the node. No label is reserved: 0x00 and 0xff are ordinary.
 //!
-//! - `levels.rs`: takes sorted keys, one of look-ahead, and keeps the labels of each level; caps the height where asked.
-//! - `plan.rs`: what a height and a cut cost in bytes, and the choice of both.
-//! - `encode.rs`: writes the levels; `layout.rs`: where each part lies in the bytes.
-//! - `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node over the bytes. `side_by_side.rs`: many walks at once.
-//! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: how many keys lie before a bound.
-//! - `index.rs`: complete keys with values of one size: [`TrieIndex`]. `tails.rs`: what is left of its keys; `prefix_table.rs`: where its searches begin.
+//! - `levels.rs`: takes sorted keys and collects the labels of each level; caps the height on request.
+//! - `plan.rs`: the cost in bytes of a height and a cut, and the choice of both.
+//! - `encode.rs`: writes the levels; `layout.rs`: the offsets of the parts in the bytes.
+//! - `node.rs`: nodes, labels and results of steps; `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node.
+//! - `interleaved.rs`: many walks at once, so that their cache misses overlap.
+//! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: the number of keys before a bound.
+//! - `index.rs`: complete keys with values of one size, [`TrieIndex`]. `key_suffixes.rs`: the bytes of its keys below the
+//!   leaves; `root_cache.rs`: nodes at which its searches start.
 //!
 //! Bytes: section "Trie" of `docs/format/filter.md`.
 

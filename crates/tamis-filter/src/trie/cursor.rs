@@ -1,14 +1,14 @@
 //! A position in a trie, with the path that leads to it.
 //!
-//! Moving forward or backward touches only the levels that change: a step within a node reads its labels, a step down the
-//! rank of one label. Order: a node's prefix key comes before everything below its labels.
+//! A move reads only the levels that change: a step within a node reads its labels, a step down reads the rank of one
+//! label. Order: a node's prefix key comes before everything below its labels.
 
 use tamis_bits::kernel::Steps;
 
 use super::node::{Edge, Node};
 use super::reader::Trie;
 
-/// What a cursor stands on.
+/// The item at which a cursor is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
     /// A label without a child; the path has all its bytes.
@@ -17,8 +17,7 @@ pub(crate) enum Stop {
     PrefixKey(Node),
 }
 
-/// A path from the root: the labels taken and, at its end, what it leads to. The path may go on behind them with what the caller
-/// knows of the key.
+/// A path from the root: the labels and the item at its end. The caller may extend the path by the rest of the key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cursor {
     edges: Vec<Edge>,
@@ -27,19 +26,19 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// What the cursor stands on; `None` before the first and behind the last.
+    /// The item at the cursor; `None` before the first and after the last.
     #[inline]
     pub(crate) const fn stop(&self) -> Option<Stop> {
         self.stop
     }
 
-    /// The bytes that lead there.
+    /// The bytes of the path.
     #[inline]
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// Goes on behind the labels, until the next move.
+    /// Appends to the path the bytes of the key that the trie does not have, until the next move.
     #[inline(always)]
     pub(crate) fn extend_path(&mut self, suffix: &[u8]) {
         self.path.extend_from_slice(suffix);
@@ -64,7 +63,7 @@ impl Cursor {
         self.edges.pop()
     }
 
-    /// To the first key.
+    /// Moves to the first key.
     #[inline(always)]
     pub(crate) fn move_to_first(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
@@ -73,7 +72,7 @@ impl Cursor {
         }
     }
 
-    /// To the last key.
+    /// Moves to the last key.
     #[inline(always)]
     pub(crate) fn move_to_last(&mut self, trie: &Trie<'_, impl Steps>) {
         self.clear();
@@ -82,8 +81,8 @@ impl Cursor {
         }
     }
 
-    /// To the first key, or leaf that stands for keys, of which not all are smaller than `key`. Where it is a leaf whose path
-    /// is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
+    /// Moves to the first key, or leaf that represents keys, of which not all are smaller than `key`. If it is a leaf
+    /// whose path is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
     #[inline(always)]
     pub(crate) fn seek(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8]) {
         self.clear();
@@ -105,8 +104,9 @@ impl Cursor {
         self.descend_to_first(trie, node);
     }
 
-    /// To the last key, or leaf that stands for keys, whose path is at most `key`; with `is_prefix`, also those that begin
-    /// with `key`. Where it is a leaf whose path is a prefix of `key`, its key may be greater: the caller decides.
+    /// Moves to the last key, or leaf that represents keys, whose path is at most `key`; with `is_prefix`, also those
+    /// that begin with `key`. If it is a leaf whose path is a prefix of `key`, its key may be greater: the caller
+    /// decides.
     #[inline(always)]
     pub(crate) fn seek_for_prev(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
         self.clear();
@@ -128,12 +128,12 @@ impl Cursor {
         if is_prefix {
             self.descend_to_last(trie, node);
         } else {
-            // Everything below the node is greater than the key, but for the key itself.
+            // Everything below the node is greater than the key; only the node's own key may equal it.
             self.stop_at_or_above(trie, node);
         }
     }
 
-    /// To the next key.
+    /// Moves to the next key.
     #[inline(always)]
     pub(crate) fn next(&mut self, trie: &Trie<'_, impl Steps>) {
         self.path.truncate(self.edges.len());
@@ -147,7 +147,7 @@ impl Cursor {
         }
     }
 
-    /// To the key before.
+    /// Moves to the previous key.
     #[inline(always)]
     pub(crate) fn previous(&mut self, trie: &Trie<'_, impl Steps>) {
         self.path.truncate(self.edges.len());
@@ -156,7 +156,7 @@ impl Cursor {
         }
     }
 
-    /// Up to the nearest label that has a next one, and to the first key below that.
+    /// Climbs to the nearest label with a next one, and moves to the first key below that.
     #[inline(always)]
     fn climb(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
@@ -167,7 +167,7 @@ impl Cursor {
         self.stop = None;
     }
 
-    /// Up to the nearest label that has one before it, or node that is a key.
+    /// Climbs to the nearest label with a previous one, or node that is a key.
     #[inline(always)]
     fn climb_back(&mut self, trie: &Trie<'_, impl Steps>) {
         while let Some(edge) = self.pop() {
@@ -182,7 +182,7 @@ impl Cursor {
         self.stop = None;
     }
 
-    /// At a node none of whose labels will do: its own key, or what comes before it.
+    /// Moves to the node's own key, or to what comes before it.
     #[inline(always)]
     fn stop_at_or_above(&mut self, trie: &Trie<'_, impl Steps>, node: Node) {
         if trie.is_prefix_key(&node) {

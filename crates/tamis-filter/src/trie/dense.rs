@@ -1,4 +1,4 @@
-//! Dense nodes: 256 bits of labels and 256 bits of children, one cache line; what lies before a node stands apart.
+//! Dense nodes: 256 bits of labels and 256 bits of children in one cache line; their ranks are in a separate list.
 
 use tamis_bits::kernel::Steps;
 
@@ -28,7 +28,7 @@ impl<S: Steps> Trie<'_, S> {
         self.dense.get(node.number as usize).unwrap_or(&NOTHING)
     }
 
-    /// One step along a key from the node of a number, whose line it is.
+    /// One step along a key from the node with a number and its cache line.
     #[inline(always)]
     pub(super) fn dense_step(&self, number: u32, line: &[u8; DENSE_NODE_BYTES], byte: u8) -> DenseStep {
         let (index, bit) = (byte / 64, 1_u64 << (byte % 64));
@@ -38,9 +38,9 @@ impl<S: Steps> Trie<'_, S> {
         if word(line, 4 + index) & bit == 0 {
             return DenseStep::Leaf;
         }
-        // What lies before the 64 labels stands beside what lies before the node: one of them is counted.
+        // The counts before each 64 labels are stored with the rank of the node: only one word is counted.
         let own = self.dense_rank(number);
-        // Nothing lies before the first 64 labels.
+        // The count before the first 64 labels is 0.
         let before = (own << 8) >> (8 * index) & 0xff;
         let inside = (word(line, 4 + index) & (bit - 1)).count_ones();
         DenseStep::Child((own >> CHILD_SHIFT) as u32 + before as u32 + inside)
@@ -104,7 +104,7 @@ impl<S: Steps> Trie<'_, S> {
         u64::from_le_bytes(item::<DENSE_RANK_BYTES>(self.bytes, self.layout.dense_ranks, number))
     }
 
-    /// What lies before a node: labels with a child, and leaves.
+    /// The ranks of a node: labels with a child and leaves before it.
     #[inline(always)]
     fn dense_ranks(&self, number: u32) -> (u32, u32) {
         let own = self.dense_rank(number);
@@ -140,7 +140,7 @@ impl<S: Steps> Trie<'_, S> {
 fn ones_before([a, b, c, d]: [u64; 4], at: u32) -> u32 {
     let whole = at / 64;
     let partial = (1_u64 << (at % 64)) - 1;
-    // Without a branch: each word counts whole, in part, or not at all.
+    // No branch: each word counts as a whole, in part, or not at all.
     let masked = |index: u32, word: u64| {
         let mask = if whole > index { u64::MAX } else { partial };
         if whole < index { 0 } else { (word & mask).count_ones() }

@@ -1,4 +1,4 @@
-//! Writes levels in the form that is used in place.
+//! Writes the collected levels in the form that readers use in place.
 
 use tamis_bits::{BitBuilder, elias_fano, rank};
 
@@ -14,12 +14,12 @@ use super::plan::Plan;
 pub(crate) struct EncodedTrie {
     /// All parts before the leaf array.
     pub(crate) bytes: Vec<u8>,
-    /// What comes after it.
+    /// The counts after the leaf array.
     pub(crate) trailer: [u8; super::TRAILER_BYTES],
     pub(crate) layout: Layout,
 }
 
-/// Encodes what a plan says. `None` beyond the address space.
+/// Encodes the levels by a plan. `None` beyond the address space.
 pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
     let mut counts = plan.counts;
     let capped = plan.is_capped.then(|| levels.keys_below(plan.height.saturating_sub(1)));
@@ -34,7 +34,7 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
         let mask = plan.child_mask(index);
         encode_dense(&mut bytes, &mut ranks, level, mask);
     }
-    fill_up(&mut ranks.groups);
+    pad(&mut ranks.groups);
     let mut blocks = Blocks::new(plan);
     for (index, level) in sparse.iter().enumerate() {
         blocks.add_level(&mut bytes, level, plan.child_mask(index + plan.cut));
@@ -44,7 +44,7 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
     for part in [&ranks.groups, &ranks.nodes].into_iter().chain(&directory) {
         bytes.extend_from_slice(part);
     }
-    fill_up(&mut bytes);
+    pad(&mut bytes);
     encode_prefix_keys(&mut bytes, chosen, &layout);
     if let Some(capped) = capped.filter(|capped| !capped.is_empty()) {
         let ends = capped.iter().scan(0, |sum, count| {
@@ -53,15 +53,15 @@ pub(crate) fn encode(levels: &Levels, plan: &Plan) -> Option<EncodedTrie> {
         });
         elias_fano::encode(&mut bytes, capped.len() as u64, counts.capped_key_count, ends);
     }
-    debug_assert_eq!(bytes.len(), layout.leaves, "the layout tells where the parts end");
+    debug_assert_eq!(bytes.len(), layout.leaves, "the layout has the end of the parts");
     (bytes.len() == layout.leaves).then(|| EncodedTrie { bytes, trailer: counts.to_bytes(), layout })
 }
 
-fn fill_up(bytes: &mut Vec<u8>) {
+fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(8), 0);
 }
 
-/// What lies before each dense node.
+/// The ranks of the dense nodes.
 #[derive(Debug, Default)]
 struct Ranks {
     groups: Vec<u8>,
@@ -71,7 +71,7 @@ struct Ranks {
     leaf_count: u32,
     /// Leaves before the group.
     group: u32,
-    /// What lies before the node, but for what lies within it.
+    /// The ranks of the current node, without the counts inside of the node.
     own: u64,
 }
 
@@ -123,17 +123,17 @@ fn encode_dense(bytes: &mut Vec<u8>, ranks: &mut Ranks, level: &Level, child_mas
     write(bytes, ranks, node);
 }
 
-/// Sparse blocks, and what leads from block to block.
+/// Sparse blocks, and the directory from block to block.
 #[derive(Debug)]
 struct Blocks {
-    /// Block and place in it of the first label of each node.
+    /// Block and index in it of the first label of each node.
     starts: Vec<u32>,
     /// Labels with a child before each block.
     ranks: Vec<u32>,
     /// Number of the first node that is the child of a sparse label.
     first_child: usize,
     child_count: u32,
-    /// Labels and flags of the block that is being filled.
+    /// Labels and flags of the current block.
     filled: usize,
     labels: [u16; BLOCK_LABELS as usize],
 }
@@ -157,20 +157,20 @@ impl Blocks {
         let mut rest = level.labels.as_slice();
         while !rest.is_empty() {
             let room = self.labels.get_mut(self.filled..).unwrap_or_default();
-            let (taken, behind) = rest.split_at(rest.len().min(room.len()));
+            let (taken, after) = rest.split_at(rest.len().min(room.len()));
             for (target, label) in room.iter_mut().zip(taken) {
                 *target = label & (!HAS_CHILD | child_mask);
             }
             self.filled += taken.len();
-            rest = behind;
+            rest = after;
             if self.filled == self.labels.len() {
                 self.write_block(bytes);
             }
         }
     }
 
-    /// The block without where its children lie, which [`Blocks::directory`] adds. Flags are gathered without a branch: which
-    /// labels have them nobody can foresee.
+    /// Writes the block without the position of its children, which [`Blocks::directory`] adds. Flags are collected
+    /// without a branch, because a branch on them is mispredicted.
     fn write_block(&mut self, bytes: &mut Vec<u8>) {
         let gather = |flag: u16| {
             let shift = flag.trailing_zeros();
@@ -207,7 +207,7 @@ impl Blocks {
         }
     }
 
-    /// Writes into the blocks where their children lie; gives ranks and bases of blocks, bases and hints of nodes.
+    /// Writes the positions of children into the blocks; returns ranks and bases of blocks, bases and hints of nodes.
     fn directory(&self, blocks: &mut [u8], layout: &Layout) -> [Vec<u8>; 4] {
         let block_count = self.ranks.len();
         let mut bases: Vec<u8> = Vec::new();
@@ -217,7 +217,7 @@ impl Blocks {
         let (lines, _) = blocks.as_chunks_mut::<BLOCK_BYTES>();
         for (index, ((line, rank), end)) in lines.iter_mut().zip(&self.ranks).zip(ends).enumerate() {
             let first = self.first_child + *rank as usize;
-            // The child in the middle: the others are as near to it as can be, before and behind it.
+            // The middle child: the others are as near to it as possible, on both sides.
             let middle = first + (end - rank) as usize / 2;
             let block =
                 self.starts.get(middle).map_or(block_count.saturating_sub(1) as u32, |start| start >> 6);
@@ -226,12 +226,12 @@ impl Blocks {
                 base = block;
                 bases.extend_from_slice(&base.to_le_bytes());
             }
-            // Between -49 and 49 where the child in the middle lies in the block.
+            // Between -49 and 49 if the middle child begins in the block.
             let skip = (first as i64 - ones_before as i64 + 64).clamp(0, 127) as u64;
             let [word, ..] = line.as_chunks_mut::<8>().0 else { continue };
             *word = (u64::from_le_bytes(*word) | u64::from(block - base) << BLOCK_LABELS).to_le_bytes();
             if let Some(last) = line.get_mut(14) {
-                // Bits 49 to 55 behind the has-child bits.
+                // Bits 49 to 55 of the has-child word.
                 *last = *last & 1 | (skip as u8) << 1;
             }
         }
@@ -240,7 +240,7 @@ impl Blocks {
         [ranks, bases, hint_bases, hints]
     }
 
-    /// Labels with a child before groups of blocks, and all of them.
+    /// Labels with a child before each group of blocks.
     fn coarse_ranks(&self) -> Vec<u8> {
         self.ranks.iter().step_by(RANK_BLOCKS as usize).flat_map(|rank| rank.to_le_bytes()).collect()
     }
@@ -260,7 +260,7 @@ impl Blocks {
         bytes
     }
 
-    /// Where the nodes below dense ones begin.
+    /// The blocks in which the children of dense nodes begin.
     fn hints(&self, layout: &Layout) -> [Vec<u8>; 2] {
         let (mut bases, mut hints) = (Vec::new(), Vec::new());
         let (mut base, mut first_one) = (0, FirstOnes::default());
@@ -280,7 +280,7 @@ impl Blocks {
     }
 }
 
-/// Number of the first node that begins in a block, for blocks in ascending order.
+/// The number of the first node that begins in a block, for blocks in ascending order.
 #[derive(Debug, Default)]
 struct FirstOnes {
     number: usize,
@@ -303,7 +303,7 @@ fn encode_prefix_keys(bytes: &mut Vec<u8>, levels: &[Level], layout: &Layout) {
     for labels in levels.iter().flat_map(|level| level.labels.chunks(64)) {
         let (mut word, mut count) = (0_u64, 0_u32);
         for label in labels {
-            // Only first labels of nodes have the flag; without a branch, which nobody could foresee.
+            // Only first labels of nodes have the flag. No branch: it would be mispredicted.
             word |= u64::from(label & PREFIX_KEY != 0) << count;
             count += u32::from(label & FIRST != 0);
         }

@@ -1,8 +1,9 @@
 //! The trie as an index: complete keys, each with a value of a fixed number of bytes.
 //!
-//! Built from sorted keys in one pass, used in place over any bytes. The trie has of each key the bytes up to the first that no other
-//! key shares; what is left of it lies behind its leaf (`tails.rs`). Where many keys lie below nodes of some depths up to 16, tables of these (`prefix_table.rs`) spare
-//! searches the way there. A search costs a step for each byte of the trie; cursors yield full keys in both directions; a count of a range is exact and costs some ranks a level.
+//! Built from sorted keys in one pass, used in place over any bytes. The trie holds of each key the bytes up to the first
+//! that no other key shares; the remaining bytes are stored for its leaf (`key_suffixes.rs`). If many keys are below nodes
+//! of some depths up to 16, a root cache (`root_cache.rs`) lets searches start there. A search costs a step for each byte of
+//! the trie. Cursors return full keys in both directions. A count of a range is exact and costs some ranks per level.
 //!
 //! ```
 //! use std::ops::Bound;
@@ -41,16 +42,16 @@ use super::{
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
 
-/// Long tails may have so many bytes; the byte above says how many bits the lengths of tails have, or that all keys have one length.
+/// Maximal number of bytes of long suffixes; the byte above it holds the bits per length or the encoding of suffixes.
 const LONG_BYTES_MAX: u64 = u64::MAX >> 8;
 
-/// A prefix table may make the index so large: 10.75 bits for each node of the trie that held the keys whole.
+/// Maximal size of an index with a root cache: 10.75 bits per node of the trie of the whole keys.
 const NODE_BYTES: (u64, u64) = (43, 32);
 
-/// Number of the index among the families of the envelope; it is no filter.
+/// Number of the index among the families of the envelope. It is not a filter.
 const INDEX_NUMBER: u16 = 256;
 
-/// Builds an index: keys in ascending order, each with its value.
+/// Builds an index from keys in ascending order, each with its value.
 #[derive(Debug)]
 pub struct TrieIndexBuilder {
     levels: Levels,
@@ -59,7 +60,7 @@ pub struct TrieIndexBuilder {
     value_bytes: u32,
 }
 
-/// A leaf keeps the number of its key; what is left of the key is kept beside it.
+/// A leaf stores the number of its key; the rest of the key is stored separately.
 struct Leaf<'a> {
     ordinal: u64,
     suffixes: &'a mut SuffixBuilder,
@@ -74,13 +75,13 @@ impl LeafWords for Leaf<'_> {
 }
 
 impl TrieIndexBuilder {
-    /// A builder for values of so many bytes each.
+    /// Creates a builder for values of `value_bytes` bytes each.
     pub const fn new(value_bytes: u32) -> Self {
         let levels = Levels::new(Depth::Unlimited, [u64::BITS, 0]);
         Self { levels, suffixes: SuffixBuilder::new(), values: Vec::new(), value_bytes }
     }
 
-    /// Takes the next key and its value. A key equal to the one before it keeps its first value.
+    /// Adds the next key and its value. A key equal to the one before it keeps its first value.
     ///
     /// # Errors
     /// [`BuildError::Unsorted`] for a smaller key, [`BuildError::ValueLength`] for a value of another length.
@@ -89,7 +90,7 @@ impl TrieIndexBuilder {
             let (expected, got) = (u64::from(self.value_bytes), value.len() as u64);
             return Err(BuildError::ValueLength { expected, got });
         }
-        // The key that is written now is the one before.
+        // The key before this one is written now.
         let ordinal = self.levels.key_count().saturating_sub(1);
         if self.levels.add(key, &mut Leaf { ordinal, suffixes: &mut self.suffixes })? {
             self.values.extend_from_slice(value);
@@ -97,7 +98,7 @@ impl TrieIndexBuilder {
         Ok(())
     }
 
-    /// Distinct keys that were added.
+    /// Number of distinct keys added.
     pub const fn key_count(&self) -> u64 {
         self.levels.key_count()
     }
@@ -107,7 +108,7 @@ impl TrieIndexBuilder {
         self.levels.memory_bytes() + self.suffixes.memory_bytes() + self.values.capacity()
     }
 
-    /// The encoded index.
+    /// Returns the encoded index.
     ///
     /// # Errors
     /// [`BuildError::TooLarge`] beyond 2^32 labels.
@@ -145,7 +146,7 @@ impl TrieIndexBuilder {
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 4, suffixes.short_bytes.to_le_bytes());
         envelope::set_parameter(&mut parameters, 8, suffixes.long_bytes.to_le_bytes());
-        // The last byte of that is always zero.
+        // The last byte of `long_bytes` is always zero.
         envelope::set_parameter(&mut parameters, 15, [suffixes.length_bits | stage_count << 4]);
         let envelope = Envelope {
             family: INDEX_NUMBER,
@@ -159,7 +160,7 @@ impl TrieIndexBuilder {
         Ok(bytes)
     }
 
-    /// Appends the prefix tables that save searches most steps, where there is room for them; gives the number of their stages.
+    /// Appends the root cache that saves the most steps, if there is room for it; returns the number of its stages.
     fn encode_root_cache(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
         let levels = self.levels.levels();
         let labels =
@@ -198,13 +199,14 @@ pub struct TrieIndex<D> {
     envelope: Envelope,
     layout: Layout,
     value_bytes: usize,
-    /// Where the tails begin in the payload.
+    /// Start of the suffixes in the payload.
     suffixes: usize,
     suffix_layout: SuffixLayout,
     root_cache_layout: RootCacheLayout,
 }
 
-/// An exact search, compiled for the processor. In two parts, which need no memory on their way: each search waits for what goes through it.
+/// An exact search, compiled for the instruction set. Index and key are passed in registers: a search through memory
+/// would wait for both.
 struct Search<'a, 'k, D> {
     index: &'a TrieIndex<D>,
     key: &'k &'k [u8],
@@ -216,25 +218,26 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
         match self.index.suffix_layout {
-            SuffixLayout::Grouped(form) => self.search(steps, form),
-            SuffixLayout::FixedLength(form) => self.search(steps, form),
-            SuffixLayout::Dictionary(form) => self.search(steps, form),
+            SuffixLayout::Grouped(encoding) => self.search(steps, encoding),
+            SuffixLayout::FixedLength(encoding) => self.search(steps, encoding),
+            SuffixLayout::Dictionary(encoding) => self.search(steps, encoding),
         }
     }
 }
 
 impl<D: AsRef<[u8]>> Search<'_, '_, D> {
-    /// The search in an index whose tails have this form: for each of them it is compiled apart.
+    /// The search for one encoding of suffixes: it is compiled for each of them.
     #[inline(always)]
-    fn search(&self, steps: impl Steps, form: impl SuffixEncoding) -> Option<u64> {
+    fn search(&self, steps: impl Steps, encoding: impl SuffixEncoding) -> Option<u64> {
         let (trie, table, suffixes) = self.index.parts();
         let (trie, suffixes) = (trie.with(steps), suffixes.bytes());
         let entered = table.enter(&trie, self.key);
-        let lookahead = SearchPrefetcher { trie: &trie, children: table.children(), suffixes, form: &form };
+        let lookahead =
+            SearchPrefetcher { trie: &trie, children: table.children(), suffixes, encoding: &encoding };
         match trie.walk_on(entered, self.key, &lookahead) {
             WalkResult::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                form.slot(suffixes, leaf, depth)?.equals_rest_of(self.key, depth).then_some(leaf)
+                encoding.slot(suffixes, leaf, depth)?.equals_rest_of(self.key, depth).then_some(leaf)
             }
             WalkResult::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
@@ -242,24 +245,24 @@ impl<D: AsRef<[u8]>> Search<'_, '_, D> {
     }
 }
 
-/// Asks for the blocks of children, and for the tail where a walk may end or for what tells where it lies, while labels are looked at.
+/// Prefetches the blocks of children, and the estimated suffix (or its directory entry), while labels are compared.
 struct SearchPrefetcher<'a, S, F> {
     trie: &'a Trie<'a, S>,
     children: &'a [[u8; CHILD_BYTES]],
     suffixes: &'a [u8],
-    form: &'a F,
+    encoding: &'a F,
 }
 
 impl<S: Steps, F: SuffixEncoding> Prefetcher for SearchPrefetcher<'_, S, F> {
     #[inline(always)]
     fn before_node(&self, pending: PendingNode) {
-        let Self { trie, suffixes, form, .. } = self;
+        let Self { trie, suffixes, encoding, .. } = self;
         if let Some(children) = self.child_number(pending.block) {
             trie.prefetch_children(&pending, children);
         }
         let leaf = if F::IS_IN_LEAF_ORDER { trie.leaf_near(&pending) } else { trie.leaf_about(&pending) };
-        form.prefetch(suffixes, leaf);
-        form.prefetch_near(suffixes, leaf, pending.depth);
+        encoding.prefetch(suffixes, leaf);
+        encoding.prefetch_near(suffixes, leaf, pending.depth);
     }
 
     #[inline(always)]
@@ -268,7 +271,7 @@ impl<S: Steps, F: SuffixEncoding> Prefetcher for SearchPrefetcher<'_, S, F> {
     }
 }
 
-/// Exact searches for many keys, compiled for the processor.
+/// Exact searches for many keys, compiled for the instruction set.
 struct SearchMany<'a, 'k, 'v, D> {
     index: &'a TrieIndex<D>,
     keys: &'k [&'k [u8]],
@@ -282,7 +285,7 @@ impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
     fn run<S: Steps>(self, steps: S) {
         let (trie, table, suffixes) = self.index.parts();
         let parts = (&trie.with(steps), &table, &suffixes);
-        // Values without a key are left as they are.
+        // Values without a key stay as they are.
         let count = self.keys.len().min(self.values.len());
         let values = self.values.get_mut(..count).unwrap_or_default();
         for (keys, values) in self.keys.chunks(INTERLEAVE_WIDTH).zip(values.chunks_mut(INTERLEAVE_WIDTH)) {
@@ -291,7 +294,7 @@ impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
     }
 }
 
-/// Number of the value of a prefix key: those of leaves come first.
+/// Number of the value of a prefix key: the values of leaves come first.
 fn prefix_ordinal(trie: &Trie<'_, impl Steps>, node: &Node) -> u64 {
     trie.layout.counts.leaf_count() + trie.prefix_keys_before(node)
 }
@@ -300,7 +303,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Opens encoded bytes in place; reads header and trailer.
     ///
     /// # Errors
-    /// [`DecodeError`] for bytes that are no index.
+    /// [`DecodeError`] for bytes that are not an index.
     pub fn open(bytes: D) -> Result<Self, DecodeError> {
         let slice = bytes.as_ref();
         let envelope = Envelope::parse(slice, slice.len() as u64)?;
@@ -336,7 +339,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let root_cache_start =
             if stage_count == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
         let root_cache_start = root_cache_start.ok_or_else(wrong_length)?;
-        // What is left are the lines of the prefix tables.
+        // The remaining lines are those of the root cache.
         let block_count = (layout.lines - layout.sparse) / LINE_BYTES;
         let root_cache_layout =
             RootCacheLayout::read(payload, root_cache_start, usize::from(stage_count), block_count)
@@ -351,7 +354,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         Ok(Self { bytes, envelope, layout, value_bytes, suffixes, suffix_layout, root_cache_layout })
     }
 
-    /// The parts that searches go through.
+    /// The parts that searches use.
     #[inline(always)]
     pub(super) fn parts(&self) -> (Trie<'_>, RootCache<'_>, KeySuffixes<'_>) {
         let payload = envelope::payload(self.bytes.as_ref());
@@ -373,24 +376,24 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         self.parts().2
     }
 
-    /// The depths of the stages of the prefix tables.
+    /// The depths of the stages of the root cache.
     #[cfg(test)]
     pub(super) fn root_cache_depths(&self) -> Vec<usize> {
         self.root_cache_layout.depths()
     }
 
-    /// The depth of a direct table instead.
+    /// The depth of a direct table.
     #[cfg(test)]
     pub(super) fn direct_depth(&self) -> Option<usize> {
         self.root_cache_layout.direct_depth()
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub const fn len(&self) -> u64 {
         self.envelope.key_count
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -408,14 +411,14 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         self.value(kernel::run(Search { index: self, key: &key })?)
     }
 
-    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`, as far as both lists go. Up to 64 searches go on side by side, so that
-    /// each waits for memory while the others take their steps.
+    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`, up to the length of the shorter
+    /// list. Up to 64 searches are interleaved, so that their cache misses overlap.
     ///
     /// ```
     /// use tamis_filter::{AlignedBytes, trie::{TrieIndex, TrieIndexBuilder}};
@@ -481,12 +484,12 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         envelope::payload(self.bytes.as_ref()).get(start..start.checked_add(self.value_bytes)?)
     }
 
-    /// A cursor, not positioned yet.
+    /// Creates a cursor that is not positioned yet.
     pub fn cursor(&self) -> TrieCursor<'_, D> {
         TrieCursor { index: self, cursor: Cursor::default() }
     }
 
-    /// How many keys lie between two bounds; none where they are reversed.
+    /// Returns the number of keys between two bounds; 0 if they are reversed.
     pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
         let lower = match lower {
             Bound::Unbounded => (&b""[..], Side::Before),
@@ -509,7 +512,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         count.saturating_add(before_upper).saturating_sub(before_lower)
     }
 
-    /// Whether the key of a leaf that ends on a bound's path lies before the bound: its tail tells.
+    /// Whether the key of a leaf on a bound's path is before the bound: its suffix decides.
     fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
             let suffix = self.suffixes().get(self.trie().leaf_index(&edge), length);
@@ -530,7 +533,7 @@ enum Move<'k> {
     Previous,
 }
 
-/// A move, compiled for the processor.
+/// A move, compiled for the instruction set.
 struct Moving<'a, D> {
     index: &'a TrieIndex<D>,
     cursor: &'a mut Cursor,
@@ -553,7 +556,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
             Move::Previous => cursor.previous(&trie),
         }
         index.complete(&trie, cursor);
-        // A leaf on the path of the bound: whether its key lies on the right side of it, the tail tells.
+        // The key of a leaf on the bound's path may be on the wrong side: its suffix decides.
         match to {
             Move::Seek(key) if cursor.stop().is_some() && cursor.path() < key => cursor.next(&trie),
             Move::SeekForPrev(key) if cursor.stop().is_some() && cursor.path() > key => {
@@ -566,7 +569,7 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
 }
 
 impl<D: AsRef<[u8]>> TrieIndex<D> {
-    /// Puts the tail behind the path of a leaf.
+    /// Appends the suffix to the path of a leaf.
     #[inline(always)]
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
@@ -588,37 +591,37 @@ impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
         kernel::run(Moving { index: self.index, cursor: &mut self.cursor, to });
     }
 
-    /// To the first key.
+    /// Moves to the first key.
     pub fn first(&mut self) {
         self.go(Move::First);
     }
 
-    /// To the last key.
+    /// Moves to the last key.
     pub fn last(&mut self) {
         self.go(Move::Last);
     }
 
-    /// To the first key that is not smaller: the lower bound.
+    /// Moves to the first key that is not smaller than `key`: the lower bound.
     pub fn seek(&mut self, key: &[u8]) {
         self.go(Move::Seek(key));
     }
 
-    /// To the last key that is not greater.
+    /// Moves to the last key that is not greater than `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
         self.go(Move::SeekForPrev(key));
     }
 
-    /// To the next key; behind the last one there is none.
+    /// Moves to the next key; after the last one there is none.
     pub fn next(&mut self) {
         self.go(Move::Next);
     }
 
-    /// To the key before; before the first one there is none.
+    /// Moves to the previous key; before the first one there is none.
     pub fn previous(&mut self) {
         self.go(Move::Previous);
     }
 
-    /// The key, until the next move; `None` where the cursor stands on none.
+    /// The key, until the next move; `None` if the cursor is at no key.
     pub fn key(&self) -> Option<&[u8]> {
         self.cursor.stop().map(|_| self.cursor.path())
     }

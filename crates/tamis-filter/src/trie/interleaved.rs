@@ -1,8 +1,9 @@
-//! Many keys at once: walks side by side, in rounds of a step each.
+//! Many keys at once: interleaved walks, in rounds of one step each.
 //!
-//! A walk alone waits for memory at every step, and for every jump that was foreseen wrongly. Here each step ends with asking for the
-//! lines that the walk's next step will read, and all other walks take theirs before that; and whether a walk goes on, came to a leaf or
-//! leads nowhere is no jump, but a number that lists grow by. Dense levels, which are few and small, are one step.
+//! A single walk waits for memory at every step and for every branch misprediction. Here each step prefetches the cache
+//! lines of the walk's next step, and all other walks take a step before that. No branch depends on whether a walk
+//! continues, reaches a leaf or ends: the result is added to the lengths of lists. Dense levels, which are few and
+//! small, are one step.
 
 use tamis_bits::kernel::Steps;
 
@@ -10,10 +11,11 @@ use super::node::{DenseWalk, Leaf, Lookahead, Node, WalkResult};
 use super::reader::Trie;
 use super::sparse::SpeculativeStep;
 
-/// Walks side by side.
+/// Number of walks that are interleaved.
 pub(crate) const INTERLEAVE_WIDTH: usize = 64;
 
-/// Where a walk stands: before a sparse node, or at a leaf. Then its place is that of the leaf's label.
+/// The state of a walk: before a sparse node, or at a leaf. At a leaf, the lookahead has the position of the leaf's
+/// label.
 #[derive(Clone, Copy)]
 struct WalkState {
     lookahead: Lookahead,
@@ -21,8 +23,8 @@ struct WalkState {
     depth: u32,
 }
 
-/// Walks by the numbers of their keys, and the numbers of those that go on and of those that came to a sparse leaf. A step changes a walk where
-/// it stands: nothing of it is moved but its number.
+/// Walks by the numbers of their keys, the numbers of those that continue and of those that reached a sparse leaf.
+/// Walks stay in place; only their numbers move.
 struct Walks<'k> {
     keys: [&'k [u8]; INTERLEAVE_WIDTH],
     walks: [WalkState; INTERLEAVE_WIDTH],
@@ -30,7 +32,7 @@ struct Walks<'k> {
     hits: Numbers,
 }
 
-/// Numbers of walks, none of them twice.
+/// Distinct numbers of walks.
 struct Numbers {
     items: [u8; INTERLEAVE_WIDTH],
     count: usize,
@@ -39,7 +41,7 @@ struct Numbers {
 impl Numbers {
     const NONE: Self = Self { items: [0; INTERLEAVE_WIDTH], count: 0 };
 
-    /// Adds a number, or does not: it is written all the same. A walk that is not in the list yet leaves room for that.
+    /// Appends a number if `is_added`. It is written in both cases, to avoid a branch; there is room for it.
     #[inline(always)]
     fn push(&mut self, number: usize, is_added: bool) {
         if let Some(item) = self.items.get_mut(self.count % INTERLEAVE_WIDTH) {
@@ -54,7 +56,7 @@ impl Numbers {
     }
 }
 
-/// A walk that came to a leaf.
+/// A walk that reached a leaf.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafHit {
     leaf: Leaf,
@@ -79,15 +81,16 @@ impl LeafHit {
         self.key_number as usize
     }
 
-    /// The number of the leaf, once it was counted.
+    /// The number of the leaf, after [`LeafHits::count`].
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
 }
 
 impl<S: Steps> Trie<'_, S> {
-    /// Follows up to [`LANES`] keys, given by their numbers; some may be none. `enter` leads to sparse nodes, as [`Trie::enter`] does. Calls with
-    /// walks that come to a node with the last byte of their key; gives those that came to a leaf.
+    /// Follows up to [`INTERLEAVE_WIDTH`] keys, given by their numbers; `key` may return `None`. `enter` leads to
+    /// sparse nodes, as [`Trie::enter`] does. Calls `at_node` for walks that arrive at a node with the last byte of
+    /// their key; returns those that reached a leaf.
     #[inline(always)]
     pub(crate) fn walk_interleaved<'k>(
         &self,
@@ -121,7 +124,7 @@ impl<S: Steps> Trie<'_, S> {
             }
         }
         if self.layout.is_wide {
-            // The first nodes have many labels; those below them have few, but lie far apart.
+            // The first nodes have many labels; those below have few, but are far apart.
             let arrive = |lookahead: &Lookahead| {
                 if lookahead.number == Node::UNKNOWN {
                     self.arrive(lookahead)
@@ -149,7 +152,7 @@ impl<S: Steps> Trie<'_, S> {
         hits
     }
 
-    /// A step of each walk.
+    /// One step of each walk.
     #[inline(always)]
     fn round(
         &self,
@@ -178,7 +181,7 @@ impl<S: Steps> Trie<'_, S> {
     }
 }
 
-/// Walks that came to a leaf.
+/// Walks that reached a leaf.
 pub(crate) struct LeafHits {
     items: [LeafHit; INTERLEAVE_WIDTH],
     count: usize,
@@ -198,7 +201,7 @@ impl LeafHits {
         }
     }
 
-    /// Counts the numbers of all leaves.
+    /// Computes the numbers of all leaves.
     #[inline(always)]
     pub(crate) fn count(&mut self, trie: &Trie<'_, impl Steps>) {
         self.iter().for_each(|hits| trie.prefetch_number(hits.leaf));

@@ -1,8 +1,8 @@
-//! What is left of the keys of an index behind their leaves, in one of three forms.
+//! Key suffixes: the bytes of the keys of an index below their leaves, in one of three encodings.
 //!
-//! - `tails/grouped.rs`: lengths are stored, for 32 leaves together.
-//! - `tails/coded.rs`: many keys have their tails in common: a byte tells which of the frequent ones.
-//! - `tails/leveled.rs`: all keys have one length, and what of it is left follows from the depth of the leaf.
+//! - `key_suffixes/grouped.rs`: any lengths, which are stored for 32 leaves together.
+//! - `key_suffixes/dictionary.rs`: many keys share their suffixes: one byte selects a frequent suffix.
+//! - `key_suffixes/fixed_length.rs`: all keys have one length; the length of a suffix follows from the depth of its leaf.
 
 mod dictionary;
 mod fixed_length;
@@ -17,17 +17,17 @@ use grouped::GroupedLayout;
 
 /// In place of the bits of lengths: all keys have one length.
 const FIXED_LENGTH: u8 = 8;
-/// The same: tails are coded.
+/// In place of the bits of lengths: suffixes are in a dictionary.
 const DICTIONARY: u8 = 9;
 
-/// The tails of an encoded index.
+/// The suffixes of an encoded index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeySuffixes<'a> {
     bytes: &'a [u8],
     layout: &'a SuffixLayout,
 }
 
-/// Where the parts lie.
+/// Offsets of the parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SuffixLayout {
     Grouped(GroupedLayout),
@@ -35,48 +35,49 @@ pub(super) enum SuffixLayout {
     Dictionary(DictionaryLayout),
 }
 
-/// One of the forms.
+/// An encoding of suffixes.
 pub(super) trait SuffixEncoding {
-    /// Whether about the number of a leaf tells about where its tail lies.
+    /// Whether an approximate leaf number gives the approximate position of its suffix.
     const IS_IN_LEAF_ORDER: bool;
 
-    /// Where the tail of a leaf lies that so many bytes lead to. The bytes are those of the tails and 16 more at least.
+    /// The suffix of a leaf at a depth. `bytes` has those of the suffixes and at least 16 more.
     fn slot<'a>(&self, bytes: &'a [u8], leaf: u64, depth: usize) -> Option<StoredSuffix<'a>>;
 
-    /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
+    /// Prefetches the directory entry of a leaf, if there is one.
     fn prefetch(&self, bytes: &[u8], leaf: u64);
 
-    /// Brings the tails about a leaf into the cache, where they lie in order.
+    /// Prefetches the suffixes near a leaf, if they are in leaf order.
     fn prefetch_near(&self, bytes: &[u8], leaf: u64, depth: usize);
 }
 
-/// Brings two lines into the cache, which mostly have the tail of a leaf that is some numbers away from the one whose tail begins here.
+/// Prefetches two cache lines, which usually have the suffixes of the leaves near the one whose suffix begins at
+/// `start`.
 #[inline(always)]
 fn prefetch_both_sides(bytes: &[u8], start: usize) {
     prefetch(bytes, start.wrapping_sub(LINE_BYTES / 2));
     prefetch(bytes, start.wrapping_add(LINE_BYTES / 2));
 }
 
-/// What tails leave to be known of them by others.
+/// The counts of the suffixes in the parameters of the index.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SuffixCounts {
     pub(super) short_bytes: u32,
-    /// The length of all keys where they have one; how many tails are none of the frequent ones, where they are coded.
+    /// For fixed lengths the length of all keys; for a dictionary the number of suffixes that are not frequent.
     pub(super) long_bytes: u64,
     pub(super) length_bits: u8,
 }
 
-/// Where a tail lies.
+/// A stored suffix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredSuffix<'a> {
-    /// The bytes from where it begins on.
+    /// The bytes from its start on.
     suffix: &'a [u8],
-    /// How many of them belong to it; all of a long one.
+    /// The number of its bytes; `None` for all of them (a long suffix).
     length: Option<usize>,
 }
 
 impl SuffixLayout {
-    /// `None` for what no builder writes, and beyond the address space.
+    /// `None` for counts that no builder writes, and beyond the address space.
     pub(super) fn new(leaf_count: u64, height: u32, counts: SuffixCounts) -> Option<Self> {
         if counts.length_bits == FIXED_LENGTH {
             let key_bytes = usize::try_from(counts.long_bytes).ok()?;
@@ -88,7 +89,7 @@ impl SuffixLayout {
         GroupedLayout::new(leaf_count, counts).map(Self::Grouped)
     }
 
-    /// Bytes of all parts, filled up to a multiple of 8.
+    /// Bytes of all parts, padded to a multiple of 8.
     pub(super) fn bytes(&self) -> Option<usize> {
         let parts = match self {
             Self::Grouped(layout) => layout.bytes(),
@@ -100,7 +101,7 @@ impl SuffixLayout {
 }
 
 impl<'a> KeySuffixes<'a> {
-    /// The tails of a payload, behind which there are 16 bytes more at least; none where the bytes are too few.
+    /// The suffixes of a payload, after which there are at least 16 bytes more; empty if the payload is too short.
     #[inline(always)]
     pub(super) fn new(payload: &'a [u8], start: usize, layout: &'a SuffixLayout) -> Self {
         Self { bytes: payload.get(start..).unwrap_or_default(), layout }
@@ -112,7 +113,7 @@ impl<'a> KeySuffixes<'a> {
         self.bytes
     }
 
-    /// Brings into the cache what tells where the tail of a leaf lies, where there is such a thing.
+    /// Prefetches the directory entry of a leaf, if there is one.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: u64) {
         match self.layout {
@@ -122,7 +123,7 @@ impl<'a> KeySuffixes<'a> {
         }
     }
 
-    /// Where the tail of a leaf lies that so many bytes lead to.
+    /// The suffix of a leaf at a depth.
     #[inline(always)]
     pub(super) fn slot(&self, leaf: u64, depth: usize) -> Option<StoredSuffix<'a>> {
         match self.layout {
@@ -132,7 +133,7 @@ impl<'a> KeySuffixes<'a> {
         }
     }
 
-    /// The suffix of a leaf that so many bytes lead to; empty where there is none.
+    /// The bytes of the suffix of a leaf at a depth; empty if there is none.
     #[inline(always)]
     pub(super) fn get(&self, leaf: u64, depth: usize) -> &'a [u8] {
         self.slot(leaf, depth).map_or(&[], |slot| slot.bytes())
@@ -140,7 +141,7 @@ impl<'a> KeySuffixes<'a> {
 }
 
 impl<'a> StoredSuffix<'a> {
-    /// Brings the tail into the cache.
+    /// Prefetches the suffix.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
         prefetch(self.suffix, 0);
@@ -152,20 +153,20 @@ impl<'a> StoredSuffix<'a> {
         self.length.map_or(self.suffix, |length| self.suffix.get(..length).unwrap_or_default())
     }
 
-    /// Whether the tail is what a key has from the leaf's `depth` on.
+    /// Whether the suffix equals the bytes of a key after `depth`.
     #[inline(always)]
     pub(super) fn equals_rest_of(&self, key: &[u8], depth: usize) -> bool {
         let Some(length) = self.length else { return key.get(depth..) == Some(self.suffix) };
         if key.len() != depth + length {
             return false;
         }
-        // Mostly the tail is a word with what follows it, and the last bytes of the key are one.
+        // Common case: the suffix fits in a word, and so do the last bytes of the key.
         if length <= 8
             && let Some(word) = self.suffix.first_chunk()
             && let Some(end) = last_word(key)
         {
             let differs = u64::from_be_bytes(*word) ^ end << (8 * (8 - length) as u32 % 64);
-            // Of no bytes, too, without a jump.
+            // Two shifts instead of a branch for length 0.
             let bits = 4 * length as u32;
             return differs & !(u64::MAX >> bits >> bits) == 0;
         }
@@ -173,8 +174,8 @@ impl<'a> StoredSuffix<'a> {
     }
 }
 
-/// The last 8 bytes of a key at the lower end of a word, of shorter ones all; `None` of fewer than 4. No jump asks which it is: nobody can
-/// foresee it.
+/// The last 8 bytes of a key (all bytes of a shorter one) at the lower end of a word; `None` of fewer than 4. No branch
+/// on the length, which would be mispredicted.
 #[inline(always)]
 fn last_word(key: &[u8]) -> Option<u64> {
     let count = key.len().min(8);
@@ -183,12 +184,12 @@ fn last_word(key: &[u8]) -> Option<u64> {
     Some((u64::from(first) >> (8 * (8 - count))) << 32 | u64::from(last))
 }
 
-/// Tails in the order of keys.
+/// Collects suffixes in the order of keys.
 #[derive(Debug)]
 pub(super) struct SuffixBuilder {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The length of the keys, while all have one.
+    /// The length of the keys, as long as all have the same.
     key_bytes: Option<usize>,
     /// The greatest depth of a leaf.
     height: usize,
@@ -199,7 +200,8 @@ impl SuffixBuilder {
         Self { bytes: Vec::new(), ends: Vec::new(), key_bytes: None, height: 0 }
     }
 
-    /// The tail of the next key, whose leaf has this depth; a greater one than the key has bytes where the key ends at a node.
+    /// Adds the suffix of the next key, whose leaf has this depth. The depth exceeds the key's length if the key ends
+    /// at a node.
     #[inline(always)]
     pub(super) fn push(&mut self, key: &[u8], depth: usize) {
         if self.ends.is_empty() {
@@ -214,12 +216,12 @@ impl SuffixBuilder {
         self.ends.push(self.bytes.len());
     }
 
-    /// Bytes of all tails together.
+    /// Bytes of all suffixes.
     pub(super) const fn byte_count(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The tail of the key of a number.
+    /// The suffix of the key with a number.
     fn get(&self, ordinal: u64) -> &[u8] {
         let ordinal = ordinal as usize;
         let start = ordinal.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -232,16 +234,16 @@ impl SuffixBuilder {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
-    /// Appends the tails of the keys of some numbers, in the order of their leaves, in the smaller form. `None` beyond 4 GiB.
+    /// Appends the suffixes of the keys in the order of their leaves, in the smallest encoding. `None` beyond 4 GiB.
     pub(super) fn encode(
         &self,
         target: &mut Vec<u8>,
         leaves: impl Iterator<Item = u64> + Clone,
     ) -> Option<SuffixCounts> {
-        // Not as many as keys: those that end at a node have no leaf.
+        // Fewer than keys: keys that end at a node have no leaf.
         let leaf_count = leaves.clone().count();
         let suffixes = leaves.map(|ordinal| self.get(ordinal));
-        // Beside the tails themselves, and what leads to long ones.
+        // Without the suffixes themselves and the references to long ones.
         let group_bytes = grouped::directory_bytes(leaf_count, self.length_max());
         let counts = match self.key_bytes {
             Some(key_bytes) if fixed_length::table_bytes(self.height) <= group_bytes => {
@@ -257,7 +259,7 @@ impl SuffixBuilder {
         counts
     }
 
-    /// The longest tail. That of a key without a leaf has no bytes.
+    /// Length of the longest suffix. Keys without a leaf have an empty one.
     fn length_max(&self) -> usize {
         let starts = [0].iter().chain(&self.ends);
         self.ends.iter().zip(starts).map(|(end, start)| end - start).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Where each part of an encoded trie lies. Everything follows from the counts in the trailer.
+//! The offsets of the parts of an encoded trie. All of them follow from the counts in the trailer.
 //!
 //! ```text
 //! dense nodes | sparse blocks | dense ranks | block directory | hints | prefix keys | capped leaves | (leaf array) | trailer
@@ -11,51 +11,53 @@ use tamis_bits::{elias_fano, rank};
 /// Bytes of the counts at the end of the payload.
 pub(crate) const TRAILER_BYTES: usize = 40;
 
-/// Two bitmaps of 256 bits: labels, and those of them with a child.
+/// Two bitmaps of 256 bits: the labels, and the labels with a child.
 pub(super) const DENSE_NODE_BYTES: usize = 64;
-/// Nodes that share a u32 of the leaves before them.
+/// Nodes that share a u32: the number of leaves before them.
 pub(super) const DENSE_GROUP: u32 = 64;
 
-/// What lies before a dense node. From the least bit on: labels with a child before its labels 64, 128 and 192, leaves in the nodes before it
-/// within its group, the number of its first child.
+/// The ranks of a dense node, from the lowest bit on: the labels with a child before its labels 64, 128 and 192; the
+/// leaves in the nodes before it within its group; the number of its first child.
 pub(super) const DENSE_RANK_BYTES: usize = 8;
 pub(super) const LEAVES_SHIFT: u32 = 24;
 pub(super) const LEAVES_BITS: u32 = 15;
 pub(super) const CHILD_SHIFT: u32 = LEAVES_SHIFT + LEAVES_BITS;
-/// Labels with a child that dense nodes may have together.
+/// Maximal number of labels with a child in all dense nodes.
 pub(super) const DENSE_CHILDREN_MAX: u64 = (1 << (64 - CHILD_SHIFT)) - 2;
 
 /// Labels of a sparse block.
 pub(super) const BLOCK_LABELS: u32 = 49;
-/// Two times 49 bits and 22 bits of where children lie (15 bytes), 49 labels.
+/// A header of 15 bytes (twice 49 bits, and 22 bits for the position of the children) and 49 labels.
 pub(super) const BLOCK_BYTES: usize = 64;
 /// A sparse block.
 pub(super) type Block = [u8; BLOCK_BYTES];
 /// Bytes of a block before its labels.
 pub(super) const BLOCK_HEADER_BYTES: usize = 15;
-/// Blocks that share a u32 of the labels with a child before them, where ranks are coarse.
+/// Blocks that share a u32 where ranks are coarse: the number of labels with a child before them.
 pub(super) const RANK_BLOCKS: u32 = 8;
-/// Blocks that share a u32 of the labels without one where each has a u16 of its own besides: fine ranks, for leaves.
+/// Blocks that share a u32 where ranks are fine: the number of labels without a child before them. Each block also
+/// has its own u16. Leaves need fine ranks.
 pub(super) const FINE_BLOCKS: u32 = 1024;
-/// Blocks that share a u32 of the block that their children begin in, where there are more blocks than a block can number.
+/// Blocks that share a u32 base for the block numbers of their children. Only tries with more than `NUMBERED_BLOCKS`
+/// blocks have bases.
 pub(super) const BASE_BLOCKS: u32 = 128;
-/// As many blocks as a block can number.
+/// Blocks that the 15 bits of a block can number.
 const NUMBERED_BLOCKS: u64 = 1 << 15;
-/// Nodes that share a u32 of the block that the first of them begins in.
+/// Nodes that share a u32: the block in which the first of them begins.
 pub(super) const HINT_GROUP: u32 = 128;
-/// Labels that should lie between two hints.
+/// Target number of labels between two hints.
 const LABELS_PER_HINT: u64 = 128;
 pub(super) const HINT_SHIFT_MAX: u32 = 6;
-/// Labels for each hint that make hints cheap: they add 1/84 to the blocks.
+/// Labels per hint at which hints are cheap: they add 1/84 to the blocks.
 const HINT_SHARE: u64 = 128;
 
-/// Labels of an average sparse node from which on the first of them count as wide.
+/// With more labels than this per sparse node on average, the first sparse nodes are called wide.
 const WIDE_LABELS: u64 = 3;
 
-/// A place is a block and a label in it: 26 and 6 bits.
+/// A position has 26 bits for the block and 6 bits for the label in it.
 pub(super) const LABEL_COUNT_MAX: u64 = BLOCK_LABELS as u64 * ((1 << 26) - 2);
 
-/// Bytes of a part; zeros beyond the end.
+/// Bytes at an offset; zeros beyond the end.
 #[inline(always)]
 pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     match bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
@@ -64,7 +66,7 @@ pub(super) fn chunk<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     }
 }
 
-/// An item of a list of items of one size, of which so many would lie before it; zeros beyond the end.
+/// An item of a list of equal-sized items that begins `list` items after the start; zeros beyond the end.
 #[inline(always)]
 pub(super) fn item<const N: usize>(bytes: &[u8], list: usize, index: u32) -> [u8; N] {
     bytes.as_chunks::<N>().0.get(list + index as usize).copied().unwrap_or([0; N])
@@ -77,7 +79,7 @@ fn padded<const N: usize>(rest: &[u8]) -> [u8; N] {
     chunk
 }
 
-/// The counts that everything else follows from.
+/// The counts from which the layout follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// Labels of sparse nodes.
@@ -85,14 +87,14 @@ pub(crate) struct Counts {
     /// All nodes.
     pub(crate) node_count: u32,
     pub(crate) dense_node_count: u32,
-    /// Labels of dense nodes that have a child, and those that have none.
+    /// Labels of dense nodes that have a child, then those that have none.
     pub(crate) dense_child_count: u32,
     pub(crate) dense_leaf_count: u32,
     pub(crate) prefix_key_count: u32,
-    /// Leaves of the last level, where the height is capped.
+    /// Leaves of the last level, if the height is capped.
     pub(crate) capped_leaf_count: u32,
     pub(crate) height: u32,
-    /// Keys below those.
+    /// Keys below the capped leaves.
     pub(crate) capped_key_count: u64,
 }
 
@@ -133,34 +135,34 @@ impl Counts {
         }
     }
 
-    /// Labels of sparse nodes that have a child: every node but the root is a child.
+    /// Labels of sparse nodes that have a child: every node except the root is a child.
     const fn sparse_child_count(&self) -> u32 {
         self.node_count.saturating_sub(1).saturating_sub(self.dense_child_count)
     }
 
-    /// All leaves, prefix keys apart.
+    /// All leaves, without prefix keys.
     pub(crate) fn leaf_count(&self) -> u64 {
         let sparse = self.sparse_label_count.saturating_sub(self.sparse_child_count());
         u64::from(self.dense_leaf_count) + u64::from(sparse)
     }
 
-    /// Keys that the trie stands for.
+    /// Keys that the trie represents.
     pub(crate) fn key_count(&self) -> u64 {
         self.checked_key_count().unwrap_or(u64::MAX)
     }
 
-    /// [`Counts::key_count`]; `None` of more than a filter can have.
+    /// [`Counts::key_count`]; `None` if it exceeds 64 bits.
     fn checked_key_count(&self) -> Option<u64> {
         let below = self.capped_key_count.saturating_sub(u64::from(self.capped_leaf_count));
         (self.leaf_count() + u64::from(self.prefix_key_count)).checked_add(below)
     }
 
-    /// Sparse nodes whose parent is dense: the first of the sparse ones. They have hints.
+    /// Sparse nodes whose parent is dense: the first sparse nodes. They have hints.
     pub(super) const fn hinted_count(&self) -> u64 {
         hinted_count(self.dense_node_count as u64, self.dense_child_count as u64)
     }
 
-    /// Refuses what no builder writes, by the name of the field.
+    /// Rejects counts that no builder writes; the error names the field and its value.
     fn check(&self) -> Result<(), (&'static str, u64)> {
         let children = u64::from(self.dense_child_count) + u64::from(self.sparse_label_count);
         let checks = [
@@ -190,7 +192,7 @@ impl Counts {
         if let Some((field, got, _)) = checks.iter().find(|(_, _, is_possible)| !is_possible) {
             return Err((*field, u64::from(*got)));
         }
-        // So that no sum of keys goes beyond 64 bits.
+        // Ensures that no sum of keys exceeds 64 bits.
         let has_capped = self.capped_leaf_count != 0 || self.capped_key_count == 0;
         let is_possible = has_capped && self.checked_key_count().is_some();
         is_possible.then_some(()).ok_or(("capped_key_count", self.capped_key_count))
@@ -201,36 +203,39 @@ impl Counts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) counts: Counts,
-    /// What all keys begin with, at the high end of a word, and how many bytes that are, up to eight: as far as the nodes on the way and the
-    /// one behind it are dense. Node by node they have one label, so that a node's number is its depth.
+    /// The bytes that all keys begin with, in the high end of a word, and their number (at most 8). They cover dense
+    /// nodes only, and the node after them is dense too. Each of these nodes has one label, so a node's number is its
+    /// depth.
     pub(super) stem: u64,
     pub(super) stem_length: u8,
-    /// So many levels behind the stem, up to two, have all nodes that there can be: a node's number follows from the bytes that lead to it.
+    /// The number of levels below the stem (at most 2) in which all possible nodes exist: a node's number follows from
+    /// the bytes that lead to it.
     pub(super) full_levels: u8,
     pub(super) hint_shift: u8,
     pub(super) hinted_count: u32,
-    /// Whether the first sparse nodes have many labels each: then it is worth more to be prepared for nodes that reach over blocks.
+    /// Whether the first sparse nodes have many labels each, so that nodes often continue in the next block.
     pub(super) is_wide: bool,
-    /// How many leaves a sparse node has, in parts of 256, and one of these first ones; only where a walk asks for what it will read at its end.
+    /// Mean number of leaves of a sparse node and of a wide one, in units of 1/256. Only indexes compute it, for
+    /// prefetches.
     pub(super) node_leaves: [u32; 2],
     pub(super) has_fine_ranks: bool,
     pub(super) has_block_bases: bool,
     pub(super) sparse: usize,
-    /// Where dense nodes and sparse blocks end.
+    /// The end of the dense nodes and sparse blocks.
     pub(super) lines: usize,
-    // Where a list of items of one size begins, as the number of items that would lie before it.
+    // Start of each list, as a number of items of its size.
     pub(super) dense_groups: usize,
     pub(super) dense_ranks: usize,
     pub(super) block_ranks: usize,
-    /// Those of single blocks, where ranks are fine.
+    /// The fine ranks of single blocks.
     pub(super) fine_ranks: usize,
     pub(super) block_bases: usize,
     pub(super) hint_bases: usize,
     pub(super) hints: usize,
-    // Again in bytes.
+    // In bytes.
     pub(super) prefix_keys: usize,
     pub(super) capped: usize,
-    /// Where the leaf array begins: the length of the parts before it.
+    /// Start of the leaf array: the length of the parts before it.
     pub(crate) leaves: usize,
 }
 
@@ -239,8 +244,8 @@ pub(super) const fn sparse_bytes(label_count: u64) -> u64 {
     label_count.div_ceil(BLOCK_LABELS as u64) * BLOCK_BYTES as u64
 }
 
-/// Nodes from hint to hint, as a power of two: so many that few labels lie between, and fewer where hints are cheap anyway.
-/// Nodes that have hints are larger than others: a hint for each of them saves passing blocks.
+/// Nodes per hint as a power of two: few labels are between two hints, and fewer where hints are cheap anyway. Nodes
+/// with hints are larger than others, so a hint for each of them avoids passing blocks.
 pub(super) fn hint_shift(label_count: u64, node_count: u64, hinted_count: u64) -> u32 {
     let by_labels = (node_count * LABELS_PER_HINT)
         .checked_div(label_count)
@@ -256,7 +261,7 @@ pub(super) const fn hinted_count(dense_node_count: u64, dense_child_count: u64) 
     if dense_node_count == 0 { 0 } else { (dense_child_count + 1).saturating_sub(dense_node_count) }
 }
 
-/// Bytes of what leads to sparse nodes: ranks and bases of blocks, bases and hints of the nodes that have them.
+/// Bytes of the directory: ranks and bases of blocks, bases and hints of nodes.
 pub(super) fn directory_bytes(
     label_count: u64,
     node_count: u64,
@@ -276,18 +281,18 @@ pub(super) fn directory_bytes(
     [ranks, bases, hint_bases, hints + all.next_multiple_of(8) - all]
 }
 
-/// Whether each block has a rank: where the walk to a leaf or to a node goes on with what is stored for it. Otherwise only counts need
-/// ranks.
+/// Whether each block has its own rank. Walks that read something stored for a leaf or node need it; otherwise only
+/// counts need ranks.
 pub(super) const fn has_fine_ranks(has_leaf_array: bool, prefix_key_count: u64) -> bool {
     has_leaf_array || prefix_key_count != 0
 }
 
-/// Whether blocks number the blocks of their children from a base on.
+/// Whether blocks number the blocks of their children relative to a base.
 const fn has_block_bases(block_count: u64) -> bool {
     block_count > NUMBERED_BLOCKS
 }
 
-/// Where the ranks of single blocks begin behind those of groups.
+/// Start of the ranks of single blocks, after those of groups.
 pub(super) const fn fine_ranks_start(block_count: u64) -> u64 {
     block_count.div_ceil(FINE_BLOCKS as u64) * 4
 }
@@ -301,7 +306,7 @@ pub(super) fn dense_bytes(node_count: u64) -> [u64; 3] {
     ]
 }
 
-/// Bytes of the bits that mark prefix keys.
+/// Bytes of the bitmap of prefix keys.
 pub(super) fn prefix_key_bytes(node_count: u64, prefix_key_count: u64) -> u64 {
     if prefix_key_count == 0 {
         0
@@ -316,8 +321,8 @@ pub(super) fn capped_bytes(leaf_count: u64, key_count: u64) -> Option<u64> {
 }
 
 impl Layout {
-    /// The layout that follows from counts, and from whether leaves have something stored for them; `None` where it is beyond the
-    /// address space.
+    /// The layout for these counts. `has_leaf_array`: whether data is stored for each leaf. `None` beyond the address
+    /// space.
     pub(super) fn new(counts: Counts, has_leaf_array: bool) -> Option<Self> {
         let sparse_nodes = u64::from(counts.node_count.checked_sub(counts.dense_node_count)?);
         let labels = u64::from(counts.sparse_label_count);
@@ -384,7 +389,7 @@ impl Layout {
         })
     }
 
-    /// Reads the trailer of a payload; the error names a field that no builder writes.
+    /// Reads the trailer of a payload; the error names a field with a value that no builder writes.
     pub(crate) fn read(payload: &[u8], has_leaf_array: bool) -> Result<Self, (&'static str, u64)> {
         let wrong_length = ("payload_bytes", payload.len() as u64);
         let trailer = payload.last_chunk::<TRAILER_BYTES>().ok_or(wrong_length)?;
@@ -404,11 +409,11 @@ impl Layout {
             let (labels, children) = node.split_at(DENSE_NODE_BYTES / 2);
             let has_one = labels.iter().map(|byte| byte.count_ones()).sum::<u32>() == 1;
             let Some(place) = labels.iter().position(|byte| *byte != 0) else { break };
-            let is_behind_dense = u32::from(depth) + 1 < self.counts.dense_node_count;
+            let has_dense_successor = u32::from(depth) + 1 < self.counts.dense_node_count;
             // The first eight nodes have their bits in one byte.
             let keys = payload.get(self.prefix_keys).copied().unwrap_or(0);
             let is_key = self.counts.prefix_key_count != 0 && keys >> depth & 1 != 0;
-            if is_key || !has_one || labels != children || !is_behind_dense {
+            if is_key || !has_one || labels != children || !has_dense_successor {
                 break;
             }
             let bit = labels.get(place).map_or(0, |byte| byte.trailing_zeros());
@@ -421,12 +426,12 @@ impl Layout {
         let dense = payload.as_chunks::<DENSE_NODE_BYTES>().0.get(..self.counts.dense_node_count as usize);
         let mut rest = dense.unwrap_or_default().get(usize::from(self.stem_length)..).unwrap_or_default();
         while self.full_levels < 2 {
-            let Some((level, behind)) = rest.split_at_checked(1 << (8 * self.full_levels)) else { break };
+            let Some((level, after)) = rest.split_at_checked(1 << (8 * self.full_levels)) else { break };
             if level.as_flattened().iter().any(|byte| *byte != u8::MAX) {
                 break;
             }
             self.full_levels += 1;
-            rest = behind;
+            rest = after;
         }
     }
 }

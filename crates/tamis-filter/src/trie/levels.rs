@@ -1,19 +1,20 @@
-//! Takes sorted keys and keeps, level by level, the labels of their trie.
+//! Takes sorted keys and collects the labels of their trie, level by level.
 //!
-//! One key is held back: where its leaf lies follows from what it shares with the key before and the key behind it. After
-//! that nothing that was written changes, so a level is a list that only grows at its end.
+//! One key is held back: the depth of its leaf follows from the bytes that it shares with the keys before and after it.
+//! Written labels never change, so a level is a list that only grows at its end.
 //!
-//! **Height cap.** Long prefixes that few keys share would cost ten bits a byte. Once far more labels than keys are held, the
-//! deepest levels are given up: labels of the level above become leaves that know how many keys lie below them. So the memory
-//! is at most [`LABELS_PER_KEY_MAX`] labels a key and [`LABELS_SLACK`] more. Cost: 2 bytes a label and the bits of the words.
+//! **Height cap.** Long prefixes that few keys share would cost ten bits per byte. If the levels hold far more labels
+//! than keys, the deepest levels are dropped: labels of the level above become leaves with a count of the keys below
+//! them. This limits memory to [`LABELS_PER_KEY_MAX`] labels per key and [`LABELS_SLACK`] more. Cost: 2 bytes per label
+//! and the bits of the words.
 
 use tamis_bits::{key_head, packed::PackedVec};
 
 use crate::BuildError;
 
-/// Labels held for each key, before levels are given up. What is encoded has far fewer.
+/// Labels held per key before levels are dropped. Encoded tries have far fewer.
 pub(crate) const LABELS_PER_KEY_MAX: u64 = 16;
-/// Labels that may be held beyond that.
+/// Labels that may be held in addition.
 pub(crate) const LABELS_SLACK: u64 = 1 << 20;
 
 pub(crate) const FIRST: u16 = 1 << 8;
@@ -21,12 +22,12 @@ pub(crate) const HAS_CHILD: u16 = 1 << 9;
 /// On the first label of a node: the path to the node is a key.
 pub(crate) const PREFIX_KEY: u16 = 1 << 10;
 
-/// How deep keys go.
+/// The depth to which keys are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// To the first byte that no other key shares; the height may be capped.
     Capped,
-    /// To the first byte that no other key shares, whatever that takes: what is left of a key is the caller's.
+    /// To the first byte that no other key shares, without a cap. The caller stores the remaining bytes.
     Unlimited,
 }
 
@@ -35,9 +36,9 @@ pub(crate) enum Depth {
 pub(crate) struct Level {
     /// Label byte and flags.
     pub(crate) labels: Vec<u16>,
-    /// What the caller keeps for each label without a child.
+    /// The caller's words for each label without a child.
     pub(crate) words: [PackedVec; 2],
-    /// What the caller keeps for each prefix key that ends at a node of this level.
+    /// The caller's word for each prefix key that ends at a node of this level.
     pub(crate) prefix_words: Vec<u64>,
     pub(crate) node_count: u64,
     pub(crate) child_count: u64,
@@ -49,7 +50,7 @@ impl Level {
         Self { words: widths.map(PackedVec::new), ..Self::default() }
     }
 
-    /// The words of all labels; 0 where a label has a child.
+    /// The words of all labels; 0 for a label with a child.
     pub(super) fn all_words(&self, widths: WordBits) -> [PackedVec; 2] {
         let [first, second] = &self.words;
         [(first, widths[0]), (second, widths[1])].map(|(words, width)| {
@@ -61,7 +62,7 @@ impl Level {
         })
     }
 
-    /// Keeps the words of a leaf.
+    /// Appends the words of a leaf.
     #[inline(always)]
     fn push_words(&mut self, words: [u64; 2], widths: WordBits) {
         if widths == [0; 2] {
@@ -77,16 +78,16 @@ impl Level {
     }
 }
 
-/// Bits that are kept of each of a leaf's two words; 0 of one that is not kept.
+/// Stored bits of each of the two words of a leaf; 0 if the word is not stored.
 pub(crate) type WordBits = [u32; 2];
 
-/// The words of all labels from those of leaves: 0 where a label has a child.
+/// The words of all labels from those of leaves: 0 for a label with a child.
 fn expanded<'a>(labels: &'a [u16], words: &'a PackedVec) -> impl Iterator<Item = u64> + 'a {
     let mut words = words.iter();
     labels.iter().map(move |label| if label & HAS_CHILD == 0 { words.next().unwrap_or(0) } else { 0 })
 }
 
-/// How many keys lie below each label of a level where none is capped, given those of the nodes of the next level.
+/// The number of keys below each label of an uncapped level, given the counts of the nodes of the next level.
 pub(crate) fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
     let mut children = below.iter();
     let child_or_leaf =
@@ -94,7 +95,7 @@ pub(crate) fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Ite
     level.labels.iter().map(child_or_leaf)
 }
 
-/// How many keys lie below each node of a level or end there, given those of its labels.
+/// The number of keys that are below each node of a level or end there, given the counts of its labels.
 pub(crate) fn keys_of_nodes(level: &Level, keys_of_labels: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut nodes = Vec::with_capacity(level.node_count as usize);
     for (label, count) in level.labels.iter().zip(keys_of_labels) {
@@ -108,37 +109,37 @@ pub(crate) fn keys_of_nodes(level: &Level, keys_of_labels: impl Iterator<Item = 
     nodes
 }
 
-/// What is kept for a leaf: words made of the key and the depth of its leaf.
+/// The data that a caller stores for a leaf.
 pub(crate) trait LeafWords {
     /// The words of a key whose stored prefix has `depth` bytes.
     fn words(&mut self, key: &[u8], depth: usize) -> [u64; 2];
 }
 
-/// The levels of a trie that is being built.
+/// The levels of a trie under construction.
 #[derive(Debug)]
 pub(crate) struct Levels {
     levels: Vec<Level>,
     depth: Depth,
     widths: WordBits,
     pending: Vec<u8>,
-    /// Bytes that the pending key shares with the one before it.
+    /// Bytes that the pending key shares with the key before it.
     shared_before: usize,
     key_count: u64,
     is_sealed: bool,
     label_count: u64,
-    /// A prefix key was written whose node has no label yet: its level.
+    /// The level of a node whose prefix key was written before any of its labels.
     open_prefix: Option<usize>,
-    /// Height cap in force, and the keys below each label of the last level.
+    /// The height cap, if any, and the number of keys below each label of the last level.
     capped_counts: Option<(usize, Vec<u64>)>,
 }
 
-/// How many bytes two keys share at their beginning. What is left behind the first word is mostly compared as the word that ends where
-/// the shorter key does: what it has twice is equal. Without iterators: a range asks, too, and would wait for them.
+/// The number of bytes that two keys share at their beginning. Keys of up to 16 bytes compare two words, which may
+/// overlap: overlapping bytes are equal. No iterators: range queries call this on their critical path.
 #[inline(always)]
 pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
     let length = left.len().min(right.len());
     let (Some(left_head), Some(right_head)) = (left.first_chunk::<8>(), right.first_chunk::<8>()) else {
-        // Zeros behind the end of a key are beyond the length of the shorter one.
+        // Zeros after the end of a key are beyond the length of the shorter one.
         return ((key_head(left) ^ key_head(right)).leading_zeros() as usize / 8).min(length);
     };
     let equal = equal_bytes(left_head, right_head);
@@ -190,7 +191,7 @@ impl Levels {
         }
     }
 
-    /// Takes the next key. A repeated one is passed over, a smaller one refused.
+    /// Adds the next key. Skips a repeated key and rejects a smaller one.
     #[inline]
     pub(crate) fn add<W: LeafWords>(&mut self, key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
         let before = std::mem::take(&mut self.pending);
@@ -203,7 +204,7 @@ impl Levels {
         is_new
     }
 
-    /// Takes many keys, none of which is copied but the last.
+    /// Adds many keys; copies only the last one.
     pub(crate) fn add_all<W: LeafWords>(
         &mut self,
         mut keys: impl Iterator<Item = impl AsRef<[u8]>>,
@@ -222,7 +223,7 @@ impl Levels {
         outcome
     }
 
-    /// Takes a key behind another one, which is written; whether it is a new one.
+    /// Compares a key with the one before it and writes the one before. Returns whether the key is new.
     #[inline(always)]
     fn follow<W: LeafWords>(&mut self, before: &[u8], key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
         if self.key_count > 0 {
@@ -250,7 +251,7 @@ impl Levels {
         self.is_sealed = true;
     }
 
-    /// Writes a key that shares so many bytes with the one behind it.
+    /// Writes a key that shares `shared_after` bytes with the key after it.
     #[inline(always)]
     fn write_key<W: LeafWords>(&mut self, key: &[u8], shared_after: usize, leaf: &mut W) {
         let shared = self.shared_before;
@@ -268,7 +269,7 @@ impl Levels {
         }
     }
 
-    /// Writes a key where levels were given up.
+    /// Writes a key to a capped trie.
     #[cold]
     fn write_capped<W: LeafWords>(&mut self, key: &[u8], leaf_level: usize, leaf: &mut W) {
         let shared = self.shared_before;
@@ -290,7 +291,7 @@ impl Levels {
         }
     }
 
-    /// [`Levels::write_labels`], where no level was given up. Most keys add one label to a node that is there.
+    /// [`Levels::write_labels`] for an uncapped trie. Most keys add one label to an existing node.
     #[inline(always)]
     fn write_path(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2]) {
         if start == end
@@ -306,7 +307,8 @@ impl Levels {
         }
     }
 
-    /// Writes the labels of a key from where it leaves the key before it to its leaf, or to the node it ends at.
+    /// Writes the labels of a key, from the first byte that the key before it does not share to its leaf or to the node
+    /// at which it ends.
     fn write_labels(&mut self, key: &[u8], start: usize, end: usize, words: [u64; 2]) {
         let widths = self.widths;
         if self.levels.len() <= end {
@@ -323,7 +325,7 @@ impl Levels {
         let Some((last, inner)) = self.levels.get_mut(start..=end).and_then(<[_]>::split_last_mut) else {
             return;
         };
-        // Each of these labels but the first begins a node.
+        // Each of these labels except the first begins a node.
         for (level, byte) in inner.iter_mut().zip(key.get(start..).unwrap_or_default()) {
             level.labels.push(u16::from(*byte) | first | HAS_CHILD);
             level.node_count += u64::from(first & FIRST != 0);
@@ -354,7 +356,7 @@ impl Levels {
         }
     }
 
-    /// Gives up the deepest levels until half of the labels that are allowed are left.
+    /// Drops the deepest levels until half of the allowed labels are left.
     fn drop_deep_levels(&mut self) {
         let allowed = (self.key_count * LABELS_PER_KEY_MAX + LABELS_SLACK) / 2;
         let mut kept = 0;
@@ -369,7 +371,7 @@ impl Levels {
         self.cap(height);
     }
 
-    /// Cuts the trie to a height of at least 1 that is below its own.
+    /// Caps the trie to a height of at least 1 that is less than its own.
     fn cap(&mut self, height: usize) {
         if height == 0 || height >= self.levels.len() {
             return;
@@ -386,7 +388,7 @@ impl Levels {
         self.capped_counts = Some((height, counts));
     }
 
-    /// How many written keys lie below each label of a level (1 for a leaf).
+    /// The number of written keys below each label of a level (1 for a leaf).
     pub(crate) fn keys_below(&self, level_index: usize) -> Vec<u64> {
         let mut node_counts: Vec<u64> = Vec::new();
         for (index, level) in self.levels.iter().enumerate().skip(level_index).rev() {
@@ -407,22 +409,22 @@ impl Levels {
         Vec::new()
     }
 
-    /// All levels, those of a capped trie without anything below the cap. A set of the empty key alone has one without labels.
+    /// All levels down to the cap. A set that holds only the empty key has one level without labels.
     pub(crate) fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// The kept bits of the words of each leaf.
+    /// Stored bits of the words of each leaf.
     pub(super) const fn widths(&self) -> WordBits {
         self.widths
     }
 
-    /// Whether some levels were given up, so that leaves of the last level may stand for several keys.
+    /// Whether levels were dropped, so that leaves of the last level may represent several keys.
     pub(crate) const fn is_capped(&self) -> bool {
         self.capped_counts.is_some()
     }
 
-    /// Distinct keys that were added.
+    /// Number of distinct keys added.
     pub(crate) const fn key_count(&self) -> u64 {
         self.key_count
     }

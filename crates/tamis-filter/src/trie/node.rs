@@ -1,14 +1,14 @@
-//! Nodes, labels and the results of steps: what readers of dense and of sparse nodes share.
+//! Nodes, labels and results of steps: the types that the readers of dense and sparse nodes share.
 
-/// A node. A dense one is its number. A sparse one is where its labels lie; its number, which hardly any step needs, is
-/// counted on demand ([`Trie::number`]).
+/// A node. A dense node is its number. A sparse node is the position of its labels; its number is computed on demand
+/// ([`super::Trie::number`]), because few steps need it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     /// Its number, or [`Node::UNKNOWN`].
     pub(super) number: u32,
-    /// Where the number is unknown: a place whose next label with a child is its parent.
+    /// If the number is unknown: a position whose next label with a child is the parent.
     pub(super) place: u32,
-    /// Its labels in the block where they begin.
+    /// The mask of its labels in the block in which they begin.
     pub(super) range: u64,
     pub(super) block: u32,
 }
@@ -22,7 +22,7 @@ impl Node {
         Self { number, place: 0, block: 0, range: 0 }
     }
 
-    /// The place of its first label.
+    /// The position of its first label.
     #[inline(always)]
     pub(super) const fn start(&self) -> u32 {
         (self.block << 6).saturating_add(self.range.trailing_zeros())
@@ -33,21 +33,21 @@ impl Node {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edge {
     pub(super) node: Node,
-    /// The label itself where the node is dense, its place (block and label) where it is sparse.
+    /// The label itself for a dense node; its position (block and index) for a sparse node.
     pub(super) at: u32,
     pub(crate) label: u8,
     pub(crate) has_child: bool,
 }
 
 impl Edge {
-    /// What a walk that ends here gives.
+    /// The leaf of a walk that ends at this label.
     #[inline(always)]
     pub(crate) const fn leaf(&self) -> Leaf {
         Leaf { number: self.node.number, at: self.at }
     }
 }
 
-/// What a node has below, at and above a byte.
+/// The labels of a node below, at and above a byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Split {
     pub(crate) has_smaller: bool,
@@ -55,7 +55,8 @@ pub(crate) struct Split {
     pub(crate) has_greater: bool,
 }
 
-/// What a node has between two bytes, and at them.
+/// The labels of a node at the two bytes at which the bounds of a range diverge, and whether labels are between them.
+/// If so, the other fields are not set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Divergence {
     pub(crate) low: Option<Edge>,
@@ -63,16 +64,17 @@ pub(crate) struct Divergence {
     pub(crate) high: Option<Edge>,
 }
 
-/// Where a byte leads from a dense node.
+/// The result of a step from a dense node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DenseStep {
     Absent,
     Leaf,
-    /// To the node of this number.
+    /// To the node with this number.
     Child(u32),
 }
 
-/// A node that a walk goes to. A sparse one is a number among the nodes that begin in a block: nothing of that block was read.
+/// The next node of a walk, before anything of its block was read. A sparse node is given by an index among the nodes
+/// that begin in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lookahead {
     /// As in [`Node`].
@@ -86,38 +88,38 @@ impl Lookahead {
     /// A sparse root.
     pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
 
-    /// The node itself, by its block and its labels there.
+    /// The node, given its block and its labels there.
     #[inline(always)]
     pub(super) const fn node(&self, (block, range): (u32, u64)) -> Node {
         Node { number: self.number, place: self.place, block, range }
     }
 }
 
-/// Where the dense nodes lead.
+/// The end of the walk through the dense nodes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DenseWalk {
     Ended(WalkResult),
-    /// To a sparse node; so many bytes lead to it.
+    /// To a sparse node; the number is that of the bytes that lead to it.
     Sparse(Lookahead, usize),
-    /// The same of one that certainly begins in the block that is named.
+    /// To a sparse node that begins exactly in the named block.
     SparseExact(Lookahead, usize),
 }
 
-/// Where the walk along a key ends.
+/// The end of the walk along a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WalkResult {
     /// At a node that does not have the next byte.
     Absent,
     /// At a node, with the key's last byte.
     Node(Node),
-    /// At a leaf; so many bytes lead to it.
+    /// At a leaf; the number is that of the bytes that lead to it.
     Leaf(Leaf, usize),
 }
 
 /// A label without a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaf {
-    /// The number of its node where that is dense.
+    /// The number of its node if that is dense.
     pub(super) number: u32,
     pub(super) at: u32,
 }
@@ -129,25 +131,27 @@ impl Leaf {
     }
 }
 
-/// A node that a walk comes to, before anything of its block is read.
+/// A node that a walk arrives at, before anything of its block was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingNode {
-    /// The block that is named for the node, and its number among those that begin there; it may lie in a block before or behind.
+    /// The block named for the node, and the node's index among those that begin there; it may be in a block before or
+    /// after.
     pub(super) block: u32,
     pub(super) index: u32,
     /// One of the first sparse nodes, which have many labels.
     pub(super) is_wide: bool,
-    /// The label that is looked for, and how many bytes lead to what is behind it.
+    /// The label to find, and the number of bytes on the path that includes it.
     pub(super) byte: u8,
     pub(super) depth: usize,
 }
 
-/// Goes ahead of a walk, and may ask for what is needed at its end.
+/// Prefetches what a walk needs at its end, while the walk is under way.
 pub(super) trait Prefetcher {
-    /// Before each node.
+    /// Called before each node.
     fn before_node(&self, pending: PendingNode);
 
-    /// What a block says of where the block of its children is, where that is known without the block: the walk need not wait for it.
+    /// The number that a block stores for the block of its children, if it is known without reading the block: the walk
+    /// does not wait for the block then.
     #[inline(always)]
     fn child_number(&self, _block: u32) -> Option<u32> {
         None

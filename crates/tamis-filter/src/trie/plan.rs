@@ -1,10 +1,10 @@
-//! What a trie costs in bytes at a given height and cut, and the choice of both.
+//! The cost in bytes of a trie with a given height and cut, and the choice of both.
 //!
-//! **The cut.** A dense node takes 576 bits whatever it holds, a sparse one about 10.6 for each label, so levels of full nodes
-//! are smaller dense, and all levels are faster dense. For each cut the exact size is computed; the deepest one is taken
-//! whose size is at most 1/64 above the least.
+//! **The cut.** A dense node takes 576 bits, a sparse one about 10.6 per label. So levels of full nodes are smaller
+//! dense, and all levels are faster dense. The exact size is computed for each cut; the deepest cut whose size is at
+//! most 1/64 above the minimum is taken.
 //!
-//! **The height** is the trie's own, or the greatest that fits into a limit.
+//! **The height** is the trie's own height, or the greatest that fits into a limit.
 
 use std::borrow::Cow;
 
@@ -16,36 +16,36 @@ use super::layout::{
 };
 use super::levels::{HAS_CHILD, Level, Levels};
 
-/// Share of the size that may be paid for dense levels beyond the least size.
+/// The size may exceed the minimum by one part in this number, for more dense levels.
 const DENSE_SHARE: u64 = 64;
 
-/// How a trie is to be encoded.
+/// The shape in which a trie is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Levels that are encoded.
+    /// Number of encoded levels.
     pub(crate) height: usize,
-    /// Levels that are encoded densely.
+    /// Number of dense levels.
     pub(crate) cut: usize,
-    /// Whether leaves of the last level stand for several keys.
+    /// Whether leaves of the last level may represent several keys.
     pub(crate) is_capped: bool,
-    /// Whether something is stored for each leaf.
+    /// Whether data is stored for each leaf.
     pub(super) has_leaf_array: bool,
-    /// Bytes without leaf array and trailer; for a capped trie an upper bound.
+    /// Bytes without leaf array and trailer; an upper bound if the trie is capped.
     pub(crate) bytes: u64,
     pub(super) counts: Counts,
 }
 
 impl Plan {
-    /// The flag of labels with a child; none in the last level of a capped trie, whose labels are all leaves.
+    /// The flag of labels with a child; 0 in the last level of a capped trie, in which all labels are leaves.
     pub(super) const fn child_mask(&self, level_index: usize) -> u16 {
         if self.is_capped && level_index + 1 == self.height { 0 } else { HAS_CHILD }
     }
 
-    /// The words of the leaves, level by level; 0 for leaves that are for several keys.
+    /// The words of the leaves, level by level; 0 for leaves that represent several keys.
     pub(crate) fn leaves<'l>(&self, levels: &'l Levels) -> impl Iterator<Item = Cow<'l, [PackedVec; 2]>> {
         let plan = *self;
         levels.levels().iter().take(plan.height).enumerate().map(move |(index, level)| {
-            // Labels that have children become leaves.
+            // Labels with children become leaves.
             match plan.child_mask(index) {
                 0 => Cow::Owned(level.all_words(levels.widths())),
                 _ => Cow::Borrowed(&level.words),
@@ -54,7 +54,7 @@ impl Plan {
     }
 }
 
-/// What decides the size of a level, or of all levels above a cut.
+/// The counts that determine the size of one level, or of all levels above a cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelCounts {
     pub(crate) nodes: u64,
@@ -89,8 +89,8 @@ impl LevelCounts {
     }
 }
 
-/// Bytes of a trie of whole levels without capped leaves and prefix keys, for whose leaves something is stored, cut as [`plan`] cuts
-/// it; without leaf array and trailer. `None` where there are more labels than can be numbered.
+/// Bytes of an uncapped trie without prefix keys, with data for its leaves, cut as [`plan`] does; without leaf array
+/// and trailer. `None` if there are more labels than positions.
 pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {
     let all = levels.iter().fold(Sums::default(), Sums::with_counts);
     let (_, dense) = best_cut(levels, &all, true);
@@ -106,8 +106,8 @@ fn cost(dense: &Sums, all: &Sums, has_fine_ranks: bool) -> u64 {
     dense_bytes + sparse_bytes(sparse_labels) + directory_bytes.iter().sum::<u64>()
 }
 
-/// The plan for the first `height` levels, of leaves for which something is stored or nothing. `None` where there are more labels than
-/// can be numbered.
+/// The plan for the first `height` levels. `has_leaf_array`: whether data is stored for leaves. `None` if there are
+/// more labels than positions.
 pub(crate) fn plan(levels: &Levels, height: usize, has_leaf_array: bool) -> Option<Plan> {
     plan_at(levels, height, has_leaf_array, None)
 }
@@ -122,7 +122,7 @@ pub(crate) fn plan_at(
     let is_capped = levels.is_capped() || height < levels.levels().len();
     let chosen = levels.levels().get(..height)?;
     let mut all = chosen.iter().fold(Sums::default(), Sums::with);
-    // The empty key alone: a root without labels.
+    // The empty key alone has a root without labels.
     all.nodes = all.nodes.max(u64::from(height > 0));
     let last = chosen.last().filter(|_| is_capped);
     if let Some(last) = last {
@@ -155,7 +155,7 @@ pub(crate) fn plan_at(
     Some(Plan { height, cut, is_capped, has_leaf_array, bytes, counts })
 }
 
-/// The deepest cut whose size is near the least.
+/// The deepest cut whose size is near the minimum.
 fn best_cut(levels: &[LevelCounts], all: &Sums, has_fine_ranks: bool) -> (usize, Sums) {
     let cost = |dense: &Sums| cost(dense, all, has_fine_ranks);
     let mut dense = Sums::default();
@@ -176,7 +176,7 @@ fn best_cut(levels: &[LevelCounts], all: &Sums, has_fine_ranks: bool) -> (usize,
     best
 }
 
-/// The plan of the greatest height whose bytes keep a limit, or of height 1 where none does.
+/// The plan of the greatest height within a limit of bytes; height 1 if none fits.
 pub(crate) fn plan_within(levels: &Levels, bytes_max: u64, has_leaf_array: bool) -> Option<Plan> {
     let plan = |height: usize| plan(levels, height, has_leaf_array);
     let own = plan(levels.levels().len());
@@ -185,7 +185,8 @@ pub(crate) fn plan_within(levels: &Levels, bytes_max: u64, has_leaf_array: bool)
     {
         return Some(own);
     }
-    // Sizes grow with the height, but for the counts of capped leaves: the search may end a little below the greatest.
+    // Sizes grow with the height, except for the counts of capped leaves: the search may end slightly below the
+    // greatest height.
     let (mut fits, mut fails) = (1, levels.levels().len());
     while fits + 1 < fails {
         let middle = usize::midpoint(fits, fails);

@@ -1,22 +1,23 @@
-//! How many keys lie between two bounds, by ranks: one or two of them a level, however many keys there are.
+//! Counts the keys between two bounds with one or two ranks per level, however many keys there are.
 //!
-//! On each level a bound has a **frontier**: the first label that is not left of the bound's path. The leaves left of it are
-//! one rank; the frontier of the next level begins with the child of the first label at or right of it. Two bounds differ by
-//! the sums of their levels; once their frontiers meet off their paths, they never part again.
+//! On each level a bound has a **frontier**: the first label that is not left of the bound's path. One rank counts the
+//! leaves left of it; the frontier of the next level begins with the child of the first label at or right of it. The
+//! result is the sum of the differences of both bounds over all levels. Two frontiers that meet off their paths stay
+//! equal.
 
 use tamis_bits::kernel::Steps;
 
 use super::node::{Edge, Node};
 use super::reader::Trie;
 
-/// On which side of a key's own place a bound lies.
+/// The side of a key on which a bound is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Before the key.
     Before,
-    /// Behind the key, before its extensions.
+    /// After the key, before its extensions.
     After,
-    /// Behind all keys that begin with it.
+    /// After all keys that begin with it.
     AfterPrefix,
 }
 
@@ -28,8 +29,8 @@ pub(crate) struct Frontier<'k> {
     depth: usize,
     node: Node,
     is_on_path: bool,
-    /// The leaf whose path is a prefix of the key, and how long its path is: whether its key lies before the bound, the trie
-    /// cannot tell. It is not counted.
+    /// The leaf whose path is a prefix of the key, and the length of its path: the trie cannot decide whether its key
+    /// is before the bound. It is not counted.
     pub(crate) tie: Option<(Edge, usize)>,
 }
 
@@ -38,7 +39,7 @@ impl<'k> Frontier<'k> {
         Self { key, side, depth: 0, node: root, is_on_path: true, tie: None }
     }
 
-    /// Keys of this level that lie before the bound, counted from the first key of the first level; then goes down.
+    /// Keys of this level before the bound, counted from the first key of the level; then moves down.
     fn descend(&mut self, trie: &Trie<'_, impl Steps>) -> u64 {
         let mut at = trie.node_start(&self.node);
         let mut prefix_keys = trie.prefix_keys_before(&self.node);
@@ -68,12 +69,12 @@ impl<'k> Frontier<'k> {
         self.depth += 1;
         self.is_on_path = child.is_some();
         self.node = child.unwrap_or_else(|| trie.next_child(&self.node, at));
-        // Damaged bytes may mark more prefix keys than are counted.
+        // Damaged bytes may mark more prefix keys than the count.
         leaves.wrapping_add(prefix_keys)
     }
 }
 
-/// Keys that certainly lie at or behind the lower bound's place and before the upper bound's, ties apart, and both frontiers
+/// Keys that are certainly at or after the lower bound and before the upper bound, without ties, and both frontiers
 /// with their ties. Never below 0.
 pub(crate) fn count_between<'k>(
     trie: &Trie<'_, impl Steps>,

@@ -1,7 +1,7 @@
-//! One step from node to node over the encoded bytes; the choice between dense and sparse.
+//! One step from node to node over the encoded bytes, and the choice between dense and sparse.
 //!
-//! Bytes that no builder writes give wrong steps, but no panic and no endless walk: a child lies behind its parent, or it is
-//! no child.
+//! Bytes that no builder writes cause wrong steps, but no panic and no endless walk: a child must come after its
+//! parent.
 
 use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
@@ -13,11 +13,11 @@ use super::node::{
 };
 use crate::envelope::nothing;
 
-/// An encoded trie: its bytes, from the first part on, and where its parts lie; and in which form steps are done.
+/// An encoded trie: its bytes, from the first part on, its layout, and the instruction set for its steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trie<'a, S = Portable> {
     pub(crate) bytes: &'a [u8],
-    /// The dense nodes, and the blocks behind them.
+    /// The dense nodes, then the blocks.
     pub(super) dense: &'a [[u8; DENSE_NODE_BYTES]],
     pub(super) blocks: &'a [Block],
     pub(crate) layout: &'a Layout,
@@ -25,7 +25,7 @@ pub(crate) struct Trie<'a, S = Portable> {
 }
 
 impl<'a> Trie<'a> {
-    /// A trie over a payload that the layout was read from.
+    /// A trie over a payload from which the layout was read.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
         let lines = bytes.get(..layout.lines).map(|lines| lines.as_chunks().0);
@@ -39,7 +39,7 @@ impl<'a> Trie<'a> {
 }
 
 impl<'a, S: Steps> Trie<'a, S> {
-    /// The same trie with steps in another form.
+    /// The same trie with steps for another instruction set.
     #[inline(always)]
     pub(crate) fn with<T: Steps>(self, steps: T) -> Trie<'a, T> {
         Trie { bytes: self.bytes, dense: self.dense, blocks: self.blocks, layout: self.layout, steps }
@@ -50,7 +50,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         node.number < self.layout.counts.dense_node_count
     }
 
-    /// The root; `None` where there are no keys.
+    /// The root; `None` if there are no keys.
     #[inline(always)]
     pub(crate) fn root(&self) -> Option<Node> {
         let counts = &self.layout.counts;
@@ -81,14 +81,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// What the node has below, at and above a byte.
+    /// The labels of the node below, at and above a byte.
     #[inline(always)]
     pub(crate) fn split(&self, node: Node, byte: u8) -> Split {
         if self.is_dense(&node) { self.dense_split(node, byte) } else { self.sparse_split(node, byte) }
     }
 
-    /// What the node has at two bytes, the first of them the smaller one, and strictly between them; not more than that there
-    /// is something between.
+    /// The labels of the node at two bytes, `low < high`, and whether any label is strictly between them.
     #[inline(always)]
     pub(crate) fn divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
         if self.is_dense(&node) {
@@ -98,7 +97,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The label after another one in the same node.
+    /// The next label in the same node.
     #[inline(always)]
     pub(crate) fn next(&self, edge: &Edge) -> Option<Edge> {
         if self.is_dense(&edge.node) {
@@ -108,7 +107,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The label before another one in the same node.
+    /// The previous label in the same node.
     #[inline(always)]
     pub(crate) fn previous(&self, edge: &Edge) -> Option<Edge> {
         if self.is_dense(&edge.node) {
@@ -118,7 +117,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The node behind a label; `None` where the label has no child.
+    /// The child of a label; `None` if it has none.
     #[inline(always)]
     pub(crate) fn child(&self, edge: &Edge) -> Option<Node> {
         if !edge.has_child {
@@ -132,13 +131,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         (child.start() > edge.at).then_some(child)
     }
 
-    /// Follows a key as far as it goes. One loop over dense nodes, which are numbers there, and one over sparse ones.
+    /// Follows a key as far as possible: one loop over dense nodes, one over sparse nodes.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> WalkResult {
         self.walk_on(self.enter(key), key, &())
     }
 
-    /// [`Trie::walk`] behind the dense nodes.
+    /// [`Trie::walk`] below the dense nodes.
     #[inline(always)]
     pub(super) fn walk_on(&self, entered: DenseWalk, key: &[u8], prefetcher: &impl Prefetcher) -> WalkResult {
         match entered {
@@ -170,7 +169,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
-        // A key that ends within the stem goes node by node.
+        // A key that ends within the stem is walked node by node.
         if self.layout.full_levels != 0 && depth == usize::from(stem_length) {
             (number, depth) = self.pass_full_levels(key, number, depth);
         }
@@ -192,7 +191,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The node that a key leads to below the full levels, and its depth; where the key ends above, as far as it goes.
+    /// The node below the full levels that a key leads to, and its depth. A key that ends within them is walked node by
+    /// node.
     #[inline(always)]
     fn pass_full_levels(&self, key: &[u8], number: u32, depth: usize) -> (u32, usize) {
         match key.get(depth..) {
@@ -205,7 +205,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// A child of a dense node by its number, not looked at yet.
+    /// A child of a dense node by its number, not located yet.
     #[inline(always)]
     fn lookahead(&self, number: u32) -> Lookahead {
         if number < self.layout.counts.dense_node_count {
@@ -215,7 +215,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// [`Trie::ahead`] behind the dense nodes.
+    /// [`Trie::lookahead`] for a node below the dense ones.
     #[inline(always)]
     fn below(&self, number: u32) -> Lookahead {
         let relative = number.wrapping_sub(self.layout.counts.dense_node_count);
@@ -226,7 +226,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The node itself.
+    /// Locates a node.
     #[inline(always)]
     pub(crate) fn arrive(&self, lookahead: &Lookahead) -> Node {
         let Lookahead { number, place, block, index } = *lookahead;
@@ -237,13 +237,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         Node { number, place, block, range }
     }
 
-    /// The child of a dense node (or the root where that is dense) by its number.
+    /// The child of a dense node (or a dense root) by its number.
     #[inline(always)]
     fn node(&self, number: u32) -> Node {
         self.arrive(&self.lookahead(number))
     }
 
-    /// The child of the first label with a child at or behind a place of a node's level, in the node or behind it.
+    /// The child of the first label with a child at or after a position, in the node or after it in its level.
     pub(super) fn next_child(&self, node: &Node, at: u32) -> Node {
         if self.is_dense(node) {
             let number = self.dense_children_before(node.number, at).wrapping_add(1);
@@ -253,7 +253,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The place of the first label of a node, and that behind its last.
+    /// The position of the first label of a node.
     pub(super) fn node_start(&self, node: &Node) -> u32 {
         if self.is_dense(node) { 0 } else { node.start() }
     }
@@ -262,7 +262,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         if self.is_dense(node) { 256 } else { self.sparse_end(*node) }
     }
 
-    /// Whether two nodes are one.
+    /// Whether two nodes are the same.
     pub(super) const fn is_same(&self, left: &Node, right: &Node) -> bool {
         if self.is_dense(left) || self.is_dense(right) {
             left.number == right.number
@@ -271,7 +271,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The number of a node, in level order; beyond the last one, that of nodes.
+    /// The number of a node in level order; the number of nodes if it is beyond the last one.
     #[inline(always)]
     pub(crate) fn number(&self, node: &Node) -> u32 {
         if node.number != Node::UNKNOWN {
@@ -282,7 +282,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         before.saturating_add(1)
     }
 
-    /// Brings into the cache what arriving at a node will read.
+    /// Prefetches the bytes that locating a node reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, lookahead: &Lookahead) {
         if lookahead.number < self.layout.counts.dense_node_count {
@@ -295,7 +295,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Brings into the cache what going to the child of a label will read, if it has one.
+    /// Prefetches the bytes of the step to the child of a label, if it has one.
     #[inline(always)]
     pub(crate) fn prefetch_child(&self, edge: &Edge) {
         if !edge.has_child {
@@ -309,7 +309,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.prefetch(&lookahead);
     }
 
-    /// Brings into the cache what counting the number of a leaf will read beside its block.
+    /// Prefetches the ranks that [`Trie::leaf_number`] reads.
     #[inline(always)]
     pub(crate) fn prefetch_number(&self, leaf: Leaf) {
         if leaf.number >= self.layout.counts.dense_node_count {
@@ -317,13 +317,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Number of a label without a child among the leaves.
+    /// The number of a label without a child among the leaves.
     #[inline(always)]
     pub(crate) fn leaf_index(&self, edge: &Edge) -> u64 {
         self.leaf_number(edge.leaf())
     }
 
-    /// [`Trie::leaf_index`] of where a walk ended.
+    /// [`Trie::leaf_index`] of the end of a walk.
     #[inline(always)]
     pub(crate) fn leaf_number(&self, Leaf { number, at }: Leaf) -> u64 {
         let counts = &self.layout.counts;
@@ -334,7 +334,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Labels without a child before a place, which may lie behind the last label.
+    /// Labels without a child before a position, which may be after the last label.
     #[inline(always)]
     pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
         let leaves = self.leaf_number(Leaf { number: node.number, at });
@@ -352,7 +352,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         byte >> (number % 8) & 1 == 1 && number < self.layout.counts.node_count
     }
 
-    /// Prefix keys that end at nodes before another; whatever the bytes are, no more than there are nodes.
+    /// Prefix keys at nodes before another node; for damaged bytes at most the number of nodes.
     pub(crate) fn prefix_keys_before(&self, node: &Node) -> u64 {
         let counts = &self.layout.counts;
         if counts.prefix_key_count == 0 {
@@ -363,7 +363,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             .map_or(0, |(bits, _)| bits.rank(u64::from(self.number(node))))
     }
 
-    /// Whether a leaf may stand for several keys, without looking it up.
+    /// Whether a leaf may represent several keys, without reading its count.
     #[inline(always)]
     pub(crate) fn may_be_capped(&self, leaf_index: u64) -> bool {
         let counts = &self.layout.counts;
@@ -371,7 +371,7 @@ impl<'a, S: Steps> Trie<'a, S> {
             && leaf_index >= counts.leaf_count().saturating_sub(u64::from(counts.capped_leaf_count))
     }
 
-    /// How many keys lie below the leaves before a number, where the height is capped; leaves before the last level count 1.
+    /// The number of keys of all leaves before a leaf number. Leaves above the last level of a capped trie count 1.
     pub(crate) fn keys_before_leaf(&self, leaf_index: u64) -> u64 {
         let counts = &self.layout.counts;
         let first = counts.leaf_count().saturating_sub(u64::from(counts.capped_leaf_count));
@@ -381,11 +381,11 @@ impl<'a, S: Steps> Trie<'a, S> {
         let bytes = self.bytes.get(self.layout.capped..).unwrap_or_default();
         let ends = EliasFano::open(bytes, u64::from(counts.capped_leaf_count), counts.capped_key_count);
         let end = ends.and_then(|(ends, _)| ends.get(last)).unwrap_or(last + 1);
-        // No more than all keys, which have a number: what does not was refused at open.
+        // At most all keys, whose number fits in 64 bits: the layout rejects others.
         first + end.min(counts.capped_key_count)
     }
 
-    /// How many keys a leaf stands for; 1 but for capped leaves.
+    /// The number of keys that a leaf represents; 1 except for capped leaves.
     #[inline(always)]
     pub(crate) fn keys_of_leaf(&self, leaf_index: u64) -> u64 {
         if self.may_be_capped(leaf_index) {
@@ -396,7 +396,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     }
 }
 
-/// Apart, so that those who never come here need not have the trie in memory.
+/// Not inlined, so that the common path does not keep the trie in memory.
 #[cold]
 #[inline(never)]
 fn keys_of_capped_leaf(bytes: &[u8], layout: &Layout, leaf_index: u64) -> u64 {

@@ -1,21 +1,23 @@
-//! Prefix tables of an index: nodes of some depths by the bytes that lead to them, so that a search need not walk there. Of one depth
-//! alone where these bytes, as numbers, lie close together (`prefix_table/direct.rs`); otherwise in stages, which are found by a hash:
+//! The root cache of an index: nodes of some depths by the bytes that lead to them, so that a search starts below the root.
+//! If these bytes are close together as numbers, it has one depth (`root_cache/direct.rs`); otherwise up to four stages,
+//! which are hash tables:
 //!
 //! ```text
-//! header   64 bytes; for each stage, at most 4: u8 depth | 3 zero bytes | u32 lines
-//! children for each sparse block u16: the 15 bits of it that say where the block of its children is; filled up to whole lines
-//! stages   lines of 64 bytes, 8 entries each; 4 in the first stage where its depth is above 4
-//! entry    from the lowest bit on: one more than the node's place, 0 for none | the slot of the node's parent in the stage before;
+//! header   64 bytes; per stage: u8 depth | 3 zero bytes | u32 lines
+//! children per sparse block u16: the 15 bits that number the block of its children; padded to whole lines
+//! stages   lines of 64 bytes, 8 entries each; 4 in the first stage if its depth is above 4
+//! entry    from the lowest bit on: position of the node plus 1, 0 for none | slot of the node's ancestor in the stage before;
 //!          from the highest bit on: the bytes that lead from there to the node
 //! ```
 //!
-//! The hash of all bytes that lead to a node names its line in its stage. Where that is full, the node is in none, nor are those below it, and is walked to as all
-//! others are: an entry holds whole bytes, no part of a hash, so a table never changes an answer. The lines of all stages are asked for at
-//! once; an entry of a later stage counts where the one that it names was found in the stage before. A place is a block and the number of
-//! the node among those that begin there; a slot is a line, times 8, and the number of the entry there.
+//! The hash of all bytes that lead to a node selects its line in its stage. If the line is full, the node and all nodes below
+//! it are not cached, and searches walk to them. An entry holds whole bytes, not a part of a hash, so the cache never changes
+//! an answer. The lines of all stages are prefetched together; an entry of a later stage is valid if the entry that it names
+//! was found in the stage before. A position is a block and the node's index among those that begin there; a slot is the
+//! number of a line, times 8, plus the index of the entry there.
 //!
-//! What a block says of its children stands apart once more, in few lines that stay in a near cache: a walk goes on to theirs before its own
-//! has come, which it would otherwise wait for first.
+//! The numbers of the blocks of children are copied into few lines, which stay in the cache: a walk fetches the children of a
+//! block before the block itself has arrived.
 
 mod build;
 mod direct;
@@ -32,81 +34,81 @@ use super::sparse;
 pub(super) use build::build;
 use direct::{DIRECT, DirectLayout};
 
-/// Most stages.
+/// Maximal number of stages.
 const STAGES_MAX: usize = 4;
-/// The greatest depth of a stage, of the first one, and that up to which the first one's entries are short.
+/// Greatest depth of any stage, of the first stage, and of a first stage with short entries.
 pub(super) const DEPTH_MAX: usize = 16;
 const FIRST_MAX: usize = 12;
 const SHORT_MAX: usize = 4;
-/// Slots of a line: 8, of which a line of long entries uses 4.
+/// Slots of a line: 8; a line of long entries uses 4 of them.
 const LINE_SLOTS: u64 = 8;
-/// Bits of a place in entries of the first stage.
+/// Bits of a position in entries of the first stage.
 const FIRST_PLACE_BITS: u8 = 32;
-/// The words of a line with which long entries begin.
+/// The words of a line at which long entries begin.
 const LONG_ENTRIES: u32 = 0b0101_0101;
-/// What is behind the last line is no line.
+/// The bytes after the last line are less than a line.
 const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 /// Bytes of a stage in the header.
 const STAGE_BYTES: usize = 8;
-/// Bytes of what is said of the children of a block.
+/// Bytes of the number of a block of children.
 pub(super) const CHILD_BYTES: usize = 2;
 
 type Line = [u8; LINE_BYTES];
 
-/// One depth of the tables.
+/// One depth of the cache.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stage {
     depth: usize,
     line_count: u32,
-    /// Where its lines begin among all.
+    /// Start of its lines among those of all stages.
     first_line: u32,
-    /// What the words of a key are masked with, so that its first bytes are left.
+    /// Masks that keep the first `depth` bytes of the words of a key.
     masks: Words,
-    /// Where the bytes from the stage before to this one are: behind so many times four bytes of a key, and so many bits more.
+    /// The position of the bytes between the stage before and this one in a key: a multiple of four bytes, plus bits.
     own_word: u8,
     own_shift: u8,
     own_mask: u64,
-    /// The bits of an entry below those bytes, and the lowest of them, which are the place.
+    /// Bits of an entry below those bytes, and the lowest of them, which are the position.
     rest_bits: u8,
     place_bits: u8,
 }
 
-/// Whether there may be so many stages, or a direct table instead.
+/// Whether this number of stages (or the mark of a direct table) is possible.
 pub(super) const fn is_stage_count(count: usize) -> bool {
     count <= STAGES_MAX || count == DIRECT
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RootCacheLayout {
-    /// Where what is said of children begins in the payload, and where the lines of the stages do.
+    /// Starts in the payload of the numbers of blocks of children and of the lines of the stages.
     children: usize,
     start: usize,
     stages: [Stage; STAGES_MAX],
     count: usize,
-    /// Some stage is deeper than a word has bytes.
+    /// Some stage is deeper than 8 bytes.
     is_long: bool,
     /// The entries of the first stage are long.
     is_first_long: bool,
-    /// Instead of stages.
+    /// Replaces the stages if it has entries.
     direct: DirectLayout,
 }
 
-/// The tables at rest; none where there are no stages.
+/// The root cache in the bytes of an index; empty if there are no stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RootCache<'a> {
     payload: &'a [u8],
     layout: &'a RootCacheLayout,
 }
 
-/// The first 16 bytes of a key, with zeros behind its end; of tables without a deep stage the first 8, and zeros.
+/// The first 16 bytes of a key, padded with zeros; without a deep stage the first 8, and zeros.
 type Words = [u64; 2];
 
-/// What the words of a prefix are mixed with: the fractions of the square roots of 2 and 3.
+/// Constants of the hash: the fractions of the square roots of 2 and 3.
 const FRACTIONS: [u64; 2] = [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b];
 
 impl Stage {
-    /// `None` where an entry has no room for what tells the node.
+    /// `None` if an entry has too few bits.
     fn new(before: Option<&Self>, depth: usize, line_count: u32, block_count: usize) -> Option<Self> {
         let start = before.map_or(0, |before| before.depth);
         let first_line = before.map_or(Some(0), |before| before.first_line.checked_add(before.line_count))?;
@@ -119,7 +121,7 @@ impl Stage {
             return (1..=FIRST_MAX).contains(&depth).then_some(stage);
         };
         let own_bytes = depth.checked_sub(start).filter(|bytes| (1..=4).contains(bytes))?;
-        // The first of the words that has them: each begins 4 bytes behind the one before.
+        // The first word that has all of them: each begins 4 bytes after the one before.
         let word = (depth.max(8) - 8).div_ceil(4);
         stage.own_word = word as u8;
         stage.own_shift = 8 * (start - 4 * word) as u8;
@@ -131,7 +133,7 @@ impl Stage {
         (depth <= DEPTH_MAX && is_room).then_some(stage)
     }
 
-    /// No slot has this number, nor a greater one.
+    /// All slots have smaller numbers.
     const fn slot_count(&self) -> u64 {
         self.line_count as u64 * LINE_SLOTS
     }
@@ -146,7 +148,7 @@ impl Stage {
         self.first_line.wrapping_add(place as u32)
     }
 
-    /// The bytes of a key from the stage before to this one, as an entry has them.
+    /// The bytes of a key between the stage before and this one, as an entry stores them.
     #[inline(always)]
     fn own(&self, [first, last]: Words) -> u64 {
         let word = if self.own_word == 1 { first << 32 | last >> 32 } else { first };
@@ -154,12 +156,12 @@ impl Stage {
         word << (self.own_shift & 63) & self.own_mask
     }
 
-    /// An entry for a key below a slot of the stage before, but for its place.
+    /// An entry for a key below a slot of the stage before, without its position.
     const fn entry(&self, own: u64, parent: u64) -> u64 {
         own | parent << self.place_bits
     }
 
-    /// The place of an entry of a line, and its slot.
+    /// The position in an entry of a line, and its slot.
     #[inline(always)]
     fn found(&self, line: &Line, entry: u32, number: u32) -> Option<(u32, u64)> {
         let place = word(line, entry) & ((1 << (self.place_bits & 63)) - 1);
@@ -167,8 +169,9 @@ impl Stage {
         (place != 0).then_some((place as u32, slot))
     }
 
-    /// The same of the entry for a key below a slot of the stage before. Nearly always just one of a line has the bytes of the key: which
-    /// slot it names is compared behind, by a jump that is foreseen, so that a stage does not wait for the one before.
+    /// [`Stage::found`] of the entry for a key below a slot of the stage before. Nearly always only one entry of a line
+    /// has the bytes of the key: its slot is compared afterwards by a well-predicted branch, so a stage does not wait
+    /// for the one before.
     #[inline(always)]
     fn found_below(
         &self,
@@ -191,7 +194,7 @@ impl Stage {
     }
 }
 
-/// Lines of what is said of the children of so many blocks.
+/// Lines of the numbers of blocks of children.
 const fn child_lines(block_count: usize) -> usize {
     (block_count * CHILD_BYTES).div_ceil(LINE_BYTES)
 }
@@ -208,7 +211,8 @@ const fn bits(number: u64) -> u32 {
 }
 
 impl RootCacheLayout {
-    /// Reads the header that begins at a place of a payload, whose last bytes are the trailer; `None` for what no builder writes.
+    /// Reads the header at `start` of a payload whose last bytes are the trailer; `None` for bytes that no builder
+    /// writes.
     pub(super) fn read(payload: &[u8], start: usize, count: usize, block_count: usize) -> Option<Self> {
         let bytes = payload.get(start..payload.len().checked_sub(TRAILER_BYTES)?)?;
         if count == 0 {
@@ -245,7 +249,7 @@ impl RootCacheLayout {
         (self.direct.count != 0).then_some(self.direct.depth)
     }
 
-    /// Of stages by their depths and the numbers of their lines.
+    /// The layout of stages given by depth and number of lines.
     fn new(stages: impl Iterator<Item = (usize, u32)>, block_count: usize) -> Option<Self> {
         let mut layout = Self::default();
         let mut before = None;
@@ -265,13 +269,13 @@ impl RootCacheLayout {
 }
 
 impl<'a> RootCache<'a> {
-    /// The tables of a payload.
+    /// The root cache of a payload.
     #[inline(always)]
     pub(super) const fn new(payload: &'a [u8], layout: &'a RootCacheLayout) -> Self {
         Self { payload, layout }
     }
 
-    /// The lines of all stages. Behind them there is less than a line.
+    /// The lines of all stages. Less than a line follows them.
     #[inline(always)]
     fn lines(&self) -> &'a [Line] {
         self.payload.get(self.layout.start..).unwrap_or_default().as_chunks().0
@@ -282,13 +286,13 @@ impl<'a> RootCache<'a> {
         self.layout.stages.get(..self.layout.count).unwrap_or_default()
     }
 
-    /// The first words of a key; `None` of short ones, which are walked.
+    /// The first words of a key; `None` of short keys, which are walked.
     #[inline(always)]
     fn words(&self, key: &[u8]) -> Option<Words> {
         if self.layout.is_long { long_words(key) } else { short_word(key).map(|word| [word, 0]) }
     }
 
-    /// Brings the lines of a key into the cache.
+    /// Prefetches the lines of a key.
     #[inline(always)]
     pub(super) fn prefetch(&self, key: &[u8]) {
         if self.layout.count == 0 {
@@ -301,13 +305,13 @@ impl<'a> RootCache<'a> {
         }
     }
 
-    /// What each block says of where the block of its children is; nothing without tables.
+    /// The numbers of the blocks of children, by block; empty without stages.
     #[inline(always)]
     pub(super) fn children(&self) -> &'a [[u8; CHILD_BYTES]] {
         self.payload.get(self.layout.children..self.layout.start).unwrap_or_default().as_chunks().0
     }
 
-    /// Into the sparse nodes of the trie: where the tables say, or through the dense ones.
+    /// Enters the sparse nodes of the trie through the cache, or through the dense nodes.
     #[inline(always)]
     pub(super) fn enter(&self, trie: &Trie<'_, impl Steps>, key: &[u8]) -> DenseWalk {
         let direct = &self.layout.direct;
@@ -322,13 +326,13 @@ impl<'a> RootCache<'a> {
         }
     }
 
-    /// The place and the depth of the deepest node on the way of a key that the tables have.
+    /// Position and depth of the deepest cached node on the path of a key.
     #[inline(always)]
     fn find(&self, steps: impl Steps, key: &[u8]) -> Option<(u32, usize)> {
         if self.layout.is_long {
             self.find_among(steps, key, long_words(key)?)
         } else {
-            // The second word is known to be nothing, and what is done with it falls away.
+            // The compiler removes the work on the second word, which is 0.
             self.find_among(steps, key, [short_word(key)?, 0])
         }
     }
@@ -362,7 +366,7 @@ impl<'a> RootCache<'a> {
     }
 }
 
-/// The first 8 bytes of a key, in pieces from both ends that may overlap; `None` of fewer than 4.
+/// The first 8 bytes of a key, from two parts that may overlap; `None` of fewer than 4.
 #[inline(always)]
 fn short_word(key: &[u8]) -> Option<u64> {
     let end = key.len().min(8);

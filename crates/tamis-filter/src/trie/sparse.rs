@@ -1,13 +1,13 @@
-//! Sparse nodes: blocks of 49 labels in one cache line, with their bits and where their children lie.
+//! Sparse nodes: blocks of 49 labels in one cache line, with their bits and the position of their children.
 //!
 //! ```text
 //! block   49 first-of-node bits, 15 bits: block of children | 49 has-child bits, 7 bits: skip | 49 label bytes    64 bytes
 //! ```
 //!
-//! A step from label to child: count the labels with a child before it in its block, add the skip, and take the node of that
-//! number in the block of children. Both bounds of a node's labels and the labels that equal a byte are masks of 49 bits, so
-//! that a search is an `and` and nothing has to be looped over. Where the node of that number lies in another block (before or
-//! behind: the block of the child in the middle is named), blocks are passed one by one.
+//! A step from label to child: count the labels with a child before it in its block, add the skip, and take the node with
+//! this index in the block of children. The labels of a node and the labels that equal a byte are masks of 49 bits, so a
+//! search is an `and` without a loop. The block of children is that of the middle child; if a node begins in another block,
+//! before or after it, blocks are passed one by one.
 
 use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::prefetch;
@@ -20,26 +20,26 @@ use super::layout::{
 use super::node::{Divergence, Edge, Leaf, Lookahead, Node, PendingNode, Prefetcher, Split, WalkResult};
 use super::reader::Trie;
 
-/// A bit for each label of a block.
+/// One bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
-/// So many leaves a block has, more or less.
+/// Approximate number of leaves of a block.
 const BLOCK_LEAVES: u64 = 32;
-/// So many nodes of a block count as the first ones.
+/// Nodes with a smaller index count as the first ones of their block.
 const FIRST_NODES: u32 = 8;
-/// What is added to a skip, so that none is negative.
+/// Added to a skip so that the stored number is not negative.
 const SKIP_BIAS: u32 = 64;
-/// Blocks that the 256 labels of a node can reach into beyond the first.
+/// Blocks after the first that a node of 256 labels can reach.
 const NODE_BLOCKS: u32 = 256 / BLOCK_LABELS + 1;
-/// Blocks that the children of a block, or the nodes between two hints, can reach into.
+/// Blocks that the children of a block, or the nodes between two hints, can span.
 const FAR_BLOCKS: u32 = 64 * 256 / BLOCK_LABELS + 2;
 
-/// First-of-node bits, and above them how far the block of children lies behind the base.
+/// First-of-node bits, and above them the distance of the block of children from the base.
 #[inline(always)]
 fn first_word(block: &Block) -> u64 {
     u64::from_le_bytes(chunk(block, 0))
 }
 
-/// What a block says of where the block of its children is, in 15 bits.
+/// The 15 bits of a block that number the block of its children.
 #[inline(always)]
 pub(super) fn child_number(block: &Block) -> u32 {
     (first_word(block) >> BLOCK_LABELS) as u32
@@ -61,50 +61,51 @@ fn label_at(block: &Block, index: u32) -> u8 {
     block.get(BLOCK_HEADER_BYTES + index as usize).copied().unwrap_or(0)
 }
 
-/// The labels that continue a node of the block before; none where a node begins with the block.
+/// The labels that continue a node of the previous block; none if a node begins with the block.
 #[inline(always)]
 fn continued(block: &Block) -> u64 {
     let firsts = firsts(block);
     (firsts & firsts.wrapping_neg()).wrapping_sub(1) & LABEL_MASK
 }
 
-/// Whether labels reach to the end of their block, so that the node may continue.
+/// Whether labels reach the end of their block, so that the node may continue.
 #[inline(always)]
 const fn reaches_end(range: u64) -> bool {
     range >> (BLOCK_LABELS - 1) != 0
 }
 
-/// The number of a child among the nodes that begin in the block of children, below 0 (as a great one) in a block before.
+/// The index of a child among the nodes that begin in the block of children; negative (as a large number) if it is in a
+/// block before.
 #[inline(always)]
 const fn child_index(children: u64, before: u32) -> u32 {
     before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS)
 }
 
-/// The place of a label.
+/// The position of a label.
 #[inline(always)]
 const fn place(block: u32, bit: u64) -> u32 {
     block << 6 | bit.trailing_zeros()
 }
 
-/// How many nodes begin in a block.
+/// The number of nodes that begin in a block.
 #[inline(always)]
 fn nodes_in(block: &Block) -> i32 {
     (first_word(block) << (64 - BLOCK_LABELS)).count_ones().cast_signed()
 }
 
-/// All bits of a signed integer, or none.
+/// All bits of a signed integer if the condition holds, else none.
 #[inline(always)]
 const fn int_mask(condition: bool) -> i32 {
     -(condition as i32)
 }
 
-/// All bits, or none.
+/// All bits if the condition holds, else none.
 #[inline(always)]
 const fn mask_if(condition: bool) -> u64 {
     0_u64.wrapping_sub(condition as u64)
 }
 
-/// A label in a block; no bit where there is none.
+/// A label in a block; no bit if there is none.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     block: u32,
@@ -119,21 +120,21 @@ struct Part<'a> {
     range: u64,
 }
 
-/// Where a byte leads from a sparse node.
+/// The result of a step from a sparse node.
 #[derive(Debug, Clone, Copy)]
 enum SparseStep {
     Absent,
-    /// A leaf at this place.
+    /// A leaf at this position.
     Leaf(u32),
     Child(Lookahead),
 }
 
-/// What a byte leads to, and where a child would lie: computed whether it is there or not.
+/// A step computed without branches: the child's position is computed even if there is no child.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpeculativeStep {
     pub(super) is_there: bool,
     pub(super) has_child: bool,
-    /// Its place is that of the label.
+    /// Its position is that of the label.
     pub(super) lookahead: Lookahead,
 }
 
@@ -165,8 +166,8 @@ impl Task for FindFar<'_> {
     }
 }
 
-/// A label of a node in the blocks behind the one where it begins. Needed seldom: apart, and with the blocks alone, so that those who
-/// do not come here need not have the trie in memory; and compiled for the processor all the same.
+/// A label of a node in the blocks after its first one. Rarely needed: a separate function that takes only the blocks,
+/// so that the common path does not keep the trie in memory. It is still compiled for the instruction set.
 #[inline(never)]
 fn find_far(blocks: &[Block], block: u32, byte: u8) -> Found {
     kernel::run(FindFar { blocks, block, byte })
@@ -187,14 +188,14 @@ impl Task for LocateFar<'_> {
     }
 }
 
-/// [`Trie::locate`] however far away; apart as [`find_far`] is.
+/// [`locate`] as a separate function, like [`find_far`].
 #[inline(never)]
 fn locate_far(blocks: &[Block], block: u32, index: u32) -> (u32, u64) {
     kernel::run(LocateFar { blocks, block, index })
 }
 
-/// Block and labels of a node: the one of a number among those that begin in a block. A number below 0 (as a great one) or beyond them
-/// counts on in the blocks before or behind.
+/// Block and labels of the node with an index among those that begin in a block. An index below 0 (as a large number)
+/// or beyond them continues in the blocks before or after.
 #[inline(always)]
 fn locate(blocks: &[Block], steps: impl Steps, block: u32, index: u32) -> (u32, u64) {
     let part = match part_in(blocks, steps, block, index) {
@@ -207,7 +208,7 @@ fn locate(blocks: &[Block], steps: impl Steps, block: u32, index: u32) -> (u32, 
     }
 }
 
-/// [`locate`] in the block that is named. The mask of labels may have bits beyond those of the block.
+/// [`locate`] in the named block. The mask may have bits beyond those of the block.
 #[inline(always)]
 fn part_in(blocks: &[Block], steps: impl Steps, number: u32, index: u32) -> Option<Part<'_>> {
     let block = blocks.get(number as usize)?;
@@ -218,11 +219,12 @@ fn part_in(blocks: &[Block], steps: impl Steps, number: u32, index: u32) -> Opti
     Some(Part { number, block, range: steps.nth_run(own, index) })
 }
 
-/// [`locate`] in other blocks than the one that is named.
+/// [`locate`] in blocks before or after the named one.
 #[inline(always)]
 fn locate_nearby(blocks: &[Block], steps: impl Steps, mut number: u32, index: u32) -> Option<Part<'_>> {
     let count = firsts(blocks.get(number as usize)?).count_ones();
-    // In which direction it lies nobody can foresee, and no branch asks: where it lies before, all bits of this are set.
+    // No branch on the direction, which would be mispredicted: all bits of this are set if the node is before the
+    // block.
     let before = (index.cast_signed() >> 31).cast_unsigned();
     let mut rest = index.wrapping_sub(count & !before);
     for _ in 0..FAR_BLOCKS {
@@ -239,20 +241,21 @@ fn locate_nearby(blocks: &[Block], steps: impl Steps, mut number: u32, index: u3
     None
 }
 
-/// A node that a table knows by its place: its block, and its number among those that begin there.
+/// A node that the root cache stores by its position: its block, and its index among those that begin there.
 #[inline(always)]
 pub(super) const fn lookahead(place: u32) -> Lookahead {
     Lookahead { number: Node::UNKNOWN, place: 0, block: place >> 6, index: place & 63 }
 }
 
-/// Such places of all sparse nodes, in their order; behind those there may be one more.
+/// The positions of all sparse nodes, in order, as the root cache stores them; there may be one more at the end.
 pub(super) fn node_places(blocks: &[Block]) -> impl Iterator<Item = u32> {
     (0_u32..)
         .zip(blocks)
         .flat_map(|(number, block)| (0..firsts(block).count_ones()).map(move |index| number << 6 | index))
 }
 
-/// Labels with a child before any block, for those who count: blocks of its group are looked at one by one. Apart as [`find_far`] is.
+/// Labels with a child before a block, for counts: reads the blocks of its group one by one. Separate like
+/// [`find_far`].
 #[inline(never)]
 fn coarse_rank(blocks: &[Block], bytes: &[u8], ranks: usize, number: u32) -> u32 {
     let group = number / RANK_BLOCKS;
@@ -267,13 +270,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.blocks.get(block as usize)
     }
 
-    /// Which labels of a block are equal to a byte.
+    /// The labels of a block that equal a byte.
     #[inline(always)]
     fn equal(&self, block: &Block, byte: u8) -> u64 {
         self.steps.equal_mask(block, byte) >> BLOCK_HEADER_BYTES
     }
 
-    /// Which labels of a block are at least a byte.
+    /// The labels of a block that are at least a byte.
     #[inline(always)]
     fn not_smaller(&self, block: &Block, byte: u8) -> u64 {
         self.steps.not_smaller_mask(block, byte) >> BLOCK_HEADER_BYTES
@@ -285,7 +288,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         Edge { node, at, label, has_child: child_word(block) & bit & LABEL_MASK != 0 }
     }
 
-    /// Calls with each block of a node and its labels there, until there is an answer.
+    /// Calls `look` with each block of a node and its labels there, until it returns a result.
     #[inline(always)]
     fn search<T>(&self, node: Node, mut look: impl FnMut(u32, &Block, u64) -> Option<T>) -> Option<T> {
         let (mut number, mut range) = (node.block, node.range);
@@ -330,15 +333,15 @@ impl<'a, S: Steps> Trie<'a, S> {
         last
     }
 
-    /// The block where a node begins.
+    /// The block in which a node begins.
     #[inline(always)]
     fn first_part(&self, node: &Node) -> Option<Part<'a>> {
         Some(Part { number: node.block, block: self.block(node.block)?, range: node.range })
     }
 
-    /// The block behind, where the node continues there.
+    /// The next block, if the node continues there.
     #[inline(always)]
-    fn part_behind(&self, part: &Part<'_>) -> Option<Part<'a>> {
+    fn next_part(&self, part: &Part<'_>) -> Option<Part<'a>> {
         if !reaches_end(part.range) {
             return None;
         }
@@ -346,7 +349,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some(Part { number: part.number + 1, block, range: continued(block) })
     }
 
-    /// What a node has on both sides of a byte, and at it.
+    /// The labels of a node on both sides of a byte, and at it.
     #[inline(always)]
     pub(super) fn sparse_split(&self, node: Node, byte: u8) -> Split {
         let mut split = Split::default();
@@ -363,12 +366,12 @@ impl<'a, S: Steps> Trie<'a, S> {
             if split.has_greater {
                 break;
             }
-            next = self.part_behind(&part);
+            next = self.next_part(&part);
         }
         split
     }
 
-    /// What a node has at two bytes, and whether there is something between.
+    /// The labels of a node at two bytes, and whether any label is between them.
     #[inline(always)]
     pub(super) fn sparse_divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
         let mut divergence = Divergence::default();
@@ -392,7 +395,7 @@ impl<'a, S: Steps> Trie<'a, S> {
                 }
                 break;
             }
-            next = self.part_behind(&part);
+            next = self.next_part(&part);
         }
         divergence
     }
@@ -422,7 +425,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some(self.sparse_edge(edge.node, number, block, 1 << index, label_at(block, index)))
     }
 
-    /// The place behind the last label of a node.
+    /// The position after the last label of a node.
     pub(super) fn sparse_end(&self, node: Node) -> u32 {
         let mut end = node.block << 6;
         let _: Option<()> = self.search(node, |number, _, range| {
@@ -432,14 +435,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         end
     }
 
-    /// The root, where it is sparse.
+    /// The root, if it is sparse.
     #[inline(always)]
     pub(super) fn sparse_root(&self) -> Node {
         let (block, range) = self.locate(0, 0);
         Node { number: 0, place: 0, block, range }
     }
 
-    /// Follows a key from the node below the dense ones on, or from the root where that is sparse. So many bytes lead to it.
+    /// Follows a key from the first sparse node on; `depth` bytes lead to it.
     #[inline(always)]
     pub(super) fn walk_sparse(
         &self,
@@ -477,8 +480,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Follows a key through nodes with few labels. Most of the time of a walk through long keys goes here: a node is
-    /// what a step needs of it, and nothing is looked up twice.
+    /// Follows a key through nodes with few labels. Long keys spend most of their time here: the loop keeps only what a
+    /// step needs of a node and looks up nothing twice.
     #[inline(always)]
     fn walk_narrow(
         &self,
@@ -504,11 +507,11 @@ impl<'a, S: Steps> Trie<'a, S> {
             prefetcher.before_node(PendingNode { block: named, index, is_wide: false, byte: *byte, depth });
             let mut bit = self.equal(at.block, *byte) & at.range;
             if bit == 0 {
-                let Some(behind) = self.part_behind(&at) else { return WalkResult::Absent };
-                at = behind;
+                let Some(after) = self.next_part(&at) else { return WalkResult::Absent };
+                at = after;
                 bit = self.equal(at.block, *byte) & at.range;
                 if bit == 0 {
-                    // Hardly any node reaches into a third block.
+                    // Few nodes reach a third block.
                     let found = find_far(self.blocks, at.number, *byte);
                     let Some(line) = self.block(found.block) else { return WalkResult::Absent };
                     if found.bit == 0 || !reaches_end(at.range) {
@@ -532,8 +535,9 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The node of a number among those that begin in a block, and what its block says of the block of its children: where the node begins in
-    /// that very block, as most do, the lookahead may know it before the block has come.
+    /// The node with an index among those that begin in a block, and the number that its block stores for the block of
+    /// its children. Most nodes begin in the named block: the prefetcher may know the number before the block has
+    /// arrived.
     #[inline(always)]
     fn locate_with_children(
         &self,
@@ -542,17 +546,17 @@ impl<'a, S: Steps> Trie<'a, S> {
         prefetcher: &impl Prefetcher,
     ) -> Option<(Part<'a>, u32)> {
         if let Some(part) = part_in(self.blocks, self.steps, block, index) {
-            let told = match prefetcher.child_number(block) {
-                Some(told) => told,
+            let child_number = match prefetcher.child_number(block) {
+                Some(child_number) => child_number,
                 None => child_number(part.block),
             };
-            return Some((part, told));
+            return Some((part, child_number));
         }
         let part = locate_nearby(self.blocks, self.steps, block, index)?;
         Some((part, child_number(part.block)))
     }
 
-    /// Where a byte leads, without a jump that depends on what is found.
+    /// One step without a branch that depends on its result.
     #[inline(always)]
     pub(super) fn speculative_step(&self, node: &Node, byte: u8, is_wide: bool) -> SpeculativeStep {
         let found = if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) };
@@ -567,7 +571,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         SpeculativeStep { is_there: found.bit != 0, has_child: found.bit & children != 0, lookahead }
     }
 
-    /// Brings into the cache what [`Trie::locate_near`] will read.
+    /// Prefetches the bytes that [`Trie::locate_near`] reads.
     #[inline(always)]
     pub(super) fn prefetch_near(&self, lookahead: &Lookahead) {
         let line = lookahead.block.wrapping_sub(lookahead.index >> 31) as usize * BLOCK_BYTES;
@@ -576,7 +580,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         prefetch(bytes, line + BLOCK_BYTES);
     }
 
-    /// [`Trie::locate`] for walks side by side: of two blocks that both were asked for, the one that has the node is chosen without a jump.
+    /// [`Trie::locate`] for interleaved walks: selects the one of two prefetched blocks that has the node, without a
+    /// branch.
     #[inline(always)]
     pub(super) fn locate_near(&self, block: u32, index: u32) -> (u32, u64) {
         let is_before = index.cast_signed() < 0;
@@ -586,17 +591,17 @@ impl<'a, S: Steps> Trie<'a, S> {
             let (own, next) = (firsts(own), firsts(next));
             let count = own.count_ones();
             let rank = if is_before { index.wrapping_add(count) } else { index };
-            let is_behind = rank.cast_signed() >= count.cast_signed();
-            let all = mask_if(is_behind);
+            let is_in_next = rank.cast_signed() >= count.cast_signed();
+            let all = mask_if(is_in_next);
             let (firsts, rank) = (next & all | own & !all, rank.wrapping_sub(count & all as u32));
             if rank < firsts.count_ones() {
-                return (first + u32::from(is_behind), self.labels_of(firsts, rank));
+                return (first + u32::from(is_in_next), self.labels_of(firsts, rank));
             }
         }
         self.locate(block, index)
     }
 
-    /// Where a label leads.
+    /// The step from a label.
     #[inline(always)]
     fn follow(&self, found: &Found) -> SparseStep {
         if found.bit == 0 {
@@ -612,7 +617,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         SparseStep::Child(Lookahead { number: Node::UNKNOWN, place: at, block, index })
     }
 
-    /// A label of a node with few labels: nearly always they lie in one block.
+    /// A label of a node with few labels: nearly always they are in one block.
     #[inline(always)]
     fn find_narrow(&self, node: &Node, byte: u8) -> Found {
         if let Some(block) = self.block(node.block) {
@@ -624,8 +629,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         find_far(self.blocks, node.block, byte)
     }
 
-    /// A label of a node with many labels: whether they reach into the next block, nobody can foresee. So both are looked at,
-    /// and nothing branches on which of them has it.
+    /// A label of a node with many labels. Whether they continue in the next block is unpredictable: both blocks are
+    /// compared, and no branch depends on which one has the label.
     #[inline(always)]
     fn find_wide(&self, node: &Node, byte: u8) -> Found {
         let both = self.blocks.get(node.block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
@@ -637,11 +642,11 @@ impl<'a, S: Steps> Trie<'a, S> {
                 return Found { block: node.block + u32::from(near == 0), bit };
             }
         }
-        // Where there is no block behind, too.
+        // Also if there is no next block.
         self.find_narrow(node, byte)
     }
 
-    /// The child behind a label that has one; for any other place that of the next label with a child.
+    /// The child of a label that has one; for any other position, the child of the next label with a child.
     #[inline(always)]
     pub(super) fn sparse_child(&self, at: u32) -> Node {
         let Lookahead { number, place, block, index } = self.sparse_lookahead(at);
@@ -662,7 +667,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         Lookahead { number: Node::UNKNOWN, place: at, block, index }
     }
 
-    /// The block that a block names for its children, by what it says of it ([`child_number`]).
+    /// The block of children of a block, from its stored number ([`child_number`]).
     #[inline(always)]
     fn child_block(&self, block: u32, number: u32) -> u32 {
         if !self.layout.has_block_bases {
@@ -672,19 +677,19 @@ impl<'a, S: Steps> Trie<'a, S> {
         u32::from_le_bytes(base).wrapping_add(number)
     }
 
-    /// Brings into the cache the blocks where the children of a node mostly begin, by what its block says of them.
+    /// Prefetches the blocks in which the children of a node usually begin, from the number that its block stores.
     #[inline(always)]
     pub(super) fn prefetch_children(&self, pending: &PendingNode, children: u32) {
         let line = self.child_block(pending.block, children) as usize * BLOCK_BYTES;
-        // Named is the block of the child in the middle: those of the first nodes begin before.
-        let beside =
+        // The named block is that of the middle child: the children of the first nodes begin before it.
+        let neighbor =
             if pending.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };
         let bytes = self.blocks.as_flattened();
         prefetch(bytes, line);
-        prefetch(bytes, beside);
+        prefetch(bytes, neighbor);
     }
 
-    /// A node that has a hint.
+    /// A node with a hint.
     #[inline(always)]
     pub(super) fn hinted_lookahead(&self, number: u32, relative: u32) -> Lookahead {
         let base = u32::from_le_bytes(item(self.bytes, self.layout.hint_bases, relative / HINT_GROUP));
@@ -695,7 +700,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         Lookahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
     }
 
-    /// The node below the dense ones that a walk goes to: no number is below 0, but for the first child of a sparse label.
+    /// Locates the first sparse node of a walk: its index is not negative, except for the first child of a sparse
+    /// label.
     #[inline(always)]
     pub(super) fn arrive_below(&self, lookahead: &Lookahead) -> Node {
         let Lookahead { number, place, block, index } = *lookahead;
@@ -709,14 +715,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         locate(self.blocks, self.steps, block, index)
     }
 
-    /// [`Trie::locate`] for a child of a node with many labels: those of one block reach over five.
+    /// [`Trie::locate`] for a child of a node with many labels: the children of one block span five blocks.
     #[inline(always)]
     pub(super) fn locate_wide(&self, block: u32, index: u32) -> (u32, u64) {
         let first = block.wrapping_sub(2);
         let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<5>());
         if let Some(lines @ [a, b, c, d, e]) = lines {
             let (a, b, c, d, e) = (nodes_in(a), nodes_in(b), nodes_in(c), nodes_in(d), nodes_in(e));
-            // From the first of the five on.
+            // Relative to the first of the five.
             let index = index.cast_signed() + a + b;
             let (b, c, d, e) = (a + b, a + b + c, a + b + c + d, a + b + c + d + e);
             let is_passed = [index >= a, index >= b, index >= c, index >= d];
@@ -729,11 +735,11 @@ impl<'a, S: Steps> Trie<'a, S> {
         locate_far(self.blocks, block, index)
     }
 
-    /// [`Trie::locate`] for what a hint leads to: nodes with many labels, none of them before the block.
+    /// [`Trie::locate`] for a node with a hint: it has many labels and does not begin before the block.
     #[inline(always)]
     fn locate_hinted(&self, block: u32, index: u32) -> (u32, u64) {
         if self.layout.hint_shift == 0 {
-            // The hint is of the node itself.
+            // The hint is that of the node itself.
             return self.locate(block, index);
         }
         let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<4>());
@@ -751,8 +757,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         locate_far(self.blocks, block, index)
     }
 
-    /// Block and labels of a node of some lines, by the line and its number there. The line is loaded again: that does not wait
-    /// for more than its labels do.
+    /// Block and labels of a node in some cache lines, by its line and its index there. Loading the line again waits no
+    /// longer than its labels do.
     #[inline(always)]
     fn located<const COUNT: usize>(
         &self,
@@ -765,13 +771,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         (first.wrapping_add(passed), self.labels_of(firsts, rank))
     }
 
-    /// The labels of a node of a block, by its number there.
+    /// The labels of a node of a block, by its index there.
     #[inline(always)]
     fn labels_of(&self, firsts: u64, index: u32) -> u64 {
         self.steps.nth_run(firsts, index) & LABEL_MASK
     }
 
-    /// Labels with a child before a place, dense ones apart.
+    /// Labels with a child before a position, without dense ones.
     #[inline(always)]
     pub(super) fn sparse_children_before(&self, at: u32) -> u32 {
         let number = at >> 6;
@@ -788,7 +794,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         before.wrapping_add(inside)
     }
 
-    /// Labels without a child before a place, dense ones apart; behind the last label perhaps more than there are.
+    /// Labels without a child before a position, without dense ones; after the last label it may exceed their number.
     #[inline(always)]
     pub(super) fn sparse_leaves_before(&self, at: u32) -> u32 {
         let (number, index) = (at >> 6, at & 63);
@@ -799,8 +805,8 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.fine_rank(number).wrapping_add(inside)
     }
 
-    /// About which leaf lies behind the label that is looked for, if it is one: as many nodes of the block as lie before have leaves as
-    /// others of their kind have, and so has half a node that begins in a block before. Where blocks have ranks of their own.
+    /// Estimates the leaf at the label to find: assumes that the nodes of the block before it have the mean number of
+    /// leaves, as has half a node that begins in a block before. Requires fine ranks.
     #[inline(always)]
     pub(super) fn leaf_near(&self, pending: &PendingNode) -> u64 {
         let PendingNode { block, index, is_wide, byte, .. } = *pending;
@@ -811,13 +817,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         self.leaves_before_block(block).saturating_add_signed(inside)
     }
 
-    /// [`Trie::leaf_near`] in fewer steps: some leaf of the block.
+    /// A cheaper [`Trie::leaf_near`]: a leaf in the middle of the block.
     #[inline(always)]
     pub(super) fn leaf_about(&self, pending: &PendingNode) -> u64 {
         self.leaves_before_block(pending.block) + BLOCK_LEAVES / 2
     }
 
-    /// How many leaves sparse nodes have, the first ones apart where these have many labels, and those; in parts of 256.
+    /// Mean number of leaves of sparse nodes and of wide ones, in units of 1/256.
     pub(super) fn node_leaves(&self) -> [u32; 2] {
         let Layout { counts, hinted_count, is_wide, .. } = self.layout;
         // No node has more labels.
@@ -837,13 +843,13 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Leaves before a sparse block, where blocks have ranks of their own.
+    /// Leaves before a sparse block. Requires fine ranks.
     #[inline(always)]
     fn leaves_before_block(&self, number: u32) -> u64 {
         u64::from(self.layout.counts.dense_leaf_count) + u64::from(self.fine_rank(number))
     }
 
-    /// Labels without a child before a block that has a rank of its own.
+    /// Labels without a child before a block. Requires fine ranks.
     #[inline(always)]
     fn fine_rank(&self, number: u32) -> u32 {
         let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
@@ -851,7 +857,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         group.wrapping_add(u32::from(own))
     }
 
-    /// Brings the ranks of a place's block into the cache.
+    /// Prefetches the ranks of a position's block.
     #[inline(always)]
     pub(super) fn prefetch_sparse_number(&self, at: u32) {
         if self.layout.has_fine_ranks {
@@ -859,7 +865,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Labels before a place, dense ones apart.
+    /// Labels before a position, without dense ones.
     #[inline(always)]
     pub(super) fn sparse_labels_before(&self, at: u32) -> u32 {
         let labels = (at >> 6).saturating_mul(BLOCK_LABELS).saturating_add(at & 63);

@@ -23,7 +23,7 @@ fn next(state: &mut u64) -> u64 {
     crate::mix64(*state, 7)
 }
 
-/// Which levels are dense.
+/// The levels that are dense.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cut {
     Best,
@@ -86,10 +86,10 @@ fn check_probe(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probe: &[u8]) {
     assert_eq!(cursor.key(), expected.next(), "seek back {probe:?}, previous");
 }
 
-/// Many searches at once find what single ones do.
+/// A batch of searches finds the same values as single searches.
 fn check_many(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probes: &[Vec<u8>]) {
     let keys: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
-    // What stood there before does not stay.
+    // Previous values are overwritten.
     let mut values = vec![Some(&b"old"[..]); keys.len()];
     index.get_many(&keys, &mut values);
     for (key, value) in keys.iter().zip(values) {
@@ -129,11 +129,11 @@ fn hostile_maps() -> Vec<Map> {
         map_of((0..=255).map(|byte| vec![byte])),
         map_of((0..600_u16).map(|number| number.to_be_bytes().to_vec())),
         map_of((0..3000).map(|_| next(&mut state).to_be_bytes().to_vec())),
-        // Levels that end on the borders of blocks and hints.
+        // Levels that end at the borders of blocks and hints.
         map_of((0..99 * 4).map(|number: u32| vec![(number / 99) as u8, (number % 99) as u8, 1])),
         map_of((0..128 * 33).map(|number: u32| vec![(number / 256) as u8, number as u8, 9])),
     ];
-    // Nodes of many sizes: the children of a block lie in its block of children, beside it, and far from it.
+    // Nodes of many sizes: the children of a block begin in its block of children, in a neighbor, or far from it.
     let mut wide = Vec::new();
     for first in 0..6_u8 {
         for second in 0..(next(&mut state) % 40) as u8 {
@@ -142,7 +142,7 @@ fn hostile_maps() -> Vec<Map> {
         }
     }
     maps.push(map_of(wide));
-    // All keys begin alike, and some of them end there.
+    // All keys begin with the same bytes, and some end within them.
     for length in [1, 3, 7, 8, 9, 12] {
         let stem = || (10..10 + length).collect::<Vec<u8>>();
         let below = (0..700_u16).map(|number| [stem(), number.to_be_bytes().to_vec()].concat());
@@ -220,9 +220,9 @@ fn hostile_keys_are_found_scanned_and_counted() {
     }
 }
 
-/// More blocks than a group of ranks has: all nodes sparse.
+/// More blocks than a group of ranks has: all nodes are sparse.
 #[test]
-fn many_blocks_are_counted() {
+fn ranks_count_keys_in_many_blocks() {
     let mut state = 3;
     let map = map_of((0..80_000).map(|_| next(&mut state).to_be_bytes()[..5].to_vec()));
     let index = TrieIndex::open(build(&map, Cut::Sparse)).unwrap();
@@ -234,9 +234,9 @@ fn many_blocks_are_counted() {
     }
 }
 
-/// More blocks than a block can number: blocks of children are numbered from bases on.
+/// More blocks than 15 bits can number: blocks of children are numbered from bases.
 #[test]
-fn children_beyond_the_reach_of_a_number_are_found() {
+fn children_beyond_the_range_of_a_block_number_are_found() {
     let mut state = 4;
     let mut keys: Vec<[u8; 5]> = Vec::new();
     keys.resize_with(1_700_000, || next(&mut state).to_be_bytes()[..5].try_into().unwrap());
@@ -253,7 +253,7 @@ fn children_beyond_the_reach_of_a_number_are_found() {
     }
 }
 
-/// Keys of all pairs of bytes behind a stem, and without one pair: the levels of all pairs are passed at once.
+/// Keys with all pairs of bytes after a stem, and keys without one pair: full levels are passed in one step.
 #[test]
 fn full_levels_are_passed_at_once() {
     let mut state = 6;
@@ -288,8 +288,7 @@ fn full_levels_are_passed_at_once() {
     }
 }
 
-/// All strings of at most three bytes over two symbols, and all sets of them; cuts in turn.
-/// Remembers which leaf a walk came near last.
+/// Records the last leaf that the walk estimated.
 struct Near<'a> {
     trie: &'a Trie<'a>,
     leaf: Cell<u64>,
@@ -301,9 +300,9 @@ impl Prefetcher for Near<'_> {
     }
 }
 
-/// Searches ask for the lines about this leaf: where it were another, they would wait twice.
+/// Searches prefetch the cache lines near this leaf: a wrong estimate costs a second wait.
 #[test]
-fn the_leaf_of_an_integer_is_known_before_its_block_is_read() {
+fn the_estimated_leaf_of_an_integer_is_near_its_leaf() {
     let mut state = 11;
     let random = (0..200_000).map(|_| next(&mut state)).collect::<Vec<u64>>();
     let mut id = 1 << 40;
@@ -325,7 +324,7 @@ fn the_leaf_of_an_integer_is_known_before_its_block_is_read() {
             let WalkResult::Leaf(leaf, _) = trie.walk_on(trie.enter(key), key, &near) else {
                 panic!("{key:?}")
             };
-            // Some end at dense nodes.
+            // Some walks end at dense nodes.
             if near.leaf.get() != u64::MAX {
                 count += 1;
                 near_count += u32::from(trie.leaf_number(leaf).abs_diff(near.leaf.get()) <= 16);
@@ -336,7 +335,7 @@ fn the_leaf_of_an_integer_is_known_before_its_block_is_read() {
 }
 
 #[test]
-fn all_sets_of_a_small_universe_are_right() {
+fn all_sets_of_a_small_universe_are_correct() {
     let symbols = [0x00, 0xff];
     let mut strings: Vec<Vec<u8>> = vec![vec![]];
     for length in 1..=3_u32 {
@@ -363,7 +362,7 @@ fn all_sets_of_a_small_universe_are_right() {
             );
         }
         check_scans(&map, &index);
-        // Cursors and counts at some places of each set: at all of them over all sets.
+        // Cursors and counts at some positions of each set; over all sets at all of them.
         for round in 0..2 {
             check_probe(&map, &index, &strings[(turn / 4 + round * 7) % 15]);
         }
@@ -372,7 +371,7 @@ fn all_sets_of_a_small_universe_are_right() {
 }
 
 #[test]
-fn an_index_moved_to_any_address_answers_alike() {
+fn an_index_at_any_address_gives_the_same_results() {
     let map = map_of((0..500_u32).map(|number| number.to_string().into_bytes()));
     let bytes = build(&map, Cut::Best);
     for shift in 0..17 {
@@ -385,7 +384,7 @@ fn an_index_moved_to_any_address_answers_alike() {
 }
 
 #[test]
-fn values_of_other_lengths_and_unsorted_keys_are_refused() {
+fn values_of_other_lengths_and_unsorted_keys_are_rejected() {
     let mut builder = TrieIndexBuilder::new(2);
     assert!(builder.add(b"a", &[1]).is_err());
     builder.add(b"b", &[1, 2]).unwrap();
@@ -398,7 +397,7 @@ fn values_of_other_lengths_and_unsorted_keys_are_refused() {
     assert!(index.is_empty());
 }
 
-/// Asks everything, a bounded number of times.
+/// Calls every operation a bounded number of times.
 fn exercise(bytes: &[u8]) {
     let Ok(index) = TrieIndex::open(bytes) else { return };
     let mut cursor = index.cursor();
@@ -419,7 +418,7 @@ fn exercise(bytes: &[u8]) {
 }
 
 #[test]
-fn damaged_and_invented_bytes_are_survived() {
+fn damaged_and_random_bytes_do_not_panic() {
     let mut state = 3;
     for map in [map_of([vec![]]), map_of((0..400_u32).map(|number| number.to_string().into_bytes()))] {
         for cut in CUTS {

@@ -1,14 +1,14 @@
-//! Tails that many keys have in common, as endings of words are: a byte for each leaf names one of the 255 most frequent, or tells that it is another.
+//! Suffixes that many keys share, such as word endings: one byte per leaf selects one of the 255 most frequent suffixes.
 //!
 //! ```text
-//! codes     a byte for each leaf: the number of a frequent tail, or 255; filled up with zeros to whole lines of 64
-//! ranks     for each line: how many others lie before it, u32
-//! frequent  256 slots of 16 bytes: length, tail, zeros; the last one is empty
-//! others    for each of them where it begins in the pool, packed in as many bits as the greatest needs
-//! pool      length (u8) and tail of each other one that differs from the rest
+//! codes     u8 per leaf: the number of a frequent suffix, or 255 for another; padded with zeros to whole lines of 64 bytes
+//! ranks     per line: u32 others before it
+//! frequent  256 slots of 16 bytes: length, suffix, zeros; the last one is empty
+//! others    for each of them its start in the pool, packed in as many bits as the greatest needs
+//! pool      length (u8) and bytes of each distinct other suffix
 //! ```
 //!
-//! The frequent tails are few enough to stay in the nearest cache, so that most leaves cost the line of their code alone.
+//! The frequent suffixes are few enough to stay in the L1 cache, so most leaves cost only the line of their code.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -21,17 +21,18 @@ use super::{DICTIONARY, StoredSuffix, SuffixCounts, SuffixEncoding};
 
 const LINE: usize = 64;
 const RANK_BYTES: usize = 4;
-/// The code of all that are not frequent, and so how many are.
+/// The code of suffixes that are not frequent, and the number of frequent ones.
 const OTHER: u8 = u8::MAX;
 const SLOT_BYTES: usize = 16;
 const SLOTS_BYTES: usize = (OTHER as usize + 1) * SLOT_BYTES;
-/// Longest tail of a slot; of the pool it is 255.
+/// Longest suffix in a slot; in the pool it is 255.
 const SLOT_MAX: usize = SLOT_BYTES - 1;
-/// So many tails, taken evenly, tell whether it is worth counting all; and how many of them at most may differ from each other.
+/// Number of evenly spaced suffixes that are sampled before all are counted, and the maximal number of distinct ones
+/// among them.
 const SAMPLE: usize = 4096;
 const SAMPLE_DISTINCT_MAX: usize = SAMPLE / 2;
 
-/// Where the parts begin.
+/// Starts of the parts.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct DictionaryLayout {
     leaf_count: usize,
@@ -44,7 +45,7 @@ pub(in super::super) struct DictionaryLayout {
     end: usize,
 }
 
-/// Bits of a place in a pool of so many bytes.
+/// Bits of an offset in a pool of this size.
 const fn width(pool_bytes: u32) -> u32 {
     u32::BITS - pool_bytes.leading_zeros()
 }
@@ -66,7 +67,7 @@ impl DictionaryLayout {
         self.end
     }
 
-    /// Where the tail of a leaf begins that is none of the frequent ones.
+    /// Start of the suffix of a leaf that is not frequent.
     #[inline(never)]
     fn other(&self, bytes: &[u8], leaf: usize) -> Option<usize> {
         let (lines, _) = bytes.get(..self.ranks)?.as_chunks::<LINE>();
@@ -105,7 +106,7 @@ impl SuffixEncoding for DictionaryLayout {
     fn prefetch_near(&self, _: &[u8], _: u64, _: usize) {}
 }
 
-/// How many others there are before a place of a line.
+/// Counts the others before an index in a line.
 struct CountOthers<'a> {
     line: &'a [u8; LINE],
     place: usize,
@@ -120,16 +121,16 @@ impl Task for CountOthers<'_> {
     }
 }
 
-/// The tails of an index by what they are.
+/// The distinct suffixes of an index and their counts.
 struct Census<'t> {
-    /// For each leaf the number of its tail.
+    /// For each leaf the number of its suffix.
     leaves: Vec<u32>,
-    /// How often there is a tail, and the tail, by these numbers.
+    /// Count and bytes of each suffix, by its number.
     suffixes: Vec<(u64, &'t [u8])>,
 }
 
 impl<'t> Census<'t> {
-    /// `None` where tails differ too much.
+    /// `None` if the suffixes differ too much.
     fn take(suffixes: impl Iterator<Item = &'t [u8]> + Clone, count: usize) -> Option<Self> {
         if count < SAMPLE {
             return None;
@@ -154,8 +155,8 @@ impl<'t> Census<'t> {
         Some(census)
     }
 
-    /// The numbers of the tails: the frequent ones in the order of their codes, then the others. Those without room in a slot are others,
-    /// however frequent they are.
+    /// The numbers of the frequent suffixes in the order of their codes, then those of the others. Suffixes that do not
+    /// fit in a slot are others, however frequent they are.
     fn order(&self) -> (Vec<u32>, Vec<u32>) {
         let suffix = |number: &u32| self.suffixes.get(*number as usize).copied().unwrap_or_default();
         let mut frequent: Vec<u32> = (0..self.suffixes.len() as u32).collect();
@@ -169,7 +170,7 @@ impl<'t> Census<'t> {
     }
 }
 
-/// Appends tails in the order of their leaves, if that takes fewer bytes than given.
+/// Appends suffixes in the order of their leaves, if that takes fewer than `bytes_max` bytes.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
     suffixes: impl Iterator<Item = &'t [u8]> + Clone,
@@ -179,7 +180,7 @@ pub(super) fn encode<'t>(
     let census = Census::take(suffixes, count)?;
     let (frequent, others) = census.order();
     let mut pool = Vec::new();
-    // For each number its code, or that of others and where the tail begins in the pool.
+    // For each number its code, or that of others with the start in the pool.
     let mut places = vec![(OTHER, 0); census.suffixes.len()];
     let mut other_count = 0;
     for number in others {

@@ -1,17 +1,17 @@
-//! Tails of keys that all have one length. Leaves of one depth follow one another, and so do their tails, all of one length: where a tail
-//! lies takes a look at its level alone.
+//! Suffixes of keys that all have one length. Leaves of one depth are consecutive, and their suffixes have one length: the
+//! position of a suffix follows from the entry of its level.
 //!
 //! ```text
-//! levels   u64 for each depth from 1 to the height: where the tail of leaf 0 would begin if all leaves had this depth, modulo 2^64
-//! tails    without anything between them
+//! levels   u64 per depth from 1 to the height: start of the suffix of leaf 0 if all leaves had this depth, modulo 2^64
+//! suffixes without anything between them
 //! ```
 
 use super::{FIXED_LENGTH, StoredSuffix, SuffixCounts, SuffixEncoding};
 
-/// Bytes of what is known of a level.
+/// Bytes of the entry of a level.
 const LEVEL_BYTES: usize = 8;
 
-/// The lengths of the parts, and that of a key.
+/// The lengths of the parts and of a key.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct FixedLengthLayout {
     table_bytes: usize,
@@ -19,7 +19,7 @@ pub(in super::super) struct FixedLengthLayout {
     key_bytes: usize,
 }
 
-/// Bytes of what is known of the levels.
+/// Bytes of the entries of all levels.
 pub(super) const fn table_bytes(height: usize) -> usize {
     height * LEVEL_BYTES
 }
@@ -35,7 +35,7 @@ impl FixedLengthLayout {
         self.bytes
     }
 
-    /// Where the tail of a leaf lies that so many bytes lead to, and its length.
+    /// Start and length of the suffix of a leaf at a depth.
     #[inline(always)]
     fn place(&self, bytes: &[u8], leaf: u64, depth: usize) -> Option<(usize, usize)> {
         let length = self.key_bytes.checked_sub(depth)?;
@@ -66,7 +66,7 @@ impl SuffixEncoding for FixedLengthLayout {
     }
 }
 
-/// Appends tails in the order of their leaves, which is that of their depth.
+/// Appends suffixes in the order of their leaves, which is the order of their depths.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
     suffixes: impl Iterator<Item = &'t [u8]>,

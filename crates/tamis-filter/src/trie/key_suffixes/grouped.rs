@@ -1,16 +1,15 @@
-//! Tails of any lengths.
+//! Suffixes of any lengths.
 //!
 //! ```text
-//! marks    for 128 leaves: u32 short bytes before the first of them
-//! groups   for 32 leaves: u32 short bytes before the group; then as many u32 as lengths have bits: bit i of each length, leaf by leaf
-//! short    the tails of at most 14 bytes; for each longer one as many as the length 15 has: u64 where it begins among the long ones, u32
-//!          its length, zeros
-//! long     the tails of at least 15 bytes
+//! marks    per 128 leaves: u32 short bytes before the first of them
+//! groups   per 32 leaves: u32 short bytes before the group; then one u32 per bit of lengths: bit i of each length, leaf by leaf
+//! short    suffixes of at most 14 bytes; for each longer one 15 bytes: u64 its start among the long bytes, u32 its length, zeros
+//! long     suffixes of at least 15 bytes
 //! ```
 //!
-//! Lengths are those with the ending, and have as many bits as the greatest of them needs, 4 at most. A tail costs a line of the groups and one of its own, where a step
-//! for each of its bytes would cost a line each. Marks are few enough to stay in a near cache: they tell about where a tail lies, so that it
-//! is asked for together with its group and not after it.
+//! Lengths have as many bits as the greatest of them needs, at most 4. A suffix costs one cache line of the groups and one line
+//! for itself; a step for each of its bytes would cost a line each. Marks are few enough to stay in the cache: they give the
+//! approximate position of a suffix, so it is prefetched together with its group.
 
 use tamis_bits::prefetch;
 
@@ -18,18 +17,18 @@ use super::{StoredSuffix, SuffixCounts, SuffixEncoding};
 
 /// Leaves of a group.
 const GROUP_LEAVES: usize = 32;
-/// Leaves from mark to mark: whole groups.
+/// Leaves per mark: whole groups.
 const MARK_LEAVES: usize = 4 * GROUP_LEAVES;
-/// Bytes of what lies before a mark, before a group, and of one bit of its lengths.
+/// Bytes of a mark, of the start of a group, and of one bit plane of its lengths.
 const WORD_BYTES: usize = 4;
-/// Two planes of a word: what is multiplied by this is in both.
+/// A product with this has the other factor in both planes of a word.
 const PLANES: u64 = 1 << 32 | 1;
-/// Most bits of a length.
+/// Maximal number of bits of a length.
 const LENGTH_BITS_MAX: usize = 4;
-/// The length that stands for a long tail, and the bytes that say where it is.
+/// The stored length of a long suffix, and the bytes of its reference.
 const LONG: usize = 15;
 
-/// Where the parts begin, and where the last one ends.
+/// Starts of the parts, and the end of the last one.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct GroupedLayout {
     groups: usize,
@@ -37,18 +36,18 @@ pub(in super::super) struct GroupedLayout {
     long: usize,
     end: usize,
     length_bits: usize,
-    /// Of short tails, in parts of 256.
+    /// Mean length of short suffixes, in units of 1/256.
     mean_length: u64,
-    /// The bits of the planes that there are.
+    /// The bits of the stored planes.
     plane_mask: u128,
 }
 
-/// Bits of lengths of which this is the greatest.
+/// Bits of lengths up to this one.
 fn length_bits(length_max: usize) -> usize {
     (usize::BITS - length_max.min(LONG).leading_zeros()) as usize
 }
 
-/// Bytes of the marks and groups of so many leaves, given the longest tail.
+/// Bytes of marks and groups, given the number of leaves and the longest suffix.
 pub(super) fn directory_bytes(leaf_count: usize, length_max: usize) -> usize {
     let group_words = leaf_count.div_ceil(GROUP_LEAVES) * (1 + length_bits(length_max));
     (leaf_count.div_ceil(MARK_LEAVES) + group_words) * WORD_BYTES
@@ -81,13 +80,13 @@ impl GroupedLayout {
         self.end
     }
 
-    /// Where the group of a leaf begins.
+    /// Start of the group of a leaf.
     #[inline(always)]
     const fn group_start(&self, leaf: u64) -> usize {
         self.groups + leaf as usize / GROUP_LEAVES * ((1 + self.length_bits) * WORD_BYTES)
     }
 
-    /// About where the short tail of about a leaf begins: as far behind its mark as tails of mean length reach.
+    /// Approximate start of the short suffix of a leaf: its mark, plus suffixes of mean length.
     #[inline(always)]
     fn place_near(&self, bytes: &[u8], leaf: u64) -> Option<usize> {
         let marks = bytes.get(..self.groups)?.as_chunks::<WORD_BYTES>().0;
@@ -96,14 +95,14 @@ impl GroupedLayout {
         Some(self.short + u32::from_le_bytes(*mark) as usize + inside as usize)
     }
 
-    /// Where the short tail of a leaf begins among them, or what leads to a long one; and its length.
+    /// Start of the short suffix of a leaf among them (or of the reference to a long one), and its length.
     #[inline(always)]
     fn place(&self, bytes: &[u8], leaf: u64) -> Option<(usize, usize)> {
         let (start, bit) = (self.group_start(leaf), leaf as u32 % GROUP_LEAVES as u32);
         if start >= self.short {
             return None;
         }
-        // Behind a group there is always more, and what lengths have no bits for is masked away.
+        // At least 16 bytes follow a group; the mask removes the planes that are not stored.
         let (base, planes) = bytes.get(start..)?.split_first_chunk::<WORD_BYTES>()?;
         let planes = u128::from_le_bytes(*planes.first_chunk()?) & self.plane_mask;
         let (mut before, mut length) = (0, 0);
@@ -153,7 +152,7 @@ fn long_suffix<'a>(slot: &[u8], long: &'a [u8]) -> &'a [u8] {
     place.and_then(|place| long.get(place)).unwrap_or_default()
 }
 
-/// Appends tails in the order of their leaves, without the ending that all have in common but empty ones. `None` beyond 4 GiB.
+/// Appends suffixes in the order of their leaves. `None` beyond 4 GiB.
 pub(super) fn encode<'t>(
     target: &mut Vec<u8>,
     suffixes: impl Iterator<Item = &'t [u8]>,

@@ -1,9 +1,10 @@
-//! Tails of all lengths, and of few, in another order than that of the keys; and those of keys of one length.
+//! Suffixes of all lengths, and few distinct ones, in another order than that of the keys; and those of keys of one
+//! length.
 
 use super::{DICTIONARY, FIXED_LENGTH, KeySuffixes, SuffixBuilder, SuffixCounts, SuffixLayout};
 
-/// What lies behind the tails.
-const BEHIND: [u8; 16] = [0xee; 16];
+/// The bytes after the suffixes.
+const TRAILING: [u8; 16] = [0xee; 16];
 
 fn suffix_of(suffixes: &KeySuffixes<'_>, leaf: u64, depth: usize) -> Vec<u8> {
     suffixes.get(leaf, depth).to_vec()
@@ -13,7 +14,7 @@ fn equals_rest_of(suffixes: &KeySuffixes<'_>, leaf: u64, key: &[u8], depth: usiz
     suffixes.slot(leaf, depth).is_some_and(|slot| slot.equals_rest_of(key, depth))
 }
 
-/// Asks for the rest of a key, and for others that resemble it.
+/// Compares with the rest of a key, and with similar strings.
 fn check(suffixes: &KeySuffixes<'_>, leaf: u64, key: &[u8], depth: usize) {
     let what = format!("leaf {leaf}, depth {depth}, {key:?}");
     assert_eq!(Some(&suffix_of(suffixes, leaf, depth)[..]), key.get(depth..), "{what}");
@@ -25,8 +26,8 @@ fn check(suffixes: &KeySuffixes<'_>, leaf: u64, key: &[u8], depth: usize) {
 }
 
 #[test]
-fn tails_of_all_lengths_are_found() {
-    // The longest tail decides how many bits a length has.
+fn suffixes_of_all_lengths_are_found() {
+    // The longest suffix determines the bits of a length.
     for (longest, length_bits) in [(0, 0), (1, 1), (2, 2), (7, 3), (8, 4), (14, 4), (15, 4), (60, 4)] {
         let mut builder = SuffixBuilder::new();
         let depth = |number: usize| 1 + number % 9;
@@ -40,7 +41,7 @@ fn tails_of_all_lengths_are_found() {
         assert_eq!(counts.length_bits, length_bits, "{longest}");
         let layout = SuffixLayout::new(200, 9, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
-        bytes.extend_from_slice(&BEHIND);
+        bytes.extend_from_slice(&TRAILING);
         let suffixes = KeySuffixes::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(order.iter().map(|ordinal| *ordinal as usize)) {
             check(&suffixes, leaf, &key(number), depth(number));
@@ -50,14 +51,14 @@ fn tails_of_all_lengths_are_found() {
 }
 
 #[test]
-fn tails_of_keys_of_one_length_are_found_by_their_depth() {
+fn fixed_length_suffixes_are_found_by_their_depth() {
     for key_bytes in [1, 2, 8, 9, 40] {
         let depth = |number: u64| 1 + number as usize / 70 % key_bytes.min(5);
         let key =
             |number: u64| (0..key_bytes as u64).map(|place| (number * 31 + place) as u8).collect::<Vec<u8>>();
         let mut builder = SuffixBuilder::new();
         (0..700).for_each(|number| builder.push(&key(number), depth(number)));
-        // Leaves lie in the order of their depth.
+        // Leaves are in the order of their depth.
         let mut order: Vec<u64> = (0..700).collect();
         order.sort_by_key(|number| (depth(*number), *number));
         let mut bytes = Vec::new();
@@ -66,7 +67,7 @@ fn tails_of_keys_of_one_length_are_found_by_their_depth() {
         let height = order.iter().map(|number| depth(*number)).max().unwrap_or(0);
         let layout = SuffixLayout::new(700, height as u32, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
-        bytes.extend_from_slice(&BEHIND);
+        bytes.extend_from_slice(&TRAILING);
         let suffixes = KeySuffixes::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(&order) {
             check(&suffixes, leaf, &key(*number), depth(*number));
@@ -78,7 +79,7 @@ fn tails_of_keys_of_one_length_are_found_by_their_depth() {
 }
 
 #[test]
-fn few_keys_of_one_length_keep_lengths_where_that_is_smaller() {
+fn few_keys_of_one_length_are_grouped_if_that_is_smaller() {
     let mut builder = SuffixBuilder::new();
     (0..3).for_each(|number: u8| builder.push(&[7, 7, 7, 7, 7, 7, 7, number], 8));
     let mut bytes = Vec::new();
@@ -87,20 +88,21 @@ fn few_keys_of_one_length_keep_lengths_where_that_is_smaller() {
 }
 
 #[test]
-fn counts_that_no_builder_writes_are_refused() {
+fn counts_that_no_builder_writes_are_rejected() {
     for length_bits in [5, 7, 10, 11, 15, u8::MAX] {
         assert!(SuffixLayout::new(200, 4, SuffixCounts { length_bits, ..Default::default() }).is_none());
     }
-    // A key has at least as many bytes as its leaf is deep.
+    // A key has at least as many bytes as the depth of its leaf.
     let counts = SuffixCounts { length_bits: FIXED_LENGTH, long_bytes: 3, short_bytes: 0 };
     assert!(SuffixLayout::new(200, 4, counts).is_none());
 }
 
 #[test]
-fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
+fn shared_suffixes_are_found_in_the_dictionary() {
     let count = 30_000;
     let depth = |number: u64| 1 + number as usize % 5;
-    // A few hundred endings, the first of them frequent; some too long for a slot. With a key that has one too long, none are coded.
+    // A few hundred endings, the first of them frequent, some too long for a slot. One that is too long for the pool
+    // prevents a dictionary.
     for longest in [9_usize, 40, 255, 256] {
         let ending = |number: u64| -> Vec<u8> {
             let random = crate::mix64(number, 5);
@@ -118,7 +120,7 @@ fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
         assert_eq!(counts.length_bits == DICTIONARY, longest < 256, "{longest}");
         let layout = SuffixLayout::new(count, 6, counts).expect("fits");
         assert_eq!(layout.bytes(), Some(bytes.len()));
-        bytes.extend_from_slice(&BEHIND);
+        bytes.extend_from_slice(&TRAILING);
         let suffixes = KeySuffixes::new(&bytes, 0, &layout);
         for (leaf, number) in (0..).zip(&order) {
             check(&suffixes, leaf, &key(*number), depth(*number));
@@ -128,7 +130,7 @@ fn tails_that_many_keys_have_in_common_are_found_by_their_codes() {
 }
 
 #[test]
-fn damaged_codes_are_survived() {
+fn damaged_dictionary_codes_do_not_panic() {
     let mut builder = SuffixBuilder::new();
     let suffix =
         |number: usize| vec![number as u8 % 7; number % 11 + 300 * usize::from(number % 1000 == 9) / 2];
@@ -138,7 +140,7 @@ fn damaged_codes_are_survived() {
     assert_eq!(counts.length_bits, DICTIONARY);
     for change in [1, 0x55, 0xff] {
         let mut damaged: Vec<u8> = bytes.iter().map(|byte| byte ^ change).collect();
-        damaged.extend_from_slice(&BEHIND);
+        damaged.extend_from_slice(&TRAILING);
         for counts in
             [counts, SuffixCounts { long_bytes: 1, ..counts }, SuffixCounts { short_bytes: 0, ..counts }]
         {

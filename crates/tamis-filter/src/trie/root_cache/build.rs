@@ -1,8 +1,8 @@
-//! Which nodes the prefix tables have, and how they are written.
+//! Chooses the nodes of the root cache and writes it.
 //!
-//! A node of depth d below a stage of depth e spares each search that passes it d - e steps, and costs an entry. What a byte must spare so that
-//! all fits is found by halving; given that, the best depths follow from one another, and of each depth the nodes are taken that many
-//! keys lie below.
+//! A node of depth d below a stage of depth e saves d - e steps for each search that passes it, and costs an entry. A
+//! binary search finds the price of a byte at which everything fits; for a given price, dynamic programming finds the
+//! best depths, and each depth caches the nodes with enough keys below them.
 
 use tamis_bits::line::LINE_BYTES;
 
@@ -14,33 +14,34 @@ use crate::trie::encode::EncodedTrie;
 use crate::trie::levels::{FIRST, HAS_CHILD, Level, Levels, keys_of_labels, keys_of_nodes};
 use crate::trie::sparse;
 
-/// Entries in ten lines, on average. One in ten of the short ones and one in eight of the long ones finds its line full; those of most keys come first.
+/// Mean number of entries in ten lines. One in ten short entries and one in eight long ones finds its line full; nodes
+/// with the most keys are placed first.
 const SHORT_LOAD: u64 = 72;
 const LONG_LOAD: u64 = 32;
-/// Tables are worth their bytes where a search for a key saves so many steps on average, and a later stage where it saves so many.
+/// Minimal mean number of steps saved per search: by the whole cache, and by a later stage.
 const LEAST_GAIN: f64 = 2.5;
 const STAGE_GAIN: f64 = 0.25;
-/// Numbers of keys below a node that are told apart.
-const TALLIED: usize = 1024;
-/// How often the range of prices of a byte is halved at most, and the part of a price that it need not be known better than to.
+/// Numbers of keys below a node that are distinguished.
+const WEIGHTS_MAX: usize = 1024;
+/// Maximal number of halvings of the range of prices, and the relative precision of a price.
 const HALVINGS: usize = 64;
 const PRICE_PART: f64 = 1.0 / 64.0;
-/// A direct table has the nodes above so many of all keys, and so many entries for each node at most.
+/// A direct table covers at least this part of all keys, and has at most this many entries per node.
 const DIRECT_SHARE: f64 = 0.875;
 const DIRECT_ENTRIES: usize = 2;
-/// With less room than these lines there are no tables.
+/// With fewer lines of room there is no root cache.
 const LEAST_LINES: u64 = 8;
 
-/// The nodes of a depth that tables may have.
+/// The nodes of a depth that can be cached.
 struct Candidates {
-    /// How many keys lie below each.
+    /// The number of keys below each.
     weights: Vec<u64>,
-    /// How many nodes there are above so many keys, and the keys below these.
+    /// By a number of keys: the nodes with at least that many below them, and the sum of their keys.
     nodes_from: Vec<u64>,
     keys_from: Vec<u64>,
 }
 
-/// A stage that may be: its nodes are those of so many keys at least.
+/// A possible stage: the nodes with at least `weight` keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Choice {
     depth: usize,
@@ -51,15 +52,16 @@ struct Choice {
 /// Some stages, one below the other.
 #[derive(Clone, Default)]
 struct Path {
-    /// Steps that all keys save together, and what these are worth more than the bytes cost.
+    /// Steps saved for all keys together, and their value minus the price of the bytes.
     saved: f64,
     value: f64,
     choices: Vec<Choice>,
-    /// The last one as it would be read.
+    /// The last stage as a reader has it.
     last: Option<Stage>,
 }
 
-/// The tables that save most steps in so many bytes; `None` where none saves enough. Their number, and all lines with the header.
+/// Chooses the root cache that saves the most steps in `bytes_max`; `None` if none saves enough. Returns the number of
+/// stages, and all lines with the header.
 pub(in super::super) fn build(
     levels: &Levels,
     trie: &EncodedTrie,
@@ -120,7 +122,7 @@ struct Nodes<'a> {
     prefixes: Vec<u128>,
 }
 
-/// Where the nodes of a stage went.
+/// The slots of the nodes of a stage.
 #[derive(Default)]
 struct Placed {
     depth: usize,
@@ -129,7 +131,7 @@ struct Placed {
 }
 
 impl Placed {
-    /// Writes a stage behind this one.
+    /// Writes the stage after this one.
     fn fill(&self, lines: &mut [Line], stage: &Stage, nodes: Nodes<'_>, weight_min: u64) -> Self {
         let mut slots = vec![None; nodes.prefixes.len()];
         let mut order: Vec<usize> = (0..nodes.weights.len()).collect();
@@ -162,7 +164,7 @@ impl Placed {
         Self { depth: stage.depth, prefixes: nodes.prefixes, slots }
     }
 
-    /// The slot of the node of this stage that a prefix passes.
+    /// The slot of the node of this stage on the path of a prefix.
     fn slot(&self, prefix: u128, depth: usize) -> Option<u64> {
         if self.depth == 0 {
             return Some(0);
@@ -172,7 +174,7 @@ impl Placed {
     }
 }
 
-/// Into the first free entry, if there is one; gives its number.
+/// Writes into the first free entry, if there is one; returns its index.
 fn put<const N: usize>(entries: &mut [[u8; N]], entry: [u8; N]) -> Option<usize> {
     let free = entries.iter().position(|entry| *entry == [0; N])?;
     *entries.get_mut(free)? = entry;
@@ -183,9 +185,9 @@ fn put<const N: usize>(entries: &mut [[u8; N]], entry: [u8; N]) -> Option<usize>
 struct Chooser {
     key_count: f64,
     depths: Vec<Candidates>,
-    /// The first depth all of whose nodes are sparse.
+    /// The first depth at which all nodes are sparse.
     sparse_from: usize,
-    passed_at_once: usize,
+    levels_skipped: usize,
     block_count: usize,
 }
 
@@ -201,14 +203,14 @@ impl Chooser {
             key_count: levels.key_count() as f64,
             depths: weights(levels).into_iter().map(Candidates::new).collect(),
             sparse_from: dense_levels.count(),
-            passed_at_once: passed_at_once(levels),
+            levels_skipped: levels_skipped(levels),
             block_count,
         }
     }
 
-    /// The stages that save most steps in so many bytes.
+    /// The stages that save the most steps in `bytes_max`.
     fn choose(&self, bytes_max: u64) -> Option<Path> {
-        // The least price at which all fits, or not much more: nothing, or at most a step of each key.
+        // Approximates the least price at which everything fits, between 0 and one step of each key.
         let (mut low, mut high, mut chosen) = (0.0, self.key_count, None);
         let mut price = 0.0;
         for _ in 0..HALVINGS {
@@ -227,16 +229,16 @@ impl Chooser {
         chosen.filter(|path| path.saved >= LEAST_GAIN * self.key_count)
     }
 
-    /// The depth of a direct table, and what leads to its nodes, where it saves no fewer steps than stages do.
+    /// The depth of a direct table and the prefixes of its nodes, if it saves at least as many steps as stages do.
     fn choose_direct(&self, levels: &Levels, bytes_max: u64, saved: f64) -> Option<(usize, Vec<u64>)> {
         let depths = self.sparse_from.max(1)..=direct::DEPTH_MAX.min(self.depths.len().checked_sub(1)?);
-        // The deepest one saves most, as long as it has the nodes above most keys.
+        // The deepest one saves the most, if it covers enough keys.
         depths.rev().find_map(|depth| {
             let weights = &self.depths.get(depth)?.weights;
             let keys = weights.iter().sum::<u64>() as f64;
             let is_enough = keys >= DIRECT_SHARE * self.key_count
-                // Its entries spare the way through hints besides.
-                && keys * (depth.saturating_sub(self.passed_at_once) as f64 + 1.0) >= saved;
+                // Its entries also avoid the hints.
+                && keys * (depth.saturating_sub(self.levels_skipped) as f64 + 1.0) >= saved;
             if !is_enough || direct::bytes(weights.len()) > bytes_max {
                 return None;
             }
@@ -248,9 +250,9 @@ impl Chooser {
         })
     }
 
-    /// The stages of most value, where each byte costs a price.
+    /// The most valuable stages at a price per byte.
     fn best(&self, price: f64) -> Path {
-        // The best path to each depth with one stage more in each round.
+        // Each round extends the best path to each depth by one stage.
         let mut best = Path::default();
         let mut paths = vec![Path::default()];
         for _ in 0..STAGES_MAX {
@@ -273,19 +275,19 @@ impl Chooser {
         best
     }
 
-    /// A path with one stage more; `None` where there is none of this depth behind it.
+    /// A path with one more stage; `None` if no stage of this depth can follow it.
     fn lengthen(&self, path: &Path, depth: usize, price: f64) -> Option<Path> {
         let nodes = self.depths.get(depth).filter(|nodes| !nodes.weights.is_empty())?;
         let (start, load, least_gain) = match &path.last {
-            None if depth > SHORT_MAX => (self.passed_at_once, LONG_LOAD, 0.0),
-            None => (self.passed_at_once, SHORT_LOAD, 0.0),
+            None if depth > SHORT_MAX => (self.levels_skipped, LONG_LOAD, 0.0),
+            None => (self.levels_skipped, SHORT_LOAD, 0.0),
             Some(last) => (last.depth, SHORT_LOAD, STAGE_GAIN),
         };
         let steps = depth.checked_sub(start).filter(|steps| *steps > 0)?;
         let cost = price * (LINE_BYTES as u64 * 10) as f64 / load as f64;
-        // An entry is of use where the one above it is there, whose node no fewer keys lie below.
+        // An entry is useful only if its ancestor is cached, which has at least as many keys below it.
         let weight_above = path.choices.last().map_or(2, |choice| choice.weight as usize);
-        let weight = ((cost / steps as f64).ceil() as usize).clamp(weight_above, TALLIED - 1);
+        let weight = ((cost / steps as f64).ceil() as usize).clamp(weight_above, WEIGHTS_MAX - 1);
         let (count, keys) = (*nodes.nodes_from.get(weight)?, *nodes.keys_from.get(weight)?);
         let line_count = (count * 10).div_ceil(load).max(1);
         let last = Stage::new(path.last.as_ref(), depth, u32::try_from(line_count).ok()?, self.block_count)?;
@@ -303,9 +305,9 @@ impl Chooser {
 
 impl Candidates {
     fn new(weights: Vec<u64>) -> Self {
-        let (mut nodes_from, mut keys_from) = (vec![0; TALLIED], vec![0; TALLIED]);
+        let (mut nodes_from, mut keys_from) = (vec![0; WEIGHTS_MAX], vec![0; WEIGHTS_MAX]);
         for weight in &weights {
-            let tally = (*weight as usize).min(TALLIED - 1);
+            let tally = (*weight as usize).min(WEIGHTS_MAX - 1);
             if let (Some(nodes), Some(keys)) = (nodes_from.get_mut(tally), keys_from.get_mut(tally)) {
                 *nodes += 1;
                 *keys += weight;
@@ -321,7 +323,7 @@ impl Candidates {
     }
 }
 
-/// How many keys lie below each node of the first depths.
+/// The number of keys below each node of the first depths.
 fn weights(levels: &Levels) -> Vec<Vec<u64>> {
     let count = levels.levels().len().min(DEPTH_MAX + 1);
     let mut depths = vec![Vec::new(); count];
@@ -336,8 +338,8 @@ fn weights(levels: &Levels) -> Vec<Vec<u64>> {
     depths
 }
 
-/// Levels that a search passes at once anyway: one label, then all that there can be.
-fn passed_at_once(levels: &Levels) -> usize {
+/// Levels that a search passes in one step anyway: levels of one label, then full levels.
+fn levels_skipped(levels: &Levels) -> usize {
     let levels = levels.levels();
     let stem = levels.iter().take(8).take_while(|level| level.labels.len() == 1).count();
     let is_full = |level: &&Level| level.child_count == level.node_count * 256;

@@ -1,9 +1,9 @@
-//! A table of one depth where the bytes that lead to its nodes, taken as numbers, lie close together: the number of a prefix behind
-//! the first one is the place of its entry. It takes the place of the stages.
+//! A table of one depth, for prefixes that are close together as numbers: the difference to the first prefix is the index of
+//! the entry. It replaces the stages.
 //!
 //! ```text
 //! header   64 bytes: u8 depth | 3 zero bytes | u32 entries | u64 the first prefix | zeros
-//! entries  u32: one more than the node's place, 0 for none; filled up with zeros to whole lines
+//! entries  u32: position of the node plus 1, 0 for none; padded with zeros to whole lines
 //! ```
 
 use tamis_bits::key_head;
@@ -13,34 +13,34 @@ use super::Line;
 
 /// In place of the number of stages.
 pub(super) const DIRECT: usize = 15;
-/// The greatest depth: as many bytes as a word has.
+/// The greatest depth: a prefix fits in a word.
 pub(super) const DEPTH_MAX: usize = 8;
 pub(super) const ENTRY_BYTES: usize = 4;
 
-/// What the header says; without entries where there is no such table.
+/// The contents of the header; no entries if there is no direct table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DirectLayout {
-    /// Where the entries begin in the payload.
+    /// Start of the entries in the payload.
     start: usize,
     pub(super) count: usize,
     pub(super) depth: usize,
     first: u64,
-    /// What a word of a key is shifted by, so that the prefix is left.
+    /// Shift that leaves the prefix of the first word of a key.
     shift: u8,
 }
 
-/// Lines of so many entries.
+/// Lines of this number of entries.
 const fn line_count(count: usize) -> usize {
     count.div_ceil(LINE_BYTES / ENTRY_BYTES)
 }
 
-/// Bytes of a table of so many entries.
+/// Bytes of a table with this number of entries.
 pub(super) const fn bytes(count: usize) -> u64 {
     (1 + line_count(count) as u64) * LINE_BYTES as u64
 }
 
 impl DirectLayout {
-    /// Of the lines of a payload, the first of which begins at a place of it; `None` for what no builder writes.
+    /// Reads the header of the lines, which begin at `start` of a payload; `None` for bytes that no builder writes.
     pub(super) fn read(lines: &[Line], start: usize) -> Option<Self> {
         let (header, lines) = lines.split_first()?;
         let [words @ [depth, ..], first, ..] = header.as_chunks::<8>().0 else { return None };
@@ -52,7 +52,7 @@ impl DirectLayout {
         is_possible.then_some(Self { start: start + LINE_BYTES, count, depth, first, shift })
     }
 
-    /// The place of the node that a key leads to, if the table has it.
+    /// The position of the node that a key leads to, if the table has it.
     #[inline(always)]
     pub(super) fn find(&self, payload: &[u8], key: &[u8]) -> Option<u32> {
         let (entries, _) = payload.get(self.start..)?.as_chunks::<ENTRY_BYTES>();
@@ -62,7 +62,7 @@ impl DirectLayout {
     }
 }
 
-/// All lines of the table for the nodes of a depth, by their prefixes, which ascend, and their places.
+/// All lines of the table for the nodes of a depth, by their ascending prefixes and their positions.
 pub(super) fn encode(depth: usize, prefixes: &[u64], places: &[u32]) -> Option<Vec<Line>> {
     let (first, last) = (*prefixes.first()?, *prefixes.last()?);
     let count = usize::try_from(last - first).ok()?.checked_add(1)?;

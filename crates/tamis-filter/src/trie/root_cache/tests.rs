@@ -1,4 +1,5 @@
-//! Searches that begin in the table find what a sorted map has; damaged tables lead astray, but not further. Direct tables: `tests/direct.rs`.
+//! Searches through the root cache return what a sorted map does; damaged caches cause wrong steps, but no panic.
+//! Direct tables: `tests/direct.rs`.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -14,7 +15,7 @@ use crate::trie::{TRAILER_BYTES, TrieIndex, TrieIndexBuilder};
 
 type Map = BTreeMap<Vec<u8>, u32>;
 
-/// Keys that begin with one of 1,500 words of so many bytes, some of them with nothing behind it, or less than it.
+/// Keys that begin with one of 1,500 words of `word_bytes` bytes. Some end with the word or before its end.
 fn map(word_bytes: usize) -> Map {
     let mut state = 5;
     let mut random = move || {
@@ -66,7 +67,7 @@ fn check(map: &Map, bytes: &[u8]) {
     }
 }
 
-/// Keys of up to five times three bytes out of six, with something behind them that is long, or short.
+/// Keys of up to five triples out of six, followed by many bytes or few.
 fn deep_map() -> Map {
     let mut state = 7;
     let mut random = move || {
@@ -86,7 +87,7 @@ fn deep_map() -> Map {
     (0..40_000).map(|_| key()).zip(0..).collect()
 }
 
-/// Thousands of keys of seven bytes below each of a few prefixes of three, tens below each of six.
+/// Keys of seven bytes: thousands below each of a few prefixes of three bytes, tens below each prefix of six.
 fn shallow_map() -> Map {
     let key = |number: u64| {
         let (first, second) = (number / 1600 % 25, number / 40);
@@ -97,7 +98,7 @@ fn shallow_map() -> Map {
     (0..40_000).map(key).zip(0..).collect()
 }
 
-/// Threes of keys: what tells them apart comes behind eight bytes that they share, of which no other has more than the first two.
+/// Groups of three keys: they differ after eight shared bytes, of which other keys share at most the first two.
 fn threes() -> Map {
     let group = |number: u64| {
         let mut group = crate::mix64(number, 9).to_be_bytes();
@@ -115,7 +116,7 @@ fn depths(bytes: &[u8]) -> Vec<usize> {
     TrieIndex::open(bytes).unwrap().root_cache_depths()
 }
 
-/// Where the header of the tables begins: the lines are all that is behind the tails.
+/// Start of the header of the cache: only its lines follow the suffixes.
 fn header_start(bytes: &[u8]) -> usize {
     let depths = depths(bytes);
     let is_header = |start: &usize| {
@@ -155,7 +156,7 @@ fn no_stage_is_mostly_empty() {
 }
 
 #[test]
-fn searches_that_begin_in_the_table_find_what_there_is() {
+fn searches_through_the_root_cache_find_the_keys() {
     let mut all = Vec::new();
     for map in [map(4), map(6), map(9), map(12), map(15), shallow_map(), deep_map()] {
         let bytes = build(&map);
@@ -172,9 +173,9 @@ fn searches_that_begin_in_the_table_find_what_there_is() {
     assert!(all.iter().any(|depths| depths.len() > 2), "{all:?}");
 }
 
-/// Searches rely on it; where it is damaged they go astray as in damaged blocks, and no further.
+/// Searches rely on the copy; damage in it causes wrong steps, like damage in blocks.
 #[test]
-fn what_blocks_say_of_their_children_stands_apart_as_well() {
+fn the_root_cache_copies_the_child_block_numbers() {
     for map in [map(9), map(15), deep_map()] {
         let bytes = build(&map);
         let index = TrieIndex::open(&bytes[..]).unwrap();
@@ -194,9 +195,9 @@ fn what_blocks_say_of_their_children_stands_apart_as_well() {
     }
 }
 
-/// With values of no bytes, as the paper counts: the bytes of a trie with its directories for each node.
+/// With values of no bytes, as in the paper: the bytes of a trie with its directories, per node.
 #[test]
-fn the_table_keeps_the_index_within_its_bits_a_node() {
+fn the_root_cache_keeps_the_index_within_its_bits_per_node() {
     for word_bytes in [4, 9, 12] {
         let map = map(word_bytes);
         let mut builder = TrieIndexBuilder::new(0);
@@ -215,7 +216,7 @@ fn the_table_keeps_the_index_within_its_bits_a_node() {
 }
 
 #[test]
-fn damaged_tables_are_survived() {
+fn damaged_hash_tables_do_not_panic() {
     let map = map(9);
     let bytes = build(&map);
     let table = bytes.len() - TRAILER_BYTES - 64 * 100..bytes.len() - TRAILER_BYTES;
@@ -234,7 +235,7 @@ fn damaged_tables_are_survived() {
 }
 
 #[test]
-fn tables_that_no_builder_writes_are_refused() {
+fn root_caches_that_no_builder_writes_are_rejected() {
     let bytes = build(&deep_map());
     let (last, stages) = (parameters(&bytes)[15], depths(&bytes));
     assert!(stages.len() >= 2, "{stages:?}");

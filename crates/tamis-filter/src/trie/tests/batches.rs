@@ -1,9 +1,9 @@
-//! Lists of keys and values of unequal lengths.
+//! Lists of keys and values of different lengths.
 
 use super::{Cut, build, map_of};
 use crate::trie::TrieIndex;
 
-/// Values behind the last key once became `None` up to the next multiple of 64.
+/// Values after the last key became `None` up to the next multiple of 64.
 #[test]
 fn values_without_a_key_stay_as_they_are() {
     let map = map_of((0..300_u32).map(|number| number.to_string().into_bytes()));

@@ -1,4 +1,4 @@
-//! Several bytes of an index damaged at once, in every part of it: a refusal, or answers; never a panic, whatever is asked.
+//! Several damaged bytes in every part of an index: opening fails or operations return results, but nothing panics.
 
 use std::ops::Bound;
 
@@ -7,16 +7,16 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 use crate::trie::tests::Cut;
 use crate::trie::{Layout, TRAILER_BYTES, TrieIndex};
 
-/// Where several bytes are changed.
+/// The part in which bytes are changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Part {
-    /// Anywhere behind the envelope.
+    /// Anywhere after the envelope.
     All,
-    /// The bits of prefix keys and what counts them.
+    /// The bitmap of prefix keys and its ranks.
     PrefixKeys,
-    /// The last bytes of the prefix tables, tails or values.
+    /// The last bytes of the root cache, suffixes or values.
     End,
-    /// The counts behind them.
+    /// The counts at the end.
     Trailer,
     /// The parameters in the envelope.
     Parameters,
@@ -24,7 +24,7 @@ enum Part {
 
 const PARTS: [Part; 5] = [Part::All, Part::PrefixKeys, Part::End, Part::Trailer, Part::Parameters];
 
-/// Changes several bytes of a list: some here and there, or all of a stretch to one that is likely to do harm.
+/// Changes several bytes: some at random, or a range to one value that is likely to do harm.
 fn damage(bytes: &mut [u8], state: &mut u64) {
     let length = bytes.len().max(1);
     let place = |state: &mut u64| next(state) as usize % length;
@@ -40,7 +40,7 @@ fn damage(bytes: &mut [u8], state: &mut u64) {
     }
 }
 
-/// Damages parts of an index; its envelope fits again, and mostly the number of keys.
+/// Damages parts of an index. Its envelope matches the bytes, and usually the number of keys too.
 fn damaged(bytes: &[u8], layout: &Layout, parts: &[Part], state: &mut u64) -> Vec<u8> {
     let mut damaged = bytes.to_vec();
     let end = bytes.len() - TRAILER_BYTES;
@@ -64,7 +64,7 @@ fn damaged(bytes: &[u8], layout: &Layout, parts: &[Part], state: &mut u64) -> Ve
     damaged
 }
 
-/// Asks all kinds of questions with some keys of a set and with strings near them; whether the index opened.
+/// Calls all operations with some keys of a set and with similar strings. Returns whether the index opened.
 fn ask(bytes: &[u8], keys: &[&Vec<u8>], state: &mut u64) -> bool {
     let Ok(index) = TrieIndex::open(bytes) else { return false };
     let mut probes = vec![vec![], vec![0xff; 20]];
@@ -102,11 +102,11 @@ fn ask(bytes: &[u8], keys: &[&Vec<u8>], state: &mut u64) -> bool {
     true
 }
 
-/// `form`: of the tails, as the parameters say it. `has_tables`: whether there are prefix tables.
-fn check(map: &Map, cut: Cut, (form, has_tables): (u8, bool), rounds: u64) {
+/// `encoding`: of the suffixes, as in the parameters. `has_root_cache`: whether there is a root cache.
+fn check(map: &Map, cut: Cut, (encoding, has_root_cache): (u8, bool), rounds: u64) {
     let bytes = build(map, cut);
     let last = Envelope::parse(&bytes, bytes.len() as u64).unwrap().parameters[15];
-    assert_eq!((last & 15, last >> 4 != 0), (form, has_tables));
+    assert_eq!((last & 15, last >> 4 != 0), (encoding, has_root_cache));
     let layout = Layout::read(payload(&bytes), true).unwrap();
     let keys: Vec<&Vec<u8>> = map.keys().collect();
     let mut state = 41;
@@ -121,18 +121,18 @@ fn check(map: &Map, cut: Cut, (form, has_tables): (u8, bool), rounds: u64) {
     assert!(opened > rounds / 4, "{opened} of {rounds} opened: the others are asked nothing");
 }
 
-/// Sums of a damaged rank directory once went beyond 64 bits.
+/// Sums of a damaged rank directory exceeded 64 bits.
 #[test]
-fn damaged_bits_of_prefix_keys_are_survived() {
+fn damaged_bits_of_prefix_keys_do_not_panic() {
     let numbers = map_of((0..400_u32).map(|number| number.to_string().into_bytes()));
-    // Bits of lengths: all tails are empty.
+    // No bits of lengths: all suffixes are empty.
     for cut in super::CUTS {
         check(&numbers, cut, (0, false), 2000);
     }
 }
 
 #[test]
-fn damaged_grouped_tails_are_survived() {
+fn damaged_grouped_suffixes_do_not_panic() {
     let suffix = |number: u64| vec![b'-' + (number % 2) as u8; (number * 5 % 40) as usize];
     let key = |number: u64| [&crate::mix64(number, 2).to_be_bytes()[..3], &suffix(number)].concat();
     let keys = (0..500).flat_map(|number| [key(number), key(number)[..2].to_vec()]);
@@ -140,13 +140,13 @@ fn damaged_grouped_tails_are_survived() {
 }
 
 #[test]
-fn damaged_leveled_tails_are_survived() {
+fn damaged_fixed_length_suffixes_do_not_panic() {
     let keys = (0..700).map(|number| crate::mix64(number % 350, number / 350).to_be_bytes().to_vec());
     check(&map_of(keys), Cut::Sparse, (8, true), 8000);
 }
 
 #[test]
-fn damaged_coded_tails_are_survived() {
+fn damaged_dictionaries_do_not_panic() {
     let mut words = words(&["", "s", "ing", "ed", "fulness", "lessness", "ableness of it all"]);
     let rest = words.keys().nth(11_000).unwrap().clone();
     drop(words.split_off(&rest));
@@ -154,7 +154,7 @@ fn damaged_coded_tails_are_survived() {
 }
 
 #[test]
-fn damaged_prefix_tables_are_survived() {
+fn damaged_root_caches_do_not_panic() {
     let key = |number: u64| format!("topic{}/item-{:010}", number % 7, crate::mix64(number, 1) >> 31);
     let keys = (0..1500).map(|number| key(number).into_bytes());
     let topics = (0..7).map(|topic| format!("topic{topic}").into_bytes());

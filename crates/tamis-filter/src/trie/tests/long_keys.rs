@@ -1,4 +1,4 @@
-//! Keys of 65,535 bytes and more: beside many others, as prefixes of each other, and in tables of tails.
+//! Keys of 65,535 bytes and more: with many other keys, as prefixes of each other, and as stored suffixes.
 
 use super::{CUTS, Map, build, check_count, check_many, check_probe, check_scans, map_of, next};
 use crate::trie::TrieIndex;
@@ -31,15 +31,15 @@ fn others(count: u64) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(move |_| next(&mut state).to_be_bytes().to_vec())
 }
 
-/// Their first bytes tell them apart: all that is left of them is tails.
+/// Their first bytes distinguish them: the rest is stored as suffixes.
 #[test]
-fn long_keys_beside_many_others_are_found() {
+fn long_keys_among_many_others_are_found() {
     let long = |(number, length)| [vec![b'a' + number as u8, b'-'], vec![7; length - 2]].concat();
     let keys = LENGTHS.into_iter().enumerate().map(long);
     check(&map_of(keys.chain(others(20_000))));
 }
 
-/// Their paths are as long as they are.
+/// Their paths are as long as the keys.
 #[test]
 fn long_keys_that_are_prefixes_of_each_other_are_found() {
     let keys = LENGTHS.into_iter().map(|length| vec![b'p'; length]);

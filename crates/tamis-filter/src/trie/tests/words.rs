@@ -1,19 +1,20 @@
-//! Sets in which some keys are prefixes of others and so have no leaf, with tails in each of their forms, against a `BTreeMap`.
+//! Sets in which some keys are prefixes of others and so have no leaf, with each encoding of suffixes, against a
+//! `BTreeMap`.
 
 use super::{CUTS, Map, build, check_count, check_many, check_probe, check_scans, map_of, next};
 use crate::envelope::Envelope;
 use crate::trie::TrieIndex;
 
-/// What stands for the forms in the parameters: lengths of two bits, all keys of one length, codes.
+/// The encodings in the parameters: lengths of two bits, fixed length, dictionary.
 const TWO_BITS: u8 = 2;
 const FIXED_LENGTH: u8 = 8;
 const DICTIONARY: u8 = 9;
 
-fn form(bytes: &[u8]) -> u8 {
+fn encoding(bytes: &[u8]) -> u8 {
     Envelope::parse(bytes, bytes.len() as u64).unwrap().parameters[15] & 15
 }
 
-/// Words as a dictionary has them: some thousand stems, each with about half of the endings.
+/// Words as in a dictionary: some thousand stems, each with about half of the endings.
 pub(super) fn words(endings: &[&str]) -> Map {
     const SYLLABLES: [&str; 16] = [
         "ba", "ce", "di", "fo", "gu", "har", "lin", "mo", "nes", "per", "qui", "ra", "sto", "tur", "vel",
@@ -30,7 +31,7 @@ pub(super) fn words(endings: &[&str]) -> Map {
     map_of(words)
 }
 
-/// Users at one to three hosts, some of whose names go on where those of others end.
+/// Users at one to three hosts. Some host names continue where others end.
 fn addresses() -> Map {
     const HOSTS: [&str; 8] = [
         "mail.example.co",
@@ -55,29 +56,29 @@ fn addresses() -> Map {
     map_of(addresses)
 }
 
-/// Six thousand numbers of two bytes, each alone and before `tail` of it.
+/// Six thousand numbers of two bytes, each alone and followed by a suffix.
 fn pairs(suffix: impl Fn(u64) -> Vec<u8>) -> Map {
     let numbers = (0..6000_u16).map(|number| (number.to_be_bytes().to_vec(), u64::from(number)));
     map_of(numbers.flat_map(|(bytes, number)| [[&bytes[..], &suffix(number)].concat(), bytes]))
 }
 
-/// How many keys are prefixes of the keys behind them.
+/// The number of keys that are prefixes of the next key.
 fn prefix_key_count(map: &Map) -> usize {
-    map.keys().zip(map.keys().skip(1)).filter(|(key, behind)| behind.starts_with(key)).count()
+    map.keys().zip(map.keys().skip(1)).filter(|(key, after)| after.starts_with(key)).count()
 }
 
-/// Strings near a key, most of them absent.
+/// Strings similar to a key, most of them absent.
 fn near(key: &[u8]) -> [Vec<u8>; 4] {
     let shorter = &key[..key.len() - 1];
     let other = key.last().map_or(0, |last| last ^ 0x10);
     [shorter.to_vec(), [shorter, &[other]].concat(), [key, b"x"].concat(), [key, b"\0"].concat()]
 }
 
-fn check(map: &Map, expected_form: u8) {
+fn check(map: &Map, expected: u8) {
     let keys: Vec<&Vec<u8>> = map.keys().collect();
     for cut in CUTS {
         let bytes = build(map, cut);
-        assert_eq!(form(&bytes), expected_form, "the form of the suffixes");
+        assert_eq!(encoding(&bytes), expected, "the encoding of the suffixes");
         let index = TrieIndex::open(bytes).expect("an index opens what its builder wrote");
         index.verify().unwrap();
         assert_eq!(index.len(), map.len() as u64);
@@ -98,9 +99,9 @@ fn check(map: &Map, expected_form: u8) {
     }
 }
 
-/// Codes were written as if each of these keys had a leaf, and what was written did not open.
+/// Codes were written as if each of these keys had a leaf, and the result could not be opened.
 #[test]
-fn words_with_and_without_endings_open_and_are_found() {
+fn words_with_and_without_endings_are_found() {
     let endings = ["", "s", "ing", "ed", "ingly", "ational", "fulness", "lessness"];
     for endings in [&endings[..], &endings[..4]] {
         let map = words(endings);
@@ -110,9 +111,9 @@ fn words_with_and_without_endings_open_and_are_found() {
 }
 
 #[test]
-fn tails_of_one_length_behind_keys_that_end_before_them_are_found() {
-    // Of the four bytes the first is that of a leaf.
-    let same = pairs(|_| b"suffix".to_vec());
+fn suffixes_of_one_length_below_prefix_keys_are_found() {
+    // The first of the four bytes is the label of the leaf.
+    let same = pairs(|_| b"tail".to_vec());
     assert_eq!(prefix_key_count(&same), 6000);
     check(&same, DICTIONARY);
     check(&pairs(|number| crate::mix64(number, 8).to_be_bytes()[..4].to_vec()), TWO_BITS);
@@ -121,7 +122,7 @@ fn tails_of_one_length_behind_keys_that_end_before_them_are_found() {
 }
 
 #[test]
-fn addresses_some_of_which_go_on_are_found() {
+fn addresses_that_continue_others_are_found() {
     let map = addresses();
     assert!(map.len() > 5000 && prefix_key_count(&map) > 200, "{}", prefix_key_count(&map));
     check(&map, DICTIONARY);

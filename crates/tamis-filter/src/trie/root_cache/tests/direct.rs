@@ -1,4 +1,4 @@
-//! Keys whose first bytes are numbers close together.
+//! Keys whose first bytes are numbers that are close together.
 
 use tamis_bits::{key_head, line::LINE_BYTES};
 
@@ -9,7 +9,8 @@ use crate::trie::{TRAILER_BYTES, TrieIndex, TrieIndexBuilder};
 
 const DIRECT: u8 = 15;
 
-/// Numbers of so many bytes from the first one on, a few of them left out, with up to 24 others behind each, or with nothing, or less than all of it.
+/// Consecutive numbers of `bytes` bytes, a few of them missing, with up to 24 endings each. Some keys end with the
+/// number or before its end.
 fn map(bytes: usize, first: u64, count: u64) -> Map {
     let mut map = Map::new();
     for number in first..first.saturating_add(count) {
@@ -39,7 +40,7 @@ fn depth(bytes: &[u8]) -> Option<usize> {
     TrieIndex::open(bytes).unwrap().direct_depth()
 }
 
-/// Tables of many depths, from the first of all prefixes to the last.
+/// Tables of several depths, from the least prefix to the greatest.
 fn maps() -> Vec<(usize, Map)> {
     let last = |bytes: u32| u64::MAX >> (64 - 8 * bytes);
     [
@@ -56,12 +57,12 @@ fn maps() -> Vec<(usize, Map)> {
 }
 
 #[test]
-fn searches_that_begin_in_a_direct_table_find_what_there_is() {
+fn searches_through_a_direct_table_find_the_keys() {
     for (bytes, map) in maps() {
         let index = build(&map);
         assert_eq!(depth(&index), Some(bytes), "{} keys", map.len());
         check(&map, &index);
-        // Before the first prefix and behind the last.
+        // Before the first prefix and after the last.
         let index = TrieIndex::open(&index[..]).unwrap();
         for key in [&[0; 12][..], &[0xff; 12], &[0; 7], &[0xff; 7], b""] {
             assert_eq!(index.get(key).is_some(), map.contains_key(key), "{key:?}");
@@ -69,9 +70,9 @@ fn searches_that_begin_in_a_direct_table_find_what_there_is() {
     }
 }
 
-/// Every place of the table is that of the node which a walk finds.
+/// Every position in the table is that of the node that a walk finds.
 #[test]
-fn a_direct_table_knows_the_nodes_of_its_depth() {
+fn a_direct_table_has_the_nodes_of_its_depth() {
     for (bytes, map) in maps() {
         let index = build(&map);
         let index = TrieIndex::open(&index[..]).unwrap();
@@ -105,7 +106,7 @@ fn prefixes_far_apart_have_no_direct_table() {
 }
 
 #[test]
-fn a_direct_table_keeps_the_index_within_its_bits_a_node() {
+fn a_direct_table_keeps_the_index_within_its_bits_per_node() {
     for (_, map) in maps() {
         let mut builder = TrieIndexBuilder::new(0);
         let (mut nodes, mut before): (usize, &[u8]) = (0, &[]);
@@ -134,7 +135,7 @@ fn table(bytes: &[u8]) -> std::ops::Range<usize> {
 }
 
 #[test]
-fn damaged_direct_tables_are_survived() {
+fn damaged_direct_tables_do_not_panic() {
     let (_, map) = maps().swap_remove(3);
     let bytes = build(&map);
     let entries = table(&bytes).start + LINE_BYTES..table(&bytes).end;
@@ -153,7 +154,7 @@ fn damaged_direct_tables_are_survived() {
 }
 
 #[test]
-fn direct_tables_that_no_builder_writes_are_refused() {
+fn direct_tables_that_no_builder_writes_are_rejected() {
     let (_, map) = maps().swap_remove(2);
     let bytes = build(&map);
     let start = table(&bytes).start;
