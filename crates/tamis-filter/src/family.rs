@@ -90,7 +90,9 @@ impl Family {
                 "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"
             }
             Self::Fuse => "points: static, smaller; bits=8|16|32 (fixes the size: no budget needed)",
-            Self::Surf => "points and ranges: succinct trie; the budget and the sample choose its suffixes",
+            Self::Surf => {
+                "points and ranges: succinct trie; the budget and the sample choose its suffixes; truncate=yes|no (yes: a small budget shortens the trie)"
+            }
             Self::SurfBase => "points and ranges: succinct trie without suffixes (no budget needed)",
             Self::SurfHash => "points and ranges: succinct trie with digest bits; bits=N (no budget needed)",
             Self::SurfReal => "points and ranges: succinct trie with key bits; bits=N (no budget needed)",

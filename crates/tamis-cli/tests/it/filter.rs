@@ -87,6 +87,36 @@ fn a_failed_build_is_a_result_and_a_fixed_size_needs_no_budget() {
     assert_eq!(report["refused"], Value::Null);
 }
 
+/// A trie of paths needs more than 18 bits per key: the report says how many, or the trie is shortened on request.
+#[test]
+fn surf_reports_its_least_size_for_paths_or_truncates_the_trie() {
+    let folder = Folder::new();
+    let path = |number: usize| {
+        format!(
+            "/srv/data/project-{:02}/src/part_{:02}/file_{:05}.rs\n",
+            number % 37,
+            number % 11,
+            number * 7
+        )
+    };
+    let mut paths: Vec<String> = (0..3000).map(path).collect();
+    paths.sort();
+    folder.write("paths.txt", paths.concat().as_bytes());
+    folder.write("queries.txt", b"/srv/data/project-90\t/srv/data/project-91\n");
+    let words = ["--keys", "paths.txt", "--queries", "queries.txt", "--family"];
+    for bits in ["10", "14", "18"] {
+        let of = |family| eval(&folder, &[words.as_slice(), &[family, "--bits-per-key", bits]].concat());
+        let refused = of("surf");
+        assert!(refused["refused"].as_str().unwrap().contains("surf needs at least "), "{refused}");
+        let truncated = of("surf:truncate=yes");
+        assert_eq!((&truncated["refused"], &truncated["false_positives"]), (&Value::Null, &Value::from(0)));
+        assert!(
+            truncated["bits_per_key"].as_f64().unwrap() <= bits.parse::<f64>().unwrap() + 0.5,
+            "{truncated}"
+        );
+    }
+}
+
 #[test]
 fn the_seed_determines_the_false_positives() {
     let folder = generated();

@@ -1,7 +1,7 @@
-//! Many questions at once, to filters that caches do not hold.
+//! Batches of queries to filters larger than the caches.
 //!
-//! Points: walks side by side, and then the suffixes of their leaves. Ranges: walks side by side along what the bounds of each share; where
-//! they part, what lies at both is asked for, and looked at when the others have come so far.
+//! Points: interleaved walks, then the suffixes of their leaves. Ranges: interleaved walks along the shared bytes of
+//! the bounds of each; where the bounds diverge, both sides are prefetched and followed after all walks have ended.
 
 use tamis_bits::kernel::Steps;
 
@@ -9,13 +9,13 @@ use super::walk::{AtNode, View, shared_by_bounds};
 use crate::trie::INTERLEAVE_WIDTH;
 use crate::{KeyRange, Probe};
 
-/// A question of a batch.
+/// A query of a batch.
 pub(super) trait BatchQuery: Sized {
-    /// Asks those of at most [`LANES`] whose answers are not `false` already.
+    /// Answers at most [`INTERLEAVE_WIDTH`] queries, except for answers that are already `false`.
     fn interleaved<S: Steps>(view: &View<'_, S>, queries: &[Self], answers: &mut [bool]);
 }
 
-/// Asks every question whose answer is not `false` already.
+/// Answers all queries, except for answers that are already `false`.
 #[inline(always)]
 pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, queries: &[impl BatchQuery], answers: &mut [bool]) {
     for (queries, answers) in queries.chunks(INTERLEAVE_WIDTH).zip(answers.chunks_mut(INTERLEAVE_WIDTH)) {
@@ -30,7 +30,7 @@ impl BatchQuery for Probe<'_> {
     }
 }
 
-/// Digest bits, which say more of a point, are left to the caller.
+/// The caller tests the digest bits of points.
 impl BatchQuery for KeyRange<'_> {
     #[inline(always)]
     fn interleaved<S: Steps>(view: &View<'_, S>, ranges: &[Self], answers: &mut [bool]) {

@@ -1,4 +1,5 @@
-//! Builds SuRFs: one pass over the keys; labels and, as the family needs, digest and cut-off bytes of each leaf are held.
+//! Builds SuRF filters in one iteration over the keys. Holds the labels and, for each leaf, the digest and the first
+//! bytes after the stored prefix, as the family needs.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use tamis_bits::packed::{self, PackedVec};
 
 use super::reader::NO_PREDICTION;
-use super::suffix::{SuffixBits, word_behind};
+use super::suffix::{SuffixBits, word_after};
 use super::{BITS_PER_KEY_MAX, SMALL_SET_BYTES, SUFFIX_BITS_COUNTED_MAX, SurfFilter};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::parameters::Parameters;
@@ -15,15 +16,17 @@ use crate::{
     Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe, Samples,
 };
 
-/// Bytes that a filter may have beyond its bits per key.
+/// Bytes that a filter may have in addition to its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
 
 /// Builder of the SuRF families.
 #[derive(Debug)]
 pub struct SurfBuilder {
     family: Family,
-    /// The suffix, where the parameters give it.
+    /// The suffix, if the parameters fix it.
     given: Option<SuffixBits>,
+    /// Whether a budget below the least size shortens the trie.
+    may_truncate: bool,
     seed: u64,
     core: RefCell<Core>,
 }
@@ -34,12 +37,12 @@ struct Core {
     leaf: Leaf,
 }
 
-/// What is held for each leaf: its suffix where that is given, else the digest, and the bytes behind the stored prefix, as the family
-/// needs.
+/// The data held for each leaf: its suffix if that is fixed, otherwise the digest and the first bytes after the stored
+/// prefix, as the family needs.
 #[derive(Debug)]
 struct Leaf {
     digester: Digester,
-    /// Bits of both that are kept.
+    /// Stored bits of both.
     kept: SuffixBits,
     is_given: bool,
 }
@@ -51,7 +54,7 @@ impl LeafWords for Leaf {
             return [0; 2];
         }
         let digest = if self.kept.hash > 0 { self.digester.digest(key) } else { 0 };
-        let real = if self.kept.real > 0 { word_behind(key, depth) } else { 0 };
+        let real = if self.kept.real > 0 { word_after(key, depth) } else { 0 };
         if self.is_given { [self.kept.field(digest, real), 0] } else { [digest, real] }
     }
 }
@@ -79,7 +82,7 @@ impl Leaf {
     }
 }
 
-/// A trie and the plan that it was encoded by.
+/// A trie and the plan by which it was encoded.
 #[derive(Debug)]
 struct Planned {
     plan: Plan,
@@ -87,7 +90,7 @@ struct Planned {
 }
 
 impl Planned {
-    /// Bytes of a filter with suffixes of so many bits.
+    /// Bytes of a filter with suffixes of `width` bits.
     fn filter_bytes(&self, width: u32) -> u64 {
         let suffixes = packed::encoded_bytes(width, self.encoded.layout.counts.leaf_count());
         let others = ENVELOPE_BYTES + self.encoded.bytes.len() + TRAILER_BYTES;
@@ -95,9 +98,20 @@ impl Planned {
     }
 }
 
+/// The encoded trie of a plan, or the error for levels with too many labels.
+fn encoded(levels: &Levels, plan: Option<Plan>) -> Result<Planned, BuildError> {
+    let planned = plan.and_then(|plan| trie::encode(levels, &plan).map(|encoded| Planned { plan, encoded }));
+    planned.ok_or(BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 })
+}
+
+/// Maximal bytes of a filter within its budget.
+fn allowed_bytes(key_count: u64, bits_per_key: f64) -> u64 {
+    (key_count as f64 * bits_per_key / 8.0) as u64 + BUDGET_SLACK_BYTES
+}
+
 impl SurfBuilder {
-    /// A builder of one of the SuRF families; any other counts as [`Family::Surf`]. `given` fixes the suffix, otherwise the
-    /// budget does.
+    /// Creates a builder of one of the SuRF families; any other family is treated as [`Family::Surf`]. `given` fixes
+    /// the suffix, otherwise the budget does.
     pub fn new(family: Family, given: Option<SuffixBits>, seed: u64) -> Self {
         let given = if family == Family::SurfBase { Some(SuffixBits::default()) } else { given };
         let all = |is_kept: bool| if is_kept { SuffixBits::MAX } else { 0 };
@@ -105,7 +119,15 @@ impl SurfBuilder {
         let kept = given.unwrap_or(SuffixBits { hash, real });
         let leaf = Leaf { digester: Digester::new(seed), kept, is_given: given.is_some() };
         let core = RefCell::new(Core { levels: Levels::new(Depth::Capped, leaf.widths()), leaf });
-        Self { family, given, seed, core }
+        Self { family, given, may_truncate: false, seed, core }
+    }
+
+    /// Lets a budget below the least size shorten the trie: it has fewer levels, and a leaf may represent several keys.
+    /// Otherwise such a budget is rejected.
+    #[must_use]
+    pub const fn with_truncation(mut self) -> Self {
+        self.may_truncate = true;
+        self
     }
 
     pub(crate) fn with_parameters(
@@ -115,6 +137,7 @@ impl SurfBuilder {
     ) -> Result<Self, BuildError> {
         let is_possible = |bits: &u32| *bits <= SuffixBits::MAX;
         let expected = "0 to 64 bits";
+        let mut may_truncate = false;
         let given = match family {
             Family::SurfHash | Family::SurfReal => {
                 let bits = parameters.take("bits", expected, is_possible)?;
@@ -134,15 +157,23 @@ impl SurfBuilder {
                 (hash.is_some() || real.is_some())
                     .then(|| SuffixBits { hash: hash.unwrap_or(0), real: real.unwrap_or(0) })
             }
+            Family::Surf => {
+                let truncate = parameters
+                    .take("truncate", "yes or no", |given: &String| given == "yes" || given == "no")?;
+                parameters.finish("truncate")?;
+                may_truncate = truncate.is_some_and(|given| given == "yes");
+                None
+            }
             _ => {
                 parameters.finish("none")?;
                 None
             }
         };
-        Ok(Self::new(family, given, seed))
+        let builder = Self::new(family, given, seed);
+        Ok(if may_truncate { builder.with_truncation() } else { builder })
     }
 
-    /// The trie: its own height, or the greatest within the bits that a key may cost.
+    /// The trie with its own height, or the greatest height within the maximal bits per key.
     fn trie(
         &self,
         core: &Core,
@@ -152,13 +183,10 @@ impl SurfBuilder {
         let reserved = self.given.map_or(0, |given| u64::from(given.width()).min(SUFFIX_BITS_COUNTED_MAX));
         let bits = core.levels.key_count().saturating_mul(BITS_PER_KEY_MAX - reserved);
         let bytes_max = bits / 8 + SMALL_SET_BYTES - (ENVELOPE_BYTES + TRAILER_BYTES) as u64;
-        let planned = plan(&core.levels, bytes_max, has_suffixes)
-            .and_then(|plan| trie::encode(&core.levels, &plan).map(|encoded| Planned { plan, encoded }));
-        let too_large = BuildError::TooLarge { needed_bytes: u64::MAX, bytes_max: u64::from(u32::MAX) * 2 };
-        planned.ok_or(too_large)
+        encoded(&core.levels, plan(&core.levels, bytes_max, has_suffixes))
     }
 
-    /// The suffix that the parameters give, or `None` where the budget decides.
+    /// The suffix fixed by the parameters, or `None` if the budget decides.
     fn fixed_suffix(&self, budget: Budget) -> Result<Option<SuffixBits>, BuildError> {
         match (self.given, budget.as_bits_per_key()) {
             (Some(given), _) => Ok(Some(given)),
@@ -168,7 +196,7 @@ impl SurfBuilder {
         }
     }
 
-    /// The widest suffix, up to a limit, with which a filter keeps its budget, or the refusal of the budget.
+    /// The widest suffix of at most `width_max` bits within the budget, or the error that names the least size.
     fn widest_suffix(
         &self,
         core: &Core,
@@ -177,18 +205,18 @@ impl SurfBuilder {
         width_max: u32,
     ) -> Result<u32, BuildError> {
         let Some(given) = budget.as_bits_per_key() else { return Ok(width_max) };
-        let key_count = core.levels.key_count() as f64;
-        let allowed = (key_count * given / 8.0) as u64 + BUDGET_SLACK_BYTES;
+        let key_count = core.levels.key_count();
+        let allowed = allowed_bytes(key_count, given);
         let least = if self.given.is_some() { width_max } else { 0 };
         let widest = (least..=width_max).rev().find(|width| trie.filter_bytes(*width) <= allowed);
         widest.ok_or_else(|| {
             let needed = trie.filter_bytes(least) - BUDGET_SLACK_BYTES;
-            let least_bits_per_key = needed as f64 * 8.0 / key_count;
+            let least_bits_per_key = needed as f64 * 8.0 / key_count as f64;
             BuildError::BudgetTooSmall { family: self.family.name(), given, least_bits_per_key }
         })
     }
 
-    /// How many bits of a suffix are of which kind, and the rate to be expected.
+    /// Divides the bits of a suffix into digest and real bits, and predicts the false-positive rate.
     fn divide(
         &self,
         core: &Core,
@@ -207,7 +235,7 @@ impl SurfBuilder {
         }
     }
 
-    /// The encoded filter, its trie of a plan of the caller's choice.
+    /// The encoded filter, with a trie by a plan of the caller's choice.
     pub(super) fn finish_with(
         &self,
         budget: Budget,
@@ -227,7 +255,7 @@ impl SurfBuilder {
             return Ok(filter);
         }
         let fixed = self.fixed_suffix(budget)?;
-        // A trie without suffixes needs less beside its labels: only where there is no room for one bit of them.
+        // A trie without suffixes needs a smaller directory: used if there is no room for one bit of suffix.
         if fixed.is_none_or(|fixed| fixed.width() > 0) {
             let trie = self.trie(&core, true, &plan)?;
             let width_max = fixed.map_or(SuffixBits::MAX, SuffixBits::width);
@@ -242,8 +270,31 @@ impl SurfBuilder {
             }
         }
         let trie = self.trie(&core, false, &plan)?;
-        self.widest_suffix(&core, &trie, budget, 0)?;
-        Ok(self.assemble(&core, &trie, SuffixBits::default(), None))
+        match self.widest_suffix(&core, &trie, budget, 0) {
+            Err(BuildError::BudgetTooSmall { given, .. }) if self.may_truncate => {
+                self.finish_truncated(&core, given, samples)
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(self.assemble(&core, &trie, SuffixBits::default(), None)),
+        }
+    }
+
+    /// A filter whose trie has as many levels as `given` bits per key allow. The rest of the budget is used for
+    /// suffixes.
+    fn finish_truncated(&self, core: &Core, given: f64, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
+        let budget = Budget::bits_per_key(given)?;
+        let allowed = allowed_bytes(core.levels.key_count(), given);
+        let bytes_max = allowed.saturating_sub((ENVELOPE_BYTES + TRAILER_BYTES) as u64);
+        let trie = encoded(&core.levels, trie::plan_within(&core.levels, bytes_max, false))?;
+        self.widest_suffix(core, &trie, budget, 0)?;
+        let with_suffixes = encoded(&core.levels, trie::plan(&core.levels, trie.plan.height, true))?;
+        match self.widest_suffix(core, &with_suffixes, budget, SuffixBits::MAX) {
+            Ok(width @ 1..) => {
+                let (suffix, predicted) = self.divide(core, &with_suffixes, width, samples);
+                Ok(self.assemble(core, &with_suffixes, suffix, predicted))
+            }
+            _ => Ok(self.assemble(core, &trie, SuffixBits::default(), None)),
+        }
     }
 
     /// The whole filter.
@@ -264,7 +315,7 @@ impl SurfBuilder {
             core.leaf.encode(&mut filter, suffix, &core.levels, plan);
         }
         filter.extend_from_slice(&encoded.trailer);
-        // Without samples: what digest bits leave of the points that the trie does not deny.
+        // Without samples: the rate of points that the trie accepts and the digest bits accept too.
         let formula = (suffix.hash > 0).then(|| 0.5_f64.powi(suffix.hash.cast_signed()));
         let predicted = predicted.or(formula).map_or(NO_PREDICTION, |rate| rate as f32);
         let mut parameters = [0; PARAMETER_BYTES];
@@ -300,10 +351,10 @@ impl FilterBuilder for SurfBuilder {
     }
 }
 
-/// How many digest bits and real bits give the fewest false positives on the samples, and the rate that is left.
+/// The numbers of digest bits and real bits with the fewest false positives on the samples, and the remaining rate.
 ///
-/// `detailed` is the filter with 64 real bits: a sample that it still takes for present counts as one that holds a key. For the
-/// others, the least number of real bits that deny it is found; a point can be denied by digest bits as well.
+/// `detailed` is the filter with 64 real bits: a sample that it accepts counts as one that holds a key. For each other
+/// sample, the least number of real bits that reject it is searched; digest bits can reject a point as well.
 fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> (SuffixBits, Option<f64>) {
     let fallback = (SuffixBits { hash: width - width / 2, real: width / 2 }, None);
     let Ok(mut filter) = Envelope::parse(&detailed, detailed.len() as u64)
@@ -312,7 +363,7 @@ fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> (Su
         return fallback;
     };
     let digester = Digester::new(seed);
-    // How many points and ranges need more real bits than the index says.
+    // By a number of real bits: the points and ranges that need more.
     let mut points = [0_u32; SuffixBits::MAX as usize + 1];
     let mut ranges = points;
     let mut empty_count = 0_u32;
@@ -333,29 +384,29 @@ fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> (Su
     (SuffixBits { hash: width - best, real: best }, Some(positives(best) / f64::from(empty_count)))
 }
 
-/// The least number of real bits that deny a query; `None` where 64 do not.
+/// The least number of real bits that reject a query; `None` if 64 are not sufficient.
 fn real_bits_needed(
     filter: &mut SurfFilter<Vec<u8>>,
     query: &KeyRange<'_>,
     digester: &Digester,
 ) -> Option<u32> {
-    let mut is_denied = |real: u32| {
+    let mut is_rejected = |real: u32| {
         filter.compare_only(real);
         match query.as_point() {
             Some(key) => !filter.may_contain(&Probe::new(key, digester)),
             None => !filter.may_contain_range(&RangeProbe::new(*query, digester)),
         }
     };
-    if !is_denied(SuffixBits::MAX) {
+    if !is_rejected(SuffixBits::MAX) {
         return None;
     }
-    let (mut fails, mut denies) = (0, SuffixBits::MAX);
-    if is_denied(0) {
+    let (mut fails, mut rejects) = (0, SuffixBits::MAX);
+    if is_rejected(0) {
         return Some(0);
     }
-    while fails + 1 < denies {
-        let middle = u32::midpoint(fails, denies);
-        if is_denied(middle) { denies = middle } else { fails = middle }
+    while fails + 1 < rejects {
+        let middle = u32::midpoint(fails, rejects);
+        if is_rejected(middle) { rejects = middle } else { fails = middle }
     }
-    Some(denies)
+    Some(rejects)
 }

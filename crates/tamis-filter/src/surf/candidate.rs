@@ -1,8 +1,8 @@
 //! The stored key nearest to a bound, as far as it is known.
 //!
-//! Forward, the stored prefix with its real bits, as whole bytes, zeros at the end left out: no key that it stands for is
-//! smaller. Backward, the same with its whole bytes only: every key that it stands for is smaller or begins with them. Where
-//! the bound runs through the leaf, the nearer of bound and leaf.
+//! Forward, the stored prefix with its real bits as bytes, without zeros at the end: no key that it represents is
+//! smaller. Backward, the same with whole bytes only: every key that it represents is smaller or begins with them. If
+//! the bound is within the leaf, the nearer of bound and leaf.
 
 use std::ops::Bound;
 
@@ -10,8 +10,8 @@ use super::walk::View;
 use crate::trie::{Cursor, Edge, Stop};
 use crate::{Candidate, Upper};
 
-/// Where a search looks at most: where it came to, or beside that where the bound leaves it out. No other path is a part of the bound's;
-/// damaged bytes may have many that are.
+/// Maximal number of positions that a search tests: the one found, and the next one if the bound excludes the first. No
+/// other path is a part of the bound's path; damaged bytes may have many.
 const PLACES_MAX: usize = 2;
 
 impl View<'_> {
@@ -83,7 +83,7 @@ impl View<'_> {
         Candidate::Unknown
     }
 
-    /// The real bits of a leaf from the top of a word, and how many whole bytes they are.
+    /// The real bits of a leaf from the highest bit of a word, and the number of whole bytes among them.
     fn real_bytes(&self, edge: &Edge) -> ([u8; 8], usize) {
         let real = self.real_bits(edge.leaf()).unwrap_or(0);
         let word = real.checked_shl(64 - self.compared).unwrap_or(0);

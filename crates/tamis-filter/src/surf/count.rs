@@ -1,4 +1,4 @@
-//! How many keys lie in a range: exact but for the leaves that the bounds run through.
+//! The number of keys in a range: exact except for the leaves on the paths of the bounds.
 
 use std::ops::Bound;
 
@@ -7,8 +7,8 @@ use crate::trie::{Edge, Side, count_between};
 use crate::{Count, KeyRange, Upper};
 
 impl View<'_> {
-    /// Keys in a range that is not empty by its bounds. The error is at most the keys of the leaves that the two bounds run
-    /// through and whose suffix does not decide: 2 where the height is not capped.
+    /// Keys in a range that is not empty by its bounds. The error is at most the number of keys of the leaves on the
+    /// paths of both bounds whose suffix does not decide: 2 if the height is not capped.
     pub(super) fn count(&self, range: &KeyRange<'_>) -> Count {
         let lower = match range.lower {
             Bound::Unbounded => (&b""[..], Side::Before),
@@ -26,8 +26,8 @@ impl View<'_> {
         };
         let keys_of = |edge: &Edge| self.trie.keys_of_leaf(self.trie.leaf_index(edge));
         let (mut keys, mut error_max) = (between, 0_u64);
-        // A leaf that a bound runs through is not among those between: it is added at the upper bound unless it certainly lies
-        // above it, and taken away at the lower bound where it certainly lies below it.
+        // A leaf on the path of a bound is not counted between the bounds. It is added at the upper bound unless it is
+        // certainly above it, and subtracted at the lower bound if it is certainly below it.
         if let Some((edge, depth)) = &upper_end.tie
             && self.may_meet_upper(edge, *depth, range.upper)
         {

@@ -1,4 +1,4 @@
-//! Reads SuRFs in place.
+//! Reads SuRF filters in place.
 
 use std::fmt;
 use std::ops::Bound;
@@ -9,15 +9,15 @@ use tamis_bits::packed;
 use super::batch::{BatchQuery, walk_many};
 use super::suffix::SuffixBits;
 use super::walk::View;
-use crate::envelope::{self, Envelope};
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::filter::ranges_one_by_one;
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{
     Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper,
 };
 
-/// Bytes from which on walks of a batch go side by side: smaller filters mostly lie in a cache that a core has to itself, where one walk after
-/// the other takes fewer steps.
+/// Bytes from which walks of a batch are interleaved. Smaller filters are usually in a core's own cache, where
+/// sequential walks take fewer steps.
 pub(super) const INTERLEAVE_MIN_BYTES: usize = 4 << 20;
 
 /// A filter of one of the SuRF families.
@@ -73,7 +73,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         Ok(Self { bytes, envelope, family, layout, widths, compared: widths.real, predicted_fpr })
     }
 
-    /// The same filter as if fewer real bits had been stored: tells what a shorter suffix would answer.
+    /// Ignores all but the first `real_bits` real bits: the filter then gives the answers of one with a shorter suffix.
     pub(super) fn compare_only(&mut self, real_bits: u32) {
         self.compared = real_bits.min(self.widths.real);
     }
@@ -88,7 +88,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         self.widths
     }
 
-    /// The answers of a batch that are not `false` already, by walks side by side.
+    /// Answers a batch by interleaved walks, except for answers that are already `false`.
     pub(super) fn may_contain_interleaved(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
         for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
             probe.add_probes(1);
@@ -109,7 +109,8 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         }
     }
 
-    /// Of a range of one key what digest bits say, if there are any: they say nothing of any other range.
+    /// The answer of the digest bits for a range of one key; `true` for other ranges, about which they have no
+    /// information.
     #[inline(always)]
     fn may_be_point(&self, digester: &Digester, range: &KeyRange<'_>) -> bool {
         self.widths.hash == 0 || range.as_point().is_none_or(|key| self.may_contain_key(digester, key))
@@ -124,7 +125,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
     }
 }
 
-/// The walk of a point, compiled for the processor.
+/// The walk of a point, compiled for the instruction set.
 struct PointWalk<'a, D>(&'a SurfFilter<D>, &'a Probe<'a>);
 
 impl<D: AsRef<[u8]>> kernel::Task for PointWalk<'_, D> {
@@ -136,7 +137,7 @@ impl<D: AsRef<[u8]>> kernel::Task for PointWalk<'_, D> {
     }
 }
 
-/// The walks of a range, compiled for the processor.
+/// The walks of a range, compiled for the instruction set.
 struct RangeWalk<'a, D>(&'a SurfFilter<D>, &'a KeyRange<'a>);
 
 impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
@@ -148,7 +149,7 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
     }
 }
 
-/// The walks of a batch, compiled for the processor.
+/// The walks of a batch, compiled for the instruction set.
 struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a [Q], &'a mut [bool]);
 
 impl<D: AsRef<[u8]>, Q: BatchQuery> kernel::Task for BatchWalk<'_, D, Q> {
@@ -157,7 +158,7 @@ impl<D: AsRef<[u8]>, Q: BatchQuery> kernel::Task for BatchWalk<'_, D, Q> {
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
         let Self(filter, queries, answers) = self;
-        // Answers without a question are left as they are.
+        // Answers without a query stay as they are.
         let count = queries.len().min(answers.len());
         let answers = answers.get_mut(..count).unwrap_or_default();
         match filter.view() {
@@ -180,7 +181,7 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         probe.add_probes(1);
-        // Digest bits say more of a point, and nothing of any other range: only what the walk met asks which it is.
+        // Digest bits help only points: only ranges that the walk accepts are tested for being a point.
         kernel::run(RangeWalk(self, probe.range()))
             && (self.widths.hash == 0
                 || probe.point().is_none_or(|point| kernel::run(PointWalk(self, point))))
@@ -258,10 +259,14 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
             counts.sparse_label_count,
             counts.prefix_key_count,
         )?;
+        if let Some(layout) = &self.layout {
+            let bytes = (ENVELOPE_BYTES + layout.leaves + TRAILER_BYTES) as f64;
+            write!(target, "; {:.2} bits per key without suffixes", bytes * 8.0 / self.key_count() as f64)?;
+        }
         if counts.capped_leaf_count > 0 {
             write!(
                 target,
-                "; height cut, {} keys at its {} last leaves",
+                "; truncated, {} keys at its {} last leaves",
                 counts.capped_key_count, counts.capped_leaf_count
             )?;
         }

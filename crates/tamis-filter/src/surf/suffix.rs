@@ -1,14 +1,15 @@
-//! The bits at a leaf: digest bits above real bits.
+//! The bits of a leaf: digest bits above real bits.
 //!
-//! Real bits are the key's first bits behind its stored prefix, continued by zeros. Let `s` be those of a stored key and `q`
-//! those of another string with the same stored prefix. At the first bit where they differ, the 1 is a real bit of its owner;
-//! the 0 is real, and the order of bytes decides, or it continues a string that has ended, which is a prefix of the other and
-//! so smaller. Hence `s < q` means that the stored key is smaller, `s > q` that it is greater, and equal bits leave it open.
-//! A prefix as upper bound is continued by ones: it stands for all that begin with it.
+//! Real bits are the key's first bits after its stored prefix, continued by zeros. Let `s` be those of a stored key and
+//! `q` those of another string with the same stored prefix. At the first bit in which they differ, the 1 is a real bit
+//! of its owner. The 0 is either real, and the order of bytes decides, or it continues a string that has ended, which
+//! is a prefix of the other and so smaller. Hence `s < q` means that the stored key is smaller, `s > q` that it is
+//! greater; equal bits leave the order open. A prefix as upper bound is continued by ones: it includes all strings that
+//! begin with it.
 
 use tamis_bits::key_head;
 
-/// How many bits of each kind a leaf has; 64 together at most.
+/// The number of bits of each kind in a leaf; at most 64 together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SuffixBits {
     /// Bits of the digest.
@@ -18,7 +19,7 @@ pub struct SuffixBits {
 }
 
 impl SuffixBits {
-    /// Most bits of a leaf.
+    /// Maximal number of bits of a leaf.
     pub const MAX: u32 = 64;
 
     /// Bits of a leaf.
@@ -27,7 +28,7 @@ impl SuffixBits {
         self.hash + self.real
     }
 
-    /// What a leaf stores.
+    /// The stored bits of a leaf.
     #[inline(always)]
     pub(super) fn field(self, digest: u64, real: u64) -> u64 {
         self.hash_of(digest).checked_shl(self.real).unwrap_or(0) | self.real_of(real)
@@ -39,7 +40,7 @@ impl SuffixBits {
         top_bits(digest, self.hash)
     }
 
-    /// The real bits that a leaf stores, of a word from [`word_behind`].
+    /// The real bits that a leaf stores, of a word from [`word_after`].
     #[inline(always)]
     pub(super) fn real_of(self, word: u64) -> u64 {
         top_bits(word, self.real)
@@ -52,20 +53,20 @@ pub(super) fn top_bits(word: u64, count: u32) -> u64 {
     word.checked_shr(64 - count).unwrap_or(0)
 }
 
-/// The first 64 bits of a key behind its stored prefix, continued by zeros.
+/// The first 64 bits of a key after its stored prefix, continued by zeros.
 #[inline(always)]
-pub(super) fn word_behind(key: &[u8], depth: usize) -> u64 {
+pub(super) fn word_after(key: &[u8], depth: usize) -> u64 {
     let rest = key.get(depth..).unwrap_or_default();
     match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
-        // The key's last eight bytes, without those before the rest.
+        // The key's last eight bytes, without those of the prefix.
         (None, Some(end)) => u64::from_be_bytes(*end).checked_shl(64 - 8 * rest.len() as u32).unwrap_or(0),
         _ => key_head(rest),
     }
 }
 
-/// [`word_behind`], continued by ones.
+/// [`word_after`], continued by ones.
 #[inline(always)]
-pub(super) fn prefix_word_behind(prefix: &[u8], depth: usize) -> u64 {
+pub(super) fn prefix_word_after(prefix: &[u8], depth: usize) -> u64 {
     let rest = prefix.get(depth..).unwrap_or_default();
     key_head(rest) | u64::MAX.checked_shr(rest.len().min(8) as u32 * 8).unwrap_or(0)
 }

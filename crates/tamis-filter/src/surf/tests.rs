@@ -1,4 +1,5 @@
-//! Every answer against the keys: all suffix widths, cuts and height caps, all kinds of bounds, all sets of a small universe.
+//! Every answer against the keys: all suffix widths, cuts and height caps, all kinds of bounds, all sets of a small
+//! universe.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -13,6 +14,7 @@ use crate::{
 };
 
 mod batches;
+mod budgets;
 mod damage;
 mod long_keys;
 mod pairs;
@@ -26,13 +28,13 @@ fn next(state: &mut u64) -> u64 {
     crate::mix64(*state, 3)
 }
 
-/// How the trie is laid out.
+/// The layout of the trie.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Best,
     Sparse,
     Dense,
-    /// Cut to this height.
+    /// Capped to this height.
     Capped(usize),
 }
 
@@ -77,7 +79,7 @@ fn check_candidate(candidate: &Candidate, truth: Option<&Vec<u8>>, direction: Di
     }
 }
 
-/// Every answer about a range, given the sorted keys. `leaf_keys_max`: most keys that a leaf stands for.
+/// Every answer about a range, given the sorted keys. `leaf_keys_max`: most keys that a leaf represents.
 fn check_range<D: AsRef<[u8]>>(
     filter: &SurfFilter<D>,
     keys: &[Vec<u8>],
@@ -89,7 +91,7 @@ fn check_range<D: AsRef<[u8]>>(
     let inside: Vec<&Vec<u8>> = keys.iter().filter(|key| range.contains(key)).collect();
     let answer = filter.may_contain_range(&probe);
     assert_eq!(filter.may_contain_key_in(&digester, range), answer, "{range:?}");
-    assert!(answer || inside.is_empty(), "{range:?} denied, holds {:?}", inside[0]);
+    assert!(answer || inside.is_empty(), "{range:?} rejected, but holds {:?}", inside[0]);
     assert!(!answer || !range.is_empty(), "{range:?} holds no string");
     let count = filter.count(&probe).unwrap();
     assert!(count.error_max <= 2 * leaf_keys_max, "{range:?}: {count:?}");
@@ -136,10 +138,10 @@ fn check_points<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], others
         let mut interleaved = answers.clone();
         filter.may_contain_many(&probes, &mut answers);
         filter.may_contain_interleaved(&probes, &mut interleaved);
-        assert_eq!(answers, interleaved, "one after the other and side by side");
+        assert_eq!(answers, interleaved, "sequential and interleaved");
         for (index, probe) in probes.iter().enumerate().take(probes.len() - 1) {
             let answer = filter.may_contain(&Probe::new(probe.key(), &digester));
-            assert!(answer || index >= keys.len(), "{:?} denied", probe.key());
+            assert!(answer || index >= keys.len(), "{:?} rejected", probe.key());
             assert_eq!(answer, answers[index], "batch and single for {:?}", probe.key());
         }
         assert!(!answers[probes.len() - 1], "what is false stays false");
@@ -176,7 +178,7 @@ fn hostile_sets() -> Vec<Vec<Vec<u8>>> {
     sets.into_iter().map(sorted).collect()
 }
 
-/// Strings near the keys of a set.
+/// Strings similar to the keys of a set.
 fn bounds(keys: &[Vec<u8>], count: usize, state: &mut u64) -> Vec<Vec<u8>> {
     let mut bounds = vec![vec![], vec![0], vec![0xff; 9]];
     for round in 0..count {
@@ -223,16 +225,16 @@ fn hostile_keys_have_no_false_negatives_at_any_suffix_width() {
             let suffixes = [SuffixBits { hash: width, real: 0 }, SuffixBits { hash: 0, real: width }, mixed];
             let suffix = suffixes[(width as usize + number) % 3];
             let shape = [Shape::Best, Shape::Sparse, Shape::Dense][(width as usize / 3 + number) % 3];
-            // Bounds that no long key is copied for.
+            // Few bounds for long keys, which are copied.
             let bounds = bounds(&keys, if keys[0].len() > 1000 { 3 } else { 8 }, &mut state);
             check_everything(&open(encode(&keys, suffix, shape)), &keys, &bounds, 1);
         }
     }
 }
 
-/// The real bits of short keys are continued by zeros: 16 bits behind keys of one or two bytes once gave wrong answers.
+/// The real bits of short keys are continued by zeros: 16 bits after keys of one or two bytes gave wrong answers.
 #[test]
-fn real_bits_beyond_the_end_of_keys_lose_nothing() {
+fn real_bits_beyond_the_end_of_keys_have_no_false_negatives() {
     let mut state = 2;
     let keys = sorted(
         (0..120)
@@ -246,9 +248,9 @@ fn real_bits_beyond_the_end_of_keys_lose_nothing() {
     }
 }
 
-/// Bounds that end within the common beginning of all keys, and beside it, before a node that has all labels.
+/// Bounds that end within the stem of all keys or next to it, before a node with all labels.
 #[test]
-fn bounds_within_a_stem_before_a_full_level_lose_nothing() {
+fn bounds_within_a_stem_before_a_full_level_have_no_false_negatives() {
     for stem in [&b""[..], b"a", b"\x00\x01", b"abc", b"abcdefgh", b"abcdefghij"] {
         let keys = (0..=u8::MAX).flat_map(|byte| [7, 200].map(|last| [stem, &[byte, last]].concat()));
         let keys = sorted(keys.collect());
@@ -272,7 +274,7 @@ fn bounds_within_a_stem_before_a_full_level_lose_nothing() {
     }
 }
 
-/// All strings of at most so many bytes over some symbols, in order.
+/// All strings of at most `length_max` bytes over some symbols, in order.
 fn universe(symbols: &[u8], length_max: usize) -> Vec<Vec<u8>> {
     let mut strings: Vec<Vec<u8>> = vec![vec![]];
     let mut start = 0;
@@ -302,8 +304,8 @@ fn all_ranges(strings: &[Vec<u8>]) -> Vec<(KeyRange<'_>, u32)> {
     ranges
 }
 
-/// All sets of strings of a universe: every range of each is answered rightly, every `count_step`-th counted rightly. Cut,
-/// height and suffix go through all combinations from set to set.
+/// All sets of strings of a universe: every range is answered correctly, and every `count_step`-th is counted
+/// correctly. Cut, height and suffix take all combinations from set to set.
 fn check_universe(strings: &[Vec<u8>], count_step: usize) {
     let ranges = all_ranges(strings);
     let digester = Digester::new(SEED);
@@ -339,16 +341,16 @@ fn check_universe(strings: &[Vec<u8>], count_step: usize) {
 }
 
 #[test]
-fn all_ranges_of_all_sets_of_strings_of_two_symbols_are_answered_rightly() {
+fn all_ranges_of_all_sets_of_strings_of_two_symbols_are_answered_correctly() {
     check_universe(&universe(&[0x00, 0xff], 3), 61);
 }
 
 #[test]
-fn all_ranges_of_all_sets_of_strings_of_three_symbols_are_answered_rightly() {
+fn all_ranges_of_all_sets_of_strings_of_three_symbols_are_answered_correctly() {
     check_universe(&universe(&[0x00, 0x61, 0xff], 2), 7);
 }
 
-/// Pairs of keys that share a long prefix with each other and nothing with other pairs.
+/// Pairs of keys that share a long prefix with each other, but not with other pairs.
 fn pairs(count: u64, shared_bytes: usize) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for pair in 0..count {
@@ -360,9 +362,9 @@ fn pairs(count: u64, shared_bytes: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn long_shared_prefixes_take_at_most_64_bits_a_key() {
+fn long_shared_prefixes_take_at_most_64_bits_per_key() {
     let mut state = 6;
-    // The last set has so many labels that levels are given up while keys are added.
+    // The last set has so many labels that levels are dropped while keys are added.
     for (pair_count, shared_bytes) in [(1, 60_000), (3, 500), (300, 300), (3000, 900)] {
         let keys = pairs(pair_count, shared_bytes);
         for suffix in [SuffixBits::default(), SuffixBits { hash: 4, real: 8 }] {
@@ -400,7 +402,7 @@ fn capped_heights_count_the_keys_below_their_leaves() {
 }
 
 #[test]
-fn a_filter_moved_to_any_address_answers_alike() {
+fn a_filter_at_any_address_gives_the_same_answers() {
     let keys = &hostile_sets()[12];
     let bytes = encode(keys, SuffixBits { hash: 3, real: 6 }, Shape::Best);
     let bounds = bounds(keys, 20, &mut 4);
@@ -412,7 +414,7 @@ fn a_filter_moved_to_any_address_answers_alike() {
 }
 
 #[test]
-fn damaged_payloads_are_survived() {
+fn damaged_payloads_do_not_panic() {
     let mut state = 77;
     let digester = Digester::new(SEED);
     for (number, keys) in hostile_sets().into_iter().enumerate().filter(|(number, _)| *number != 3) {
@@ -423,7 +425,7 @@ fn damaged_payloads_are_survived() {
             for _ in 0..1 + next(&mut state) % 4 {
                 let mut place = (next(&mut state) as usize) % (bytes.len() - ENVELOPE_BYTES);
                 if round % 3 == 0 {
-                    // The counts at the end decide most.
+                    // The counts at the end have the most effect.
                     place = bytes.len() - ENVELOPE_BYTES - 1 - place % 40;
                 }
                 damaged[ENVELOPE_BYTES + place] = (next(&mut state) >> 9) as u8;
@@ -446,7 +448,7 @@ fn damaged_payloads_are_survived() {
     }
 }
 
-/// Queries near keys that hold none: points behind them, or ranges of a thousand values.
+/// Empty queries near keys: points after them, or ranges of a thousand values.
 fn near_keys(keys: &[Vec<u8>], is_point: bool, count: usize, seed: u64) -> Vec<[[u8; 8]; 2]> {
     let keys: Vec<u64> =
         keys.iter().map(|key| u64::from_be_bytes(key.as_slice().try_into().unwrap())).collect();
@@ -468,14 +470,14 @@ fn closed(queries: &[[[u8; 8]; 2]]) -> Vec<KeyRange<'_>> {
     queries.iter().map(|[lower, upper]| KeyRange::closed(lower, upper)).collect()
 }
 
-/// How many of some ranges a filter lets pass.
+/// The number of ranges that a filter accepts.
 fn positives(filter: &SurfFilter<Vec<u8>>, queries: &[KeyRange<'_>]) -> usize {
     let digester = Digester::new(SEED);
     queries.iter().filter(|range| filter.may_contain_range(&RangeProbe::new(**range, &digester))).count()
 }
 
 #[test]
-fn samples_decide_between_digest_bits_and_key_bits() {
+fn samples_choose_between_digest_bits_and_key_bits() {
     let mut state = 3;
     let keys = sorted((0..3000).map(|_| next(&mut state).to_be_bytes().to_vec()).collect());
     let mut builder = SurfBuilder::new(Family::Surf, None, SEED);

@@ -1,30 +1,31 @@
 //! Points and ranges: walks from the root that end as soon as the answer is certain.
 //!
-//! A range is followed by both bounds together as long as they share bytes. Where they part, any label strictly between them
-//! is an answer; otherwise one walk looks for a key at or above the lower bound along its own path, and one for a key at or
-//! below the upper bound along its path. A leaf that a bound runs through answers by its suffix: what it cannot tell is `true`.
+//! Both bounds of a range are followed together as long as they share bytes. Where they diverge, any label strictly
+//! between them decides for `true`; otherwise one walk searches a key at or above the lower bound along its path, and
+//! one a key at or below the upper bound along its path. A leaf on the path of a bound is decided by its suffix; if
+//! that is not sufficient, the answer is `true`.
 
 use std::ops::Bound;
 
 use tamis_bits::kernel::{Portable, Steps};
 use tamis_bits::prefetch;
 
-use super::suffix::{SuffixBits, prefix_word_behind, word_behind};
+use super::suffix::{SuffixBits, prefix_word_after, word_after};
 use crate::trie::{Divergence, Edge, Leaf, Node, Trie, WalkResult, shared_bytes};
 use crate::{KeyRange, Probe, Upper};
 
-/// A filter at rest: its trie, and where the suffixes lie.
+/// The trie and the suffixes in the bytes of a filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a, S = Portable> {
     pub(super) trie: Trie<'a, S>,
     pub(super) widths: SuffixBits,
-    /// Real bits that are compared, at most those that are stored: fewer tell what a shorter suffix would answer.
+    /// Number of real bits to compare, at most the stored number: fewer give the answers of a shorter suffix.
     pub(super) compared: u32,
     pub(super) seed: u64,
 }
 
 impl<'a> View<'a> {
-    /// The same view with steps in another form.
+    /// The same view with steps for another instruction set.
     #[inline(always)]
     pub(super) fn with<S: Steps>(self, steps: S) -> View<'a, S> {
         let Self { trie, widths, compared, seed } = self;
@@ -32,20 +33,20 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a node tells of a range whose bounds share the bytes that lead to it, and no more.
+/// The result of a node at which the shared bytes of the bounds of a range end.
 pub(super) enum AtNode {
     Answer(bool),
-    /// The bounds part: what lies at them and between them.
+    /// The bounds diverge: the labels at them and between them.
     Divergence(Divergence),
 }
 
-/// How many bytes the bounds of a range share.
+/// The number of bytes that the bounds of a range share.
 #[inline(always)]
 pub(super) fn shared_by_bounds(range: &KeyRange<'_>) -> usize {
     range.upper_bytes().map_or(0, |upper| shared_bytes(range.lower_bytes(), upper))
 }
 
-/// Whether no byte string lies in a range whose bounds share so many bytes and no more: mostly the next bytes tell.
+/// Whether no byte string is in a range whose bounds share exactly `shared` bytes: usually the next bytes decide.
 #[inline(always)]
 fn is_empty(range: &KeyRange<'_>, shared: usize) -> bool {
     let upper = range.upper_bytes().and_then(|upper| upper.get(shared));
@@ -55,7 +56,7 @@ fn is_empty(range: &KeyRange<'_>, shared: usize) -> bool {
     }
 }
 
-/// Whether all keys below a leaf on the upper bound's path begin with the bound and are beyond it.
+/// Whether all keys below a leaf on the upper bound's path begin with the bound and are above it.
 #[inline(always)]
 fn is_at_end(depth: usize, upper: Upper<'_>) -> bool {
     matches!(upper, Upper::Excluded(key) if key.len() <= depth)
@@ -71,29 +72,29 @@ impl<S: Steps> View<'_, S> {
         }
     }
 
-    /// Real bits of a leaf, as many as are compared; `None` where it stands for several keys and so has none.
+    /// The compared real bits of a leaf; `None` if it represents several keys and so has none.
     #[inline(always)]
     pub(super) fn real_bits(&self, leaf: Leaf) -> Option<u64> {
         let field = self.field_at(self.trie.leaf_number(leaf))?;
-        // Where bits are compared, some are stored.
+        // Bits are compared only if some are stored.
         Some(if self.compared == 0 { 0 } else { field << (64 - self.widths.real) >> (64 - self.compared) })
     }
 
-    /// Brings the suffix of a leaf into the cache.
+    /// Prefetches the suffix of a leaf.
     #[inline(always)]
     pub(super) fn prefetch_suffix(&self, leaf_index: u64) {
         let bit = leaf_index.wrapping_mul(u64::from(self.widths.width()));
         prefetch(self.trie.bytes, (bit / 8) as usize + self.trie.layout.leaves);
     }
 
-    /// What a leaf stores, and bits behind it; `None` where it stands for several keys and so stores nothing.
+    /// The stored bits of a leaf, with bits after them; `None` if it represents several keys and so has none.
     #[inline(always)]
     fn field_at(&self, index: u64) -> Option<u64> {
         if self.trie.may_be_capped(index) && self.trie.keys_of_leaf(index) > 1 {
             return None;
         }
         let width = self.widths.width();
-        // Behind the suffixes lies the trailer: there are always eight bytes.
+        // The trailer follows the suffixes: there are always eight bytes.
         let bit = index * u64::from(width);
         let rest = self.trie.bytes.get(self.trie.layout.leaves + (bit / 8) as usize..)?;
         let shift = (bit % 8) as u32;
@@ -104,7 +105,7 @@ impl<S: Steps> View<'_, S> {
         Some(field)
     }
 
-    /// Real bits of a bound, as many as are compared.
+    /// The compared real bits of a bound.
     #[inline(always)]
     fn compared_of(&self, word: u64) -> u64 {
         super::suffix::top_bits(word, self.compared)
@@ -116,14 +117,14 @@ impl<S: Steps> View<'_, S> {
         self.widths.width() == 0 || self.may_equal_at(self.trie.leaf_number(leaf), depth, probe)
     }
 
-    /// [`View::may_equal`] for the number of a leaf; there are suffixes.
+    /// [`View::may_equal`] for the number of a leaf of a filter with suffixes.
     #[inline(always)]
     pub(super) fn may_equal_at(&self, leaf_index: u64, depth: usize, probe: &Probe<'_>) -> bool {
         let Some(field) = self.field_at(leaf_index) else { return true };
         let SuffixBits { hash, real } = self.widths;
         if self.compared != 0 {
-            // Both begin at the top: what differs below the compared bits does not count.
-            let difference = field << (64 - real) ^ word_behind(probe.key(), depth);
+            // Both begin at the highest bit: differences below the compared bits are ignored.
+            let difference = field << (64 - real) ^ word_after(probe.key(), depth);
             if difference >> (64 - self.compared) != 0 {
                 return false;
             }
@@ -131,47 +132,47 @@ impl<S: Steps> View<'_, S> {
         hash == 0 || (field >> real << (64 - hash) ^ probe.digest(self.seed)) >> (64 - hash) == 0
     }
 
-    /// Whether the key of a leaf on the lower bound's path may meet it.
+    /// Whether the key of a leaf on the lower bound's path may meet the bound.
     #[inline(always)]
     pub(super) fn may_meet_lower(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
         self.compared == 0
-            || self.may_have_real(edge.leaf(), self.compared_of(word_behind(lower, depth)), u64::MAX)
+            || self.may_have_real(edge.leaf(), self.compared_of(word_after(lower, depth)), u64::MAX)
     }
 
-    /// Whether the real bits of a leaf lie between two others.
+    /// Whether the real bits of a leaf are between two others.
     #[inline(always)]
     fn may_have_real(&self, leaf: Leaf, from: u64, up_to: u64) -> bool {
         self.real_bits(leaf).is_none_or(|real| from <= real && real <= up_to)
     }
 
-    /// The greatest real bits of a leaf on the upper bound's path whose key may meet it.
+    /// The greatest real bits of a leaf on the upper bound's path whose key may meet the bound.
     #[inline(always)]
     fn upper_bits(&self, depth: usize, upper: Upper<'_>) -> u64 {
         self.compared_of(match upper {
             Upper::Open => u64::MAX,
-            Upper::Included(key) | Upper::Excluded(key) => word_behind(key, depth),
-            Upper::Prefix(prefix) => prefix_word_behind(prefix, depth),
+            Upper::Included(key) | Upper::Excluded(key) => word_after(key, depth),
+            Upper::Prefix(prefix) => prefix_word_after(prefix, depth),
         })
     }
 
-    /// Whether the key of a leaf on the upper bound's path may meet it.
+    /// Whether the key of a leaf on the upper bound's path may meet the bound.
     #[inline(always)]
     pub(super) fn may_meet_upper(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
         !is_at_end(depth, upper)
             && (self.compared == 0 || self.may_have_real(edge.leaf(), 0, self.upper_bits(depth, upper)))
     }
 
-    /// Whether the key of a leaf on the path of both bounds may lie between them: its suffix is looked up once.
+    /// Whether the key of a leaf on the path of both bounds may be between them; reads its suffix once.
     #[inline(always)]
-    fn may_lie_between(&self, leaf: Leaf, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
+    fn may_be_between(&self, leaf: Leaf, depth: usize, lower: &[u8], upper: Upper<'_>) -> bool {
         if is_at_end(depth, upper) || self.compared == 0 {
             return !is_at_end(depth, upper);
         }
-        let lowest = self.compared_of(word_behind(lower, depth));
+        let lowest = self.compared_of(word_after(lower, depth));
         self.may_have_real(leaf, lowest, self.upper_bits(depth, upper))
     }
 
-    /// Whether some key may lie in a range.
+    /// Whether a key may be in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
         let shared = shared_by_bounds(range);
@@ -186,7 +187,7 @@ impl<S: Steps> View<'_, S> {
         }
     }
 
-    /// Whether a key may lie in a range whose bounds share so many bytes, where these lead to a leaf.
+    /// Whether a key may be in a range whose shared bytes lead to a leaf.
     #[inline(always)]
     pub(super) fn may_contain_at_leaf(
         &self,
@@ -195,16 +196,16 @@ impl<S: Steps> View<'_, S> {
         range: &KeyRange<'_>,
         shared: usize,
     ) -> bool {
-        self.may_lie_between(leaf, depth, range.lower_bytes(), range.upper) && !is_empty(range, shared)
+        self.may_be_between(leaf, depth, range.lower_bytes(), range.upper) && !is_empty(range, shared)
     }
 
-    /// The same where they lead to a node.
+    /// The same if they lead to a node.
     #[inline(always)]
     pub(super) fn at_node(&self, node: Node, range: &KeyRange<'_>, shared: usize) -> AtNode {
         let lower = range.lower_bytes();
         let upper = range.upper_bytes().and_then(|upper| upper.get(shared));
         AtNode::Answer(match (lower.get(shared), upper) {
-            // A label between the bounds is cheaper to see than what lies below them.
+            // A label between the bounds is cheaper to find than a key below them.
             (Some(low), Some(high)) if low < high => {
                 return AtNode::Divergence(self.trie.divergence(node, *low, *high));
             }
@@ -213,12 +214,12 @@ impl<S: Steps> View<'_, S> {
                 let without_own = matches!(range.lower, Bound::Excluded(_));
                 self.has_up_to(node, shared, range.upper, without_own) && !range.is_empty()
             }
-            // Everything below begins with the upper bound, which is a prefix or none: otherwise the range is empty.
+            // Everything below begins with the upper bound: the range is empty unless the bound is open or a prefix.
             (Some(_), None) => self.has_from(node, shared, lower) && !range.is_empty(),
         })
     }
 
-    /// Whether a key may lie between two bounds that part at a node, at the byte before `depth`.
+    /// Whether a key may be between two bounds that diverge at a node, at the byte before `depth`.
     #[inline(always)]
     pub(super) fn may_contain_below(
         &self,
@@ -230,20 +231,20 @@ impl<S: Steps> View<'_, S> {
             return true;
         }
         if let Some(edge) = divergence.low
-            && self.has_behind(&edge, depth, range.lower_bytes())
+            && self.has_at_or_after(&edge, depth, range.lower_bytes())
         {
             return true;
         }
         match divergence.high {
-            Some(edge) => self.has_before(&edge, depth, range.upper),
+            Some(edge) => self.has_at_or_before(&edge, depth, range.upper),
             None => false,
         }
     }
 
     /// Whether a key below a label on the lower bound's path may meet the bound.
     #[inline(always)]
-    fn has_behind(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
-        // Below a node there is always a label, and its keys are longer than the bound.
+    fn has_at_or_after(&self, edge: &Edge, depth: usize, lower: &[u8]) -> bool {
+        // A node has at least one label, and its keys are longer than the bound.
         if edge.has_child && depth >= lower.len() {
             return true;
         }
@@ -273,15 +274,15 @@ impl<S: Steps> View<'_, S> {
 
     /// Whether a key below a label on the upper bound's path may meet the bound.
     #[inline(always)]
-    fn has_before(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
+    fn has_at_or_before(&self, edge: &Edge, depth: usize, upper: Upper<'_>) -> bool {
         match self.trie.child(edge) {
             Some(child) => self.has_up_to(child, depth, upper, false),
             None => self.may_meet_upper(edge, depth, upper),
         }
     }
 
-    /// Whether a key below a node on the upper bound's path may meet the bound; without the node's own key where the lower
-    /// bound excludes it.
+    /// Whether a key below a node on the upper bound's path may meet the bound. `without_own`: the lower bound excludes
+    /// the node's own key.
     #[inline(always)]
     fn has_up_to(&self, mut node: Node, mut depth: usize, upper: Upper<'_>, mut without_own: bool) -> bool {
         let (Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes)) = upper else {
@@ -295,7 +296,7 @@ impl<S: Steps> View<'_, S> {
                     Upper::Open | Upper::Prefix(_) => true,
                 };
             };
-            // Labels are cheaper to see than whether the node is a key.
+            // Labels are cheaper to test than whether the node is a key.
             let split = self.trie.split(node, *byte);
             if split.has_smaller || !without_own && self.trie.is_prefix_key(&node) {
                 return true;

@@ -1,4 +1,4 @@
-//! Batches answer what single questions do, in small filters and in those whose walks go side by side.
+//! Batches return the answers of single queries, in small filters and in those large enough for interleaved walks.
 
 use super::{SEED, Shape, bounds, builder, encode, hostile_sets, lowers, next, open, uppers};
 use crate::surf::reader::INTERLEAVE_MIN_BYTES;
@@ -12,7 +12,7 @@ const SUFFIXES: [SuffixBits; 4] = [
     SuffixBits { hash: 5, real: 20 },
 ];
 
-/// Every third answer is `false` before the question, and stays so.
+/// Every third answer is `false` before the query, and stays so.
 fn before(count: usize) -> Vec<bool> {
     (0..count).map(|number| number % 3 != 1).collect()
 }
@@ -62,7 +62,7 @@ fn ranges_of(strings: &[Vec<u8>]) -> Vec<KeyRange<'_>> {
 }
 
 #[test]
-fn batches_of_small_filters_are_answered_as_single_questions() {
+fn batches_on_small_filters_equal_single_queries() {
     let mut state = 81;
     for (number, keys) in hostile_sets().into_iter().enumerate() {
         for shape in [Shape::Best, Shape::Dense, Shape::Sparse, Shape::Capped(2)] {
@@ -77,9 +77,9 @@ fn batches_of_small_filters_are_answered_as_single_questions() {
     }
 }
 
-/// Integers, and their halves as prefixes of some of them.
+/// Integers, and their first bytes as prefixes of some of them.
 #[test]
-fn batches_of_a_filter_that_caches_do_not_hold_are_answered_as_single_questions() {
+fn batches_on_a_large_filter_equal_single_queries() {
     let mut state = 91;
     let mut integers: Vec<u64> = (0..450_000).map(|_| next(&mut state)).collect();
     integers.sort_unstable();
@@ -108,7 +108,7 @@ fn batches_of_a_filter_that_caches_do_not_hold_are_answered_as_single_questions(
     check_ranges(&filter, &digester, &ranges_of(&strings[..3000]));
 }
 
-/// Answers behind the last probe once became `false` up to the next multiple of 64.
+/// Answers after the last probe became `false` up to the next multiple of 64.
 #[test]
 fn answers_without_a_probe_stay_as_they_are() {
     let keys = &hostile_sets()[8];
@@ -126,7 +126,7 @@ fn answers_without_a_probe_stay_as_they_are() {
                 filter.may_contain_many(&probes, &mut by_probes);
                 let asked: Vec<&[u8]> = keys[..probe_count].iter().map(Vec::as_slice).collect();
                 filter.may_contain_keys(&digester, &asked, &mut by_keys);
-                // Keys are found; what was not asked for is as it was.
+                // Keys are found; answers without a probe stay as they were.
                 let expected: Vec<bool> =
                     (0..answer_count).map(|number| has_keys || number >= probe_count).collect();
                 let what = format!("{probe_count} probes, {answer_count} answers");

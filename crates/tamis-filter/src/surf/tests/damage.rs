@@ -1,5 +1,5 @@
-//! Several bytes damaged at once, counts and suffix widths among them, in filters whose lengths fit again: a refusal, or answers; never
-//! a panic, whatever is asked.
+//! Several damaged bytes, counts and suffix widths included, in filters whose lengths match: opening fails or queries
+//! return answers, but nothing panics.
 
 use std::ops::Bound;
 
@@ -21,10 +21,10 @@ const SUFFIXES: [SuffixBits; 7] = [
     SuffixBits { hash: 3, real: 13 },
     SuffixBits { hash: 32, real: 32 },
 ];
-/// Bytes that a filter may grow by where the counts say so.
+/// Maximal growth of a filter to match its counts, in bytes.
 const GROWTH_MAX: usize = 1 << 14;
 
-/// Changes some of the counts to ones near them, to small ones, or to great ones.
+/// Changes some of the counts to similar ones, to small ones, or to large ones.
 fn damage_counts(trailer: &mut [u8], state: &mut u64) {
     for _ in 0..1 + next(state) % 3 {
         let field = next(state) as usize % 9;
@@ -48,7 +48,7 @@ fn damage_counts(trailer: &mut [u8], state: &mut u64) {
     }
 }
 
-/// Changes several bytes here and there, or all of a stretch.
+/// Changes several bytes at random, or a whole range.
 fn damage_bytes(bytes: &mut [u8], state: &mut u64) {
     let length = bytes.len().max(1);
     for _ in 0..1 + next(state) % 3 {
@@ -65,7 +65,8 @@ fn widths(envelope: &Envelope) -> SuffixBits {
     SuffixBits { hash: u32::from(hash), real: u32::from(real) }
 }
 
-/// Gives a filter the length and the number of keys that its counts say; what it grows by is `filling`. `false` where it cannot be.
+/// Gives a filter the length and the number of keys that its counts require; added bytes are `filling`. `false` if that
+/// is impossible.
 fn fit(bytes: &mut Vec<u8>, envelope: Envelope, filling: u8) -> bool {
     let mut envelope = envelope;
     let trailer = bytes.split_off(bytes.len() - TRAILER_BYTES);
@@ -141,7 +142,7 @@ fn check(keys: &[Vec<u8>], bytes: &[u8], rounds: u64, state: &mut u64) -> u64 {
 }
 
 #[test]
-fn filters_damaged_in_several_places_are_survived() {
+fn filters_damaged_in_several_places_do_not_panic() {
     let mut state = 101;
     let sets = hostile_sets().into_iter().filter(|keys| keys[0].len() < 1000);
     for (number, keys) in sets.enumerate() {
@@ -154,7 +155,7 @@ fn filters_damaged_in_several_places_are_survived() {
 }
 
 #[test]
-fn capped_filters_damaged_in_several_places_are_survived() {
+fn capped_filters_damaged_in_several_places_do_not_panic() {
     let mut state = 111;
     let sets = hostile_sets().into_iter().filter(|keys| keys.len() > 30);
     for (number, keys) in sets.enumerate() {
@@ -166,9 +167,9 @@ fn capped_filters_damaged_in_several_places_are_survived() {
     }
 }
 
-/// All keys of twelve letters a and b: with b written over, as many leaves as there are lie on the path of one bound.
+/// All keys of twelve letters a and b: with b overwritten, all leaves are on the path of one bound.
 #[test]
-fn candidates_of_damaged_filters_are_not_looked_for_long() {
+fn candidate_searches_in_damaged_filters_are_bounded() {
     let letters = |number: u16| (0..12).rev().map(move |bit| b'a' + (number >> bit & 1) as u8);
     let keys = (0..1 << 12).map(|number| letters(number).chain([0x80]).collect()).collect();
     let mut bytes = encode(&sorted(keys), SuffixBits { hash: 0, real: 8 }, Shape::Sparse);
@@ -187,7 +188,7 @@ fn candidates_of_damaged_filters_are_not_looked_for_long() {
     assert_eq!(candidates(&bytes), (Candidate::Unknown, Candidate::Unknown));
 }
 
-/// A filter that says that of its capped leaves all but the last have one key, and that all together have so many.
+/// A filter in which all capped leaves except the last have one key, and all together have `key_count`.
 fn with_capped_keys(bytes: &[u8], key_count: u64) -> Vec<u8> {
     let payload = envelope::payload(bytes);
     let layout = Layout::read(payload, false).unwrap();
@@ -205,7 +206,7 @@ fn with_capped_keys(bytes: &[u8], key_count: u64) -> Vec<u8> {
     filter
 }
 
-/// Sums of keys once went beyond 64 bits.
+/// Sums of keys exceeded 64 bits.
 #[test]
 fn capped_leaves_may_have_as_many_keys_as_a_filter_and_no_more() {
     // Keys that end early, and leaves above the last level.
@@ -227,7 +228,7 @@ fn capped_leaves_may_have_as_many_keys_as_a_filter_and_no_more() {
     let inside = count(KeyRange::closed(b"abd1", b"abd2"));
     assert_eq!(inside.keys, u64::MAX - others - 1, "as many as the leaf has that both bounds run through");
     ask(&filter, &keys);
-    // The same with more prefix keys than there are by the counts: all bits, and the number of those that are set.
+    // The same with more prefix keys than the count: all bits are set, and their number matches.
     let mut marked = greatest.clone();
     let leaves = u64::from(counts.capped_leaf_count);
     let capped_bytes = elias_fano::encoded_bytes(leaves, u64::MAX - others).unwrap() as usize;

@@ -1,4 +1,4 @@
-//! Keys of 65,535 bytes and more: beside many others, and as prefixes of each other.
+//! Keys of 65,535 bytes and more: with many other keys, and as prefixes of each other.
 
 use super::{SEED, bounds, builder, check_everything, next, open, sorted};
 use crate::surf::SuffixBits;
@@ -15,13 +15,13 @@ fn others(count: u64) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(move |_| next(&mut state).to_be_bytes().to_vec())
 }
 
-/// Whether the height is cut.
+/// Whether the height is capped.
 fn check(keys: &[Vec<u8>], suffix: SuffixBits) -> bool {
     let bytes = builder(keys, suffix).finish(Budget::BY_PARAMETERS, Samples::NONE).unwrap();
     assert!(bytes.len() <= keys.len() * 8 + 256, "{} bytes", bytes.len());
     let counts = Layout::read(envelope::payload(&bytes), suffix.width() > 0).unwrap().counts;
     let filter = open(bytes);
-    // The long keys, and strings near them and near some of the others.
+    // The long keys, strings similar to them, and strings similar to some of the others.
     let mut state = 5;
     let long: Vec<Vec<u8>> = keys.iter().filter(|key| key.len() > 60_000).cloned().collect();
     assert_eq!(long.len(), LENGTHS.len());
@@ -34,9 +34,9 @@ fn check(keys: &[Vec<u8>], suffix: SuffixBits) -> bool {
     counts.capped_leaf_count != 0
 }
 
-/// Their first bytes tell them apart.
+/// Their first bytes distinguish them.
 #[test]
-fn long_keys_beside_many_others_are_kept() {
+fn long_keys_among_many_others_are_not_capped() {
     let long = |(number, length)| [vec![b'a' + number as u8, b'-'], vec![7; length - 2]].concat();
     let keys = LENGTHS.into_iter().enumerate().map(long);
     let keys = sorted(keys.chain(others(3000)).collect());
@@ -45,9 +45,9 @@ fn long_keys_beside_many_others_are_kept() {
     }
 }
 
-/// Their paths are as long as they are: there is room for these where many other keys need less.
+/// Their paths are as long as the keys: there is room for them if many other keys need less.
 #[test]
-fn long_keys_that_are_prefixes_of_each_other_are_kept() {
+fn long_keys_that_are_prefixes_of_each_other_have_no_false_negatives() {
     for (other_count, is_cut) in [(40_000, false), (300, true)] {
         let keys = LENGTHS.into_iter().map(|length| vec![b'p'; length]);
         let keys = sorted(keys.chain(others(other_count)).chain([vec![b'p'], vec![b'p'; 300]]).collect());

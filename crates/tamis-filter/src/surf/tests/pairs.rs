@@ -1,4 +1,5 @@
-//! Pairs of keys that share a kibibyte with each other and nothing with other pairs, made one by one: the keys together take gibibytes.
+//! Pairs of keys that share a kibibyte with each other, but not with other pairs, generated one by one: all keys take
+//! gibibytes.
 
 use super::{SEED, open};
 use crate::surf::SurfBuilder;
@@ -6,7 +7,7 @@ use crate::{Budget, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, Ra
 
 const SHARED_BYTES: usize = 1024;
 
-/// What the keys of a pair begin with.
+/// The bytes with which the keys of a pair begin.
 fn begin(key: &mut Vec<u8>, pair: u64) {
     key.clear();
     key.extend_from_slice(&(pair << 40 | crate::mix64(pair, 1) >> 24).to_be_bytes());
@@ -34,7 +35,7 @@ fn check_pairs(pair_count: u64) {
         }
     }
     let key_count = 2 * pair_count;
-    // What `FilterBuilder::memory_bytes` states.
+    // The limit that `FilterBuilder::memory_bytes` documents.
     let allowed = 36 * (16 * key_count as usize + (1 << 20)) + 256 * (SHARED_BYTES + 2);
     assert!(memory_max <= allowed, "{memory_max} bytes held");
     let filter = open(builder.finish(Budget::BY_PARAMETERS, Samples::NONE).unwrap());
@@ -57,7 +58,7 @@ fn check_pairs(pair_count: u64) {
     }
     let all = filter.count(&RangeProbe::new(KeyRange::ALL, &digester)).unwrap();
     assert_eq!((all.keys, all.error_max), (key_count, 0));
-    // Pairs that are not there begin in another way.
+    // Absent pairs begin with other bytes.
     for pair in pair_count..pair_count + 100 {
         begin(&mut key, pair);
         assert!(!filter.may_contain(&Probe::new(&key, &digester)) && !has_range(KeyRange::prefix(&key)));
@@ -65,11 +66,11 @@ fn check_pairs(pair_count: u64) {
 }
 
 #[test]
-fn fifty_thousand_pairs_that_share_a_kibibyte_take_at_most_64_bits_a_key() {
+fn fifty_thousand_pairs_that_share_a_kibibyte_take_at_most_64_bits_per_key() {
     check_pairs(50_000);
 }
 
 #[test]
-fn a_million_pairs_that_share_a_kibibyte_take_at_most_64_bits_a_key() {
+fn a_million_pairs_that_share_a_kibibyte_take_at_most_64_bits_per_key() {
     check_pairs(1_000_000);
 }

@@ -1,4 +1,4 @@
-//! A sample of the queries to come makes for fewer false positives among others of their kind, in the same bytes.
+//! A sample of future queries reduces the false positives of similar queries, at the same size.
 
 use super::{SEED, closed, near_keys, next, open, positives, sorted};
 use crate::surf::{SuffixBits, SurfBuilder};
@@ -7,7 +7,7 @@ use crate::{Budget, Family, Filter, FilterBuilder, Samples};
 const QUERY_COUNT: usize = 4000;
 
 #[test]
-fn a_sample_makes_for_fewer_false_positives_among_other_queries() {
+fn a_sample_reduces_false_positives_of_similar_queries() {
     let mut state = 13;
     let keys = sorted((0..3000).map(|_| next(&mut state).to_be_bytes().to_vec()).collect());
     let mut builder = SurfBuilder::new(Family::Surf, None, SEED);

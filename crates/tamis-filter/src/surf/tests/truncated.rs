@@ -1,4 +1,5 @@
-//! What the trie stores of a set, computed key by key, and the answers that follow from it: SuRF-base gives no others.
+//! The prefixes that the trie stores, computed key by key, and the answers that follow from them: SuRF-base gives
+//! exactly these.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -12,23 +13,23 @@ use crate::{Candidate, Count, Digester, Filter, KeyRange, RangeProbe, Upper, env
 
 const BASE: SuffixBits = SuffixBits { hash: 0, real: 0 };
 
-/// What is stored of a key, or of all keys with the same first bytes.
+/// The stored prefix of a key, or of all keys with the same first bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Prefix {
-    bytes: Vec<u8>,
-    /// It stands for keys that begin so; otherwise for the key of these bytes alone, which is a prefix of others.
+pub(super) struct Prefix {
+    pub(super) bytes: Vec<u8>,
+    /// It represents all keys that begin with it; otherwise only the key of these bytes, which is a prefix of others.
     is_leaf: bool,
     key_count: u64,
 }
 
-/// Each of the sorted keys up to the first byte that it shares with no other, and not beyond a height.
-fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
+/// The prefix of each sorted key up to the first byte that it shares with no other, and at most `height` bytes.
+pub(super) fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
     let shared = |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(l, r)| l == r).count();
     let mut prefixes: Vec<Prefix> = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         let before = index.checked_sub(1).map_or(0, |before| shared(&keys[before], key));
-        let behind = keys.get(index + 1).map_or(0, |behind| shared(behind, key));
-        let depth = 1 + before.max(behind);
+        let after = keys.get(index + 1).map_or(0, |after| shared(after, key));
+        let depth = 1 + before.max(after);
         if depth <= height {
             let bytes = key[..depth.min(key.len())].to_vec();
             prefixes.push(Prefix { bytes, is_leaf: depth <= key.len(), key_count: 1 });
@@ -44,21 +45,22 @@ fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
 }
 
 impl Prefix {
-    /// Whether some byte string that it stands for lies in a range: if so, then itself or the least string of the range.
-    fn may_lie_in(&self, range: &KeyRange<'_>) -> bool {
+    /// Whether a byte string that it represents can be in a range: then the prefix itself or the least string of the
+    /// range is.
+    fn may_be_in(&self, range: &KeyRange<'_>) -> bool {
         let lower = range.lower_bytes().to_vec();
         let least = [self.bytes.clone(), [&lower[..], b"\0"].concat(), lower];
         let own = least.iter().take(if self.is_leaf { 3 } else { 1 });
         own.filter(|string| string.starts_with(&self.bytes)).any(|string| range.contains(string))
     }
 
-    /// Whether a bound runs through it, so that some keys that it stands for may lie on either side.
+    /// Whether a bound begins with it, so that keys that it represents can be on either side.
     fn is_passed(&self, bound: &[u8]) -> bool {
         self.is_leaf && bound.starts_with(&self.bytes)
     }
 }
 
-/// The nearest that may meet a lower bound, or the bound where that runs through it.
+/// The nearest prefix that can meet a lower bound, or the bound if it begins with the prefix.
 fn least(prefixes: &[Prefix], lower: Bound<&[u8]>) -> Candidate {
     let (bound, is_excluded) = match lower {
         Bound::Unbounded => (&b""[..], false),
@@ -75,7 +77,7 @@ fn least(prefixes: &[Prefix], lower: Bound<&[u8]>) -> Candidate {
 
 /// The same for an upper bound.
 fn greatest(prefixes: &[Prefix], upper: Upper<'_>) -> Candidate {
-    // All that begins with it is greater, so that it says which side they are on.
+    // All strings that begin with a prefix are greater than it, so the prefix decides the side.
     let below = KeyRange { lower: Bound::Unbounded, upper };
     let nearest = prefixes.iter().rfind(|prefix| below.contains(&prefix.bytes));
     nearest.map_or(Candidate::Absent, |prefix| {
@@ -88,7 +90,7 @@ fn height(bytes: &[u8], suffix: SuffixBits) -> usize {
     Layout::read(envelope::payload(bytes), suffix.width() > 0).unwrap().counts.height as usize
 }
 
-/// The filter of a set, and what its trie stores.
+/// The filter of a set, and the prefixes that its trie stores.
 fn built(keys: &[Vec<u8>], suffix: SuffixBits, shape: Shape) -> (SurfFilter<Vec<u8>>, Vec<Prefix>) {
     let bytes = encode(keys, suffix, shape);
     let prefixes = prefixes(keys, height(&bytes, suffix));
@@ -99,24 +101,24 @@ fn has_range(filter: &SurfFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
     filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)))
 }
 
-/// The strings of which a set has the bit.
+/// The strings selected by the bits of a set.
 fn chosen(strings: &[Vec<u8>], set: u32) -> Vec<Vec<u8>> {
     let strings = strings.iter().enumerate();
     strings.filter(|(index, _)| set >> index & 1 == 1).map(|(_, string)| string.clone()).collect()
 }
 
-/// All ranges of every so many-th set of strings of a universe.
+/// All ranges of every `set_step`-th set of strings of a universe.
 fn check_precision(strings: &[Vec<u8>], set_step: usize) {
     let ranges: Vec<KeyRange<'_>> = all_ranges(strings).into_iter().map(|(range, _)| range).collect();
-    // For each prefix the ranges that it may lie in, a bit each.
+    // For each prefix the ranges that it can be in, one bit each.
     let mut words: HashMap<(Vec<u8>, bool), Vec<u64>> = HashMap::new();
     let words_of = |prefix: &Prefix| {
         let word = |ranges: &[KeyRange<'_>]| {
-            ranges.iter().rev().fold(0, |word, range| word << 1 | u64::from(prefix.may_lie_in(range)))
+            ranges.iter().rev().fold(0, |word, range| word << 1 | u64::from(prefix.may_be_in(range)))
         };
         ranges.chunks(64).map(word).collect::<Vec<u64>>()
     };
-    // The empty key alone is left out: behind a root without labels ranges are not told apart.
+    // Without the empty key alone: after a root without labels, ranges are not distinguished.
     for set in (2..1_u32 << strings.len()).step_by(set_step) {
         let keys = chosen(strings, set);
         let turn = crate::mix64(u64::from(set), 5) as usize;
@@ -136,13 +138,13 @@ fn check_precision(strings: &[Vec<u8>], set_step: usize) {
 }
 
 #[test]
-fn base_finds_exactly_the_ranges_that_a_truncated_key_may_lie_in() {
+fn base_accepts_exactly_the_ranges_of_truncated_keys() {
     check_precision(&universe(&[0x00, 0x61, 0xff], 2), 1);
     check_precision(&universe(&[0x00, 0xff], 3), 5);
 }
 
 #[test]
-fn base_finds_exactly_the_ranges_among_many_keys() {
+fn base_accepts_exactly_the_ranges_of_many_truncated_keys() {
     let mut state = 51;
     for keys in hostile_sets().into_iter().filter(|keys| keys.len() > 1) {
         for shape in [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(2), Shape::Capped(4)] {
@@ -151,7 +153,7 @@ fn base_finds_exactly_the_ranges_among_many_keys() {
             for (lower, upper) in bounds.iter().zip(bounds.iter().rev()) {
                 for lower in lowers(lower) {
                     for range in uppers(upper).map(|upper| KeyRange { lower, upper }) {
-                        let expected = prefixes.iter().any(|prefix| prefix.may_lie_in(&range));
+                        let expected = prefixes.iter().any(|prefix| prefix.may_be_in(&range));
                         assert_eq!(has_range(&filter, range), expected, "{range:?} {shape:?}");
                     }
                 }
@@ -191,7 +193,7 @@ fn candidates_of_base_are_the_nearest_truncated_keys() {
 }
 
 #[test]
-fn candidates_are_absent_where_nothing_is_stored() {
+fn candidates_are_absent_outside_of_the_stored_keys() {
     let absent = [Candidate::Absent, Candidate::Absent];
     let ends = |filter: &SurfFilter<Vec<u8>>, lower, upper| {
         [filter.least_candidate(lower), filter.greatest_candidate(upper)]
@@ -210,7 +212,7 @@ fn candidates_are_absent_where_nothing_is_stored() {
     }
 }
 
-/// How far a count may be from the truth, and how far it may say that it is.
+/// Limits of the error of a count, and of its reported error.
 fn check_error(count: Count, truth: u64, prefixes: &[Prefix], range: &KeyRange<'_>) {
     let hits = |bound: Option<&[u8]>| {
         let capped = prefixes.iter().filter(|prefix| prefix.key_count > 1);
@@ -218,14 +220,14 @@ fn check_error(count: Count, truth: u64, prefixes: &[Prefix], range: &KeyRange<'
     };
     let (lower, upper) = (hits(Some(range.lower_bytes())), hits(range.upper_bytes()));
     let keys_of = |hit: Option<&Prefix>| hit.map_or(0, |prefix| prefix.key_count);
-    let told = 2 + keys_of(lower) + keys_of(upper);
-    let real = if lower == upper { 2 + keys_of(lower) } else { told };
+    let reported = 2 + keys_of(lower) + keys_of(upper);
+    let real = if lower == upper { 2 + keys_of(lower) } else { reported };
     let error = count.keys.abs_diff(truth);
     assert!(
         error <= count.error_max && error <= real,
-        "{range:?}: {count:?} for {truth}, {real} off at most"
+        "{range:?}: {count:?} for {truth}, at most {real} wrong"
     );
-    assert!(count.error_max <= told, "{range:?}: {count:?} for {truth}, {told} off at most");
+    assert!(count.error_max <= reported, "{range:?}: {count:?} for {truth}, at most {reported} wrong");
 }
 
 fn check_errors(keys: &[Vec<u8>], bytes: Vec<u8>, suffix: SuffixBits, bounds: &[Vec<u8>]) -> u64 {
@@ -245,7 +247,7 @@ fn check_errors(keys: &[Vec<u8>], bytes: Vec<u8>, suffix: SuffixBits, bounds: &[
 }
 
 #[test]
-fn counts_err_by_two_and_the_keys_below_the_capped_leaves_of_the_bounds() {
+fn count_errors_are_at_most_two_and_the_keys_of_capped_leaves() {
     let mut state = 71;
     let mut capped_count = 0;
     for keys in hostile_sets() {
@@ -258,7 +260,7 @@ fn counts_err_by_two_and_the_keys_below_the_capped_leaves_of_the_bounds() {
         }
     }
     assert!(capped_count > 50, "{capped_count} filters have capped leaves");
-    // Cut by the bits that a key may take, while keys are added and at the end.
+    // Capped by the bits per key, while keys are added and at the end.
     let groups = |count: u64| {
         let group = |number: u64| [&crate::mix64(number / 5, 0).to_be_bytes()[..], &[b'-'; 600]].concat();
         sorted((0..count).map(|number| [&group(number)[..], &[number as u8]].concat()).collect())
