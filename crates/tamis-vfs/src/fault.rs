@@ -1,11 +1,13 @@
-//! A file system that fails where a test says so.
+//! A file system that injects faults according to rules.
 //!
-//! 1. Every [`Rule`] counts the operations that it matches, from the moment it was added and whether or not another
-//!    rule fails them; so the same operations meet the same faults. The oldest rule that is due decides; hooks of
-//!    slow rules run all, before the operation and outside of any lock.
-//! 2. After a sync of a handle failed, later syncs of that handle answer `Ok` and do nothing: contract, point 4. Over a
-//!    [`crate::MemVfs`] a crash then shows who trusted the second answer.
-//! 3. Reads through a mapping and the length of a file cannot fail.
+//! 1. Every [`Rule`] counts the operations that match it, starting when it is added. It also counts operations
+//!    that another rule fails. So the same sequence of operations always gets the same faults. If several rules
+//!    are due, the oldest one decides. The hooks of all due slow rules run before the operation and without a
+//!    lock.
+//! 2. After a failed sync of a handle, later syncs of that handle return `Ok` and do nothing (durability
+//!    contract, point 4). With [`crate::MemVfs`] a simulated crash then exposes code that trusts the second
+//!    sync.
+//! 3. Reads through a mapping and querying the length of a file never fail.
 
 use std::{
     io::{self, ErrorKind},
@@ -24,14 +26,14 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use rule::Verdict;
+use rule::Decision;
 pub use rule::{Fault, Rule};
 
-/// Names a rule that was added.
+/// Identifies a rule that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleId(u64);
 
-/// A wrapper over any file system that injects faults; clones share rules and counters.
+/// A wrapper over any file system that injects faults. Clones share rules and counters.
 ///
 /// ```
 /// use std::{io::ErrorKind, path::Path, sync::Arc};
@@ -45,12 +47,12 @@ pub struct RuleId(u64);
 /// assert!(log.sync().is_ok());
 /// assert!(log.sync().is_err());
 ///
-/// // The disk has room for three more bytes.
+/// // The disk has space for three more bytes.
 /// vfs.add_rule(Rule::disk_full(3));
 /// assert_eq!(log.append(b"12345").unwrap_err().kind(), ErrorKind::StorageFull);
 /// assert_eq!(vfs.read(Path::new("/000001.log"))?, b"123");
 ///
-/// // A sweep: fail the n-th operation of any kind until a run meets no fault.
+/// // A sweep: fail the n-th operation of any kind until a run has no fault.
 /// vfs.clear_rules();
 /// for n in 1.. {
 ///     let rule = vfs.add_rule(Rule::error(ErrorKind::Other).nth(n));
@@ -64,7 +66,8 @@ pub struct RuleId(u64);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Power is lost right before the third operation: a hook takes the picture, and the program never learns of it.
+/// Simulates a power loss immediately before the third operation. A hook takes a crash clone; the program
+/// continues.
 ///
 /// ```
 /// use std::{path::Path, sync::{Arc, Mutex}};
@@ -72,16 +75,16 @@ pub struct RuleId(u64);
 ///
 /// let memory = MemVfs::new();
 /// let vfs = FaultVfs::new(Arc::new(memory.clone()));
-/// let picture = Arc::new(Mutex::new(None));
-/// let taken = Arc::clone(&picture);
+/// let crashed = Arc::new(Mutex::new(None));
+/// let target = Arc::clone(&crashed);
 /// let seed = 7;
-/// vfs.add_rule(Rule::slow(move |_| *taken.lock().unwrap() = Some(memory.crash_clone(seed))).nth(3).times(1));
+/// vfs.add_rule(Rule::slow(move |_| *target.lock().unwrap() = Some(memory.crash_clone(seed))).nth(3).times(1));
 ///
 /// let file = vfs.create(Path::new("/CURRENT"))?; // 1
 /// vfs.sync_dir(Path::new("/"))?; // 2
 /// file.append(b"3")?; // 3
 ///
-/// let after = picture.lock().unwrap().take().expect("three operations were done");
+/// let after = crashed.lock().unwrap().take().expect("three operations were done");
 /// assert_eq!(after.read(Path::new("/CURRENT"))?, b"");
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -113,12 +116,12 @@ struct ActiveRule {
 }
 
 impl FaultVfs {
-    /// Passes everything on to `inner` until a rule is added.
+    /// Forwards all operations to `inner` until a rule is added.
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
         Self { shared: Arc::new(Shared { inner, state: Mutex::default() }) }
     }
 
-    /// Adds a rule; it counts from now on.
+    /// Adds a rule. It counts matching operations from now on.
     pub fn add_rule(&self, rule: Rule) -> RuleId {
         let mut state = self.shared.state.lock();
         state.rule_count += 1;
@@ -127,28 +130,28 @@ impl FaultVfs {
         id
     }
 
-    /// Takes a rule away; one that is gone already is no error.
+    /// Removes a rule. Removing it twice is not an error.
     pub fn remove_rule(&self, id: RuleId) {
         self.shared.state.lock().rules.retain(|active| active.id != id);
     }
 
-    /// Takes all rules away.
+    /// Removes all rules.
     pub fn clear_rules(&self) {
         self.shared.state.lock().rules.clear();
     }
 
-    /// How many operations this rule has failed, cut or slowed; 0 when it is gone.
+    /// How many operations this rule has failed, shortened or delayed; 0 if it was removed.
     pub fn hit_count(&self, id: RuleId) -> u64 {
         let state = self.shared.state.lock();
         state.rules.iter().find(|active| active.id == id).map_or(0, |active| active.hit_count)
     }
 
-    /// How many operations were asked for so far, of all kinds.
+    /// How many operations of all kinds were requested so far.
     pub fn operation_count(&self) -> u64 {
         self.shared.state.lock().operation_count
     }
 
-    /// How many operations gave an injected error so far.
+    /// How many operations returned an injected error so far.
     pub fn fault_count(&self) -> u64 {
         self.shared.state.lock().fault_count
     }
@@ -159,16 +162,16 @@ impl FaultVfs {
             shared,
             inner,
             path: path.to_path_buf(),
-            is_sync_failed: AtomicBool::new(false),
+            has_failed_sync: AtomicBool::new(false),
         })
     }
 }
 
 impl Shared {
-    /// Counts the operation and asks all rules about it.
-    fn decide(&self, operation: &Operation) -> Verdict {
+    /// Counts the operation and evaluates all rules.
+    fn decide(&self, operation: &Operation) -> Decision {
         let mut hooks = Vec::new();
-        let mut verdict = Verdict::Pass;
+        let mut decision = Decision::Pass;
         let mut state = self.state.lock();
         state.operation_count += 1;
         for active in &mut state.rules {
@@ -182,24 +185,24 @@ impl Shared {
             if let Fault::Slow(hook) = &active.rule.fault {
                 active.hit_count += 1;
                 hooks.push(Arc::clone(hook));
-            } else if matches!(verdict, Verdict::Pass) {
-                verdict = active.rule.fault.judge(operation);
-                active.hit_count += u64::from(!matches!(verdict, Verdict::Pass));
+            } else if matches!(decision, Decision::Pass) {
+                decision = active.rule.fault.decide(operation);
+                active.hit_count += u64::from(!matches!(decision, Decision::Pass));
             }
         }
-        state.fault_count += u64::from(!matches!(verdict, Verdict::Pass));
+        state.fault_count += u64::from(!matches!(decision, Decision::Pass));
         drop(state);
         for hook in hooks {
             hook(operation);
         }
-        verdict
+        decision
     }
 
     fn run<T>(&self, operation: Operation, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         match self.decide(&operation) {
-            Verdict::Pass => act(),
-            Verdict::Fail(error) | Verdict::Short(_, error) => Err(injected(error, &operation)),
-            Verdict::FailAfter(error) => {
+            Decision::Pass => act(),
+            Decision::Fail(error) | Decision::Short(_, error) => Err(injected(error, &operation)),
+            Decision::FailAfter(error) => {
                 act()?;
                 Err(injected(error, &operation))
             }
@@ -303,7 +306,7 @@ struct FaultFile {
     shared: Arc<Shared>,
     inner: Arc<dyn File>,
     path: PathBuf,
-    is_sync_failed: AtomicBool,
+    has_failed_sync: AtomicBool,
 }
 
 impl File for FaultFile {
@@ -316,13 +319,13 @@ impl File for FaultFile {
         let offset = self.inner.length()?;
         let operation = Operation::new(OperationKind::Append, &self.path).with_extent(offset, bytes.len());
         match self.shared.decide(&operation) {
-            Verdict::Pass => self.inner.append(bytes),
-            Verdict::Fail(error) => Err(injected(error, &operation)),
-            Verdict::FailAfter(error) => {
+            Decision::Pass => self.inner.append(bytes),
+            Decision::Fail(error) => Err(injected(error, &operation)),
+            Decision::FailAfter(error) => {
                 self.inner.append(bytes)?;
                 Err(injected(error, &operation))
             }
-            Verdict::Short(written, error) => {
+            Decision::Short(written, error) => {
                 let written = usize::try_from(written).unwrap_or(usize::MAX).min(bytes.len());
                 self.inner.append(bytes.get(..written).unwrap_or_default())?;
                 Err(injected(error, &operation))
@@ -332,10 +335,10 @@ impl File for FaultFile {
 
     fn sync(&self) -> io::Result<()> {
         let operation = Operation::new(OperationKind::Sync, &self.path);
-        let is_lost = self.is_sync_failed.load(Ordering::Acquire);
-        let result = self.shared.run(operation, || if is_lost { Ok(()) } else { self.inner.sync() });
+        let has_failed_sync = self.has_failed_sync.load(Ordering::Acquire);
+        let result = self.shared.run(operation, || if has_failed_sync { Ok(()) } else { self.inner.sync() });
         if result.is_err() {
-            self.is_sync_failed.store(true, Ordering::Release);
+            self.has_failed_sync.store(true, Ordering::Release);
         }
         result
     }

@@ -1,21 +1,23 @@
-//! The only code of Tamis that touches files.
+//! The file system layer of Tamis. No other crate accesses files.
 //!
-//! Everything above it sees two traits, [`Vfs`] and [`File`], so that tests can lose power, run out of disk, fail the
-//! n-th operation, or count what a read touched.
+//! All other code uses two traits, [`Vfs`] and [`File`]. So a test can simulate a power loss or a full disk,
+//! fail the n-th operation, or count the blocks that a read touches.
 //!
-//! # What is durable after which call
+//! # Durability contract
 //!
-//! 1. Bytes given to [`File::append`] survive the process at once, and the machine only after [`File::sync`] of that
-//!    file returned `Ok`.
-//! 2. A name made by [`Vfs::create`], [`Vfs::rename`] or [`Vfs::hard_link`], or taken away by [`Vfs::remove`], survives
-//!    the machine only after [`Vfs::sync_dir`] of its folder returned `Ok`. Without it either state may be found.
-//! 3. A rename within one folder is atomic: a crash leaves the old state or the new one, never both names or none.
-//! 4. A failed sync is final for that file: what was appended since the last good sync may or may not be there, and a
-//!    later sync that succeeds proves nothing about it.
-//! 5. Folders made by [`Vfs::create_dir_all`] survive the machine when it returned `Ok`.
+//! 1. Bytes passed to [`File::append`] survive a crash of the process immediately. They survive a crash of the
+//!    machine only after [`File::sync`] of that file returned `Ok`.
+//! 2. A name added by [`Vfs::create`], [`Vfs::rename`] or [`Vfs::hard_link`], or removed by [`Vfs::remove`], is
+//!    durable only after [`Vfs::sync_dir`] of its directory returned `Ok`. Before that, a crash may keep the
+//!    change or lose it.
+//! 3. A rename within one directory is atomic. After a crash the directory is in the old state or in the new state:
+//!    it never has both names, and never none of them.
+//! 4. A failed sync is final for that file. Bytes appended since the last successful sync may be lost, and a
+//!    later successful sync does not make them durable.
+//! 5. Directories created by [`Vfs::create_dir_all`] are durable when it returns `Ok`.
 //!
-//! Implementations: the operating system ([`OsVfs`]), memory with a crash clone ([`MemVfs`]), and two wrappers over
-//! any other: fault injection ([`FaultVfs`]) and recording ([`RecordVfs`]).
+//! Implementations: the operating system ([`OsVfs`]), memory with simulated crashes ([`MemVfs`]), and two
+//! wrappers over any other implementation: fault injection ([`FaultVfs`]) and recording ([`RecordVfs`]).
 
 use std::{fmt::Debug, io, path::Path, sync::Arc};
 
@@ -36,83 +38,90 @@ pub use record::{RecordVfs, Tally};
 /// How a file is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Positioned reads through the operating system's page cache. What another program does to the file ends in an error of a
-    /// read, or in bytes that the reader can check in its own memory. The safe choice where other programs may change files.
+    /// Positioned reads through the operating system's page cache. If another program changes the file, a read
+    /// returns an error, or returns bytes that the reader can verify in its own memory. Use this if other
+    /// programs may change files.
     Buffered,
-    /// Positioned reads past the page cache. Offset, length and buffer address must be multiples of 4,096; where the
-    /// file system refuses direct I/O the file is opened [`Access::Buffered`]. As safe as that.
+    /// Positioned reads that bypass the page cache. Offset, length and buffer address must be multiples of
+    /// 4,096. If the file system does not support direct I/O, the file is opened as [`Access::Buffered`].
+    /// Equally safe.
     Direct,
-    /// A read-only mapping of the whole file as it is at open; [`File::mapping`] gives it. A file that is cut short before it is
-    /// opened is an error. An I/O error or a truncation by another program under a mapping ends the process (SIGBUS), and a
-    /// change shows in bytes that were checked before. So only files that never change are opened so.
+    /// A read-only mapping of the whole file with its length at open; [`File::mapping`] returns it. If another
+    /// program truncates a mapped file, or the disk has an I/O error, the process ends with SIGBUS. If another
+    /// program changes a mapped file, verified bytes change too. So map only files that never change.
     Mapped,
 }
 
-/// One entry of a folder, as [`Vfs::list`] gives it.
+/// One entry of a directory, as returned by [`Vfs::list`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirEntry {
-    /// The name without the folder.
+    /// The name without the directory.
     pub name: String,
-    /// Length in bytes; 0 for folders.
+    /// Length in bytes; 0 for directories.
     pub length: u64,
-    /// Whether it is a folder.
+    /// Whether it is a directory.
     pub is_dir: bool,
 }
 
-/// An open file. All calls are thread-safe; appends come from one thread at a time.
+/// An open file. All methods are thread-safe, but only one thread at a time may append.
 pub trait File: Debug + Send + Sync {
-    /// Fills `buffer` from `offset`. Past the end: [`io::ErrorKind::UnexpectedEof`], and the buffer holds anything.
-    /// An empty buffer is filled anywhere.
+    /// Fills `buffer` with the bytes at `offset`. A read past the end returns [`io::ErrorKind::UnexpectedEof`]
+    /// and leaves undefined content in the buffer. Reading into an empty buffer succeeds at every offset.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Writes `bytes` at the end. After an error any prefix of them may be in the file and counts to its length;
-    /// [`File::truncate`] takes it away. A handle from [`Vfs::open`]: [`io::ErrorKind::PermissionDenied`].
+    /// Writes `bytes` at the end of the file. After an error the file may contain any prefix of `bytes`, and
+    /// its length includes that prefix; [`File::truncate`] removes it. A handle from [`Vfs::open`] returns
+    /// [`io::ErrorKind::PermissionDenied`].
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes all appended bytes and the length survive the machine.
+    /// Makes all appended bytes and the length durable.
     fn sync(&self) -> io::Result<()>;
-    /// Cuts the file to `length` bytes; the next append goes there. A greater length than the file's:
-    /// [`io::ErrorKind::InvalidInput`]. A handle from [`Vfs::open`]: [`io::ErrorKind::PermissionDenied`].
+    /// Truncates the file to `length` bytes; the next append starts there. A length greater than the file's is
+    /// [`io::ErrorKind::InvalidInput`]. A handle from [`Vfs::open`] returns
+    /// [`io::ErrorKind::PermissionDenied`].
     fn truncate(&self, length: u64) -> io::Result<()>;
-    /// The length in bytes now.
+    /// The current length in bytes.
     fn length(&self) -> io::Result<u64>;
-    /// The bytes of the file where it was opened [`Access::Mapped`].
+    /// The bytes of the file if it was opened with [`Access::Mapped`].
     fn mapping(&self) -> Option<&[u8]>;
-    /// Tells that `length` bytes at `offset` will be read soon. A hint: errors are not reported.
+    /// Prefetches `length` bytes at `offset`, which will be read soon. This is a hint: errors are not reported.
     fn will_need(&self, offset: u64, length: u64);
 }
 
-/// A held lock of a database folder; dropping it releases the lock.
+/// The lock of a database directory. Dropping it releases the lock.
 pub trait Lock: Debug + Send + Sync {}
 
 /// A file system.
 pub trait Vfs: Debug + Send + Sync + 'static {
-    /// Makes a new, empty file for appending (and reading back). An existing one is
-    /// [`io::ErrorKind::AlreadyExists`] and stays as it is.
+    /// Creates a new, empty file for appends; the handle can also read. If the file exists, the error is
+    /// [`io::ErrorKind::AlreadyExists`] and the file is unchanged.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// As [`Vfs::create`], for a log: many small appends follow, and its contents say where they end. While it is open,
-    /// and after a crash of process or machine, other handles may find zero bytes behind what was appended, at most a few MiB (more
-    /// after [`Vfs::reuse_log`]); [`File::truncate`] and dropping the handle take them away.
+    /// Like [`Vfs::create`], for a log: it expects many small appends, and content from which a reader can find
+    /// the end. While the log is open, and after a crash of the process or the machine, other handles may see
+    /// zero bytes after the appended bytes: at most a few MiB, or more after [`Vfs::reuse_log`].
+    /// [`File::truncate`] and dropping the handle remove them.
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
-    /// As [`Vfs::create`]; appends go past the page cache where their place and length are multiples of 4,096 and the file system
-    /// allows it.
+    /// Like [`Vfs::create`]. Appends bypass the page cache if their offset and length are multiples of 4,096
+    /// and the file system supports it.
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
-    /// As [`Vfs::create`], for a temporary file whose writer may be killed: the handle locks the file until it is dropped, also
-    /// after a rename. A file that is there and that no handle locks was left by a killed process: it is emptied and used again.
-    /// A locked one is [`io::ErrorKind::AlreadyExists`] and stays as it is. A file system without locks never uses a file again,
-    /// and neither does this default.
+    /// Like [`Vfs::create`], for a temporary file whose writer may be killed. The handle locks the file until
+    /// it is dropped, also after a rename. If the file exists and is not locked, its writer was killed: the
+    /// file is truncated to zero bytes and reused. If it is locked, the error is
+    /// [`io::ErrorKind::AlreadyExists`] and the file is unchanged. A file system without locks never reuses a
+    /// file; this default implementation does not either.
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
-    /// Makes a log that nobody needs or reads any more an empty one, whose handle appends from the beginning; the name stays, to
-    /// be changed by [`Vfs::rename`]. What the log takes on the disk and in the page cache is used again, so that appends cost
-    /// less than to a new one. Other handles find zero bytes behind what was appended, up to the former length; after
-    /// a crash of the machine there, or in place of what was not synced, also what the log held before.
+    /// Reuses an obsolete log: makes it empty and returns a handle that appends from the beginning. The name
+    /// does not change; use [`Vfs::rename`] for that. The log's disk blocks and cached pages are reused, so
+    /// appends cost less than to a new file. Other handles see zero bytes after the appended bytes, up to the
+    /// former length. After a crash of the machine, old content of the log may appear in that part and in place
+    /// of unsynced bytes.
     ///
-    /// `None` where that can't be had (a file system or a program's link that forbids it): the file is as it was. After an error
-    /// any of its bytes may be zero.
+    /// Returns `None` and leaves the file unchanged if reuse is not possible: the file system does not support
+    /// it, or the file has a second hard link. After an error any byte of the file may be zero.
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let _ = path;
         Ok(None)
@@ -127,36 +136,36 @@ pub trait Vfs: Debug + Send + Sync + 'static {
         file.read_at(0, &mut bytes)?;
         Ok(bytes)
     }
-    /// Renames a file, replacing `target` if it is there.
+    /// Renames a file. An existing `target` is replaced.
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()>;
-    /// Gives a file a second name; an existing `target` is [`io::ErrorKind::AlreadyExists`]. A symbolic link is followed: the
-    /// new name is one of the file itself.
+    /// Adds a second name to a file. If `target` exists, the error is [`io::ErrorKind::AlreadyExists`].
+    /// Symbolic links are followed: the new name refers to the file itself.
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()>;
-    /// Removes a file's name. Open handles and mappings stay readable.
+    /// Removes a name of a file. Open handles and mappings stay readable.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder and its parents; an existing folder is no error.
+    /// Creates a directory and its missing parents. An existing directory is not an error.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// The entries of a folder, sorted by name.
+    /// The entries of a directory, sorted by name.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Whether a file or folder of this name is there.
+    /// Whether a file or directory with this name exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Makes the names in a folder survive the machine.
+    /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes the exclusive lock that `path` (created when missing) stands for. Held by another handle or process:
-    /// [`io::ErrorKind::WouldBlock`], at once.
+    /// Takes an exclusive lock on `path`, which is created if it is missing. If another handle or process has
+    /// the lock, the error is [`io::ErrorKind::WouldBlock`]; the call does not wait.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
-    /// Bytes that can still be written below `path`, where the file system tells.
+    /// Bytes that can still be written below `path`; `None` if the file system does not report it.
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>>;
-    /// How many files the process may have open; `None` without a limit.
+    /// How many files the process may have open; `None` if there is no limit.
     fn open_files_max(&self) -> Option<u64> {
         None
     }
 }
 
-/// The alignment of offset, length and buffer address of reads through [`Access::Direct`].
+/// Required alignment of offset, length and buffer address of reads with [`Access::Direct`].
 pub const DIRECT_ALIGNMENT_BYTES: usize = 4096;
 
-/// Refuses what direct I/O does not allow, the same way on every file system.
+/// Returns the same alignment error on every file system.
 fn check_direct(offset: u64, buffer: &[u8]) -> io::Result<()> {
     let is_aligned = offset.is_multiple_of(DIRECT_ALIGNMENT_BYTES as u64)
         && buffer.len().is_multiple_of(DIRECT_ALIGNMENT_BYTES)
@@ -166,11 +175,11 @@ fn check_direct(offset: u64, buffer: &[u8]) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "direct I/O needs offset, length and buffer address at multiples of 4096",
+        "direct I/O requires offset, length and buffer address to be multiples of 4096",
     ))
 }
 
-/// Fills `buffer` from `offset` of a file that is in memory.
+/// Fills `buffer` with the bytes at `offset` of a file in memory.
 fn read_slice(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> io::Result<()> {
     if buffer.is_empty() {
         return Ok(());

@@ -1,12 +1,13 @@
-//! Files in memory, for tests: fast, deterministic, and able to lose power.
+//! Files in memory, for tests: fast, deterministic, and with simulated power loss.
 //!
-//! 1. Clones share one state. Every call takes the state's lock shared (file contents) or exclusive (names), so
-//!    [`MemVfs::crash_clone`], which takes it exclusive, sees one moment of all files and names.
-//! 2. Contents are shared by reference: mappings and clones cost no copy until the file is next appended to.
-//! 3. Paths are taken as given (only `.` is dropped): there is no current folder and no `..`. The roots `/` and the
-//!    empty path are always there. Folders survive a crash as soon as they are made.
-//! 4. Handles from `open` are for reading: `append` and `truncate` are `PermissionDenied` there. [`Access::Direct`]
-//!    refuses unaligned reads, so that a test finds them before a disk does.
+//! 1. Clones share one state. Every call takes the lock of the state: shared for file contents, exclusive for
+//!    names. [`MemVfs::crash_clone`] takes it exclusively and so copies a consistent state of all files and
+//!    names.
+//! 2. Contents are reference-counted. Mappings and clones copy nothing until the next append to the file.
+//! 3. Paths are used as given; only `.` is removed. There is no current directory and no `..`. The roots `/` and
+//!    the empty path always exist. Directories are durable as soon as they are created.
+//! 4. Handles from `open` are read-only: `append` and `truncate` return `PermissionDenied`. [`Access::Direct`]
+//!    rejects unaligned reads, so that tests find them before they fail on a real disk.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,7 +40,7 @@ mod tests;
 /// log.sync()?;
 /// log.append(b"and not synced")?;
 ///
-/// // The machine loses power: synced bytes are there, of the others what the seed chose.
+/// // The machine loses power: synced bytes survive, and the seed decides which others survive.
 /// let after = vfs.crash_clone(7);
 /// assert!(after.read(Path::new("/log"))?.starts_with(b"synced"));
 /// # Ok::<(), std::io::Error>(())
@@ -52,33 +53,33 @@ pub struct MemVfs {
 /// The names of the whole file system.
 #[derive(Debug)]
 struct State {
-    folders: BTreeMap<PathBuf, Folder>,
+    directories: BTreeMap<PathBuf, Directory>,
     locks: BTreeSet<PathBuf>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        let roots = ["", "/"].map(|root| (PathBuf::from(root), Folder::default()));
-        Self { folders: BTreeMap::from(roots), locks: BTreeSet::new() }
+        let roots = ["", "/"].map(|root| (PathBuf::from(root), Directory::default()));
+        Self { directories: BTreeMap::from(roots), locks: BTreeSet::new() }
     }
 }
 
-/// The names of one folder: as they are, as they were at its last sync, and the changes between the two.
+/// The names of one directory: the current ones, those at the last sync, and the changes between the two.
 #[derive(Debug, Default)]
-struct Folder {
+struct Directory {
     names: BTreeMap<String, Arc<Inode>>,
     durable: BTreeMap<String, Arc<Inode>>,
     pending: Vec<Change>,
 }
 
-/// One change of names that a crash keeps or loses as a whole.
+/// One change of names that a crash keeps or loses atomically.
 #[derive(Debug)]
 struct Change {
     removed: Option<String>,
     added: Option<(String, Arc<Inode>)>,
 }
 
-impl Folder {
+impl Directory {
     fn change(&mut self, change: Change) {
         change.apply(&mut self.names);
         self.pending.push(change);
@@ -96,27 +97,27 @@ impl Change {
     }
 }
 
-/// A file, whatever its names are.
+/// A file, independent of its names.
 #[derive(Debug, Default)]
 struct Inode {
     contents: RwLock<Contents>,
-    /// By the handle of [`Vfs::create_exclusive`].
+    /// Set by the handle of [`Vfs::create_exclusive`].
     is_locked: AtomicBool,
 }
 
-/// The bytes of a file and what is known to be on the disk.
+/// The bytes of a file and their durable part.
 #[derive(Debug, Default)]
 struct Contents {
     bytes: Arc<Vec<u8>>,
-    /// The first `synced_length` of `bytes` are on the disk.
+    /// The first `synced_length` bytes of `bytes` are durable.
     synced_length: usize,
     /// Length after each append since the last sync.
     append_ends: Vec<usize>,
-    /// What the disk held when a truncation that was not synced yet cut below it.
+    /// The durable bytes before a truncation that is not synced yet.
     before_truncation: Option<Arc<Vec<u8>>>,
-    /// It was made by [`Vfs::create_log`]: a crash may leave zero bytes behind the contents.
+    /// The file was created by [`Vfs::create_log`]: a crash may leave zero bytes after the contents.
     is_log: bool,
-    /// What it held before it was used again ([`Vfs::reuse_log`]), until it is synced: a crash may bring parts back.
+    /// The content before [`Vfs::reuse_log`], until the next sync. A crash may restore parts of it.
     former: Option<Arc<Vec<u8>>>,
 }
 
@@ -149,38 +150,38 @@ impl Contents {
 }
 
 impl State {
-    /// The folder and the name of `path`.
-    fn locate(&mut self, path: &Path) -> io::Result<(&mut Folder, String)> {
-        if self.folders.contains_key(path) {
+    /// The directory and the name of `path`.
+    fn locate(&mut self, path: &Path) -> io::Result<(&mut Directory, String)> {
+        if self.directories.contains_key(path) {
             return Err(ErrorKind::IsADirectory.into());
         }
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let name = name.to_str().ok_or(ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().ok_or(ErrorKind::InvalidInput)?;
-        Ok((self.folder(parent)?, name))
+        Ok((self.directory(parent)?, name))
     }
 
-    fn folder(&mut self, path: &Path) -> io::Result<&mut Folder> {
-        if !self.folders.contains_key(path) && self.find(path).is_ok() {
+    fn directory(&mut self, path: &Path) -> io::Result<&mut Directory> {
+        if !self.directories.contains_key(path) && self.find(path).is_ok() {
             return Err(ErrorKind::NotADirectory.into());
         }
-        Ok(self.folders.get_mut(path).ok_or(ErrorKind::NotFound)?)
+        Ok(self.directories.get_mut(path).ok_or(ErrorKind::NotFound)?)
     }
 
     fn find(&mut self, path: &Path) -> io::Result<Arc<Inode>> {
-        let (folder, name) = self.locate(path)?;
-        Ok(Arc::clone(folder.names.get(&name).ok_or(ErrorKind::NotFound)?))
+        let (directory, name) = self.locate(path)?;
+        Ok(Arc::clone(directory.names.get(&name).ok_or(ErrorKind::NotFound)?))
     }
 
     fn add(&mut self, path: &Path, inode: Arc<Inode>) -> io::Result<()> {
-        if self.folders.contains_key(path) {
+        if self.directories.contains_key(path) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        let (folder, name) = self.locate(path)?;
-        if folder.names.contains_key(&name) {
+        let (directory, name) = self.locate(path)?;
+        if directory.names.contains_key(&name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        folder.change(Change { removed: None, added: Some((name, inode)) });
+        directory.change(Change { removed: None, added: Some((name, inode)) });
         Ok(())
     }
 }
@@ -196,8 +197,8 @@ impl MemVfs {
         Self::default()
     }
 
-    /// Lets go of all locks, as the operating system does for a process that was killed. Whoever held them is not to
-    /// go on.
+    /// Releases all locks, as the operating system does when a process is killed. The owners of these locks
+    /// must not continue to use them.
     ///
     /// ```
     /// use std::path::Path;
@@ -213,7 +214,7 @@ impl MemVfs {
     pub fn release_locks(&self) {
         let mut state = self.state.write();
         state.locks.clear();
-        for inode in state.folders.values().flat_map(|folder| folder.names.values()) {
+        for inode in state.directories.values().flat_map(|directory| directory.names.values()) {
             inode.is_locked.store(false, Ordering::Relaxed);
         }
     }
@@ -259,7 +260,7 @@ impl Vfs for MemVfs {
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let inode = self.state.write().find(&normal(path))?;
         let mut contents = inode.contents.write();
-        // What a crash could have left of the log's own use before counts with what it held last.
+        // Includes bytes that a crash could have left from before the last content of the log.
         let former = Some(Arc::clone(&contents.bytes));
         *contents = Contents { is_log: true, former, ..Contents::default() };
         drop(contents);
@@ -279,23 +280,23 @@ impl Vfs for MemVfs {
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
         let (source, target) = (normal(source), normal(target));
         let mut state = self.state.write();
-        // As the system does: both folders are looked up before the file.
+        // Same order as in the operating system: both directories are looked up before the file.
         state.locate(&source)?;
         state.locate(&target)?;
         let inode = state.find(&source)?;
-        let (folder, target_name) = state.locate(&target)?;
-        // As in POSIX: two names of one file stay as they are.
-        if folder.names.get(&target_name).is_some_and(|old| Arc::ptr_eq(old, &inode)) {
+        let (directory, target_name) = state.locate(&target)?;
+        // POSIX: renaming one name of a file to another name of the same file has no effect.
+        if directory.names.get(&target_name).is_some_and(|old| Arc::ptr_eq(old, &inode)) {
             return Ok(());
         }
         let added = Some((target_name, inode));
         if source.parent() == target.parent() {
-            let (folder, source_name) = state.locate(&source)?;
-            folder.change(Change { removed: Some(source_name), added });
+            let (directory, source_name) = state.locate(&source)?;
+            directory.change(Change { removed: Some(source_name), added });
         } else {
-            folder.change(Change { removed: None, added });
-            let (folder, source_name) = state.locate(&source)?;
-            folder.change(Change { removed: Some(source_name), added: None });
+            directory.change(Change { removed: None, added });
+            let (directory, source_name) = state.locate(&source)?;
+            directory.change(Change { removed: Some(source_name), added: None });
         }
         Ok(())
     }
@@ -308,26 +309,26 @@ impl Vfs for MemVfs {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let (folder, name) = state.locate(&normal(path))?;
-        if !folder.names.contains_key(&name) {
+        let (directory, name) = state.locate(&normal(path))?;
+        if !directory.names.contains_key(&name) {
             return Err(ErrorKind::NotFound.into());
         }
-        folder.change(Change { removed: Some(name), added: None });
+        directory.change(Change { removed: Some(name), added: None });
         Ok(())
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         let path = normal(path);
         let mut state = self.state.write();
-        for folder in path.ancestors() {
-            if !state.folders.contains_key(folder) && state.find(folder).is_ok() {
-                let is_last = folder == path;
+        for directory in path.ancestors() {
+            if !state.directories.contains_key(directory) && state.find(directory).is_ok() {
+                let is_last = directory == path;
                 let kind = if is_last { ErrorKind::AlreadyExists } else { ErrorKind::NotADirectory };
                 return Err(kind.into());
             }
         }
-        for folder in path.ancestors() {
-            state.folders.entry(folder.to_path_buf()).or_default();
+        for directory in path.ancestors() {
+            state.directories.entry(directory.to_path_buf()).or_default();
         }
         Ok(())
     }
@@ -335,15 +336,15 @@ impl Vfs for MemVfs {
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         let path = normal(path);
         let mut state = self.state.write();
-        let folder = state.folder(&path)?;
-        let files = folder.names.iter().map(|(name, inode)| DirEntry {
+        let directory = state.directory(&path)?;
+        let files = directory.names.iter().map(|(name, inode)| DirEntry {
             name: name.clone(),
             length: inode.contents.read().bytes.len() as u64,
             is_dir: false,
         });
         let mut entries: Vec<DirEntry> = files.collect();
-        let folders = state.folders.keys().filter(|child| child.parent() == Some(&path));
-        entries.extend(folders.filter_map(|child| child.file_name()).map(|name| DirEntry {
+        let directories = state.directories.keys().filter(|child| child.parent() == Some(&path));
+        entries.extend(directories.filter_map(|child| child.file_name()).map(|name| DirEntry {
             name: name.to_string_lossy().into_owned(),
             length: 0,
             is_dir: true,
@@ -355,14 +356,14 @@ impl Vfs for MemVfs {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let path = normal(path);
         let mut state = self.state.write();
-        Ok(state.folders.contains_key(&path) || state.find(&path).is_ok())
+        Ok(state.directories.contains_key(&path) || state.find(&path).is_ok())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let folder = state.folder(&normal(path))?;
-        folder.durable = folder.names.clone();
-        folder.pending.clear();
+        let directory = state.directory(&normal(path))?;
+        directory.durable = directory.names.clone();
+        directory.pending.clear();
         Ok(())
     }
 
@@ -384,7 +385,7 @@ impl Vfs for MemVfs {
     }
 }
 
-/// What a handle may do.
+/// The permitted operations of a handle.
 #[derive(Debug)]
 enum Role {
     Append,
@@ -394,7 +395,7 @@ enum Role {
     Mapped(Arc<Vec<u8>>),
 }
 
-/// Unlocks the file when it is dropped.
+/// Unlocks the file when dropped.
 #[derive(Debug)]
 struct InodeLock(Arc<Inode>);
 
@@ -406,7 +407,7 @@ impl Drop for InodeLock {
 
 #[derive(Debug)]
 struct MemFile {
-    /// Taken shared around every use of the contents, so that a crash clone sees one moment.
+    /// Locked shared for every access to the contents, so that a crash clone is consistent.
     state: Arc<RwLock<State>>,
     inode: Arc<Inode>,
     role: Role,

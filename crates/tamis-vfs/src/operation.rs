@@ -1,9 +1,9 @@
-//! The kinds of file operations, as the fault injecting and the recording file system name them.
+//! Kinds of file operations, used by the fault-injecting and the recording file system.
 
 use std::path::{Path, PathBuf};
 
-/// What an operation does. The length of a file, free space, mappings and hints are no operations: they are neither
-/// failed nor recorded.
+/// The kind of a file operation. Querying the length or the free space, access through a mapping, and hints are
+/// not operations: they never fail by injection and are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// [`crate::Vfs::create`].
@@ -62,15 +62,15 @@ impl OperationKind {
 /// One operation on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What was done.
+    /// The kind of the operation.
     pub kind: OperationKind,
-    /// The file or folder; of a rename or link the source. An open file goes by the path it was opened under.
+    /// The file or directory; for a rename or link, the source. For an open file, the path it was opened with.
     pub path: PathBuf,
     /// The new name of a rename or link.
     pub target: Option<PathBuf>,
-    /// Where a read or append begins; the new length of a truncation; otherwise 0.
+    /// The offset of a read or append; for a truncation, the new length; otherwise 0.
     pub offset: u64,
-    /// How many bytes a read or append asks for; otherwise 0.
+    /// How many bytes a read or append requests; otherwise 0.
     pub length_bytes: u64,
 }
 
@@ -90,7 +90,7 @@ impl Operation {
         self
     }
 
-    /// The name of the file without its folder.
+    /// The name of the file without its directory.
     ///
     /// ```
     /// use std::{path::Path, sync::Arc};

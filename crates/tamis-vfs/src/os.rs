@@ -1,13 +1,15 @@
-//! The operating system's files (Unix).
+//! The files of the operating system (Unix).
 //!
-//! 1. A created file keeps its end in an atomic and writes there (`pwrite`), so an append costs one system call and
-//!    reads never move a cursor. What a failed append did write counts to the length; `truncate` takes it away.
-//!    The file of a log takes appends without a call (`os/log.rs`; Linux).
-//! 2. Sync is `fdatasync`: contents and length, not times. It is never tried again after an error (contract, point 4).
-//! 3. Folders that `create_dir_all` makes are synced into their parents at once, for it is rare and else forgotten.
-//! 4. A mapped file keeps its mapping only; its descriptor is closed.
-//! 5. Handles from `open` are for reading: `append` and `truncate` are `PermissionDenied` there; `sync` works (a
-//!    mapped handle has no descriptor left, so there it is `Unsupported`).
+//! 1. A created file keeps its end in an atomic and writes there with `pwrite`. So an append costs one system
+//!    call, and reads move no file position. Bytes written by a failed append are part of the length;
+//!    `truncate` removes them. Log files append without a system call (`os/log.rs`; Linux only).
+//! 2. Sync is `fdatasync`: it syncs content and length, but not times. It is never retried after an error
+//!    (durability contract, point 4).
+//! 3. `create_dir_all` syncs the parents of new directories immediately. It is called rarely, and callers would
+//!    forget it.
+//! 4. A mapped file keeps only its mapping; its descriptor is closed.
+//! 5. Handles from `open` are read-only: `append` and `truncate` return `PermissionDenied`. `sync` works,
+//!    except that a mapped handle, which has no descriptor, returns `Unsupported`.
 
 use std::{
     fs,
@@ -38,12 +40,12 @@ mod tests;
 /// ```
 /// use tamis_vfs::{Access, OsVfs, Vfs};
 ///
-/// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("000001.log");
+/// let directory = tempfile::tempdir()?;
+/// let path = directory.path().join("000001.log");
 /// let file = OsVfs.create(&path)?;
 /// file.append(b"record")?;
-/// file.sync()?; // the bytes survive the machine
-/// OsVfs.sync_dir(folder.path())?; // and so does the name
+/// file.sync()?; // the bytes survive a crash of the machine
+/// OsVfs.sync_dir(directory.path())?; // and so does the name
 ///
 /// assert_eq!(OsVfs.open(&path, Access::Mapped)?.mapping(), Some(&b"record"[..]));
 /// # Ok::<(), std::io::Error>(())
@@ -61,7 +63,7 @@ impl Vfs for OsVfs {
         loop {
             match try_create_exclusive(path) {
                 Ok(Some(file)) => return Ok(Arc::new(file)),
-                // The former holder removed or renamed the file between two calls.
+                // The former owner removed or renamed the file between the two calls.
                 Ok(None) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound && parent_of(path).is_dir() => {}
                 Err(error) => return Err(error),
@@ -104,18 +106,18 @@ impl Vfs for OsVfs {
         Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(false) }))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only code that calls it")]
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
         fs::rename(source, target)
     }
 
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
-        // What a symbolic link stands for, and not the link: that could change.
+        // Links the file and not the symbolic link, whose target may change.
         let here = rustix::fs::CWD;
         Ok(rustix::fs::linkat(here, source, here, target, rustix::fs::AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only code that calls it")]
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -123,13 +125,13 @@ impl Vfs for OsVfs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         let missing: Vec<PathBuf> = path
             .ancestors()
-            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+            .take_while(|directory| !directory.as_os_str().is_empty() && !directory.is_dir())
             .map(Path::to_path_buf)
             .collect();
-        for folder in missing.iter().rev() {
-            match fs::create_dir(folder) {
-                Ok(()) => self.sync_dir(parent_of(folder))?,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
+        for directory in missing.iter().rev() {
+            match fs::create_dir(directory) {
+                Ok(()) => self.sync_dir(parent_of(directory))?,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -142,12 +144,13 @@ impl Vfs for OsVfs {
             let entry = entry?;
             let metadata = match fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
                 Ok(metadata) => metadata,
-                // Removed between the two calls.
+                // The file was removed between the two calls.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
             let is_dir = metadata.is_dir();
-            // A name that is not UTF-8 is none of ours; it is listed so that a foreign folder is seen as one.
+            // Names that are not UTF-8 do not belong to Tamis. They are listed so that a foreign directory is
+            // recognized.
             let name = entry.file_name().to_string_lossy().into_owned();
             entries.push(DirEntry { name, length: if is_dir { 0 } else { metadata.len() }, is_dir });
         }
@@ -163,9 +166,9 @@ impl Vfs for OsVfs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let folder =
+        let directory =
             fs::OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(path)?;
-        folder.sync_all()
+        directory.sync_all()
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -187,7 +190,7 @@ impl Vfs for OsVfs {
     }
 }
 
-/// The folder that holds `path`; a bare name lies in the current one.
+/// The directory that contains `path`; for a bare name, the current directory.
 fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -195,10 +198,11 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// One try to make `path`, or to lock and empty what a killed process left there; `None` if the name was changed meanwhile.
+/// Tries once to create `path`, or to lock and empty a file that a killed process left. Returns `None` if
+/// another process changed the name in the meantime.
 fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
     let mut options = fs::OpenOptions::new();
-    // A symbolic link is not followed: what it leads to was not left by a writer.
+    // Does not follow a symbolic link: its target was not left by a killed writer.
     options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     let (file, is_new) = match options.clone().create_new(true).open(path) {
         Ok(file) => (file, true),
@@ -207,7 +211,7 @@ fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
     };
     match file.try_lock() {
         Ok(()) => {}
-        // Without locks, another writer can't lock the file either, and leaves it alone.
+        // On a file system without locks, other writers cannot lock this file either and do not reuse it.
         Err(fs::TryLockError::Error(_)) if is_new => return Ok(Some(WriteFile::new(file, false))),
         Err(_) => return Err(ErrorKind::AlreadyExists.into()),
     }
@@ -220,9 +224,9 @@ fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
     Ok(Some(file))
 }
 
-/// Opens past the page cache; `None` where the file system refuses that.
+/// Opens a file that bypasses the page cache; `None` if the file system does not support it.
 fn open_direct(path: &Path) -> io::Result<Option<fs::File>> {
-    // The bits of an open flag fit `i32`: that is the type the system call takes.
+    // All open flags fit into `i32`, the type that the system call takes.
     let flags = OFlags::DIRECT.bits() as i32;
     match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) if file.metadata()?.is_dir() => Err(ErrorKind::IsADirectory.into()),
@@ -232,21 +236,22 @@ fn open_direct(path: &Path) -> io::Result<Option<fs::File>> {
     }
 }
 
-/// Maps the whole file; `None` for an empty one, which cannot be mapped.
+/// Maps the whole file; `None` for an empty file, which cannot be mapped.
 fn map(file: &fs::File, length: u64) -> io::Result<Option<Mmap>> {
     if length == 0 {
         return Ok(None);
     }
-    // SAFETY: the mapping is private to this handle and read-only. What the compiler may not see is the file changing
-    // below it; the contract of `Access::Mapped` is that only files that never change are opened so: tables, which are
-    // complete, synced and renamed into place before anything opens them, are never written again, and keep their
-    // bytes after their name is removed. Another program that writes into the folder of a database breaks this and
-    // every other promise; a truncation then ends the process by SIGBUS, as the contract says.
+    // SAFETY: the mapping is private to this handle and read-only. The compiler assumes that the mapped bytes
+    // do not change. The contract of `Access::Mapped` guarantees this: only files that never change are mapped.
+    // These are tables. They are complete, synced and renamed before the first open, are never written again,
+    // and keep their bytes after their name is removed. A foreign program that writes into the directory of a
+    // database breaks this contract; if it truncates a file, the process ends with SIGBUS, as the contract
+    // says.
     let mapping = unsafe { Mmap::map(file) }?;
     Ok(Some(mapping))
 }
 
-/// Writes at the end of a file and moves the end.
+/// Writes at the end of a file and advances the end.
 fn append_at(file: &fs::File, end: &AtomicU64, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -264,7 +269,7 @@ fn append_at(file: &fs::File, end: &AtomicU64, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file made for appending.
+/// A file created for appends.
 #[derive(Debug)]
 struct WriteFile {
     file: fs::File,
@@ -274,7 +279,8 @@ struct WriteFile {
 
 impl Drop for WriteFile {
     fn drop(&mut self) {
-        // Explicitly: a forked child may have the file open, too, and would hold the lock until it exits.
+        // Unlocks explicitly: a forked child may also have the file open and would keep the lock until it
+        // exits.
         if self.is_locked {
             let _ = self.file.unlock();
         }
@@ -282,13 +288,13 @@ impl Drop for WriteFile {
 }
 
 impl WriteFile {
-    /// A handle of an empty file.
+    /// A handle for an empty file.
     const fn new(file: fs::File, is_locked: bool) -> Self {
         Self { file, end: AtomicU64::new(0), is_locked }
     }
 
-    /// Refuses a cut that would make the file longer.
-    fn check_cut(&self, length: u64) -> io::Result<()> {
+    /// Rejects a truncation that would extend the file.
+    fn check_truncation(&self, length: u64) -> io::Result<()> {
         if length > self.end.load(Ordering::Acquire) { Err(ErrorKind::InvalidInput.into()) } else { Ok(()) }
     }
 }
@@ -307,7 +313,7 @@ impl File for WriteFile {
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        self.check_cut(length)?;
+        self.check_truncation(length)?;
         self.file.set_len(length)?;
         self.end.store(length, Ordering::Release);
         Ok(())
@@ -334,8 +340,8 @@ struct ReadFile {
 }
 
 impl ReadFile {
-    /// Goes on through the page cache, for a file system that allows to open directly and then refuses to read so.
-    fn leave_direct(&self) -> io::Result<()> {
+    /// Switches to the page cache. Some file systems accept a direct open but then reject direct reads.
+    fn disable_direct(&self) -> io::Result<()> {
         let flags = rustix::fs::fcntl_getfl(&self.file)?;
         rustix::fs::fcntl_setfl(&self.file, flags - OFlags::DIRECT)?;
         self.is_direct.store(false, Ordering::Release);
@@ -352,14 +358,14 @@ impl File for ReadFile {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, offset + done as u64) {
-                // A direct read stops between aligned positions only at the end of the file.
+                // A direct read ends at an unaligned position only at the end of the file.
                 Ok(count) if count == 0 || !count.is_multiple_of(DIRECT_ALIGNMENT_BYTES) => {
                     return Err(ErrorKind::UnexpectedEof.into());
                 }
                 Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                    self.leave_direct()?;
+                    self.disable_direct()?;
                     return self.file.read_exact_at(buffer, offset);
                 }
                 Err(error) => return Err(error),
@@ -397,12 +403,12 @@ impl File for ReadFile {
 
 fn advise_will_need(file: &fs::File, offset: u64, length: u64) {
     if let Some(length) = NonZeroU64::new(length) {
-        // A hint: what the system answers changes nothing.
+        // A hint: an error has no effect.
         let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
     }
 }
 
-/// A file that is only its mapping; `None` stands for the empty one.
+/// A file that keeps only its mapping; `None` if the file is empty.
 #[derive(Debug)]
 struct MappedFile {
     mapping: Option<Mmap>,
@@ -444,13 +450,13 @@ impl File for MappedFile {
         let Ok(offset) = usize::try_from(offset) else { return };
         let Some(rest) = mapping.len().checked_sub(offset).filter(|rest| *rest > 0) else { return };
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
-        // A hint: what the system answers changes nothing.
+        // A hint: an error has no effect.
         let _ = mapping.advise_range(Advice::WillNeed, offset, length);
     }
 }
 
-/// The lock of an open file. It is released explicitly: a child process that was forked meanwhile has the file open, too, and
-/// would hold the lock until it exits.
+/// The lock of an open file. It is released explicitly: a forked child may also have the file open and would
+/// keep the lock until it exits.
 #[derive(Debug)]
 struct OsLock {
     file: fs::File,
@@ -460,7 +466,7 @@ impl Lock for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Closing the file releases the lock, too, where no child has it.
+        // Closing the file also releases the lock, unless a child has it open.
         let _ = self.file.unlock();
     }
 }

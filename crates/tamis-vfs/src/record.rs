@@ -1,8 +1,8 @@
-//! A file system that remembers what was asked of it, for tests of cost.
+//! A file system that records its operations, for cost tests.
 //!
-//! Every operation is counted, whether it succeeds or not, by kind and by suffix of the file's name, and logged with
-//! its place in the file. What it cannot see: reads through a mapping (they are loads of memory). A test of block
-//! costs therefore opens tables [`Access::Buffered`]; the bytes that [`RecordVfs`] counts for mapped files are none.
+//! It counts every operation, successful or not, per kind and per file name suffix, and logs it with its offset
+//! and length. It cannot observe reads through a mapping, which are plain memory loads. So a test of block
+//! costs must open tables with [`Access::Buffered`]; for mapped files [`RecordVfs`] counts no bytes.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ use crate::{Access, DirEntry, File, Lock, Operation, OperationKind, Vfs};
 #[cfg(test)]
 mod tests;
 
-/// The log holds the first so many operations since the last reset; counters go on.
+/// The log stores this many operations after a reset. The counters are not limited.
 const LOG_COUNT_MAX: usize = 1 << 18;
 
-/// How often and over how many bytes.
+/// Number of operations and of bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations.
     pub count: u64,
-    /// Bytes asked for by reads and appends; 0 for all others.
+    /// Bytes requested by reads and appends; 0 for other kinds.
     pub bytes: u64,
 }
 
@@ -37,7 +37,7 @@ impl Tally {
     }
 }
 
-/// A wrapper over any file system that counts and logs; clones share what is recorded.
+/// A wrapper over any file system that counts and logs operations. Clones share the records.
 ///
 /// ```
 /// use std::{path::Path, sync::Arc};
@@ -72,17 +72,17 @@ struct State {
 }
 
 impl RecordVfs {
-    /// Records what is asked of `inner`.
+    /// Records the operations of `inner`.
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
         Self { inner, record: Arc::default() }
     }
 
-    /// Forgets everything recorded so far; open files go on being recorded.
+    /// Clears all records. Open files are still recorded.
     pub fn reset(&self) {
         *self.record.state.lock() = State::default();
     }
 
-    /// The operations since the last reset, in order; the first 262,144 of them.
+    /// The first 262,144 operations since the last reset, in order.
     pub fn operations(&self) -> Vec<Operation> {
         self.record.state.lock().log.clone()
     }
@@ -92,14 +92,14 @@ impl RecordVfs {
         self.sum(|other, _| other == kind)
     }
 
-    /// The operations of a kind on files of a suffix: `.table` for `000001.table`, the whole name where it has no
-    /// dot (`CURRENT`).
+    /// The operations of a kind on files with a suffix: `.table` matches `000001.table`. A name without a dot
+    /// is its own suffix (`CURRENT`).
     pub fn tally_of(&self, kind: OperationKind, suffix: &str) -> Tally {
         self.sum(|other, other_suffix| other == kind && other_suffix == suffix)
     }
 
-    /// How many blocks of this size the logged reads of files of a suffix touched; a block that two reads touched
-    /// counts twice. Reads through a mapping are not seen.
+    /// How many blocks of this size the logged reads of files with this suffix touched. A block that was read
+    /// twice counts twice. Reads through a mapping are not counted.
     pub fn blocks_read(&self, suffix: &str, block_size_bytes: u64) -> u64 {
         let size = block_size_bytes.max(1);
         let state = self.record.state.lock();
@@ -141,7 +141,7 @@ impl Record {
     }
 }
 
-/// The part of the file's name from its last dot on; the whole name where it has none.
+/// The file name from its last dot on, or the whole name if it has no dot.
 fn suffix_of(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match name.rfind('.') {

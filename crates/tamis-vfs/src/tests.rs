@@ -1,8 +1,8 @@
-//! What the property tests of all files share.
+//! Shared configuration of the property tests.
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// So many cases, the same at every run; nothing is written into the source tree.
+/// Runs this many cases with a fixed seed. Writes nothing into the source tree.
 pub(crate) fn proptest_config(cases: u32) -> Config {
     Config {
         cases,

@@ -1,34 +1,36 @@
-//! What a test says about faults: which operations meet which one.
+//! Fault rules: which operations get which fault.
 
 use std::{fmt, io::ErrorKind, path::Path, sync::Arc};
 
 use crate::{Operation, OperationKind};
 
-/// Called by a slow rule before the operation is done.
+/// Called by a slow rule before the operation.
 type Hook = Arc<dyn Fn(&Operation) + Send + Sync>;
 
-/// What happens to an operation.
+/// The effect of a rule on an operation.
 #[derive(Clone)]
 pub enum Fault {
-    /// It is not done and gives this error.
+    /// The operation has no effect and returns this error.
     Error(ErrorKind),
-    /// It is done, and gives this error all the same: the caller cannot know.
+    /// The operation takes effect, but returns this error. The caller cannot distinguish it from
+    /// [`Fault::Error`].
     ErrorAfter(ErrorKind),
-    /// An append writes at most this many bytes and gives the error; any other operation is not done.
+    /// An append writes at most this many bytes and returns the error. Other operations have no effect and
+    /// return it.
     Short {
-        /// Bytes that are written before the error.
+        /// Bytes written before the error.
         written_bytes: u64,
         /// The error.
         error: ErrorKind,
     },
-    /// Appends take from this budget; one that exceeds it writes what fits and gives
-    /// [`ErrorKind::StorageFull`]. Other operations pass. Truncating and removing give nothing back:
-    /// [`crate::FaultVfs::remove_rule`] does.
+    /// Appends consume this budget. An append that exceeds it writes the part that fits and returns
+    /// [`ErrorKind::StorageFull`]. Other operations succeed. Truncating and removing files does not free any
+    /// bytes; only [`crate::FaultVfs::remove_rule`] ends the fault.
     DiskFull {
         /// Bytes that can still be written.
         free_bytes: u64,
     },
-    /// The hook is called, then the operation is done. It may block on what the test controls.
+    /// Calls the hook, then does the operation. The hook may block until the test releases it.
     Slow(Hook),
 }
 
@@ -44,10 +46,11 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// Which operations meet a fault: those of the given kinds and path, from the `nth` match on, `times` times.
+/// Selects the operations that get a fault: those of the given kinds and path, from the `nth` match on, `times`
+/// times.
 ///
-/// Without further calls a rule is about the first operation of any kind on any path, once; [`Rule::disk_full`] and
-/// [`Rule::slow`] are about all.
+/// By default a rule applies once, to the first operation of any kind on any path. [`Rule::disk_full`] and
+/// [`Rule::slow`] apply to all operations.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub(super) fault: Fault,
@@ -89,54 +92,55 @@ impl Rule {
         Self::new(Fault::Slow(Arc::new(hook)))
     }
 
-    /// Only operations of these kinds; none given means all.
+    /// Restricts the rule to operations of these kinds. An empty list means all kinds.
     #[must_use]
     pub fn on(mut self, kinds: &[OperationKind]) -> Self {
         self.kinds = kinds.to_vec();
         self
     }
 
-    /// Only where the path, or the target of a rename or link, contains `part`.
+    /// Restricts the rule to operations whose path contains `part`. For a rename or link the target may contain
+    /// it instead.
     #[must_use]
     pub fn path(mut self, part: &str) -> Self {
         part.clone_into(&mut self.path_part);
         self
     }
 
-    /// From the `nth` match on; the first is 1.
+    /// Applies from the `nth` match on; the first match is 1.
     #[must_use]
     pub fn nth(mut self, nth: u64) -> Self {
         self.first = nth;
         self
     }
 
-    /// So many matches in a row.
+    /// Applies to this many consecutive matches.
     #[must_use]
     pub fn times(mut self, count: u64) -> Self {
         self.count = count;
         self
     }
 
-    /// Every match from the first one on.
+    /// Applies to every match from the first one on.
     #[must_use]
     pub fn forever(self) -> Self {
         self.times(u64::MAX)
     }
 
-    /// Whether the rule is about an operation of this kind and path.
+    /// Whether the kind and path of the operation match this rule.
     pub(super) fn matches(&self, operation: &Operation) -> bool {
         let has_part = |path: &Path| path.to_string_lossy().contains(&self.path_part);
         (self.kinds.is_empty() || self.kinds.contains(&operation.kind))
             && (has_part(&operation.path) || operation.target.as_deref().is_some_and(has_part))
     }
-    /// Whether the match of this number, counted from 1, meets the fault.
+    /// Whether the match with this number (the first is 1) gets the fault.
     pub(super) fn is_due(&self, match_count: u64) -> bool {
         match_count.checked_sub(self.first).is_some_and(|since| since < self.count)
     }
 }
 
-/// What is decided about one operation.
-pub(super) enum Verdict {
+/// The result of evaluating all rules for one operation.
+pub(super) enum Decision {
     Pass,
     Fail(ErrorKind),
     FailAfter(ErrorKind),
@@ -144,25 +148,25 @@ pub(super) enum Verdict {
 }
 
 impl Fault {
-    /// What this fault, being due, does to `operation`.
-    pub(super) fn judge(&mut self, operation: &Operation) -> Verdict {
+    /// The effect of this fault on `operation`. Consumes the budget of a full disk.
+    pub(super) fn decide(&mut self, operation: &Operation) -> Decision {
         match self {
-            Self::Error(error) => Verdict::Fail(*error),
-            Self::ErrorAfter(error) => Verdict::FailAfter(*error),
-            Self::Short { written_bytes, error } => Verdict::Short(*written_bytes, *error),
+            Self::Error(error) => Decision::Fail(*error),
+            Self::ErrorAfter(error) => Decision::FailAfter(*error),
+            Self::Short { written_bytes, error } => Decision::Short(*written_bytes, *error),
             Self::DiskFull { free_bytes } => {
                 if operation.kind != OperationKind::Append {
-                    return Verdict::Pass;
+                    return Decision::Pass;
                 }
                 let fitting = operation.length_bytes.min(*free_bytes);
                 *free_bytes -= fitting;
                 if fitting == operation.length_bytes {
-                    Verdict::Pass
+                    Decision::Pass
                 } else {
-                    Verdict::Short(fitting, ErrorKind::StorageFull)
+                    Decision::Short(fitting, ErrorKind::StorageFull)
                 }
             }
-            Self::Slow(_) => Verdict::Pass,
+            Self::Slow(_) => Decision::Pass,
         }
     }
 }

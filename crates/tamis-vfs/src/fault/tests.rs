@@ -1,4 +1,4 @@
-//! Faults hit the operations they name, and nothing else.
+//! Tests that faults affect exactly the operations that match their rules.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{
@@ -22,7 +22,7 @@ fn path(name: &str) -> &Path {
 }
 
 #[test]
-fn the_nth_match_of_kind_and_path_fails_so_many_times() {
+fn a_rule_fails_the_given_number_of_matches_from_the_nth_on() {
     let (_, vfs) = vfs();
     let log = vfs.create(path("/1.log")).unwrap();
     let table = vfs.create(path("/1.table")).unwrap();
@@ -44,7 +44,7 @@ fn the_nth_match_of_kind_and_path_fails_so_many_times() {
 }
 
 #[test]
-fn every_kind_of_operation_can_fail_and_is_then_not_done() {
+fn an_injected_error_leaves_every_kind_of_operation_undone() {
     for kind in OperationKind::ALL {
         let (memory, vfs) = vfs();
         let file = vfs.create(path("/a")).unwrap();
@@ -76,7 +76,7 @@ fn every_kind_of_operation_can_fail_and_is_then_not_done() {
 }
 
 #[test]
-fn an_error_after_the_act_leaves_it_done() {
+fn an_error_after_the_operation_keeps_its_effect() {
     let (memory, vfs) = vfs();
     vfs.create(path("/a")).unwrap();
     vfs.add_rule(Rule::error_after(ErrorKind::TimedOut).on(&[OperationKind::Rename]));
@@ -85,7 +85,7 @@ fn an_error_after_the_act_leaves_it_done() {
 }
 
 #[test]
-fn a_rule_on_a_path_sees_the_target_of_a_rename() {
+fn a_path_rule_matches_the_target_of_a_rename() {
     let (_, vfs) = vfs();
     vfs.create(path("/a.tmp")).unwrap();
     vfs.add_rule(Rule::error(ErrorKind::TimedOut).on(&[OperationKind::Rename]).path("CURRENT"));
@@ -106,7 +106,7 @@ fn a_short_append_writes_a_prefix() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_until_the_rule_is_gone() {
+fn a_full_disk_writes_the_bytes_that_fit_until_the_rule_is_removed() {
     let (_, vfs) = vfs();
     let first = vfs.create(path("/1.log")).unwrap();
     let second = vfs.create(path("/2.log")).unwrap();
@@ -126,7 +126,7 @@ fn a_full_disk_takes_what_fits_until_the_rule_is_gone() {
 }
 
 #[test]
-fn after_a_failed_sync_a_good_answer_makes_nothing_durable() {
+fn a_successful_sync_after_a_failed_one_makes_nothing_durable() {
     let (memory, vfs) = vfs();
     let file = vfs.create(path("/a")).unwrap();
     vfs.sync_dir(path("/")).unwrap();
@@ -140,7 +140,7 @@ fn after_a_failed_sync_a_good_answer_makes_nothing_durable() {
     let found: Vec<Vec<u8>> =
         (0..60).map(|seed| memory.crash_clone(seed).read(path("/a")).unwrap()).collect();
     assert!(found.iter().all(|bytes| bytes.starts_with(b"first")));
-    assert!(found.iter().any(|bytes| bytes == b"first"), "the second append never got lost");
+    assert!(found.iter().any(|bytes| bytes == b"first"), "no crash lost the second append");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_slow_rule_calls_its_hook_before_the_operation() {
 }
 
 #[test]
-fn a_sweep_meets_every_operation_once() {
+fn a_sweep_fails_every_operation_once() {
     let scenario = |vfs: &FaultVfs| -> std::io::Result<()> {
         let file = vfs.create(path("/a.tmp"))?;
         file.append(b"x")?;

@@ -1,43 +1,44 @@
-//! What a machine finds after it lost power.
+//! Simulated power loss: computes a possible state of the disk after a crash.
 //!
-//! Names: of the changes since a folder's last sync any subset survives, but a change survives only together with the
-//! earlier ones that touch the same names; so a file never loses its only durable name to a later file, and a rename
-//! is kept or lost as a whole.
+//! Names: of the changes since the last sync of a directory any subset survives. A change survives only together
+//! with the earlier changes of the same names. So a file never loses its only durable name to a later file, and
+//! a rename is kept or lost atomically.
 //!
-//! Bytes: the synced prefix stays. Of the rest one of these is chosen:
+//! Bytes: the synced prefix always survives. For the rest, one of these cases is chosen:
 //!
 //! ```text
 //!   synced            appended since
 //!   ssssssssssssssss|aaaaaaaa|bbbbbbbbbbbb|cccccc|     all
 //!   ssssssssssssssss|                                  none
 //!   ssssssssssssssss|aaaaaaaa|                         some whole appends
-//!   ssssssssssssssss|aaaaaaaa|bbbbbbb                  cut anywhere
+//!   ssssssssssssssss|aaaaaaaa|bbbbbbb                  cut at any byte
 //!   ssssssssssssssss|aaaa0000|0000bbb?????bb|cccccc|   length grew, sectors of 512 bytes are zero or garbage
 //! ```
 //!
-//! A truncation that was not synced may have happened or not. Behind what is left of a log there may be zero bytes. Of a log that
-//! was used again and not synced since, each sector may be as it was before.
+//! An unsynced truncation may be lost. A log may have zero bytes after the surviving bytes. In a log that was
+//! reused and not synced since, each sector may have its old content.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::RwLock;
 
-use super::{Change, Contents, Folder, Inode, MemVfs, State};
+use super::{Change, Contents, Directory, Inode, MemVfs, State};
 
 const SECTOR_BYTES: usize = 512;
-/// The most zero bytes that are found behind the contents of a log.
-const LOG_ROOM_BYTES: usize = 6000;
+/// Maximum number of zero bytes after the contents of a log.
+const LOG_PREALLOCATED_BYTES: usize = 6000;
 
 impl MemVfs {
-    /// The file system as a machine finds it that loses power now: synced bytes and names are there, of the others a
-    /// choice that depends on `seed` alone; nobody holds a lock. The original and its open handles go on unharmed.
+    /// A possible state of the file system after a power loss at this moment. Synced bytes and names survive;
+    /// `seed` alone decides which others survive. All locks are released. The original and its open handles are
+    /// not affected.
     ///
     /// ```
     /// use std::path::Path;
     /// use tamis_vfs::{MemVfs, Vfs};
     ///
     /// let vfs = MemVfs::new();
-    /// vfs.create(Path::new("/a"))?; // the folder is not synced
+    /// vfs.create(Path::new("/a"))?; // the directory is not synced
     /// let found = (0..50).filter(|seed| vfs.crash_clone(*seed).exists(Path::new("/a")).unwrap()).count();
     /// assert!(0 < found && found < 50);
     /// # Ok::<(), std::io::Error>(())
@@ -48,19 +49,19 @@ impl MemVfs {
         let mut random = Random::new(seed);
         let mut survivors = Survivors::default();
         let mut after = State::default();
-        for (path, folder) in &state.folders {
+        for (path, directory) in &state.directories {
             let mut names = BTreeMap::new();
-            for (name, inode) in surviving_names(folder, &mut random) {
+            for (name, inode) in surviving_names(directory, &mut random) {
                 names.insert(name, survivors.get(&inode, &mut random));
             }
             let durable = names.clone();
-            after.folders.insert(path.clone(), Folder { names, durable, pending: Vec::new() });
+            after.directories.insert(path.clone(), Directory { names, durable, pending: Vec::new() });
         }
         MemVfs { state: Arc::new(RwLock::new(after)) }
     }
 }
 
-/// The file that each old file became; a file with two names becomes one file again.
+/// Maps each original file to its surviving copy, so that a file with two names stays one file.
 #[derive(Default)]
 struct Survivors {
     by_original: Vec<(Arc<Inode>, Arc<Inode>)>,
@@ -74,9 +75,9 @@ impl Survivors {
         let contents = original.contents.read();
         let mut bytes = surviving_bytes(&contents, random);
         if let Some(former) = &contents.former {
-            bring_back(Arc::make_mut(&mut bytes), former, random);
+            restore_old_sectors(Arc::make_mut(&mut bytes), former, random);
         } else if contents.is_log && random.below(2) == 0 {
-            let length = bytes.len() + 1 + random.index(LOG_ROOM_BYTES);
+            let length = bytes.len() + 1 + random.index(LOG_PREALLOCATED_BYTES);
             Arc::make_mut(&mut bytes).resize(length, 0);
         }
         drop(contents);
@@ -88,17 +89,18 @@ impl Survivors {
     }
 }
 
-fn surviving_names(folder: &Folder, random: &mut Random) -> BTreeMap<String, Arc<Inode>> {
-    // All, none, or each by a coin, so that the extremes are met often.
-    let quarters = random.below(5);
-    let wanted: Vec<bool> = folder.pending.iter().map(|_| random.below(4) < quarters).collect();
+fn surviving_names(directory: &Directory, random: &mut Random) -> BTreeMap<String, Arc<Inode>> {
+    // All, none, or a random subset, so that the extremes are frequent.
+    let probability_quarters = random.below(5);
+    let chosen: Vec<bool> =
+        directory.pending.iter().map(|_| random.below(4) < probability_quarters).collect();
     let mut kept = Vec::new();
-    for (change, is_wanted) in folder.pending.iter().zip(wanted).rev() {
-        if is_wanted || kept.iter().any(|later: &&Change| later.shares_name(change)) {
+    for (change, is_chosen) in directory.pending.iter().zip(chosen).rev() {
+        if is_chosen || kept.iter().any(|later: &&Change| later.shares_name(change)) {
             kept.push(change);
         }
     }
-    let mut names = folder.durable.clone();
+    let mut names = directory.durable.clone();
     for change in kept.iter().rev() {
         change.apply(&mut names);
     }
@@ -132,7 +134,7 @@ fn surviving_bytes(contents: &Contents, random: &mut Random) -> Arc<Vec<u8>> {
         3 => contents.append_ends.get(random.index(contents.append_ends.len())).copied().unwrap_or(synced),
         4 => synced + random.index(length - synced + 1),
         _ => {
-            // Within the last append, where a torn record shows.
+            // Cuts within the last append, which produces a torn record.
             let last_start = contents.append_ends.iter().rev().nth(1).copied().unwrap_or(synced);
             last_start + random.index(length - last_start + 1)
         }
@@ -140,18 +142,18 @@ fn surviving_bytes(contents: &Contents, random: &mut Random) -> Arc<Vec<u8>> {
     let kept = kept.clamp(synced, length);
     let mut bytes = contents.bytes.get(..kept).unwrap_or_default().to_vec();
     if random.below(3) == 0 {
-        spoil_sectors(&mut bytes, synced, random);
+        corrupt_sectors(&mut bytes, synced, random);
     }
     Arc::new(bytes)
 }
 
-/// Makes the contents of a log that was used again as long as it was before, and brings some of its sectors back: all, none, or
-/// each by a coin; the rest is what was appended, with zeros behind.
-fn bring_back(bytes: &mut Vec<u8>, former: &[u8], random: &mut Random) {
+/// Restores old sectors of a reused log: all, none, or a random subset. The other sectors contain the appended
+/// bytes and zeros. The log gets at least its former length.
+fn restore_old_sectors(bytes: &mut Vec<u8>, former: &[u8], random: &mut Random) {
     bytes.resize(bytes.len().max(former.len()), 0);
-    let quarters = random.below(5);
+    let probability_quarters = random.below(5);
     for (now, before) in bytes.chunks_mut(SECTOR_BYTES).zip(former.chunks(SECTOR_BYTES)) {
-        if random.below(4) < quarters
+        if random.below(4) < probability_quarters
             && let Some(part) = now.get_mut(..before.len())
         {
             part.copy_from_slice(before);
@@ -159,8 +161,9 @@ fn bring_back(bytes: &mut Vec<u8>, former: &[u8], random: &mut Random) {
     }
 }
 
-/// Zeroes or scrambles some sectors from `synced` on: the length reached the disk, the bytes did not.
-fn spoil_sectors(bytes: &mut [u8], synced: usize, random: &mut Random) {
+/// Replaces some sectors after `synced` by zeros or garbage: the length reached the disk, but these bytes did
+/// not.
+fn corrupt_sectors(bytes: &mut [u8], synced: usize, random: &mut Random) {
     let mut start = synced;
     while start < bytes.len() {
         let end = ((start / SECTOR_BYTES + 1) * SECTOR_BYTES).min(bytes.len());
@@ -174,7 +177,7 @@ fn spoil_sectors(bytes: &mut [u8], synced: usize, random: &mut Random) {
     }
 }
 
-/// SplitMix64: enough to choose, and the same on every machine.
+/// SplitMix64: sufficient for random choices, and equal on every machine.
 struct Random {
     state: u64,
 }

@@ -1,4 +1,4 @@
-//! Files in memory behave as files do, and a crash takes what it may take and no more.
+//! Tests that files in memory behave like real files, and that a crash loses unsynced data only.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
@@ -32,7 +32,7 @@ fn open_handles_and_mappings_survive_remove() {
 }
 
 #[test]
-fn a_mapping_shows_the_file_as_it_was_at_open() {
+fn a_mapping_does_not_change_after_open() {
     let vfs = MemVfs::new();
     let writer = file_with(&vfs, "/a", b"abc");
     let mapped = vfs.open(path("/a"), Access::Mapped).unwrap();
@@ -43,7 +43,7 @@ fn a_mapping_shows_the_file_as_it_was_at_open() {
 }
 
 #[test]
-fn clones_share_files_and_locks_and_a_crash_clone_shares_neither() {
+fn clones_share_files_and_locks_but_crash_clones_do_not() {
     let vfs = MemVfs::new();
     let other = vfs.clone();
     file_with(&vfs, "/a", b"abc").sync().unwrap();
@@ -59,7 +59,7 @@ fn clones_share_files_and_locks_and_a_crash_clone_shares_neither() {
 }
 
 #[test]
-fn one_seed_is_one_crash() {
+fn a_crash_clone_is_deterministic_per_seed() {
     let vfs = MemVfs::new();
     for name in ["/a", "/b", "/c"] {
         file_with(&vfs, name, &[7; 2000]);
@@ -73,9 +73,9 @@ fn one_seed_is_one_crash() {
     assert!((0..20).any(|seed| contents(seed) != contents(5)));
 }
 
-/// Every outcome that the module head draws is met, and nothing else.
+/// Produces every case of the drawing in the module documentation, and no other.
 #[test]
-fn unsynced_bytes_are_kept_lost_cut_or_spoiled() {
+fn unsynced_bytes_survive_or_are_lost_torn_or_corrupt() {
     let vfs = MemVfs::new();
     let file = file_with(&vfs, "/a", &[1; 700]);
     vfs.sync_dir(path("/")).unwrap();
@@ -86,7 +86,7 @@ fn unsynced_bytes_are_kept_lost_cut_or_spoiled() {
     let (mut all, mut none, mut first, mut torn, mut zeroed, mut garbage) = (0, 0, 0, 0, 0, 0);
     for seed in 0..400 {
         let found = vfs.crash_clone(seed).read(path("/a")).unwrap();
-        assert_eq!(found[..700], whole[..700], "synced bytes changed at seed {seed}");
+        assert_eq!(found[..700], whole[..700], "synced bytes changed with seed {seed}");
         assert!(found.len() <= whole.len());
         let is_prefix = whole.starts_with(&found);
         all += usize::from(found == whole);
@@ -100,7 +100,7 @@ fn unsynced_bytes_are_kept_lost_cut_or_spoiled() {
 }
 
 #[test]
-fn an_unsynced_truncation_may_come_back() {
+fn a_crash_may_undo_an_unsynced_truncation() {
     let vfs = MemVfs::new();
     let file = file_with(&vfs, "/a", b"abcdef");
     vfs.sync_dir(path("/")).unwrap();
@@ -113,13 +113,13 @@ fn an_unsynced_truncation_may_come_back() {
 }
 
 #[test]
-fn a_rename_is_kept_or_lost_as_a_whole() {
+fn a_crash_keeps_or_loses_a_rename_atomically() {
     let vfs = MemVfs::new();
     file_with(&vfs, "/CURRENT", b"old").sync().unwrap();
     file_with(&vfs, "/CURRENT.tmp", b"new").sync().unwrap();
     vfs.sync_dir(path("/")).unwrap();
     vfs.rename(path("/CURRENT.tmp"), path("/CURRENT")).unwrap();
-    // A second file under the first one's old name must not cost the first its only name.
+    // A later file with the old name of a renamed file must not remove the only durable name of that file.
     file_with(&vfs, "/CURRENT.tmp", b"next").sync().unwrap();
     let (mut old, mut new) = (0, 0);
     for seed in 0..60 {
@@ -137,7 +137,7 @@ fn a_rename_is_kept_or_lost_as_a_whole() {
 }
 
 #[test]
-fn two_names_of_one_file_stay_one_file() {
+fn hard_links_still_share_one_file_after_a_crash() {
     let vfs = MemVfs::new();
     let file = file_with(&vfs, "/a", b"abc");
     vfs.hard_link(path("/a"), path("/b")).unwrap();
@@ -149,12 +149,12 @@ fn two_names_of_one_file_stay_one_file() {
     }
 }
 
-/// What one thread synced in order is never found out of order.
+/// A crash never reorders data that one thread synced in order.
 #[test]
-fn a_crash_clone_sees_one_moment_while_others_write() {
+fn a_crash_clone_is_consistent_during_concurrent_writes() {
     let vfs = MemVfs::new();
     let (first, second) = (file_with(&vfs, "/first", b""), file_with(&vfs, "/second", b""));
-    // What lies between the two in the order of names gives the writer time.
+    // These files are between the two in name order. Copying them gives the writer time.
     for number in 0..200 {
         file_with(&vfs, &format!("/large-{number}"), &[1; 4096]);
     }
@@ -186,7 +186,7 @@ fn direct_reads_must_be_aligned() {
     assert_eq!(file.read_at(1, &mut [0; 10]).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// One step of a life with power loss at its end.
+/// One step of a scenario that ends with a power loss.
 #[derive(Debug, Clone)]
 enum Step {
     Create(u8),
@@ -211,7 +211,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A file of the model: handle, all bytes, synced length.
-struct Life {
+struct ModelFile {
     file: Arc<dyn File>,
     bytes: Vec<u8>,
     synced: usize,
@@ -220,96 +220,96 @@ struct Life {
 proptest! {
     #![proptest_config(proptest_config(1000))]
 
-    /// Whatever happened: after a crash every name holds a file that had this name since (or at) the last sync of
-    /// the folder, with all its synced bytes; and a name untouched since then is there.
+    /// After a crash every name refers to a file that had this name at the last sync of the directory or later,
+    /// and that file has all its synced bytes. Names that did not change since that sync exist.
     #[test]
-    fn a_crash_loses_nothing_that_was_synced(steps in prop::collection::vec(step(), 1..40), seed: u64) {
+    fn a_crash_keeps_all_synced_data(steps in prop::collection::vec(step(), 1..40), seed: u64) {
         let vfs = MemVfs::new();
-        let mut lives: Vec<Life> = Vec::new();
+        let mut files: Vec<ModelFile> = Vec::new();
         let mut names: BTreeMap<u8, usize> = BTreeMap::new();
         let mut durable: BTreeMap<u8, usize> = BTreeMap::new();
-        let mut held: Vec<(u8, usize)> = Vec::new();
-        let mut touched: Vec<u8> = Vec::new();
-        let mut dropped: Vec<usize> = Vec::new();
+        let mut assigned: Vec<(u8, usize)> = Vec::new();
+        let mut changed: Vec<u8> = Vec::new();
+        let mut unnamed: Vec<usize> = Vec::new();
         for step in steps {
             match step {
                 Step::Create(name) if !names.contains_key(&name) => {
                     let file = vfs.create(path(&format!("/{name}"))).unwrap();
-                    let mark = [lives.len() as u8 + 1; 16].to_vec();
+                    let mark = [files.len() as u8 + 1; 16].to_vec();
                     file.append(&mark).unwrap();
                     file.sync().unwrap();
-                    names.insert(name, lives.len());
-                    lives.push(Life { file, bytes: mark, synced: 16 });
-                    touched.push(name);
+                    names.insert(name, files.len());
+                    files.push(ModelFile { file, bytes: mark, synced: 16 });
+                    changed.push(name);
                 }
                 Step::Append(name, count) if names.contains_key(&name) => {
-                    let life = &mut lives[names[&name]];
+                    let file = &mut files[names[&name]];
                     let bytes = vec![count as u8; usize::from(count)];
-                    life.file.append(&bytes).unwrap();
-                    life.bytes.extend_from_slice(&bytes);
+                    file.file.append(&bytes).unwrap();
+                    file.bytes.extend_from_slice(&bytes);
                 }
                 Step::Sync(name) if names.contains_key(&name) => {
-                    let life = &mut lives[names[&name]];
-                    life.file.sync().unwrap();
-                    life.synced = life.bytes.len();
+                    let file = &mut files[names[&name]];
+                    file.file.sync().unwrap();
+                    file.synced = file.bytes.len();
                 }
                 Step::Rename(source, target) if names.contains_key(&source) => {
                     vfs.rename(path(&format!("/{source}")), path(&format!("/{target}"))).unwrap();
                     if names.get(&target) != names.get(&source) {
-                        let life = names.remove(&source).unwrap();
-                        dropped.extend(names.get(&target));
-                        names.insert(target, life);
-                        touched.extend([source, target]);
+                        let index = names.remove(&source).unwrap();
+                        unnamed.extend(names.get(&target));
+                        names.insert(target, index);
+                        changed.extend([source, target]);
                     }
                 }
                 Step::Link(source, target) if names.contains_key(&source) && !names.contains_key(&target) => {
                     vfs.hard_link(path(&format!("/{source}")), path(&format!("/{target}"))).unwrap();
                     names.insert(target, names[&source]);
-                    touched.push(target);
+                    changed.push(target);
                 }
                 Step::Remove(name) if names.contains_key(&name) => {
                     vfs.remove(path(&format!("/{name}"))).unwrap();
-                    dropped.extend(names.remove(&name));
-                    touched.push(name);
+                    unnamed.extend(names.remove(&name));
+                    changed.push(name);
                 }
                 Step::SyncDir => {
                     vfs.sync_dir(path("/")).unwrap();
                     durable = names.clone();
-                    held.clear();
-                    touched.clear();
-                    dropped.clear();
+                    assigned.clear();
+                    changed.clear();
+                    unnamed.clear();
                 }
                 _ => {}
             }
-            held.extend(names.iter().map(|(name, life)| (*name, *life)));
+            assigned.extend(names.iter().map(|(name, index)| (*name, *index)));
         }
         let after = vfs.crash_clone(seed);
         for name in 0..5_u8 {
             let file = path(&format!("/{name}")).to_path_buf();
             let is_there = after.exists(&file).unwrap();
-            if !touched.contains(&name) {
+            if !changed.contains(&name) {
                 prop_assert_eq!(is_there, durable.contains_key(&name), "name {} was synced", name);
             }
             if is_there {
                 let found = after.read(&file).unwrap();
-                let life = usize::from(found[0]) - 1;
-                prop_assert!(held.contains(&(name, life)) || durable.get(&name) == Some(&life));
-                prop_assert!(found.len() >= lives[life].synced && found.len() <= lives[life].bytes.len());
-                prop_assert_eq!(&found[..lives[life].synced], &lives[life].bytes[..lives[life].synced]);
+                let index = usize::from(found[0]) - 1;
+                prop_assert!(assigned.contains(&(name, index)) || durable.get(&name) == Some(&index));
+                prop_assert!(found.len() >= files[index].synced && found.len() <= files[index].bytes.len());
+                prop_assert_eq!(&found[..files[index].synced], &files[index].bytes[..files[index].synced]);
             }
         }
-        // A file that was renamed and linked, but lost no name on purpose, is found under some name.
-        for life in durable.values().filter(|life| !dropped.contains(life)) {
+        // A file that was renamed or linked, and lost no name by a removal or replacement, still has a name.
+        for index in durable.values().filter(|index| !unnamed.contains(index)) {
             let is_found = (0..5_u8).any(|name| {
-                after.read(path(&format!("/{name}"))).is_ok_and(|found| usize::from(found[0]) - 1 == *life)
+                after.read(path(&format!("/{name}"))).is_ok_and(|found| usize::from(found[0]) - 1 == *index)
             });
-            prop_assert!(is_found, "file {} is lost", life);
+            prop_assert!(is_found, "file {} is lost", index);
         }
     }
 }
 
 #[test]
-fn a_log_that_was_used_again_may_show_what_it_held_until_it_is_synced() {
+fn a_reused_log_may_contain_old_bytes_until_it_is_synced() {
     let vfs = MemVfs::new();
     let path = Path::new("/log");
     let log = vfs.create_log(path).unwrap();
@@ -330,7 +330,7 @@ fn a_log_that_was_used_again_may_show_what_it_held_until_it_is_synced() {
 }
 
 #[test]
-fn released_locks_and_a_crash_leave_exclusive_files_to_others() {
+fn release_locks_and_a_crash_unlock_exclusive_files() {
     let vfs = MemVfs::new();
     std::mem::forget(vfs.create_exclusive(path("/a")).unwrap());
     assert_eq!(vfs.create_exclusive(path("/a")).unwrap_err().kind(), ErrorKind::AlreadyExists);

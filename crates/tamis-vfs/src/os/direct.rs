@@ -1,14 +1,15 @@
-//! A file that is written past the page cache (Linux).
+//! A file whose writes bypass the page cache (Linux).
 //!
-//! Writing through the page cache costs a copy into pages that must be found first, and a sync that then waits for all of them;
-//! a program that reads directly has no use for those pages. So appends whose place and length are multiples of
-//! 4,096 bytes are copied into aligned memory (kept while the file is open, [`PIECE_BYTES`]) and written from there.
+//! A buffered write copies bytes into cached pages, which must be looked up first, and a sync waits for all of
+//! them. A program that reads with direct I/O does not need these pages. So an append whose offset and length
+//! are multiples of 4,096 bytes is copied into an aligned buffer ([`CHUNK_BYTES`], allocated once per file) and
+//! written from there.
 //!
-//! 1. An append with another length, or any behind it, goes through the page cache: the flag is taken off the file first, and stays off.
-//!    The system keeps both ways in agreement.
-//! 2. A file system that refuses direct writes is written through the page cache from the first append on.
-//! 3. Durable is what was appended before a sync, as everywhere: a direct write may lie in the disk's own memory, and the length of
-//!    the file in the system's.
+//! 1. An append with another offset or length uses the page cache, and so do all later appends: the direct flag
+//!    is removed first and never set again. The kernel keeps direct and cached data consistent.
+//! 2. If the file system rejects direct writes, the file uses the page cache from the first append on.
+//! 3. Direct writes also need a sync to be durable: the data may still be in the volatile cache of the disk,
+//!    and the file length in the memory of the kernel.
 
 use std::{
     fs,
@@ -22,29 +23,29 @@ use rustix::fs::OFlags;
 use super::WriteFile;
 use crate::{DIRECT_ALIGNMENT_BYTES, File};
 
-/// Bytes written at once.
-const PIECE_BYTES: usize = 2 << 20;
+/// Bytes per write.
+const CHUNK_BYTES: usize = 2 << 20;
 
-/// See the head of this file.
+/// See the documentation of this module.
 #[derive(Debug)]
 pub(super) struct DirectFile {
-    /// What goes through the page cache goes this way; both share the end.
+    /// Does the writes through the page cache. Both use its end of the file.
     inner: WriteFile,
     is_direct: AtomicBool,
-    /// Memory from which is written, with room to begin at an aligned address; empty before the first append.
+    /// The aligned buffer, with space to start at an aligned address; empty before the first append.
     memory: Mutex<Vec<u8>>,
 }
 
 impl DirectFile {
-    /// A new, empty file.
+    /// Wraps a new, empty file.
     pub(super) fn new(file: fs::File) -> Self {
         let is_direct = set_direct(&file, true).is_ok();
         let inner = WriteFile::new(file, false);
         Self { inner, is_direct: AtomicBool::new(is_direct), memory: Mutex::default() }
     }
 
-    /// On through the page cache.
-    fn leave_direct(&self) -> io::Result<()> {
+    /// Switches to the page cache.
+    fn disable_direct(&self) -> io::Result<()> {
         if self.is_direct.swap(false, Ordering::AcqRel) {
             *self.memory.lock() = Vec::new();
             set_direct(&self.inner.file, false)?;
@@ -52,14 +53,14 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Writes a part of `bytes`, which is a whole number of pages, and gives what is left.
-    fn append_piece<'a>(&self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
+    /// Writes the first chunk of `bytes`, which must be a whole number of pages. Returns the remaining bytes.
+    fn append_chunk<'a>(&self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
         let mut memory = self.memory.lock();
         if memory.is_empty() {
-            memory.resize(PIECE_BYTES + DIRECT_ALIGNMENT_BYTES, 0);
+            memory.resize(CHUNK_BYTES + DIRECT_ALIGNMENT_BYTES, 0);
         }
         let start = memory.as_ptr().align_offset(DIRECT_ALIGNMENT_BYTES).min(DIRECT_ALIGNMENT_BYTES);
-        let (piece, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES));
+        let (piece, rest) = bytes.split_at(bytes.len().min(CHUNK_BYTES));
         let target = memory.get_mut(start..start + piece.len()).ok_or(ErrorKind::OutOfMemory)?;
         target.copy_from_slice(piece);
         self.inner.append(target)?;
@@ -67,7 +68,7 @@ impl DirectFile {
     }
 }
 
-/// Whether reads and writes of the file go past the page cache from now on.
+/// Sets or removes the direct I/O flag of the file.
 fn set_direct(file: &fs::File, is_direct: bool) -> io::Result<()> {
     let mut flags = rustix::fs::fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, is_direct);
@@ -76,8 +77,8 @@ fn set_direct(file: &fs::File, is_direct: bool) -> io::Result<()> {
 
 impl File for DirectFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        // Reading back is rare, and any place and length may be asked for.
-        self.leave_direct()?;
+        // Reading back is rare, and may use any offset and length.
+        self.disable_direct()?;
         self.inner.read_at(offset, buffer)
     }
 
@@ -87,17 +88,17 @@ impl File for DirectFile {
             let is_whole = rest.len().is_multiple_of(DIRECT_ALIGNMENT_BYTES)
                 && self.inner.end.load(Ordering::Acquire).is_multiple_of(DIRECT_ALIGNMENT_BYTES as u64);
             if !is_whole {
-                self.leave_direct()?;
+                self.disable_direct()?;
             }
             if !self.is_direct.load(Ordering::Acquire) {
                 return self.inner.append(rest);
             }
             let before = self.inner.end.load(Ordering::Acquire);
-            match self.append_piece(rest) {
+            match self.append_chunk(rest) {
                 Ok(left) => rest = left,
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                    // The file system takes the flag and no direct write, or not of this size.
-                    self.leave_direct()?;
+                    // The file system accepts the flag but rejects direct writes, or rejects this size.
+                    self.disable_direct()?;
                     let written = self.inner.end.load(Ordering::Acquire) - before;
                     rest = rest.get(written as usize..).unwrap_or_default();
                 }

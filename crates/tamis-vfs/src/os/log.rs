@@ -1,23 +1,26 @@
-//! A log's file: many small appends without a system call for each.
+//! Log files on Linux: small appends without a system call each.
 //!
-//! Behind the end of what was appended the file has room: blocks that the file system has given to it, and a shared
-//! mapping of them. An append copies its bytes there. They are in the page cache then, as after a `write`: they survive
-//! the process, and a sync of the file brings them to the disk.
+//! After its end the file has preallocated space: reserved disk blocks and a shared mapping of them. An append
+//! copies its bytes into the mapping. They are then in the page cache, as after `write`: they survive a crash
+//! of the process, and a sync makes them durable.
 //!
-//! 1. **No signal for a full disk.** Storing to a mapped page that the file system can not back ends the process. So
-//!    blocks are reserved first (`fallocate`), then the pages are made ready for writing by a call that reports failure
-//!    (`MADV_POPULATE_WRITE`), and only such pages are stored to. Where either fails, or the file system is none of those
-//!    known to write reserved blocks in place ([`IN_PLACE`]), the file goes on with `write`, which gives the error of a full disk.
-//! 2. **What a crash leaves.** The room is cut off when the file is truncated or dropped. A process that is killed leaves
-//!    it: zero bytes behind the appended ones, at most [`WINDOW_BYTES_MAX`] or as many as a log held before it was used again. They are no part of the contents, and whoever reads the file
-//!    has to know its end from the contents ([`crate::Vfs::create_log`]).
-//! 3. **Used again.** A log that is not needed any more becomes an empty one by zeros over all it held ([`LogFile::reuse`]): its blocks
-//!    and its pages in the cache serve as room. Pages that are new to the cache cost several times the copy of the records,
-//!    blocks that are new to the file a change of the file system's own log at each sync.
-//! 4. **Large appends** are written by `write`: there the copy costs more than the call. Both ways go through the same
+//! 1. **A full disk is an error and not a signal.** A store to a mapped page without a disk block ends the
+//!    process. So blocks are reserved first (`fallocate`). Then the pages are made writable by a call that
+//!    reports errors (`MADV_POPULATE_WRITE`). Appends store only to such pages. If a step fails, or the file
+//!    system may move reserved blocks on write ([`IN_PLACE_FILE_SYSTEMS`] lists those that do not), the file
+//!    uses `write`, which returns the error of a full disk.
+//! 2. **State after a crash.** Truncating or dropping the file removes the preallocated space. A killed process
+//!    leaves it: zero bytes after the appended bytes, at most [`WINDOW_BYTES_MAX`] or the former length of a
+//!    reused log. They are not content; readers must find the end of the log from its content
+//!    ([`crate::Vfs::create_log`]).
+//! 3. **Reuse.** An obsolete log becomes empty by overwriting its content with zeros ([`LogFile::reuse`]). Its
+//!    blocks and cached pages become preallocated space. New pages cost several times the copy of the records,
+//!    and new blocks cost a transaction of the file system at each sync.
+//! 4. **Large appends** use `write`, because copying them costs more than the call. Both paths use the same
 //!    page cache.
 //!
-//! Cost: a copy and an uncontended lock per append; one call for each [`READY_BYTES`], four for each window.
+//! Cost: a copy and an uncontended lock per append, one call per [`POPULATED_BYTES`], and four calls per
+//! window.
 
 use std::{
     fs,
@@ -36,36 +39,36 @@ use crate::File;
 #[cfg(test)]
 mod tests;
 
-/// Windows begin at multiples of it.
+/// Windows start at multiples of this.
 const PAGE_BYTES: u64 = 4096;
-/// The first window of a file; each is twice as large as the one before.
+/// The first window of a file. Each next window is twice as large.
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
 /// The largest window.
 const WINDOW_BYTES_MAX: u64 = 4 << 20;
-/// Bytes that are zeroed by one call.
+/// Bytes zeroed by one call.
 const ZEROED_BYTES: usize = 256 << 10;
-/// Bytes that are made ready for writing at a time.
-const READY_BYTES: usize = 128 << 10;
-/// Appends from this size on are written.
+/// Bytes made writable by one call.
+const POPULATED_BYTES: usize = 128 << 10;
+/// Appends of this size or more use `write`.
 const LARGE_BYTES: usize = 64 << 10;
 
-/// File systems (by the number that `statfs` gives) that write reserved blocks where they are: ext4, XFS, tmpfs.
-const IN_PLACE: [FsWord; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+/// File systems, by their `statfs` number, that write reserved blocks in place: ext4, XFS, tmpfs.
+const IN_PLACE_FILE_SYSTEMS: [FsWord; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
-/// See the head of this file.
+/// See the documentation of this module.
 #[derive(Debug)]
 pub(super) struct LogFile {
-    /// What is appended without room goes this way; both share the end.
+    /// Does the appends with `write`. Both use its end of the file.
     inner: WriteFile,
-    room: Mutex<Room>,
+    preallocation: Mutex<Preallocation>,
 }
 
 #[derive(Debug)]
-struct Room {
-    /// The file's length: the end of what was appended, or more.
+struct Preallocation {
+    /// The file's length: the end of the content plus the preallocated bytes.
     length: u64,
     window: Option<Window>,
-    /// Bytes of the next window; `None` where there are none any more.
+    /// Size of the next window; `None` if preallocation is disabled.
     next_bytes: Option<u64>,
 }
 
@@ -74,40 +77,42 @@ struct Room {
 struct Window {
     start: u64,
     mapping: MmapMut,
-    /// So many of its bytes may be stored to.
-    ready: usize,
+    /// Bytes at the start of the window that may be stored to.
+    populated: usize,
 }
 
 impl LogFile {
-    /// `file` is new and empty.
+    /// Wraps a new, empty file.
     pub(super) fn new(file: fs::File) -> Self {
-        let is_in_place = rustix::fs::fstatfs(&file).is_ok_and(|status| IN_PLACE.contains(&status.f_type));
+        let is_in_place =
+            rustix::fs::fstatfs(&file).is_ok_and(|status| IN_PLACE_FILE_SYSTEMS.contains(&status.f_type));
         let next_bytes = is_in_place.then_some(WINDOW_BYTES_MIN);
-        let room = Mutex::new(Room { length: 0, window: None, next_bytes });
-        Self { inner: WriteFile::new(file, false), room }
+        let preallocation = Mutex::new(Preallocation { length: 0, window: None, next_bytes });
+        Self { inner: WriteFile::new(file, false), preallocation }
     }
 
-    /// Makes a file empty whose former bytes become room; `None`, and nothing is done, where the file has no room or other names.
+    /// Makes a file empty and turns its bytes into preallocated space. Returns `None` without a change if the
+    /// file system does not support preallocation or the file has another name.
     pub(super) fn reuse(file: fs::File) -> io::Result<Option<Self>> {
         let metadata = file.metadata()?;
         let log = Self::new(file);
         let is_alone = metadata.is_file() && metadata.nlink() == 1;
-        let mut room = log.room.lock();
-        if room.next_bytes.is_none() || !is_alone {
+        let mut preallocation = log.preallocation.lock();
+        if preallocation.next_bytes.is_none() || !is_alone {
             return Ok(None);
         }
-        room.length = metadata.len();
-        // As much as the log took before, and not much more.
+        preallocation.length = metadata.len();
+        // About as many bytes as the log used before.
         let bytes = metadata.len().next_power_of_two();
-        room.next_bytes = Some(bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
+        preallocation.next_bytes = Some(bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
         let zeros = vec![0; ZEROED_BYTES];
         let mut offset = 0;
-        while offset < room.length {
-            let count = zeros.len().min(usize::try_from(room.length - offset).unwrap_or(usize::MAX));
+        while offset < preallocation.length {
+            let count = zeros.len().min(usize::try_from(preallocation.length - offset).unwrap_or(usize::MAX));
             log.inner.file.write_all_at(zeros.get(..count).unwrap_or_default(), offset)?;
             offset += count as u64;
         }
-        drop(room);
+        drop(preallocation);
         Ok(Some(log))
     }
 
@@ -115,37 +120,37 @@ impl LogFile {
         self.inner.end.load(Ordering::Acquire)
     }
 
-    fn write(&self, room: &mut Room, bytes: &[u8]) -> io::Result<()> {
+    fn write(&self, preallocation: &mut Preallocation, bytes: &[u8]) -> io::Result<()> {
         let result = self.inner.append(bytes);
-        room.length = room.length.max(self.end());
+        preallocation.length = preallocation.length.max(self.end());
         result
     }
 
-    /// Goes on without room.
-    fn leave_room(&self, room: &mut Room) -> io::Result<()> {
-        room.next_bytes = None;
-        self.cut(room, self.end())
+    /// Disables preallocation and removes the preallocated bytes.
+    fn disable_preallocation(&self, preallocation: &mut Preallocation) -> io::Result<()> {
+        preallocation.next_bytes = None;
+        self.set_length(preallocation, self.end())
     }
 
-    fn cut(&self, room: &mut Room, length: u64) -> io::Result<()> {
-        // First the mapping: its pages behind the end must not be there any more.
-        room.window = None;
+    fn set_length(&self, preallocation: &mut Preallocation, length: u64) -> io::Result<()> {
+        // Unmaps first: no page after the new end may stay mapped.
+        preallocation.window = None;
         self.inner.file.set_len(length)?;
-        room.length = length;
+        preallocation.length = length;
         Ok(())
     }
 }
 
-impl Room {
-    /// Bytes from `end` on that may be stored to, at least one; `None` where no room can be had.
-    fn at(&mut self, file: &fs::File, end: u64) -> Option<&mut [u8]> {
+impl Preallocation {
+    /// Bytes from `end` on that may be stored to, at least one; `None` if preallocation fails.
+    fn writable_at(&mut self, file: &fs::File, end: u64) -> Option<&mut [u8]> {
         if !self.window.as_ref().is_some_and(|window| window.holds(end)) {
             self.window = None;
             let bytes = self.next_bytes?;
             self.window = Some(self.open_window(file, end / PAGE_BYTES * PAGE_BYTES, bytes).ok()?);
             self.next_bytes = Some((2 * bytes).min(WINDOW_BYTES_MAX));
         }
-        self.window.as_mut()?.ready_at(end)
+        self.window.as_mut()?.populated_at(end)
     }
 
     fn open_window(&mut self, file: &fs::File, start: u64, bytes: u64) -> io::Result<Window> {
@@ -155,12 +160,13 @@ impl Room {
             self.length = length;
         }
         let length = usize::try_from(bytes).map_err(|_| ErrorKind::OutOfMemory)?;
-        // SAFETY: the mapping is shared and writable, so its bytes change as the file does. All that touches them: this
-        // handle, under the lock of its room, and readers of the file through calls of the system, which are not of this
-        // memory. The folder's lock keeps other processes of ours away; the file is made new by `create_log` and mapped
-        // nowhere else. It is not cut while it is mapped (`LogFile::cut`), and pages are backed before they are stored to (rule 1).
+        // SAFETY: the mapping is shared and writable, so its bytes change with the file. Only this handle
+        // accesses the memory, under the lock of its preallocation; readers of the file use system calls. The
+        // lock of the directory excludes other Tamis processes. `create_log` creates the file, and it is mapped
+        // nowhere else. It is not shortened while it is mapped (`LogFile::set_length`), and pages are backed by
+        // blocks before they are stored to (rule 1).
         let mapping = unsafe { MmapOptions::new().offset(start).len(length).map_mut(file) }?;
-        Ok(Window { start, mapping, ready: 0 })
+        Ok(Window { start, mapping, populated: 0 })
     }
 }
 
@@ -169,14 +175,14 @@ impl Window {
         self.start <= offset && offset < self.start + self.mapping.len() as u64
     }
 
-    fn ready_at(&mut self, offset: u64) -> Option<&mut [u8]> {
+    fn populated_at(&mut self, offset: u64) -> Option<&mut [u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        while from >= self.ready {
-            let length = READY_BYTES.min(self.mapping.len() - self.ready);
-            self.mapping.advise_range(Advice::PopulateWrite, self.ready, length).ok()?;
-            self.ready += length;
+        while from >= self.populated {
+            let length = POPULATED_BYTES.min(self.mapping.len() - self.populated);
+            self.mapping.advise_range(Advice::PopulateWrite, self.populated, length).ok()?;
+            self.populated += length;
         }
-        self.mapping.get_mut(from..self.ready)
+        self.mapping.get_mut(from..self.populated)
     }
 }
 
@@ -190,15 +196,15 @@ impl File for LogFile {
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut room = self.room.lock();
+        let mut preallocation = self.preallocation.lock();
         let mut rest = bytes;
         while !rest.is_empty() {
-            if rest.len() >= LARGE_BYTES || room.next_bytes.is_none() {
-                return self.write(&mut room, rest);
+            if rest.len() >= LARGE_BYTES || preallocation.next_bytes.is_none() {
+                return self.write(&mut preallocation, rest);
             }
             let end = self.end();
-            let Some(target) = room.at(&self.inner.file, end) else {
-                self.leave_room(&mut room)?;
+            let Some(target) = preallocation.writable_at(&self.inner.file, end) else {
+                self.disable_preallocation(&mut preallocation)?;
                 continue;
             };
             let (now, later) = rest.split_at(rest.len().min(target.len()));
@@ -212,14 +218,14 @@ impl File for LogFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // Pages that were stored to through the mapping belong to the file as those that were written do.
+        // Pages stored to through the mapping are dirty pages of the file, like written ones.
         self.inner.sync()
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        let mut room = self.room.lock();
-        self.inner.check_cut(length)?;
-        self.cut(&mut room, length)?;
+        let mut preallocation = self.preallocation.lock();
+        self.inner.check_truncation(length)?;
+        self.set_length(&mut preallocation, length)?;
         self.inner.end.store(length, Ordering::Release);
         Ok(())
     }
@@ -240,10 +246,10 @@ impl File for LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         let end = self.end();
-        let room = self.room.get_mut();
-        room.window = None;
-        if room.length > end {
-            // What stays is zero bytes behind the end, as after a crash.
+        let preallocation = self.preallocation.get_mut();
+        preallocation.window = None;
+        if preallocation.length > end {
+            // On an error, zero bytes stay after the end, as after a crash.
             let _ = self.inner.file.set_len(end);
         }
     }

@@ -1,4 +1,4 @@
-//! The operating system's files and those in memory answer alike; what only the first has is tested alone.
+//! Tests that `OsVfs` and `MemVfs` return the same results, and tests of what only `OsVfs` has.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::{Access, DIRECT_ALIGNMENT_BYTES, File, MemVfs, OsVfs, Vfs, tests::proptest_config};
 
-/// A step on one of a few names; what does not apply must fail alike in both.
+/// A step on one of a few names. A step that is not possible must fail with the same error in both.
 #[derive(Debug, Clone)]
 enum Step {
     Create(u8),
@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Names 0 to 3 lie in the folder itself, 4 to 6 in one below, 7 in a folder that is not there, 8 below a file.
+/// Names 0 to 3 are in the directory itself, 4 to 6 in a subdirectory, 7 in a missing directory, and 8 below a file.
 fn name_of(name: u8) -> String {
     match name {
         0..4 => format!("file-{name}"),
@@ -54,8 +54,8 @@ fn name_of(name: u8) -> String {
     }
 }
 
-fn folder_of(folder: u8) -> &'static str {
-    ["", "below", "missing", "file-0"][usize::from(folder)]
+fn directory_of(directory: u8) -> &'static str {
+    ["", "below", "missing", "file-0"][usize::from(directory)]
 }
 
 /// A file system with the last handle of each name.
@@ -66,10 +66,10 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Carries out a step and writes what it answered.
+    /// Does a step and returns its result as text.
     fn run(&mut self, step: &Step) -> String {
         let file = |name: u8| self.root.join(name_of(name));
-        let folder = |folder: u8| self.root.join(folder_of(folder));
+        let directory = |directory: u8| self.root.join(directory_of(directory));
         let vfs = self.vfs;
         match *step {
             Step::Create(name) => self.keep(name, vfs.create(&file(name))),
@@ -85,17 +85,17 @@ impl Side<'_> {
                 let mut buffer = vec![0; count.into()];
                 file.read_at(offset.into(), &mut buffer).map(|()| buffer)
             }),
-            Step::Rename(source, target) => answer(vfs.rename(&file(source), &file(target))),
-            Step::Link(source, target) => answer(vfs.hard_link(&file(source), &file(target))),
-            Step::Remove(name) => answer(vfs.remove(&file(name))),
-            Step::Exists(name) => answer(vfs.exists(&file(name))),
-            Step::List(name) => answer(vfs.list(&folder(name))),
-            Step::SyncDir(name) => answer(vfs.sync_dir(&folder(name))),
+            Step::Rename(source, target) => outcome(vfs.rename(&file(source), &file(target))),
+            Step::Link(source, target) => outcome(vfs.hard_link(&file(source), &file(target))),
+            Step::Remove(name) => outcome(vfs.remove(&file(name))),
+            Step::Exists(name) => outcome(vfs.exists(&file(name))),
+            Step::List(name) => outcome(vfs.list(&directory(name))),
+            Step::SyncDir(name) => outcome(vfs.sync_dir(&directory(name))),
         }
     }
 
     fn keep(&mut self, name: u8, opened: std::io::Result<Arc<dyn File>>) -> String {
-        answer(opened.map(|file| self.handles[usize::from(name)] = Some(file)))
+        outcome(opened.map(|file| self.handles[usize::from(name)] = Some(file)))
     }
 
     fn with<T: std::fmt::Debug>(
@@ -104,13 +104,13 @@ impl Side<'_> {
         act: impl FnOnce(&dyn File) -> std::io::Result<T>,
     ) -> String {
         match &self.handles[usize::from(name)] {
-            Some(file) => format!("{} {}", answer(act(file.as_ref())), file.length().unwrap()),
+            Some(file) => format!("{} {}", outcome(act(file.as_ref())), file.length().unwrap()),
             None => "no handle".to_owned(),
         }
     }
 }
 
-fn answer<T: std::fmt::Debug>(result: std::io::Result<T>) -> String {
+fn outcome<T: std::fmt::Debug>(result: std::io::Result<T>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),
         Err(error) => format!("{:?}", error.kind()),
@@ -120,27 +120,27 @@ fn answer<T: std::fmt::Debug>(result: std::io::Result<T>) -> String {
 proptest! {
     #![proptest_config(proptest_config(300))]
     #[test]
-    fn the_operating_system_and_memory_answer_alike(steps in prop::collection::vec(step(), 1..80)) {
-        let folder = tempfile::tempdir().unwrap();
+    fn os_vfs_and_mem_vfs_return_the_same_results(steps in prop::collection::vec(step(), 1..80)) {
+        let directory = tempfile::tempdir().unwrap();
         let memory = MemVfs::new();
         let root = Path::new("/root");
-        OsVfs.create_dir_all(&folder.path().join("below")).unwrap();
+        OsVfs.create_dir_all(&directory.path().join("below")).unwrap();
         memory.create_dir_all(&root.join("below")).unwrap();
-        let mut real = Side { vfs: &OsVfs, root: folder.path(), handles: Default::default() };
+        let mut real = Side { vfs: &OsVfs, root: directory.path(), handles: Default::default() };
         let mut model = Side { vfs: &memory, root, handles: Default::default() };
         for step in &steps {
             prop_assert_eq!(real.run(step), model.run(step), "at {:?}", step);
         }
-        for folder in 0..2 {
-            prop_assert_eq!(real.run(&Step::List(folder)), model.run(&Step::List(folder)));
+        for directory in 0..2 {
+            prop_assert_eq!(real.run(&Step::List(directory)), model.run(&Step::List(directory)));
         }
     }
 }
 
 #[test]
 fn a_lock_is_held_by_one_handle_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("LOCK");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("LOCK");
     let lock = OsVfs.lock(&path).unwrap();
     assert_eq!(OsVfs.lock(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(lock);
@@ -148,9 +148,9 @@ fn a_lock_is_held_by_one_handle_at_a_time() {
 }
 
 #[test]
-fn direct_reads_give_the_same_bytes_and_stop_at_the_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("1.table");
+fn direct_reads_return_the_same_bytes_and_fail_past_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("1.table");
     let bytes: Vec<u8> = (0..3 * DIRECT_ALIGNMENT_BYTES + 100).map(|i| (i % 251) as u8).collect();
     let writer = OsVfs.create(&path).unwrap();
     writer.append(&bytes).unwrap();
@@ -168,9 +168,9 @@ fn direct_reads_give_the_same_bytes_and_stop_at_the_end() {
 }
 
 #[test]
-fn an_empty_file_maps_to_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("empty");
+fn the_mapping_of_an_empty_file_is_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("empty");
     OsVfs.create(&path).unwrap();
     let file = OsVfs.open(&path, Access::Mapped).unwrap();
     assert_eq!(file.mapping(), Some(&[][..]));
@@ -179,9 +179,9 @@ fn an_empty_file_maps_to_nothing() {
 }
 
 #[test]
-fn a_mapping_outlives_the_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("1.table");
+fn a_mapping_stays_valid_after_the_file_is_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("1.table");
     OsVfs.create(&path).unwrap().append(b"abc").unwrap();
     let file = OsVfs.open(&path, Access::Mapped).unwrap();
     OsVfs.remove(&path).unwrap();
@@ -189,42 +189,42 @@ fn a_mapping_outlives_the_name() {
     let mut buffer = [0; 2];
     file.read_at(1, &mut buffer).unwrap();
     assert_eq!(&buffer, b"bc");
-    // Hints of any extent are taken.
+    // Hints with any range are accepted.
     file.will_need(0, 3);
     file.will_need(2, u64::MAX);
     file.will_need(u64::MAX, u64::MAX);
 }
 
 #[test]
-fn folders_cannot_be_opened_as_files() {
-    let folder = tempfile::tempdir().unwrap();
+fn directories_cannot_be_opened_as_files() {
+    let directory = tempfile::tempdir().unwrap();
     for access in [Access::Buffered, Access::Direct, Access::Mapped] {
-        assert_eq!(OsVfs.open(folder.path(), access).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(OsVfs.open(directory.path(), access).unwrap_err().kind(), ErrorKind::IsADirectory);
     }
 }
 
 #[test]
-fn folders_are_made_with_their_parents_and_more_than_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let deep = folder.path().join("a/b/c");
+fn create_dir_all_creates_parents_and_accepts_existing_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    let deep = directory.path().join("a/b/c");
     OsVfs.create_dir_all(&deep).unwrap();
     OsVfs.create_dir_all(&deep).unwrap();
     assert!(deep.is_dir());
-    OsVfs.create(&folder.path().join("file")).unwrap();
-    assert!(OsVfs.create_dir_all(&folder.path().join("file")).is_err());
-    assert!(OsVfs.create_dir_all(&folder.path().join("file/below")).is_err());
+    OsVfs.create(&directory.path().join("file")).unwrap();
+    assert!(OsVfs.create_dir_all(&directory.path().join("file")).is_err());
+    assert!(OsVfs.create_dir_all(&directory.path().join("file/below")).is_err());
 }
 
 #[test]
-fn free_space_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(OsVfs.free_space(folder.path()).unwrap().unwrap() > 0);
+fn free_space_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(OsVfs.free_space(directory.path()).unwrap().unwrap() > 0);
 }
 
 #[test]
-fn a_hard_link_of_a_symbolic_link_is_a_name_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let [file, symbolic, linked] = ["file", "symbolic", "linked"].map(|name| folder.path().join(name));
+fn hard_link_follows_symbolic_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let [file, symbolic, linked] = ["file", "symbolic", "linked"].map(|name| directory.path().join(name));
     OsVfs.create(&file).unwrap().append(b"bytes").unwrap();
     std::os::unix::fs::symlink(&file, &symbolic).unwrap();
     OsVfs.hard_link(&symbolic, &linked).unwrap();
@@ -234,10 +234,10 @@ fn a_hard_link_of_a_symbolic_link_is_a_name_of_the_file() {
     assert!(OsVfs.hard_link(&linked, &linked).is_err_and(|error| error.kind() == ErrorKind::AlreadyExists));
 }
 
-/// Whole pages go past the page cache and others through it, in any order; the bytes are the same.
+/// Whole pages bypass the page cache and others use it, in any order; the content is the same.
 #[test]
-fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_direct_file_contains_appends_of_any_length() {
+    let directory = tempfile::tempdir().unwrap();
     let page = DIRECT_ALIGNMENT_BYTES;
     let sequences: [&[usize]; 6] = [
         &[page, 3 * page, 512 * page, 700 * page],
@@ -248,7 +248,7 @@ fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length
         &[],
     ];
     for (number, lengths) in sequences.into_iter().enumerate() {
-        let path = folder.path().join(format!("file-{number}"));
+        let path = directory.path().join(format!("file-{number}"));
         let file = OsVfs.create_direct(&path).unwrap();
         assert_eq!(OsVfs.create_direct(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
         let mut expected = Vec::new();
@@ -260,7 +260,7 @@ fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length
         }
         file.sync().unwrap();
         assert!(OsVfs.read(&path).unwrap() == expected, "{lengths:?}");
-        // Cut in the middle of a page, and on from there.
+        // Truncates in the middle of a page and appends there.
         let cut = expected.len() / 3;
         file.truncate(cut as u64).unwrap();
         assert_eq!(file.truncate(cut as u64 + 1).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -275,33 +275,33 @@ fn a_file_made_for_direct_writes_holds_what_was_appended_in_pieces_of_any_length
     }
 }
 
-/// A temporary file of a killed process made every later `create` of its name fail.
+/// Regression: a temporary file of a killed process made every later `create` of its name fail.
 #[test]
-fn an_exclusive_file_is_used_again_only_when_no_handle_locks_it() {
-    let folder = tempfile::tempdir().unwrap();
+fn an_exclusive_file_is_reused_only_if_it_is_not_locked() {
+    let directory = tempfile::tempdir().unwrap();
     let memory = MemVfs::new();
-    memory.create_dir_all(folder.path()).unwrap();
+    memory.create_dir_all(directory.path()).unwrap();
     for vfs in [&OsVfs as &dyn Vfs, &memory] {
-        let path = folder.path().join("table.tmp");
-        let target = folder.path().join("table");
+        let path = directory.path().join("table.tmp");
+        let target = directory.path().join("table");
         let first = vfs.create_exclusive(&path).unwrap();
         first.append(b"of a live writer").unwrap();
         assert_eq!(vfs.create_exclusive(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(vfs.read(&path).unwrap(), b"of a live writer");
-        // As a killed process leaves it.
+        // A killed process leaves the file in this state.
         drop(first);
         let second = vfs.create_exclusive(&path).unwrap();
         assert_eq!((second.length().unwrap(), vfs.read(&path).unwrap().len()), (0, 0));
         second.append(b"whole").unwrap();
         second.sync().unwrap();
         vfs.rename(&path, &target).unwrap();
-        // The renamed file is still locked, its former name is free.
+        // The renamed file is still locked; its former name is free.
         assert_eq!(vfs.create_exclusive(&target).unwrap_err().kind(), ErrorKind::AlreadyExists);
         let third = vfs.create_exclusive(&path).unwrap();
         third.append(b"another").unwrap();
         assert_eq!(vfs.read(&target).unwrap(), b"whole");
         drop((second, third));
-        let missing = vfs.create_exclusive(&folder.path().join("missing/table.tmp"));
+        let missing = vfs.create_exclusive(&directory.path().join("missing/table.tmp"));
         assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
         vfs.remove(&path).unwrap();
         vfs.remove(&target).unwrap();
@@ -310,29 +310,29 @@ fn an_exclusive_file_is_used_again_only_when_no_handle_locks_it() {
 
 #[test]
 fn an_exclusive_file_does_not_follow_a_symbolic_link() {
-    let folder = tempfile::tempdir().unwrap();
-    let (other, link) = (folder.path().join("other"), folder.path().join("table.tmp"));
+    let directory = tempfile::tempdir().unwrap();
+    let (other, link) = (directory.path().join("other"), directory.path().join("table.tmp"));
     OsVfs.create(&other).unwrap().append(b"of others").unwrap();
     std::os::unix::fs::symlink(&other, &link).unwrap();
     assert!(OsVfs.create_exclusive(&link).is_err());
     assert_eq!(OsVfs.read(&other).unwrap(), b"of others");
 }
 
-/// Threads that each take the name again and again: never two at once, and a renamed file stays whole.
+/// Threads repeatedly create the same name: two never have it at once, and a renamed file keeps its content.
 #[test]
-fn an_exclusive_file_has_one_writer_while_others_try() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("table.tmp");
+fn an_exclusive_file_has_one_writer_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table.tmp");
     let counts = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4_u8)
             .map(|thread| {
-                let (path, folder) = (&path, folder.path());
+                let (path, directory) = (&path, directory.path());
                 scope.spawn(move || {
                     let mut count = 0;
                     for round in 0..200 {
                         let Ok(file) = OsVfs.create_exclusive(path) else { continue };
                         file.append(&[thread; 100]).unwrap();
-                        let target = folder.join(format!("{thread}-{round}"));
+                        let target = directory.join(format!("{thread}-{round}"));
                         OsVfs.rename(path, &target).unwrap();
                         drop(file);
                         assert_eq!(OsVfs.read(&target).unwrap(), [thread; 100]);

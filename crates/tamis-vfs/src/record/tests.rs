@@ -1,4 +1,4 @@
-//! What was asked is counted where it was asked.
+//! Tests that operations are counted by kind and by file.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{path::Path, sync::Arc};
@@ -28,7 +28,7 @@ fn operations_and_bytes_are_counted_by_kind_and_suffix() {
 }
 
 #[test]
-fn the_log_tells_kind_name_offset_and_length_in_order() {
+fn the_log_lists_kind_name_offset_and_length_in_order() {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     let log = vfs.create(path("/1.log")).unwrap();
     log.append(b"abc").unwrap();
@@ -55,7 +55,7 @@ fn the_log_tells_kind_name_offset_and_length_in_order() {
 }
 
 #[test]
-fn blocks_are_counted_where_a_read_overlaps_them() {
+fn a_read_counts_every_block_that_it_overlaps() {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     vfs.create(path("/1.table")).unwrap().append(&[0; 4096 * 4]).unwrap();
     let table = vfs.open(path("/1.table"), Access::Buffered).unwrap();
@@ -73,7 +73,7 @@ fn blocks_are_counted_where_a_read_overlaps_them() {
 }
 
 #[test]
-fn reads_through_a_mapping_are_not_seen() {
+fn reads_through_a_mapping_are_not_counted() {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     vfs.create(path("/1.table")).unwrap().append(b"abc").unwrap();
     let table = vfs.open(path("/1.table"), Access::Mapped).unwrap();

@@ -1,4 +1,4 @@
-//! A log with room holds what one without does; what is left behind the end.
+//! Tests that preallocation does not change the content of a log, and which bytes follow its end.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::{fs, mem, sync::Arc};
@@ -10,7 +10,7 @@ fn bytes(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|index| ((seed * 31 + index * 7) % 251) as u8 + 1).collect()
 }
 
-/// Appends of sizes around those at which another way is taken.
+/// Appends of sizes around the limits between the append paths.
 fn fill(file: &dyn File) -> Vec<u8> {
     let start = file.length().unwrap();
     let mut expected = Vec::new();
@@ -30,52 +30,52 @@ fn fill(file: &dyn File) -> Vec<u8> {
 }
 
 #[test]
-fn appends_of_all_sizes_are_there_for_this_handle_and_for_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn this_handle_and_others_read_appends_of_all_sizes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
     let expected = fill(&*file);
     let mut own = vec![0; expected.len()];
     file.read_at(0, &mut own).unwrap();
     assert_eq!(own, expected);
-    assert!(file.read_at(1, &mut own).is_err(), "the room is no part of the contents");
+    assert!(file.read_at(1, &mut own).is_err(), "preallocated bytes are not content");
     let other = OsVfs.read(&path).unwrap();
     assert_eq!(other.get(..expected.len()).unwrap(), expected);
     assert!(other.len() as u64 <= expected.len() as u64 + WINDOW_BYTES_MAX);
     assert!(other.iter().skip(expected.len()).all(|&byte| byte == 0));
     file.sync().unwrap();
     drop(file);
-    assert_eq!(OsVfs.read(&path).unwrap(), expected, "the room goes with the handle");
+    assert_eq!(OsVfs.read(&path).unwrap(), expected, "dropping the handle removes the preallocated bytes");
 }
 
 #[test]
-fn a_file_without_room_holds_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn a_file_without_preallocation_has_the_same_content() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = LogFile::new(fs::File::create_new(&path).unwrap());
-    file.room.lock().next_bytes = None;
+    file.preallocation.lock().next_bytes = None;
     let expected = fill(&file);
     assert_eq!(OsVfs.read(&path).unwrap(), expected);
 }
 
 #[test]
-fn room_that_is_lost_midway_is_left() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn preallocation_can_be_disabled_after_appends() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = LogFile::new(fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap());
     let mut expected = fill(&file);
-    let mut room = file.room.lock();
-    file.leave_room(&mut room).unwrap();
-    drop(room);
+    let mut preallocation = file.preallocation.lock();
+    file.disable_preallocation(&mut preallocation).unwrap();
+    drop(preallocation);
     assert_eq!(OsVfs.read(&path).unwrap(), expected);
     expected.extend(fill(&file));
     assert_eq!(OsVfs.read(&path).unwrap(), expected);
 }
 
 #[test]
-fn what_is_cut_is_gone_and_appends_go_on_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn truncate_removes_bytes_and_the_next_append_starts_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
     let mut expected = fill(&*file);
     assert!(file.truncate(expected.len() as u64 + 1).is_err());
@@ -92,12 +92,12 @@ fn what_is_cut_is_gone_and_appends_go_on_there() {
 }
 
 #[test]
-fn a_killed_process_leaves_its_appends_and_zero_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn a_killed_process_leaves_its_appends_and_zero_bytes_after_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
     file.append(b"record").unwrap();
-    // No code of ours runs when a process is killed.
+    // A killed process runs no destructor.
     mem::forget(Arc::clone(&file));
     let found = OsVfs.open(&path, Access::Buffered).unwrap();
     let mut start = [0; 6];
@@ -108,9 +108,9 @@ fn a_killed_process_leaves_its_appends_and_zero_bytes() {
 }
 
 #[test]
-fn a_log_that_is_used_again_is_empty_and_fills_as_a_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn a_reused_log_is_empty_and_appends_like_a_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
     let first = fill(&*file);
     drop(file);
@@ -121,17 +121,17 @@ fn a_log_that_is_used_again_is_empty_and_fills_as_a_new_one() {
     assert!(file.read_at(0, &mut [0]).is_err());
     let found = OsVfs.read(&path).unwrap();
     assert_eq!(found.len(), first.len());
-    assert!(found.iter().all(|&byte| byte == 0), "nothing of what it held is left");
-    let next = folder.path().join("next");
+    assert!(found.iter().all(|&byte| byte == 0), "old content remains");
+    let next = directory.path().join("next");
     OsVfs.rename(&path, &next).unwrap();
     let few = bytes(5, 10_000);
     few.chunks(100).for_each(|part| file.append(part).unwrap());
     file.sync().unwrap();
-    assert_eq!(blocks(&next), before, "it takes the place that it had");
+    assert_eq!(blocks(&next), before, "the disk blocks are reused");
     let found = OsVfs.read(&next).unwrap();
     assert_eq!(found.get(..few.len()).unwrap(), few);
     assert!(found.iter().skip(few.len()).all(|&byte| byte == 0));
-    // Beyond its former length it grows.
+    // The log grows beyond its former length.
     let mut expected = few;
     expected.extend(fill(&*file));
     expected.extend(fill(&*file));
@@ -140,9 +140,9 @@ fn a_log_that_is_used_again_is_empty_and_fills_as_a_new_one() {
 }
 
 #[test]
-fn a_log_with_two_names_is_not_used_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, copy) = (folder.path().join("log"), folder.path().join("copy"));
+fn a_log_with_two_names_is_not_reused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("log"), directory.path().join("copy"));
     let file = OsVfs.create_log(&path).unwrap();
     file.append(b"kept").unwrap();
     drop(file);
@@ -152,9 +152,9 @@ fn a_log_with_two_names_is_not_used_again() {
 }
 
 #[test]
-fn a_small_log_that_is_used_again_stays_small() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
+fn a_reused_small_log_stays_small() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
     file.append(&bytes(1, 10_000)).unwrap();
     drop(file);
