@@ -99,6 +99,10 @@ impl Spans {
         self.0.is_empty()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Span> {
+        self.0.iter()
+    }
+
     /// The span of `key`.
     pub(crate) fn span_of(&self, key: &[u8]) -> Option<&Span> {
         let begun = self.0.partition_point(|span| span.lower.as_slice() <= key);

@@ -765,6 +765,39 @@ fn counting_about_reads_no_block() {
     assert_eq!(db.statistics().blocks_read, before);
 }
 
+/// Range tombstones in a memtable and in a table, over older tables and the same memtable.
+#[test]
+fn counts_leave_out_deleted_ranges() {
+    let memory = MemVfs::new();
+    let db = Db::open_on(Arc::new(memory), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    for number in 0..20_000_u32 {
+        keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
+    }
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    let count = |range: std::ops::Range<u32>| {
+        keyspace.approximate_count(range.start.to_be_bytes()..range.end.to_be_bytes()).unwrap()
+    };
+    let check = |range: std::ops::Range<u32>, expected: u64| {
+        let found = count(range.clone());
+        assert!(found.abs_diff(expected) <= 400, "{range:?}: {found}, expected {expected}");
+    };
+    keyspace.delete_range(5_000_u32.to_be_bytes()..10_000_u32.to_be_bytes()).unwrap();
+    keyspace.delete_range(8_000_u32.to_be_bytes()..12_000_u32.to_be_bytes()).unwrap();
+    for number in 6_000..6_100_u32 {
+        keyspace.put(number.to_be_bytes(), [2; 50]).unwrap();
+    }
+    for _ in 0..2 {
+        check(0..20_000, 13_100);
+        check(4_000..9_000, 1_100);
+        check(7_000..11_000, 0);
+        check(11_000..13_000, 1_000);
+        db.flush().unwrap();
+    }
+    keyspace.clear().unwrap();
+    assert!(count(0..20_000) < 400);
+}
+
 /// A batch may have touched both: its other half must survive with the flushed one.
 #[test]
 fn a_flush_syncs_the_log_only_where_another_keyspace_has_entries_in_it() {
