@@ -1,11 +1,11 @@
-//! Bytes in memory whose first lies on a cache line, so that 64-byte lines within them cost one miss each.
+//! Byte buffers aligned to cache lines, so that 64-byte lines within them cost one cache miss each.
 
 /// One cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// An owned byte buffer that begins at a multiple of 64. Filters read from a file are kept in one.
+/// An owned byte buffer that begins at a multiple of 64. Filters read from a file are stored in one.
 #[derive(Clone)]
 pub struct AlignedBytes {
     lines: Vec<Line>,

@@ -1,8 +1,10 @@
-//! Integers on their way into a structure, many at a time.
+//! Input of sorted structures: ascending integers in batches.
 
-/// Ascending integers. Every iterator is one; whoever finds many at once without a jump for each says how.
+/// Ascending integers. Every iterator implements it; sources that produce many integers without a branch for each
+/// override `fill`.
 pub trait Ascending {
-    /// Puts the next integers at the front of the batch, as many as there is room for or fewer, and tells how many; 0 behind the last.
+    /// Fills the front of the batch with the next integers and returns their number, which may be less than the batch;
+    /// 0 after the last.
     fn fill(&mut self, batch: &mut [u64]) -> usize;
 }
 

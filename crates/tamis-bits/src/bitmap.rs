@@ -1,11 +1,11 @@
-//! A set of integers as bits: one look tells whether an integer is there, two counts whether any lies in a long run.
+//! A set of integers as bits: one memory access tests an integer, two counts test a long run.
 //!
 //! ```text
-//! bits    for each integer from 0 to the last: whether it is there; filled up with zero bytes to a multiple of 8
-//! counts  for each 16,384 bits begun, and once more at the end: integers before it, u64
+//! bits    one bit per integer from 0 to the last; padded with zero bytes to a multiple of 8
+//! counts  per started 16,384 bits, and once more at the end: number of integers before it, u64
 //! ```
 //!
-//! The counts take 0.4 %. Counts that are not those of the bits give wrong answers, but no panic and no long loop.
+//! The counts take 0.4 %. Wrong counts give wrong answers, but no panic and no long loop.
 
 use crate::ascending::Ascending;
 use crate::bits::{Bits, low_mask};
@@ -13,7 +13,7 @@ use crate::bits::{Bits, low_mask};
 const BLOCK_BITS: u64 = 16_384;
 const BLOCK_BYTES: usize = BLOCK_BITS as usize / 8;
 const COUNT_BYTES: usize = 8;
-/// Integers that are taken at a time.
+/// Number of integers per batch.
 const BATCH: usize = 256;
 
 /// Lengths of bits and counts for integers up to the last one.
@@ -51,7 +51,7 @@ pub fn encode(target: &mut Vec<u8>, last: u64, mut integers: impl Ascending) {
     }
 }
 
-/// Where the parts lie. It follows from the last integer alone, so that a reader that asks often can compute it once.
+/// The positions of the parts. They depend on the last integer only, so a reader can compute them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitmapShape {
     last: u64,
@@ -72,7 +72,7 @@ impl BitmapShape {
         self.length
     }
 
-    /// The set that lies at the front of `bytes`; `None` where the bytes are too few.
+    /// The set at the front of `bytes`; `None` if the bytes are too few.
     #[inline(always)]
     pub fn view<'a>(&self, bytes: &'a [u8]) -> Option<Bitmap<'a>> {
         let (bits, counts) = bytes.get(..self.length)?.split_at_checked(self.bit_bytes)?;
@@ -80,7 +80,7 @@ impl BitmapShape {
     }
 }
 
-/// A set of integers at rest.
+/// A borrowed set of integers.
 #[derive(Debug, Clone, Copy)]
 pub struct Bitmap<'a> {
     bits: Bits<'a>,
@@ -88,13 +88,13 @@ pub struct Bitmap<'a> {
 }
 
 impl Bitmap<'_> {
-    /// Whether an integer is there.
+    /// Whether the set contains an integer.
     #[inline(always)]
     pub fn contains(&self, integer: u64) -> bool {
         self.bits.get(integer)
     }
 
-    /// Whether any integer from the first to the last of a run is there. Looks at 4 KiB at most, and at one word where the run is short.
+    /// Whether the set contains any integer of a run. Reads at most 4 KiB, and one word for a short run.
     #[inline(always)]
     pub fn has_between(&self, first: u64, last: u64) -> bool {
         let last = last.min(self.bits.len() - 1);
@@ -116,7 +116,7 @@ impl Bitmap<'_> {
             || self.has_set(to * BLOCK_BITS, end)
     }
 
-    /// Integers before a block.
+    /// Number of integers before a block.
     fn count(&self, block: u64) -> u64 {
         let entry = self.counts.get(block as usize * COUNT_BYTES..).unwrap_or_default();
         entry.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))

@@ -10,20 +10,20 @@ pub struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// The first `bit_count` bits of `bytes`; `None` where there are fewer.
+    /// The first `bit_count` bits of `bytes`; `None` if there are fewer.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], bit_count: u64) -> Option<Self> {
         let byte_count = usize::try_from(bit_count.div_ceil(8)).ok()?;
         Some(Self { bytes: bytes.get(..byte_count)?, bit_count })
     }
 
-    /// How many bits there are.
+    /// Number of bits.
     #[inline]
     pub const fn len(&self) -> u64 {
         self.bit_count
     }
 
-    /// Whether there are none.
+    /// Whether there are no bits.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.bit_count == 0
@@ -36,7 +36,7 @@ impl<'a> Bits<'a> {
         index < self.bit_count && byte >> (index % 8) & 1 == 1
     }
 
-    /// `width` bits (at most 64) from `index` on, least first; zeros beyond the bytes.
+    /// `width` bits (at most 64) from `index` on, least significant first; zeros beyond the bytes.
     #[inline(always)]
     pub fn get_bits(&self, index: u64, width: u32) -> u64 {
         get_bits(self.bytes, index, width)
@@ -57,7 +57,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// `width` bits (at most 64) of bytes from bit `index` on, least first; zeros beyond the bytes.
+/// `width` bits (at most 64) of bytes from bit `index` on, least significant first; zeros beyond the bytes.
 #[inline(always)]
 pub(crate) fn get_bits(bytes: &[u8], index: u64, width: u32) -> u64 {
     let shift = (index % 8) as u32;
@@ -69,7 +69,7 @@ pub(crate) fn get_bits(bytes: &[u8], index: u64, width: u32) -> u64 {
     bits & low_mask(width)
 }
 
-/// The lowest `width` bits set; all from 64 on.
+/// A mask of the lowest `width` bits; of all bits from 64 on.
 #[inline(always)]
 pub(crate) fn low_mask(width: u32) -> u64 {
     u64::MAX.checked_shr(64_u32.saturating_sub(width)).unwrap_or(0)
@@ -101,12 +101,12 @@ impl BitBuilder {
         Self { bytes: Vec::new(), pending: 0, pending_count: 0 }
     }
 
-    /// How many bits were appended.
+    /// Number of appended bits.
     pub const fn len(&self) -> u64 {
         self.bytes.len() as u64 * 8 + self.pending_count as u64
     }
 
-    /// Whether there are none.
+    /// Whether there are no bits.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -117,7 +117,7 @@ impl BitBuilder {
         self.push_bits(u64::from(bit), 1);
     }
 
-    /// Appends the lowest `width` bits (at most 64) of a word, least first.
+    /// Appends the lowest `width` bits (at most 64) of a word, least significant first.
     pub fn push_bits(&mut self, word: u64, width: u32) {
         let word = word & low_mask(width);
         self.pending |= word << self.pending_count;

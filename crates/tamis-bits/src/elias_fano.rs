@@ -1,16 +1,17 @@
-//! Ascending integers in about `2 + log2(universe / count)` bits each, with access by number and by value.
+//! Elias-Fano encoding: ascending integers in about `2 + log2(universe / count)` bits each, with access by index and
+//! by value.
 //!
 //! ```text
 //! low   the lowest `width` bits of each integer, packed
-//! high  for each integer i: bit (integer >> width) + i is set; with directory, both kinds of bits selectable
-//! marks where they are wanted: for the 0th, 64th, ... unset high bit its place behind the beginning of the block that the directory
-//!       names for it (the 512-bit block with the last 2,048th unset bit), u16; 65,535 where that is too far
+//! high  for each integer i: bit (integer >> width) + i is set; with a directory that selects set and unset bits
+//! marks optional: for the 0th, 64th, ... unset high bit its position after the start of the block that the directory
+//!       names for it (the 512-bit block with the last 2,048th unset bit), u16; 65,535 if that is too far
 //! ```
 //!
-//! With marks, which take a quarter to a half of a bit an integer more, the place of an unset bit is one load and three words of
-//! bits away, where the directory alone takes a guess, three loads and eight words.
+//! With marks, which take a quarter to a half of a bit more per integer, an unset bit is found by one load and three
+//! words of bits; the directory alone needs a guess, three loads and eight words.
 //!
-//! `width` is `floor(log2((last + 1) / count))`, at least 0: the encoding follows from count and last integer alone.
+//! `width` is `floor(log2((last + 1) / count))`, at least 0: count and last integer determine the encoding.
 
 use crate::ascending::Ascending;
 use crate::bits::low_mask;
@@ -21,18 +22,18 @@ mod marked;
 
 pub use marked::MarkedEliasFano;
 
-/// Groups of equal high parts up to this are looked through one by one.
+/// Groups of equal high parts up to this size are searched linearly.
 const LINEAR_GROUP: u64 = 8;
-/// So many of them always.
+/// This many of them are always compared.
 const STEADY_GROUP: u64 = 4;
 
 /// Unset high bits from one mark to the next.
 const MARK_RATE: u64 = 64;
 const MARK_BYTES: usize = 2;
-/// In place of a mark that does not fit.
+/// Replaces a mark that does not fit.
 const NO_MARK: u16 = u16::MAX;
 
-/// Bits of low parts of which two are compared at a time.
+/// Width of low parts above which only two are compared at a time.
 const MARKED_WIDTH_MAX: u32 = 28;
 
 /// Borrowed ascending integers.
@@ -44,8 +45,8 @@ pub struct EliasFano<'a> {
     count: u64,
 }
 
-/// Where the parts of encoded integers lie. It follows from their number and the greatest of them alone, so that a reader that
-/// asks often can compute it once.
+/// The positions of the parts of encoded integers. They depend on the number of integers and the greatest of them
+/// only, so a reader can compute them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EliasFanoShape {
     width: u32,
@@ -64,13 +65,14 @@ impl EliasFanoShape {
         Some(Self { width, count, low_length, high })
     }
 
-    /// What questions to such integers with marks behind them need, where the first byte of them is `start`; `None` where marks are of no
-    /// use.
+    /// The data for queries to such integers with marks, if their first byte is at `start`; `None` where marks save
+    /// nothing.
     pub fn marked_at(&self, start: usize) -> Option<MarkedEliasFano> {
         MarkedEliasFano::new(self, start)
     }
 
-    /// The integers at the front of `bytes`; `None` where the bytes are too few. See [`RankShape::view`] for what is not checked.
+    /// The integers at the front of `bytes`; `None` if the bytes are too few. [`RankShape::view`] documents what is
+    /// not checked.
     #[inline(always)]
     pub fn view<'a>(&self, bytes: &'a [u8]) -> Option<EliasFano<'a>> {
         let low = PackedInts::with_bytes(bytes.get(..self.low_length)?, self.width, self.count);
@@ -92,8 +94,8 @@ const fn high_bit_count(count: u64, last: u64) -> Option<u64> {
 }
 
 impl<'a> EliasFano<'a> {
-    /// The `count` integers, the greatest of them `last`, at the front of `bytes`, and their length in bytes; `None` where the
-    /// bytes are too few.
+    /// The `count` integers, the greatest of them `last`, at the front of `bytes`, and their length in bytes; `None`
+    /// if the bytes are too few.
     pub fn open(bytes: &'a [u8], count: u64, last: u64) -> Option<(Self, usize)> {
         let width = low_width(count, last);
         let (low, low_length) = PackedInts::open(bytes, width, count)?;
@@ -102,30 +104,30 @@ impl<'a> EliasFano<'a> {
         (high.one_count() == count).then_some((Self { low, high, width, count }, low_length + high_length))
     }
 
-    /// How many integers there are.
+    /// Number of integers.
     #[inline]
     pub const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no integers.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// An integer by its number.
+    /// The integer with an index.
     #[inline]
     pub fn get(&self, index: u64) -> Option<u64> {
         let position = self.high.select(index)?;
         Some(self.join(position.saturating_sub(index), index))
     }
 
-    /// Number and value of the least integer that is at least `value`.
+    /// Index and value of the least integer that is at least `value`.
     #[inline(always)]
     pub fn successor(&self, value: u64) -> Option<(u64, u64)> {
         let high = value >> self.width;
-        // The integers with this high part lie behind its zero: `high` zeros come before them.
+        // The integers with this high part come after its zero, which has `high` zeros before it.
         let start = match high.checked_sub(1) {
             None => 0,
             Some(rank) => self.high.select_zero(rank)? + 1,
@@ -136,7 +138,7 @@ impl<'a> EliasFano<'a> {
         if group > LINEAR_GROUP {
             return self.successor_in_large_group(value, start, first);
         }
-        // How many of them are smaller: few, and looked at without a jump that depends on it.
+        // Counts those that are smaller: few, and without a data-dependent branch.
         let low = value & low_mask(self.width);
         let mut smaller = 0;
         for number in 0..STEADY_GROUP {
@@ -146,11 +148,12 @@ impl<'a> EliasFano<'a> {
         while smaller >= STEADY_GROUP && smaller < group && self.low.get(first + smaller) < low {
             smaller += 1;
         }
-        // Behind the last of them the next bit is that of an integer with a greater high part.
+        // After the last of them, the next set bit is that of an integer with a greater high part.
         self.next_from(start + smaller, word >> smaller, first + smaller)
     }
 
-    /// The integer of a number, whose bit is the first from a place on; the next bits are those, or zeros where it lies further on.
+    /// The integer with an index, whose bit is the first set one from a position on; `bits` are the next bits, or
+    /// zeros if it is further away.
     #[inline(always)]
     fn next_from(&self, place: u64, bits: u64, index: u64) -> Option<(u64, u64)> {
         let position = match bits {
@@ -160,7 +163,7 @@ impl<'a> EliasFano<'a> {
         (index < self.count).then(|| (index, self.join(position.saturating_sub(index), index)))
     }
 
-    /// Where many integers share their high part: by halves.
+    /// Binary search if many integers share their high part.
     #[cold]
     fn successor_in_large_group(&self, value: u64, start: u64, first: u64) -> Option<(u64, u64)> {
         let high = value >> self.width;
@@ -177,7 +180,7 @@ impl<'a> EliasFano<'a> {
         self.next_from(limit.max(start), 0, end)
     }
 
-    /// How many integers are smaller than `value`.
+    /// Number of integers smaller than `value`.
     pub fn rank(&self, value: u64) -> u64 {
         self.successor(value).map_or(self.count, |(index, _)| index)
     }
@@ -188,12 +191,12 @@ impl<'a> EliasFano<'a> {
     }
 }
 
-/// Appends so many ascending integers (repeats allowed), the greatest of them `last`.
+/// Appends a number of ascending integers (repeats allowed), the greatest of them `last`.
 pub fn encode(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Ascending) {
     encode_with(target, (count, last), integers, |_, _| {});
 }
 
-/// The same with marks behind it.
+/// The same, followed by marks.
 pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl Ascending) {
     let mut marks: Vec<u8> = Vec::new();
     let mut block_start = 0;
@@ -201,7 +204,7 @@ pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl
     encode_with(target, (count, last), integers, |high_parts, first| {
         let mut zero = next_zero;
         for (high, index) in high_parts.iter().zip(first..) {
-            // The unset bits before this integer's have the integers before it before them.
+            // Before the unset bits of this integer are the bits of all integers before it.
             while zero < *high {
                 let place = zero + index;
                 if zero.is_multiple_of(rank::SAMPLE_RATE) {
@@ -217,10 +220,10 @@ pub fn encode_marked(target: &mut Vec<u8>, count: u64, last: u64, integers: impl
     target.extend_from_slice(&marks);
 }
 
-/// Integers that go through the steps of encoding together, so that each step has the registers for itself.
+/// Integers that are encoded together, step by step, so that each step has all registers.
 const ENCODE_BATCH: usize = 256;
 
-/// `see` is called with high parts, some at a time, and the number of the first of them.
+/// Calls `see` with batches of high parts and the index of the first of each.
 fn encode_with(
     target: &mut Vec<u8>,
     (count, last): (u64, u64),
@@ -256,12 +259,12 @@ fn encode_with(
     rank::encode(target, &high, bit_count, Select::Both);
 }
 
-/// Sets the bit of each high part, ascending: a word is written when it is complete.
+/// Sets the bit of each high part in ascending order: writes a word when it is complete.
 struct HighWriter<'a> {
     words: &'a mut [[u8; 8]],
     word: u64,
     bits: u64,
-    /// Integers so far.
+    /// Number of integers so far.
     index: u64,
 }
 
@@ -296,7 +299,7 @@ pub fn encoded_marked_bytes(count: u64, last: u64) -> Option<u64> {
     encoded_bytes(count, last)?.checked_add(zeros.div_ceil(MARK_RATE) * MARK_BYTES as u64)
 }
 
-/// Whether marks make questions to so many integers faster: not where low parts are none or wide.
+/// Whether marks make queries faster: not for low parts of no bits or of many.
 pub fn has_use_for_marks(count: u64, last: u64) -> bool {
     is_width_for_marks(low_width(count, last))
 }
@@ -305,7 +308,7 @@ fn is_width_for_marks(width: u32) -> bool {
     (1..=MARKED_WIDTH_MAX).contains(&width)
 }
 
-/// Bytes that [`encode`] appends for so many integers, the greatest of them `last`; `None` beyond 64 bits.
+/// Bytes that [`encode`] appends for a number of integers, the greatest of them `last`; `None` beyond 64 bits.
 pub fn encoded_bytes(count: u64, last: u64) -> Option<u64> {
     let bit_count = if count == 0 { 0 } else { high_bit_count(count, last)? };
     let low = packed::encoded_bytes(low_width(count, last), count)?;

@@ -1,10 +1,9 @@
 //! The first eight bytes of a key, or sixteen, as a word whose integer order is the order of the bytes.
 //!
-//! `key_head(a) < key_head(b)` means `a < b`. Equal heads say only that the first eight bytes are equal where both
-//! have them: shorter keys are filled up with zero bytes, so `"a"` and `"a\0"` share a head, and the keys themselves
-//! decide.
+//! `key_head(a) < key_head(b)` implies `a < b`. Equal heads imply only equal first eight bytes: shorter keys are
+//! padded with zero bytes, so `"a"` and `"a\0"` have the same head, and the keys themselves decide.
 
-/// The first eight bytes of `key`, big-endian, filled up with zero bytes.
+/// The first eight bytes of `key`, big-endian, padded with zero bytes.
 ///
 /// ```
 /// use tamis_bits::key_head;
@@ -17,7 +16,7 @@ pub fn key_head(key: &[u8]) -> u64 {
     if let Some(head) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }
-    // Pieces from both ends, which may overlap: a loop over the bytes becomes a call.
+    // Overlapping pieces from both ends: a loop over the bytes would become a call.
     if let (Some(head), Some(tail)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
         let tail = u64::from(u32::from_be_bytes(*tail)) << (64 - 8 * key.len() as u32);
         return u64::from(u32::from_be_bytes(*head)) << 32 | tail;
@@ -26,7 +25,7 @@ pub fn key_head(key: &[u8]) -> u64 {
     byte(0) << 56 | byte(1) << 48 | byte(2) << 40
 }
 
-/// The first sixteen bytes of `key`, as [`key_head`] gives the first eight.
+/// The first sixteen bytes of `key`, as [`key_head`] returns the first eight.
 ///
 /// ```
 /// use tamis_bits::{key_head, long_key_head};

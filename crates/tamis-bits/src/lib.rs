@@ -1,7 +1,7 @@
 //! Bit vectors, rank, select, packed integers and vector kernels of Tamis.
 //!
-//! Everything here works in place over borrowed bytes: a constructor checks lengths once, and what lies outside is answered
-//! with zeros or `None`. Formats are little-endian; only keys are read big-endian ([`key_head()`]), so that the order of the
+//! Everything here works in place over borrowed bytes: constructors check lengths once, and reads outside return zeros
+//! or `None`. Formats are little-endian; only keys are read big-endian ([`key_head()`]), so that the order of the
 //! integers is the order of the keys.
 
 mod aligned;

@@ -1,8 +1,8 @@
-//! The 512-bit line of a blocked Bloom filter: a key's bits all lie in one cache line.
+//! The 512-bit line of a blocked Bloom filter: all bits of a key are in one cache line.
 //!
-//! From a 32-bit pattern the bit addresses are drawn one after the other: the top nine bits of the pattern are an address,
-//! then the pattern is multiplied by an odd constant (2^32 divided by the golden ratio). Bit `a` is bit `a % 8` of byte
-//! `a / 8`. This is part of the filter format.
+//! A 32-bit pattern determines the bit addresses one after the other: the top nine bits of the pattern are an address,
+//! then the pattern is multiplied by an odd constant (2^32 divided by the golden ratio). Bit `a` is bit `a % 8` of
+//! byte `a / 8`. This is part of the filter format.
 
 #![expect(clippy::indexing_slicing, reason = "nine bits address 512 bits, six of them 64 bytes")]
 
@@ -11,7 +11,7 @@ use crate::prefetch;
 /// Bytes of a line.
 pub const LINE_BYTES: usize = 64;
 
-/// Most bits that a key may set in its line.
+/// Maximum number of bits that a key sets in its line.
 pub const LINE_PROBE_MAX: u32 = 16;
 
 /// Factor from one bit's pattern to the next.
@@ -30,7 +30,7 @@ pub fn contains(line: &[u8; LINE_BYTES], mut pattern: u32, probe_count: u32) -> 
     true
 }
 
-/// [`contains`] without a branch on the bits, for few of them that can't be foreseen.
+/// [`contains`] without a branch on the bits, for few unpredictable bits.
 #[inline(always)]
 pub fn holds<const PROBES: usize>(line: &[u8; LINE_BYTES], mut pattern: u32) -> bool {
     let mut held = 1;
@@ -58,31 +58,31 @@ pub fn line_index(digest: u64, line_count: u64) -> u64 {
     ((u128::from(digest) * u128::from(line_count)) >> 64) as u64
 }
 
-/// The pattern of a digest: its low half, which the choice of the line hardly uses.
+/// The pattern of a digest: its low half, which hardly influences the line.
 #[inline]
 pub fn pattern(digest: u64) -> u32 {
     digest as u32
 }
 
-/// The line of a digest; `None` where it lies outside the bytes.
+/// The line of a digest; `None` if it is outside the bytes.
 #[inline]
 pub fn line_at(lines: &[u8], line_count: u64, digest: u64) -> Option<&[u8; LINE_BYTES]> {
     lines.get(line_offset(digest, line_count)..)?.first_chunk()
 }
 
-/// [`line_at`], to be changed.
+/// [`line_at`], mutable.
 #[inline]
 pub fn line_at_mut(lines: &mut [u8], line_count: u64, digest: u64) -> Option<&mut [u8; LINE_BYTES]> {
     lines.get_mut(line_offset(digest, line_count)..)?.first_chunk_mut()
 }
 
-/// Asks for the line of a digest.
+/// Prefetches the line of a digest.
 #[inline]
 pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {
     prefetch(lines, line_offset(digest, line_count));
 }
 
-/// [`prefetch_line`] where the line may lie across two cache lines, as in a filter that is being built.
+/// [`prefetch_line`] for a line that may span two cache lines, as in a filter under construction.
 #[inline]
 pub(crate) fn prefetch_whole_line(lines: &[u8], line_count: u64, digest: u64) {
     let offset = line_offset(digest, line_count);

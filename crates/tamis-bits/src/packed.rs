@@ -1,4 +1,4 @@
-//! Integers of equal width, bit after bit.
+//! Packed integers of equal width.
 
 use crate::bits::{get_bits, low_mask};
 
@@ -11,8 +11,8 @@ pub struct PackedInts<'a> {
 }
 
 impl<'a> PackedInts<'a> {
-    /// The `count` integers at the front of `bytes`, and their length in bytes (a multiple of 8); `None` where the bytes are
-    /// too few or the width is above 64.
+    /// The `count` integers at the front of `bytes`, and their length in bytes (a multiple of 8); `None` if the bytes
+    /// are too few or the width is above 64.
     pub fn open(bytes: &'a [u8], width: u32, count: u64) -> Option<(Self, usize)> {
         if width > 64 {
             return None;
@@ -21,25 +21,25 @@ impl<'a> PackedInts<'a> {
         Some((Self { bytes: bytes.get(..length)?, width, count }, length))
     }
 
-    /// Bytes of which the length is known to be right, and a width of at most 64.
+    /// Bytes of a length that is known to be right, and a width of at most 64.
     #[inline(always)]
     pub(crate) const fn with_bytes(bytes: &'a [u8], width: u32, count: u64) -> Self {
         Self { bytes, width, count }
     }
 
-    /// How many integers there are.
+    /// Number of integers.
     #[inline]
     pub const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no integers.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// An integer; 0 beyond the end.
+    /// The integer with an index; 0 beyond the end.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         if index >= self.count {
@@ -54,18 +54,18 @@ pub fn encoded_bytes(width: u32, count: u64) -> Option<u64> {
     Some(count.checked_mul(u64::from(width))?.div_ceil(64) * 8)
 }
 
-/// Integers of equal width that grow at their end; what was appended can be read at once.
+/// A growing vector of integers of equal width, readable at any time.
 #[derive(Debug, Clone, Default)]
 pub struct PackedVec {
     words: Vec<u64>,
     width: u32,
-    /// Bits of the last word that are taken; 0 where all are.
+    /// Used bits of the last word; 0 if all are.
     filled: u32,
     count: u64,
 }
 
 impl PackedVec {
-    /// None yet, of so many bits each (0 to 64; any greater number counts as 64).
+    /// An empty vector with a number of bits per integer (0 to 64; greater values count as 64).
     ///
     /// ```
     /// let mut fields = tamis_bits::packed::PackedVec::new(5);
@@ -76,12 +76,12 @@ impl PackedVec {
         Self { words: Vec::new(), width: if width < 64 { width } else { 64 }, filled: 0, count: 0 }
     }
 
-    /// How many integers there are.
+    /// Number of integers.
     pub const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no integers.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -93,7 +93,7 @@ impl PackedVec {
         self.push_bits(integer & low_mask(self.width), self.width);
     }
 
-    /// Appends bits, of which no others are set.
+    /// Appends bits; all other bits must be zero.
     #[inline(always)]
     fn push_bits(&mut self, bits: u64, width: u32) {
         let end = self.filled + width;
@@ -110,7 +110,7 @@ impl PackedVec {
         self.filled = end % 64;
     }
 
-    /// An integer; 0 beyond the end.
+    /// The integer with an index; 0 beyond the end.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         if index >= self.count {
@@ -154,7 +154,7 @@ impl PackedVec {
     }
 }
 
-/// Appends the lowest bits of integers, one after the other.
+/// Appends the lowest bits of integers one after the other.
 #[derive(Debug)]
 pub(crate) struct Packer<'t> {
     target: &'t mut Vec<u8>,
@@ -165,7 +165,7 @@ pub(crate) struct Packer<'t> {
 }
 
 impl<'t> Packer<'t> {
-    /// A packer of so many bits each (0 to 64).
+    /// A packer with a number of bits per integer (0 to 64).
     pub(crate) fn new(target: &'t mut Vec<u8>, width: u32) -> Self {
         Self { target, width, mask: low_mask(width), pending: 0, filled: 0 }
     }
@@ -182,7 +182,7 @@ impl<'t> Packer<'t> {
         }
     }
 
-    /// [`Packer::push`] of many: what is pending stays in registers.
+    /// [`Packer::push`] for many: pending bits stay in registers.
     #[inline(always)]
     pub(crate) fn push_all(&mut self, integers: &[u64]) {
         let Self { width, mask, pending, filled, .. } = *self;
@@ -191,7 +191,7 @@ impl<'t> Packer<'t> {
         (self.pending, self.filled) = (near.pending, near.filled);
     }
 
-    /// Fills up to a multiple of 8 bytes.
+    /// Pads to a multiple of 8 bytes.
     pub(crate) fn finish(self) {
         if self.filled > 0 {
             self.target.extend_from_slice(&self.pending.to_le_bytes());
@@ -199,7 +199,7 @@ impl<'t> Packer<'t> {
     }
 }
 
-/// Appends the lowest `width` bits of each integer, filled up to a multiple of 8 bytes.
+/// Appends the lowest `width` bits of each integer, padded to a multiple of 8 bytes.
 #[inline]
 pub fn encode(target: &mut Vec<u8>, width: u32, integers: impl Iterator<Item = u64>) {
     let mut packer = Packer::new(target, width);

@@ -1,15 +1,15 @@
 //! Rank and select over borrowed bits with a directory of 3.2 %.
 //!
 //! ```text
-//! bits         ceil(bit_count / 8) bytes, filled up with zero bytes to a multiple of 8
-//! superblocks  for each 65,536 bits begun, and once more at the end: ones before it, u64
-//! blocks       for each 512 bits begun: ones before it within its superblock, u16; filled up with zeros to a multiple of 8
+//! bits         ceil(bit_count / 8) bytes, padded with zero bytes to a multiple of 8
+//! superblocks  per started 65,536 bits, and once more at the end: ones before it, u64
+//! blocks       per started 512 bits: ones before it within its superblock, u16; padded with zeros to a multiple of 8
 //! ones         for the 0th, 2,048th, ... set bit: number of its 512-bit block, u32
 //! zeros        the same for unset bits
 //! ```
 //!
-//! The lists of ones and zeros are there where select was asked for. All integers are little-endian. A directory that is
-//! not that of its bits gives wrong answers, but none beyond `bit_count`, no panic and no long loop.
+//! The lists of ones and zeros exist only if select needs them. All integers are little-endian. A damaged directory
+//! gives wrong answers, but none beyond `bit_count`, no panic and no long loop.
 
 use crate::bits::Bits;
 use crate::kernel;
@@ -19,7 +19,7 @@ pub(crate) const BLOCK_BITS: u64 = 512;
 const BLOCKS_PER_SUPERBLOCK: u64 = SUPERBLOCK_BITS / BLOCK_BITS;
 pub(crate) const SAMPLE_RATE: u64 = 2_048;
 
-/// Which bits can be selected.
+/// The bits that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
     /// None: rank only.
@@ -41,7 +41,7 @@ pub struct RankBits<'a> {
     one_count: u64,
 }
 
-/// Takes parts off the front of bytes.
+/// Splits parts off the front of bytes.
 fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Option<&'a [u8]> {
     let (front, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
     *bytes = rest;
@@ -52,7 +52,7 @@ const fn sample_count(count: u64) -> u64 {
     count.div_ceil(SAMPLE_RATE)
 }
 
-/// The lengths of the parts but the samples.
+/// The lengths of all parts except the samples.
 fn fixed_lengths(bit_count: u64) -> [u64; 3] {
     [
         bit_count.div_ceil(64).saturating_mul(8),
@@ -61,8 +61,8 @@ fn fixed_lengths(bit_count: u64) -> [u64; 3] {
     ]
 }
 
-/// Where the parts of bits with a directory lie. It follows from the counts alone, so that a reader that asks often can
-/// compute it once.
+/// The positions of the parts of bits with a directory. They depend on the counts only, so a reader can compute them
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankShape {
     bit_count: u64,
@@ -71,7 +71,7 @@ pub struct RankShape {
 }
 
 impl RankShape {
-    /// The shape of so many bits, `one_count` of them set; `None` beyond the address space.
+    /// The shape of a number of bits, `one_count` of them set; `None` beyond the address space.
     pub fn new(bit_count: u64, one_count: u64, select: Select) -> Option<Self> {
         let zero_count = bit_count.checked_sub(one_count)?;
         let [bits, superblocks, blocks] = fixed_lengths(bit_count);
@@ -91,8 +91,8 @@ impl RankShape {
         self.ends[4]
     }
 
-    /// The structure that lies at the front of `bytes`; `None` where the bytes are too few. That as many bits are set as the shape
-    /// says is taken on trust: otherwise answers are wrong, but none lies beyond the bits.
+    /// The structure at the front of `bytes`; `None` if the bytes are too few. The number of set bits is not checked:
+    /// if it is wrong, answers are wrong, but never beyond the bits.
     #[inline(always)]
     pub fn view<'a>(&self, bytes: &'a [u8]) -> Option<RankBits<'a>> {
         let [bit_end, superblock_end, block_end, one_end, zero_end] = self.ends;
@@ -106,19 +106,19 @@ impl RankShape {
         })
     }
 
-    /// Where the list of the blocks of unset bits begins.
+    /// Start of the list of the blocks of unset bits.
     pub(crate) const fn zeros_start(&self) -> usize {
         self.ends[3]
     }
 
-    /// How many bits are not set.
+    /// Number of unset bits.
     pub(crate) const fn zero_count(&self) -> u64 {
         self.bit_count - self.one_count
     }
 }
 
 impl<'a> RankBits<'a> {
-    /// The structure that lies at the front of `bytes`, and its length in bytes; `None` where the bytes are too few.
+    /// The structure at the front of `bytes`, and its length in bytes; `None` if the bytes are too few.
     pub fn open(bytes: &'a [u8], bit_count: u64, select: Select) -> Option<(Self, usize)> {
         let mut rest = bytes;
         let [bit_bytes, superblock_bytes, block_bytes] = fixed_lengths(bit_count);
@@ -138,13 +138,13 @@ impl<'a> RankBits<'a> {
         self.bits
     }
 
-    /// How many bits are set.
+    /// Number of set bits.
     #[inline]
     pub const fn one_count(&self) -> u64 {
         self.one_count
     }
 
-    /// How many of the bits before `index` are set, at most all that are; of all bits from the end on.
+    /// Number of set bits before `index`, never more than all of them; all of them from the end on.
     #[inline]
     pub fn rank(&self, index: u64) -> u64 {
         if index >= self.bits.len() {
@@ -157,7 +157,7 @@ impl<'a> RankBits<'a> {
         before.wrapping_add(inside).min(self.one_count)
     }
 
-    /// Position of the set bit that `rank` set bits precede. Needs [`Select::Ones`] to be fast.
+    /// Position of the set bit with `rank` set bits before it. Needs [`Select::Ones`] to be fast.
     pub fn select(&self, rank: u64) -> Option<u64> {
         if rank >= self.one_count {
             return None;
@@ -167,7 +167,7 @@ impl<'a> RankBits<'a> {
         self.position(block, kernel::select_in_line(&self.bits.line(block), u32::try_from(inside).ok()?))
     }
 
-    /// Position of the unset bit that `rank` unset bits precede. Needs [`Select::Both`] to be fast.
+    /// Position of the unset bit with `rank` unset bits before it. Needs [`Select::Both`] to be fast.
     #[inline(always)]
     pub fn select_zero(&self, rank: u64) -> Option<u64> {
         if rank >= self.bits.len() - self.one_count {
@@ -185,7 +185,7 @@ impl<'a> RankBits<'a> {
         (u64::from(inside) < BLOCK_BITS && position < self.bits.len()).then_some(position)
     }
 
-    /// Set bits before a block; any number where the directory is not that of the bits.
+    /// Set bits before a block; arbitrary if the directory is damaged.
     #[inline(always)]
     fn block_rank(&self, block: u64) -> u64 {
         let superblock = (block / BLOCKS_PER_SUPERBLOCK) as usize * 8;
@@ -195,7 +195,7 @@ impl<'a> RankBits<'a> {
         before.map_or(0, |before| u64::from_le_bytes(*before)).wrapping_add(u64::from(inside))
     }
 
-    /// The last block that at most `rank` bits precede: a guess between two samples, or else a search by halves.
+    /// The last block with at most `rank` bits before it: interpolation between two samples, or else binary search.
     #[inline(always)]
     fn find_block(&self, samples: &[u8], rank: u64, bits_before: impl Fn(u64) -> u64) -> u64 {
         let block_count = self.bits.len().div_ceil(BLOCK_BITS);
@@ -209,8 +209,8 @@ impl<'a> RankBits<'a> {
         if low + 1 >= high {
             return low;
         }
-        // Where bits are spread evenly, the place between the samples tells the block, or its neighbour. Which of the three it is
-        // cannot be foreseen, so that no jump depends on it.
+        // If bits are evenly distributed, interpolation between the samples gives the block, or its neighbour. Which
+        // of the three is right is unpredictable, so there is no branch on it.
         let guess = (low + rank % SAMPLE_RATE * (high - low) / SAMPLE_RATE).min(high - 1);
         let is_before = u64::from(bits_before(guess) > rank);
         let is_behind = u64::from(guess + 1 < high && bits_before(guess + 1) <= rank);
@@ -226,7 +226,8 @@ impl<'a> RankBits<'a> {
     }
 }
 
-/// Appends bits (as [`crate::BitBuilder::finish`] gives them) and their directory. At most 2^41 bits can be selected.
+/// Appends bits (as [`crate::BitBuilder::finish`] returns them) and their directory. At most 2^41 bits can be
+/// selected.
 pub fn encode(target: &mut Vec<u8>, bytes: &[u8], bit_count: u64, select: Select) {
     let bits = Bits::new(bytes, bit_count).expect("the caller counts the bits it gives");
     let start = target.len();

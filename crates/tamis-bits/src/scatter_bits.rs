@@ -1,7 +1,7 @@
-//! Bits that lie all over a filter, by numbers that mean one of them each.
+//! Bits scattered over a filter, addressed by numbers.
 //!
-//! The bit of a number among `n` is the high half of their product ([`kernel::place`]), which is below `n`: so no byte that is read
-//! needs to be compared with the end of the filter.
+//! The bit of a number among `n` is the high half of their product ([`kernel::place`]), which is below `n`: so reads
+//! need no bounds check.
 
 use crate::kernel;
 
@@ -11,7 +11,7 @@ pub fn is_set(bytes: &[u8], number: u64) -> bool {
     are_set(bytes, [number])
 }
 
-/// Whether the bits of all numbers are set; `true` without bytes. All are looked at, without a jump between them.
+/// Whether the bits of all numbers are set; `true` without bytes. Reads all of them, without a branch between them.
 #[inline(always)]
 pub fn are_set<const N: usize>(bytes: &[u8], numbers: [u64; N]) -> bool {
     if bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Integers and runs of them against a sorted set, and counts that lie.
+//! Integers and runs of them compared with a sorted set, and damaged counts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn encoded(last: u64, integers: &BTreeSet<u64>) -> Vec<u8> {
     target.split_off(1)
 }
 
-/// Places at which a run may begin or end: about words, blocks, integers and the end.
+/// Positions at which a run may begin or end: near words, blocks, integers and the end.
 fn places(last: u64, integers: &BTreeSet<u64>) -> Vec<u64> {
     let edges = [0, 63, 64, 128, BLOCK_BITS, 2 * BLOCK_BITS, 3 * BLOCK_BITS, last, last + 70];
     let about = edges.into_iter().chain(integers.iter().copied().step_by(integers.len() / 20 + 1));
@@ -35,7 +35,7 @@ fn check(last: u64, integers: impl IntoIterator<Item = u64>) {
 }
 
 #[test]
-fn runs_are_those_of_a_sorted_set() {
+fn runs_equal_those_of_a_sorted_set() {
     for last in [0, 1, 62, 63, 64, 1000, BLOCK_BITS - 1, BLOCK_BITS, 5 * BLOCK_BITS + 77] {
         check(last, [last]);
         check(last, [0, last]);
@@ -46,7 +46,7 @@ fn runs_are_those_of_a_sorted_set() {
 }
 
 #[test]
-fn damaged_counts_are_survived() {
+fn damaged_counts_cause_no_panic() {
     let last = 3 * BLOCK_BITS;
     let bytes = encoded(last, &(0..=last).step_by(1000).collect());
     let shape = BitmapShape::new(last).expect("small");

@@ -1,11 +1,11 @@
-//! Bits come back as they were pushed.
+//! Pushed bits can be read back.
 
 use super::{BitBuilder, Bits};
 use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn pushed_words_come_back(words in prop::collection::vec((any::<u64>(), 0u32..=64), 0..100)) {
+    fn pushed_words_can_be_read(words in prop::collection::vec((any::<u64>(), 0u32..=64), 0..100)) {
         let mut builder = BitBuilder::new();
         for (word, width) in &words {
             builder.push_bits(*word, *width);
@@ -28,7 +28,7 @@ proptest! {
 }
 
 #[test]
-fn too_few_bytes_are_refused_and_beyond_them_is_zero() {
+fn too_few_bytes_are_refused_and_reads_beyond_them_return_zero() {
     assert!(Bits::new(&[0xff], 9).is_none());
     assert!(Bits::new(&[], u64::MAX).is_none());
     let bits = Bits::new(&[0xff], 5).expect("long enough");

@@ -1,50 +1,51 @@
-//! Questions to marked integers in the few steps that nearly all of them take, one by one and many at once.
+//! Fast path for queries to marked integers, one by one and in batches.
 //!
-//! 1. A mark and a block tell from where on three words of high bits are read.
-//! 2. In these lies the unset bit before the integers of one high part. The set bits behind it tell how many there are, and its place
-//!    the number of the first.
-//! 3. Their low parts, at most four, are compared at once, or in pairs where they are wide.
+//! 1. A mark and a block determine the position from which three words of high bits are read.
+//! 2. These contain the unset bit before the integers of one high part. The set bits after it give their number, and
+//!    its position the index of the first.
+//! 3. Their low parts, at most four, are compared at once, or in pairs if they are wide.
 //!
-//! What a step reads follows from what the step before has found, and each may have to wait for memory: of many questions all go
-//! through one step before any goes through the next, so that they wait together. What takes other steps is answered with
-//! `None`: the least high part, values beyond the greatest integer, more than four integers of one high part, and high parts that lie
-//! unevenly. So is all where bytes are damaged or missing, if not with a wrong answer.
+//! Each step reads memory at a position that the step before computed: in a batch, all queries do one step before any
+//! does the next, so that their cache misses overlap. Queries that need other steps return `None`: the least high
+//! part, values beyond the greatest integer, more than four integers of one high part, and unevenly distributed high
+//! parts. Damaged or missing bytes also return `None`, or a wrong answer.
 //!
-//! A question by itself asks for the low parts ahead, as near as its mark tells where they are, and so waits once for both. In batches that was
-//! slower than the steps, each of which does little enough for many questions to be under way at once.
+//! A single query prefetches the low parts at the position that its mark estimates, and so waits for both only once.
+//! In batches that was slower, since many queries overlap anyway.
 //!
-//! All lengths were compared when the set was opened ([`MarkedEliasFano`], invariants). A question compares what the bytes and the value
-//! themselves tell: the high part, the place in a mark, and the number of an integer.
+//! All lengths were checked when the set was opened ([`MarkedEliasFano`], invariants). A query checks what bytes and
+//! value determine: the high part, the position in a mark, and the index of an integer.
 
 use super::{EliasFanoShape, MARK_BYTES, MARK_RATE, NO_MARK, is_width_for_marks};
 use crate::bits::low_mask;
 use crate::kernel::Steps;
 use crate::{prefetch, rank};
 
-/// Integers of one high part that are compared at most, and how many of them at once: all, or two where their low parts are wider than this.
+/// Maximum number of integers of one high part that are compared, and how many at once: all, or two if their low parts
+/// are wider than this.
 const GROUP_MAX: u32 = 4;
 const FOUR_LANES_WIDTH: u32 = 14;
 const BATCH: usize = MarkedEliasFano::BATCH;
-/// From the first of three words of high bits to the end of the word behind the bit that is found in them.
+/// Bytes from the first of three words of high bits to the end of the word after the bit that is found in them.
 const REACH_BYTES: usize = 32;
-/// In place of a place that is not known: beyond all of them.
+/// An unknown position: beyond all others.
 const NOWHERE: u64 = u64::MAX;
 
-/// Where marked integers lie among other bytes: all that a question to them needs.
+/// The positions of marked integers among other bytes: all data of their queries.
 ///
 /// Invariants, with `low <= high <= blocks, marks <= end`:
 ///
-/// 1. The eight bytes from the first bit of the low part of any of the `count` integers on lie before `end`.
-/// 2. So do `REACH_BYTES` from any of the first `high_places` bytes of the high bits on.
-/// 3. So do the block and the mark before any of `zero_count` unset bits.
+/// 1. The eight bytes from the first bit of the low part of any of the `count` integers on are before `end`.
+/// 2. So are `REACH_BYTES` from any of the first `high_places` bytes of the high bits on.
+/// 3. So are the block and the mark of any of `zero_count` unset bits.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkedEliasFano {
     width: u32,
     count: u64,
     zero_count: u64,
-    /// Low parts that are compared at once.
+    /// Number of low parts that are compared at once.
     lane_count: u32,
-    /// Bits of a low part, and lanes of so many: a one in each, the top bit of each, and all but these.
+    /// Bits of a low part, and masks of lanes of that width: a one in each, the top bit of each, and all other bits.
     mask: u64,
     ones: u64,
     tops: u64,
@@ -62,15 +63,15 @@ pub struct MarkedEliasFano {
 struct Group {
     /// High bits from the first of them on.
     bits: u64,
-    /// The number of the first.
+    /// The index of the first.
     first: u64,
 }
 
 impl MarkedEliasFano {
-    /// Questions that go through the steps together.
+    /// Number of queries of a batch.
     pub const BATCH: usize = 64;
 
-    /// Integers whose bytes begin at `start`; `None` where marks are of no use.
+    /// Integers whose bytes begin at `start`; `None` where marks save nothing.
     pub(super) fn new(shape: &EliasFanoShape, start: usize) -> Option<Self> {
         let EliasFanoShape { width, count, low_length, high: bits } = *shape;
         if !is_width_for_marks(width) {
@@ -106,7 +107,7 @@ impl MarkedEliasFano {
         })
     }
 
-    /// Whether a value is among the integers, for a walk that is compiled for the processor.
+    /// Whether the set contains a value, for a walk that is compiled for the processor.
     #[inline(always)]
     pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
         let view = View::new(self, bytes)?;
@@ -115,7 +116,7 @@ impl MarkedEliasFano {
         view.group_contains(view.group(steps, value, place)?, value)
     }
 
-    /// Whether no integer lies from one value to another, which is not smaller.
+    /// Whether no integer is between two values, both included.
     #[inline(always)]
     pub fn is_free_in<S: Steps>(&self, steps: S, bytes: &[u8], from: u64, to: u64) -> Option<bool> {
         let view = View::new(self, bytes)?;
@@ -124,24 +125,24 @@ impl MarkedEliasFano {
         view.is_free_from(view.group(steps, from, place)?, from, to)
     }
 
-    /// [`MarkedEliasFano::is_free_in`] for at most [`MarkedEliasFano::BATCH`] pairs of values, and what is told for the number of each of
-    /// them, in order; more are passed over.
+    /// [`MarkedEliasFano::is_free_in`] for at most [`MarkedEliasFano::BATCH`] pairs of values; calls `report` with the
+    /// index and the answer of each in order; ignores further pairs.
     #[inline(always)]
     pub fn are_free_in<S: Steps>(
         &self,
         steps: S,
         bytes: &[u8],
         pairs: &[(u64, u64)],
-        mut tell: impl FnMut(usize, Option<bool>),
+        mut report: impl FnMut(usize, Option<bool>),
     ) {
         match View::new(self, bytes) {
-            Some(view) => view.ask(steps, pairs, tell),
-            None => (0..pairs.len().min(Self::BATCH)).for_each(|number| tell(number, None)),
+            Some(view) => view.ask(steps, pairs, report),
+            None => (0..pairs.len().min(Self::BATCH)).for_each(|number| report(number, None)),
         }
     }
 }
 
-/// The integers and bytes that hold them: those before `set.end` are there.
+/// The integers and their bytes: those before `set.end` exist.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
     set: &'a MarkedEliasFano,
@@ -158,15 +159,16 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     ///
-    /// They lie before `set.end`.
+    /// The bytes must be before `set.end`.
     #[inline(always)]
     unsafe fn read<const N: usize>(&self, place: usize) -> [u8; N] {
         debug_assert!(place + N <= self.bytes.len());
-        // SAFETY: the caller knows that these bytes lie before `set.end`, up to which `new` has found all to be there.
+        // SAFETY: the caller guarantees that these bytes are before `set.end`, and `new` checked that all bytes up to
+        // there exist.
         unsafe { self.bytes.as_ptr().add(place).cast::<[u8; N]>().read() }
     }
 
-    /// The place among the high bits from which on the unset bit before a value's high part is looked for.
+    /// The position in the high bits from which on to search the unset bit before a value's high part.
     #[inline(always)]
     fn place(&self, value: u64) -> Option<u64> {
         let set = self.set;
@@ -182,8 +184,9 @@ impl<'a> View<'a> {
         (mark != NO_MARK).then_some(u64::from(block) * rank::BLOCK_BITS + u64::from(mark))
     }
 
-    /// Asks for the low parts of the integers with a value's high part, as far as a place tells which these are: before the mark's unset
-    /// bit lie as many integers as it has more places than unset bits before it, and from there on three for four unset bits.
+    /// Prefetches the low parts of the integers with a value's high part at the position that the mark suggests:
+    /// before the mark's unset bit, the number of integers is its position minus the number of unset bits before it;
+    /// after it, an estimate of three integers per four unset bits.
     #[inline(always)]
     fn prefetch_lows(&self, value: u64, place: u64) {
         let zero = (value >> self.set.width).wrapping_sub(1);
@@ -204,7 +207,7 @@ impl<'a> View<'a> {
         let words = unsafe { [self.read(byte), self.read(byte + 8)] };
         let [first, second] = words.map(|word| !u64::from_le_bytes(word));
         let first = first & u64::MAX << (place % 8);
-        // Which of the two it is cannot be foreseen: no jump depends on it.
+        // Which of the two it is is unpredictable: no branch on it.
         let high = value >> set.width;
         let rank = (high.wrapping_sub(1) % MARK_RATE) as u32;
         let to_second = first.count_ones();
@@ -213,33 +216,34 @@ impl<'a> View<'a> {
             (word, before, start) = (second, to_second, place / 8 + 8);
         }
         let mut found = steps.nth_one(word, rank - before);
-        // Where integers are even, 64 unset bits and as many set ones lie from one mark to the next.
+        // If integers are even, there are 64 unset bits and as many set ones between two marks.
         if found == 0 {
             found = self.nth_of_third(steps, byte, rank - to_second - second.count_ones());
             start = place / 8 + 16;
         }
         let start = start * 8 + u64::from(found.trailing_zeros()) + 1;
-        // SAFETY: the second invariant; at most 193 bits lie from the first word on to `start`, whose word so ends in time.
+        // SAFETY: the second invariant; there are at most 193 bits from the first word on to `start`, so its word ends
+        // within reach.
         let bits = unsafe { self.read(set.high + (start / 8) as usize) };
         let bits = u64::from_le_bytes(bits) >> (start % 8);
         (found != 0).then_some(Group { bits, first: start.wrapping_sub(high) })
     }
 
-    /// An unset bit of the third word from a byte on, by its rank there; none where there are fewer.
+    /// An unset bit of the third word from a byte on, by its rank there; none if there are fewer.
     #[inline(always)]
     fn nth_of_third<S: Steps>(&self, steps: S, byte: usize, rank: u32) -> u64 {
-        // SAFETY: the second invariant, which the caller has seen to hold for this byte.
+        // SAFETY: the second invariant, which the caller checked for this byte.
         let third = unsafe { self.read(byte + 16) };
         steps.nth_one(!u64::from_le_bytes(third), rank)
     }
 
-    /// Where the low part of an integer begins, in bits.
+    /// The first bit of the low part of an integer.
     #[inline(always)]
     fn low_place(&self, index: u64) -> u64 {
         index.wrapping_mul(u64::from(self.set.width))
     }
 
-    /// Low parts from that of an integer on; `None` where there are no more.
+    /// Low parts from that of an integer on; `None` if there are no more.
     #[inline(always)]
     fn lows(&self, index: u64) -> Option<u64> {
         if index >= self.set.count {
@@ -274,11 +278,12 @@ impl<'a> View<'a> {
         )
     }
 
-    /// Whether one of the first lanes is the low part of a value. Which of them it is cannot be foreseen.
+    /// Whether one of the first lanes is the low part of a value. Branch-free, since which of them it is is
+    /// unpredictable.
     #[inline(always)]
     fn lanes_contain(&self, lows: u64, value: u64, count: u32) -> bool {
         let MarkedEliasFano { mask, ones, below_tops, .. } = *self.set;
-        // In which lanes do low parts differ?
+        // Lanes in which the low parts differ.
         let lanes = lows ^ (value & mask).wrapping_mul(ones);
         let differs = ((lanes & below_tops) + below_tops) | lanes;
         !differs & self.tops(count) != 0
@@ -297,7 +302,7 @@ impl<'a> View<'a> {
             smaller += self.smaller_lanes(behind, from, count - lane_count);
         }
         let index = group.first + u64::from(smaller);
-        // The next integer, whose bit is the next one: each unset bit before it counts its high part on.
+        // The next integer has the next set bit: each unset bit before it increments its high part.
         let Some(low) = self.lows(index) else { return Some(true) };
         let bits = group.bits >> smaller;
         let high = (from >> width) + u64::from(bits.trailing_zeros());
@@ -305,8 +310,8 @@ impl<'a> View<'a> {
         (bits != 0).then_some(next > to)
     }
 
-    /// How many of the first lanes, which ascend, are smaller than the low part of a value, told by their top bits: the difference of all
-    /// bits but these has one where it is not.
+    /// How many of the first lanes, which ascend, are smaller than the low part of a value. The top bits decide; if
+    /// they are equal, the borrow of the subtraction of all other bits does.
     #[inline(always)]
     fn smaller_lanes(&self, lanes: u64, value: u64, count: u32) -> u32 {
         let MarkedEliasFano { mask, ones, tops, below_tops, .. } = *self.set;
@@ -316,9 +321,9 @@ impl<'a> View<'a> {
         (smaller & self.tops(count)).count_ones()
     }
 
-    /// Calls with the number of each pair of a batch and whether it is free.
+    /// Calls `report` with the index of each pair of a batch and whether it is free.
     #[inline(always)]
-    fn ask<S: Steps>(&self, steps: S, pairs: &[(u64, u64)], mut tell: impl FnMut(usize, Option<bool>)) {
+    fn ask<S: Steps>(&self, steps: S, pairs: &[(u64, u64)], mut report: impl FnMut(usize, Option<bool>)) {
         let mut places = [0; BATCH];
         for (place, (from, _)) in places.iter_mut().zip(pairs) {
             *place = self.place(*from).unwrap_or(NOWHERE);
@@ -335,7 +340,7 @@ impl<'a> View<'a> {
             } else {
                 self.is_free_from(*group, *from, *to)
             };
-            tell(number, is_free);
+            report(number, is_free);
         }
     }
 }

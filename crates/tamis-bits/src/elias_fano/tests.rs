@@ -1,4 +1,4 @@
-//! Integers by number and by value against a sorted vector.
+//! Integers by index and by value compared with a sorted vector.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{EliasFano, EliasFanoShape, encode, encode_marked, encoded_bytes, encoded_marked_bytes};
@@ -58,7 +58,7 @@ fn edges() {
     check(&[u64::MAX; 3]);
     check(&(0..5000).collect::<Vec<_>>());
     check(&(0..5000).map(|index| index * index * 1_000_000_007).collect::<Vec<_>>());
-    // Evenly spread.
+    // Evenly distributed.
     let mut state = 7_u64;
     let mut even: Vec<u64> = (0..20_000)
         .map(|_| {

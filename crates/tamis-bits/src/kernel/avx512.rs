@@ -1,8 +1,8 @@
-//! The questions to a line, and the setting of bits all over a filter, with AVX-512. A line alone is asked for all bits of a key at
-//! once: its sixteen words are one table, and a key has at most as many bits. Many lines at once: `batch.rs`.
+//! Line queries and scattered bits with AVX-512. A single line is tested for all bits of a key at once: its sixteen
+//! words are one table, and a key has at most as many bits. Batches of lines: `batch.rs`.
 //!
-//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
-//! The only unsafe operations inside are loads from and stores to arrays of known length.
+//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them after a run-time
+//! check. The only unsafe operations inside are loads from and stores to arrays of known length.
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_storeu_si256, _mm512_add_epi64, _mm512_cvtepi64_epi32, _mm512_loadu_si512,
@@ -32,7 +32,7 @@ pub(super) fn lines_contain(
     answers: &mut [bool],
 ) {
     match batch::Lines::new(lines, line_count) {
-        // Where all lines are there, no digest needs to be asked whether its line is.
+        // If all lines exist, no digest needs a bounds check.
         Some(lines) if probe_count > 0 => batch::lines_contain(lines, digests, probe_count, answers),
         _ => super::x86_64::lines_contain(lines, line_count, digests, probe_count, answers),
     }
@@ -40,7 +40,7 @@ pub(super) fn lines_contain(
 
 insert_forms!("avx512vl", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 
-/// Few lines at hand, or more than a filter has.
+/// Too few lines in memory, or more than a filter has.
 #[target_feature(enable = "avx512vl")]
 fn lines_insert_each<const PROBES: usize>(
     lines: &mut [u8],
@@ -53,20 +53,20 @@ fn lines_insert_each<const PROBES: usize>(
     }
 }
 
-/// Values whose places are computed at once.
+/// Number of values whose positions are computed at once.
 const LANES: usize = 8;
 
-/// Bits of a value whose places are kept before they are set.
+/// Number of positions per value that are buffered before the bits are set.
 const PLACES_MAX: usize = 16;
 
-/// The portable loop, of which the compiler makes vectors.
+/// The portable loop, which the compiler vectorises.
 #[target_feature(enable = "avx512dq,avx512vl")]
 pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
     super::portable::mix64_each(values, numbers);
 }
 
-/// Eight values at a time: their places are computed in vectors, so that the loop that sets the bits is short and many of its reads
-/// are on their way at once. Fewer than eight are set one by one.
+/// Eight values at a time: vectors compute their positions, so that the loop that sets the bits is short and many of
+/// its reads overlap. Fewer than eight are processed one by one.
 #[target_feature(enable = "avx512dq,avx512vl,bmi2")]
 pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
     let (groups, rest) = values.as_chunks::<LANES>();
@@ -109,8 +109,8 @@ fn mixed(values: __m512i) -> __m512i {
     _mm512_or_si512(mixed, _mm512_set1_epi64(1))
 }
 
-/// The high halves of the products of numbers of 64 bits and a factor of at most 32: the halves of a number times the factor,
-/// added with what the lower product carries.
+/// The high halves of the products of 64-bit numbers and a factor of at most 32 bits: the halves of a number times the
+/// factor, added with the carry of the lower product.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn high_halves(numbers: __m512i, factor: __m512i) -> __m512i {

@@ -1,8 +1,8 @@
 //! One line in one AVX-512 register: reading and writing it, and testing all bits of a key at once.
 //!
-//! The sixteen words of the line are one table, and a key sets at most sixteen bits. The functions are safe for callers that are
-//! compiled for the same features; `kernel.rs` calls them behind a run-time check. The only unsafe operations inside are loads from and
-//! stores to arrays of known length.
+//! The sixteen words of the line are one table, and a key sets at most sixteen bits. The functions are safe for
+//! callers that are compiled for the same features; `kernel.rs` calls them after a run-time check. The only unsafe
+//! operations inside are loads from and stores to arrays of known length.
 
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_mask_testn_epi32_mask, _mm512_mullo_epi32, _mm512_permutexvar_epi32,
@@ -12,8 +12,8 @@ use std::arch::x86_64::{
 use super::x86_64::ALL_POWERS;
 use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
 
-/// Lane by lane: the word that the top four bits of a pattern name, and in it the bit that the next five name. A rotation looks at
-/// these five only. Lanes beyond the number of bits are not asked.
+/// Lane by lane: the word selected by the top four bits of a pattern, and in it the bit selected by the next five; a
+/// rotation uses only these five. Lanes beyond the number of bits are masked out.
 #[target_feature(enable = "avx512vl")]
 #[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {

@@ -1,14 +1,15 @@
-//! Many digests in many lines at once with AVX-512: asking for them, and setting their bits.
+//! Batches of digests in many lines with AVX-512: lookup and insertion.
 //!
-//! Eight digests are located in one register: the offsets of their lines, which are fetched, and their patterns. What was located
-//! goes through memory, 64 digests ahead of its use: the scalar unit takes offsets from there, where a multiplication of
-//! its own for each would take a port that vectors need. **Asking**: two keys share a register of 512 bits, their two lines are one table of 32 words,
-//! and each pair of lanes takes turns: lanes 0 and 1 of four belong to the first key, 2 and 3 to the second, so that patterns are spread by a load. **Setting**:
-//! a key's bits are put together in a register from lines that hold one bit each, and the line is read and written once: bits set one by
-//! one in memory wait for each other where they lie in the same word.
+//! One register locates eight digests: the offsets of their lines, which are prefetched, and their patterns. They are
+//! stored in memory, 64 digests ahead of their use: the scalar unit reads offsets from there, since a multiplication
+//! per digest would take a port that vectors need. **Lookup**: two keys share a register of 512 bits, their two lines
+//! are one table of 32 words, and each pair of lanes alternates: lanes 0 and 1 of four belong to the first key, 2 and
+//! 3 to the second, so that a load distributes the patterns. **Insertion**: a register combines a key's bits from
+//! lines with one bit each, and the line is read and written once: bits that are set one by one in memory wait for
+//! each other if they are in the same word.
 //!
-//! The functions are safe for callers that are compiled for the same features. The only unsafe operations inside are loads from and
-//! stores to arrays of known length, and references to lines whose numbers are below that of all.
+//! The functions are safe for callers that are compiled for the same features. The only unsafe operations inside are
+//! loads from and stores to arrays of known length, and references to lines with valid indexes.
 
 #![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are constant or cut")]
 
@@ -25,20 +26,20 @@ use crate::line::{self, LINE_BYTES};
 
 type Line = [u8; LINE_BYTES];
 
-/// Digests that are located and asked for at once.
+/// Number of digests that are located and looked up at once.
 const GROUP: usize = 8;
 
-/// Groups whose lines are fetched before the first of them is asked.
+/// Number of groups whose lines are prefetched before the first of them is looked up.
 const AHEAD: usize = 8;
 
 /// Lanes of a register.
 const LANES: usize = 16;
 
-/// What is known of a group of digests before its lines are read.
+/// Data of a group of digests before its lines are read.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Located {
-    /// In the odd places: where the line of a digest begins.
+    /// In the odd elements: the offset of the line of a digest.
     offsets: [u32; LANES],
     /// The pattern of each digest, twice.
     patterns: [u32; LANES],
@@ -53,7 +54,7 @@ impl Located {
     }
 }
 
-/// All lines of a filter: at least one, and so few that their bytes are numbered by 32 bits.
+/// All lines of a filter: at least one, and few enough for 32-bit byte offsets.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'a> {
     lines: &'a [Line],
@@ -62,7 +63,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// `None` where lines are missing or there are too many or none.
+    /// `None` if lines are missing, or if there are too many or none.
     #[target_feature(enable = "avx512vl")]
     #[inline]
     pub(super) fn new(bytes: &'a [u8], line_count: u64) -> Option<Self> {
@@ -72,17 +73,17 @@ impl<'a> Lines<'a> {
         Some(Self { lines, bytes: _mm512_set1_epi64(i64::from(bytes)) })
     }
 
-    /// The line at an offset that [`Lines::offsets`] gave.
+    /// The line at an offset that [`Lines::offsets`] returned.
     #[inline(always)]
     fn at(&self, offset: u32) -> &'a Line {
         debug_assert!((offset as usize) < self.lines.as_flattened().len() && offset.is_multiple_of(64));
-        // SAFETY: `offsets` gives multiples of a line's bytes below the number of all bytes, of which there are some.
+        // SAFETY: `offsets` returns multiples of a line's size below the number of all bytes, which is not 0.
         unsafe { &*self.lines.as_ptr().cast::<u8>().add(offset as usize).cast::<Line>() }
     }
 
-    /// In the upper half of each lane the offset of a digest's line: the high half of the product of the digest and the number of
-    /// bytes, cut down to whole lines. That is the line of [`line::line_index`]: to cut the product at a multiple of 64 is to take the product
-    /// with a 64th of the bytes.
+    /// The offset of a digest's line, in the upper half of each lane: the high half of the product of the digest and
+    /// the number of bytes, rounded down to whole lines. That is the line of [`line::line_index`]: rounding the
+    /// product down to a multiple of 64 equals the product with a 64th of the bytes.
     #[target_feature(enable = "avx512vl")]
     #[inline]
     fn offsets(&self, digests: __m512i) -> __m512i {
@@ -92,7 +93,7 @@ impl<'a> Lines<'a> {
         _mm512_and_si512(_mm512_add_epi64(high, low), whole)
     }
 
-    /// Locates a group and fetches its lines.
+    /// Locates a group and prefetches its lines.
     #[target_feature(enable = "avx512vl")]
     #[inline]
     fn locate(&self, digests: &[u64; GROUP]) -> Located {
@@ -124,8 +125,8 @@ pub(super) fn lines_contain(lines: Lines<'_>, digests: &[u64], probe_count: u32,
     }
 }
 
-/// Asks for a group while the lines of later ones are on their way. Of what passes the first round, few of the absent keys, each is
-/// asked alone for all its bits.
+/// Looks up a group while the lines of later ones are being fetched. Digests that pass the first round, few of the
+/// absent keys, are tested one by one for all their bits.
 #[target_feature(enable = "avx512vl")]
 #[inline(never)]
 fn contain<const HAS_MORE: bool>(lines: Lines<'_>, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
@@ -157,7 +158,7 @@ fn contain<const HAS_MORE: bool>(lines: Lines<'_>, digests: &[u64], probe_count:
     }
 }
 
-/// Of the digests of a group whose bytes in `held` are 1 those whose lines hold all their bits.
+/// Of the digests of a group whose bytes in `held` are 1, those whose lines have all their bits set.
 #[target_feature(enable = "avx512vl")]
 #[inline(never)]
 fn all_bits_held(
@@ -177,7 +178,7 @@ fn all_bits_held(
     u64::from_le_bytes(bytes)
 }
 
-/// The bytes of a word, each 0 or 1, as answers. Compared one by one they would cost as much as the lines.
+/// The bytes of a word, each 0 or 1, as answers. Comparing them one by one would cost as much as the lines.
 #[inline(always)]
 fn bools(word: u64) -> [bool; GROUP] {
     let bytes = (word & ONES).to_le_bytes();
@@ -188,10 +189,10 @@ fn bools(word: u64) -> [bool; GROUP] {
 /// 1 in each byte.
 const ONES: u64 = u64::from_le_bytes([1; GROUP]);
 
-/// What two keys are asked with in one register.
+/// Constants for looking up two keys in one register.
 struct Pairs {
     powers: __m512i,
-    /// What makes the number of a word one of the second line, in the lanes of the second key.
+    /// Added to the word indexes of the second key's lanes, to select its line.
     second_line: __m512i,
 }
 
@@ -209,7 +210,7 @@ impl Pairs {
         }
     }
 
-    /// A byte for each key of a group: 1 where its line holds the bits of the first round.
+    /// A byte per key of a group: 1 if its line has the bits of the first round set.
     #[target_feature(enable = "avx512vl")]
     #[inline]
     fn held(&self, lines: Lines<'_>, located: &Located) -> u64 {
@@ -217,7 +218,7 @@ impl Pairs {
             | u64::from(self.missing(lines, located, 1)) << 16
             | u64::from(self.missing(lines, located, 2)) << 32
             | u64::from(self.missing(lines, located, 3)) << 48;
-        // Of each sixteen bits 0, 1, 4, 5 and so on belong to the first key, the others to the second.
+        // Of each sixteen bits, 0, 1, 4, 5 and so on belong to the first key, the others to the second.
         let missing = missing | (missing >> 8);
         let missing = missing | (missing >> 4);
         let missing = missing | (missing >> 1);
@@ -235,7 +236,7 @@ impl Pairs {
         let patterns = _mm512_mullo_epi32(repeat_quad(&quads[pair]), self.powers);
         let words = _mm512_or_si512(_mm512_srli_epi32::<28>(patterns), self.second_line);
         let held = _mm512_permutex2var_epi32(load_line(first), words, load_line(second));
-        // A rotation looks at five bits of its count only.
+        // A rotation uses only five bits of its count.
         let wanted = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(patterns));
         _mm512_testn_epi32_mask(held, wanted)
     }
@@ -244,8 +245,8 @@ impl Pairs {
 /// The lowest of each sixteen bits.
 const FIRST_OF_PAIRS: u64 = 0x0001_0001_0001_0001;
 
-/// For 1 to 8 bits of a round: the powers of the step as the lanes of a pair have them, the first one again where there are fewer bits. A
-/// bit that is asked for twice changes no answer, and costs less than leaving it out.
+/// For 1 to 8 bits of a round: the powers of the step in the lanes of a pair, with the first one repeated if there are
+/// fewer bits. Testing a bit twice changes no answer, and costs less than masking it out.
 static PAIR_POWERS: [[u32; LANES]; ROUND_PROBES as usize] = pair_powers();
 
 const fn pair_powers() -> [[u32; LANES]; ROUND_PROBES as usize] {
@@ -265,15 +266,15 @@ const fn pair_powers() -> [[u32; LANES]; ROUND_PROBES as usize] {
     all
 }
 
-/// Lines in fewer bytes than this are not fetched before their bits are set: more reads are on their way than the second cache of a
-/// core lets wait.
+/// Lines in fewer bytes than this are not prefetched before their bits are set: the prefetches would exceed the
+/// outstanding misses of the L2 cache.
 const NEAR_BYTES: usize = 2 << 20;
 
-/// Keys whose bits are set together.
+/// Number of keys whose bits are set together.
 const INSERT_GROUP: usize = 16;
 
-/// Sets the bits of many keys: `digests` say which lines, the low halves of `values` which bits. `false`, and nothing is done, where lines
-/// are missing or there are too many or none.
+/// Sets the bits of many keys: `digests` determine the lines, the low halves of `values` the bits. Returns `false` and
+/// does nothing if lines are missing, or if there are too many or none.
 #[target_feature(enable = "avx512vl")]
 #[inline]
 pub(super) fn lines_insert<const PROBES: usize>(
@@ -299,7 +300,7 @@ pub(super) fn lines_insert<const PROBES: usize>(
         places.fill(values);
         for (key, digest) in group.iter().enumerate() {
             let index = line::line_index(*digest, line_count) as usize;
-            // SAFETY: the high half of the product of a number of 64 bits and the number of lines is below the latter.
+            // SAFETY: the high half of the product of a 64-bit number and the number of lines is below the latter.
             let line = unsafe { lines.get_unchecked_mut(index) };
             store_line(line, places.add_to(load_line(line), key));
         }
@@ -311,7 +312,7 @@ pub(super) fn lines_insert<const PROBES: usize>(
     true
 }
 
-/// For each bit of each key of a group: where the line that holds this bit alone begins in [`BIT_LINES`].
+/// For each bit of each key of a group: the offset in [`BIT_LINES`] of the line with only this bit.
 #[repr(C, align(64))]
 struct Places<const PROBES: usize>([[u32; INSERT_GROUP]; PROBES]);
 
@@ -323,7 +324,7 @@ impl<const PROBES: usize> Places<PROBES> {
         let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         let mut patterns = _mm512_permutex2var_epi32(load_words(&halves[0]), even, load_words(&halves[1]));
         for places in &mut self.0 {
-            // The top nine bits, times the bytes of a line.
+            // The top nine bits, times the size of a line.
             let place = _mm512_and_si512(_mm512_srli_epi32::<17>(patterns), _mm512_set1_epi32(511 << 6));
             store(places, place);
             patterns = _mm512_mullo_epi32(patterns, _mm512_set1_epi32(line::STEP.cast_signed()));
@@ -338,7 +339,7 @@ impl<const PROBES: usize> Places<PROBES> {
         for places in &self.0 {
             let place = places[key % INSERT_GROUP] as usize;
             debug_assert!(place / LINE_BYTES < BIT_LINES.0.len());
-            // SAFETY: `fill` cut the place to one of the 512 lines of the table.
+            // SAFETY: `fill` masked the index to one of the 512 lines of the table.
             let single = unsafe { &*BIT_LINES.0.as_ptr().cast::<u8>().add(place).cast::<Line>() };
             bits = _mm512_or_si512(bits, load_line(single));
         }
@@ -346,7 +347,7 @@ impl<const PROBES: usize> Places<PROBES> {
     }
 }
 
-/// For each bit of a line the line that holds this bit alone.
+/// For each bit of a line, the line with only this bit.
 #[repr(C, align(64))]
 struct BitLines([Line; LINE_BYTES * 8]);
 

@@ -1,9 +1,9 @@
-//! The kernels in plain Rust: what they mean, and what runs where there are no vector instructions.
+//! The kernels in plain Rust: their definition, and the fallback without vector instructions.
 
 use super::{Step, place};
 use crate::line::{self, LINE_BYTES};
 
-/// How many digests ahead lines are fetched.
+/// Prefetch distance of lines, in digests.
 const PREFETCH_DIGESTS: usize = 16;
 
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
@@ -71,13 +71,13 @@ fn insert_all(
     }
 }
 
-/// Inlined into the other forms, which differ in the instructions alone.
+/// Inlined into the other forms, which differ in the instructions only.
 #[inline(always)]
 pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
     values.iter_mut().zip(numbers).for_each(|(value, number)| *value = crate::mix64(*value, *number));
 }
 
-/// Inlined into the form with BMI2, which differs in the instructions alone.
+/// Inlined into the form with BMI2, which differs in the instructions only.
 #[inline(always)]
 pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
     for value in values {

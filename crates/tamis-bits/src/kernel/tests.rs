@@ -1,10 +1,10 @@
-//! Both twins of every kernel give the same answers, and those of the plain definition.
+//! All forms of every kernel give the same answers, which equal the plain definition.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{Step, Steps, Task, portable, run};
 use crate::line::LINE_BYTES;
 
-/// Miri runs the same tests on less.
+/// Miri runs the same tests on smaller inputs.
 const IS_SLOW: bool = cfg!(miri);
 
 fn next(state: &mut u64) -> u64 {
@@ -43,7 +43,7 @@ fn lines_answer_alike() {
     }
 }
 
-/// Where the processor has a wider form the kernels do not take this one.
+/// Where the processor has a wider form, the kernels do not use this one.
 fn assert_avx2_answers(lines: &[u8], digests: &[u64], probe_count: u32, expected: &[bool]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -63,7 +63,7 @@ fn assert_avx2_answers(lines: &[u8], digests: &[u64], probe_count: u32, expected
 }
 
 #[test]
-fn lines_are_filled_by_values_of_their_own() {
+fn separate_values_set_the_bits_of_lines() {
     let mut state = 5;
     for probe_count in (0..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
         let digests: Vec<u64> = (0..50).map(|_| next(&mut state)).collect();
@@ -90,7 +90,7 @@ fn lines_are_filled_by_values_of_their_own() {
 }
 
 #[test]
-fn numbers_are_mixed_alike_in_all_forms() {
+fn all_forms_mix_numbers_equally() {
     let mut state = 8;
     for count in [0, 1, 7, 8, 9, 100] {
         let values: Vec<u64> = (0..count).map(|_| next(&mut state)).collect();
@@ -107,14 +107,14 @@ fn numbers_are_mixed_alike_in_all_forms() {
 }
 
 #[test]
-fn places_are_set_alike_in_all_forms() {
+fn all_forms_set_the_same_places() {
     let mut state = 6;
     let cases = [0, 1, 2, 7, 16, 17, 33]
         .into_iter()
         .flat_map(|probe_count| [(Step::Mixed, probe_count), (Step::Halves, probe_count)]);
     for (step, probe_count) in cases {
         for value_count in [0, 1, 7, 8, 9, 40] {
-            // The last ones lie outside the bytes: passed over.
+            // The last ones are outside the bytes and skipped.
             for bit_count in [64, 800, 8 * 137, u64::from(u32::MAX), 1 << 40] {
                 let values: Vec<u64> = (0..value_count).map(|_| next(&mut state)).collect();
                 let mut expected = vec![0_u8; 137];
@@ -150,7 +150,7 @@ fn places_are_set_alike_in_all_forms() {
 }
 
 #[test]
-fn lines_beyond_the_near_cache_answer_alike() {
+fn lines_beyond_the_l2_cache_give_the_same_answers() {
     let mut state = 7;
     let line_count = if IS_SLOW { 3 } else { 300_000 };
     let digests: Vec<u64> = (0..if IS_SLOW { 100 } else { 2_000 }).map(|_| next(&mut state)).collect();
@@ -164,7 +164,7 @@ fn lines_beyond_the_near_cache_answer_alike() {
 }
 
 #[test]
-fn digests_beyond_the_lines_cannot_be_denied() {
+fn digests_of_missing_lines_are_not_rejected() {
     let mut answers = [false; 40];
     super::lines_contain(&[0; 64], 1 << 50, &[u64::MAX; 40], 8, &mut answers);
     assert_eq!(answers, [true; 40]);
@@ -175,7 +175,7 @@ fn digests_beyond_the_lines_cannot_be_denied() {
 }
 
 #[test]
-fn of_two_digests_asked_together_each_may_lie_outside() {
+fn each_of_two_digests_may_have_a_missing_line() {
     let mut state = 9;
     let digests: Vec<u64> = (0..if IS_SLOW { 40 } else { 2_000 }).map(|_| next(&mut state)).collect();
     for probe_count in [1, 8, 9, 16] {
@@ -258,7 +258,7 @@ impl Task for AllSteps<'_> {
     }
 }
 
-/// How many low bits of words are left out of a comparison.
+/// Numbers of low bits that a comparison ignores.
 const SHIFTS: [u32; 3] = [0, 21, 63];
 
 #[test]
@@ -273,7 +273,7 @@ fn steps_agree_with_their_definition_in_all_forms() {
         let word = match round % 7 {
             0 => 0,
             1 => u64::MAX,
-            // As one of the line's words is, and so from one of the lower bits on.
+            // Equal to one of the line's words, and so also from one of the lower bits on.
             3 => words[round % 8],
             4 => words[round % 8] ^ next(&mut state) >> 43,
             2 => next(&mut state) & next(&mut state),
@@ -303,7 +303,7 @@ fn steps_agree_with_their_definition_in_all_forms() {
             assert_eq!(task().run(portable::Portable), expected);
             #[cfg(target_arch = "x86_64")]
             if super::walk_form() >= super::WALK_VECTOR {
-                // SAFETY: the processor has what the form needs: it has been asked. A wide one has it, too.
+                // SAFETY: the features of the form were detected; a wide one implies them.
                 assert_eq!(unsafe { super::x86_64::run(task()) }, expected);
             }
         }

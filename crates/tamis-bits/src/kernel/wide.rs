@@ -1,6 +1,7 @@
-//! The steps of walks with AVX-512: a line is one register, and the answer of its comparison is a mask.
+//! The operations of walks with AVX-512: a line is one register, and a comparison returns a mask.
 //!
-//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
+//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them after a run-time
+//! check.
 
 use std::arch::x86_64::{
     _mm_cvtsi32_si128, _mm512_cmpeq_epi8_mask, _mm512_cmpeq_epi64_mask, _mm512_cmpge_epu8_mask,
@@ -15,8 +16,8 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
     task.run(Wide(()))
 }
 
-/// The steps of walks with a line in one register: an instruction compares all its bytes, and its answer is a mask. Made by
-/// `run` alone, so that the processor has what they need where there is a value.
+/// The operations of walks with a line in one register: one instruction compares all its bytes and returns a mask.
+/// Only `run` creates it, so a value is proof of the processor's features.
 #[derive(Debug, Clone, Copy)]
 pub struct Wide(());
 

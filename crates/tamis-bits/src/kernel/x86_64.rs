@@ -1,7 +1,7 @@
 //! The kernels with AVX2, POPCNT and BMI instructions.
 //!
-//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them behind a run-time check.
-//! The only unsafe operations inside are loads from slices whose length was checked.
+//! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them after a run-time
+//! check. The only unsafe operations inside are loads from slices whose length was checked.
 
 #![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are masked or constant")]
 
@@ -15,10 +15,10 @@ use std::arch::x86_64::{
 
 use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 
-/// How many digests ahead lines are fetched.
+/// Prefetch distance of lines, in digests.
 const PREFETCH_DIGESTS: usize = 16;
 
-/// Bits that are asked for at once.
+/// Number of bits that are tested at once.
 pub(super) const ROUND_PROBES: u32 = 8;
 
 /// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
@@ -65,14 +65,14 @@ fn lane_ones(count: u32) -> __m256i {
     _mm256_srli_epi32::<31>(used)
 }
 
-/// Whether the bits of one round are set: lane by lane the word that the top four bits of the pattern name, and in it the
-/// bit that the next five name.
+/// Whether the bits of one round are set: lane by lane, the word selected by the top four bits of the pattern, and in
+/// it the bit selected by the next five.
 #[target_feature(enable = "avx2")]
 fn round_contains(low: __m256i, high: __m256i, patterns: __m256i, ones: __m256i) -> bool {
     let words = _mm256_srli_epi32::<28>(patterns);
     let low_words = _mm256_permutevar8x32_epi32(low, words);
     let high_words = _mm256_permutevar8x32_epi32(high, words);
-    // The top bit of the pattern says which half; the blend looks at the top bit of each lane.
+    // The top bit of the pattern selects the half; the blend uses the top bit of each lane.
     let held = _mm256_castps_si256(_mm256_blendv_ps(
         _mm256_castsi256_ps(low_words),
         _mm256_castsi256_ps(high_words),
@@ -93,7 +93,7 @@ fn round_patterns(pattern: u32) -> __m256i {
 #[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     let (low, high) = halves(line);
-    // Where this is false nothing else is asked: used for two things, the answer would be taken apart by the compiler.
+    // A `false` ends the lookup: with a second use of the result, the compiler would extract it from the register.
     if !round_contains(low, high, round_patterns(pattern), lane_ones(probe_count)) {
         return false;
     }
@@ -159,7 +159,7 @@ pub(super) fn lines_contain(
 
 insert_forms!("bmi2", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 
-/// Lines are asked for some digests ahead.
+/// Prefetches lines some digests ahead.
 #[target_feature(enable = "bmi2")]
 fn lines_insert_each<const PROBES: usize>(
     lines: &mut [u8],
@@ -178,7 +178,7 @@ fn lines_insert_each<const PROBES: usize>(
     }
 }
 
-/// Bits are set one by one, in words of eight bytes: each address is one multiplication that waits for no other.
+/// Sets bits one by one, in words of eight bytes: each address is one independent multiplication.
 #[target_feature(enable = "bmi2")]
 #[inline]
 fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64, pattern: u32) {
@@ -191,13 +191,13 @@ fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest:
     }
 }
 
-/// The portable loop in better instructions.
+/// The portable loop, compiled with better instructions.
 #[target_feature(enable = "bmi2")]
 pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
     super::portable::mix64_each(values, numbers);
 }
 
-/// The portable loop in better instructions.
+/// The portable loop, compiled with better instructions.
 #[target_feature(enable = "bmi2")]
 pub(super) fn places_insert(
     bits: &mut [u8],
@@ -221,7 +221,7 @@ pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     rank
 }
 
-/// Which word it is cannot be foreseen: all eight are counted, without a jump that depends on what is found.
+/// Which word it is is unpredictable: counts all eight without a data-dependent branch.
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 #[inline]
 pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32 {
@@ -243,7 +243,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
     task.run(Vector(()))
 }
 
-/// The steps of walks with AVX2 and BMI2. Made by `run` alone, so that the processor has them where there is a value.
+/// The operations of walks with AVX2 and BMI2. Only `run` creates it, so a value is proof of the processor's features.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector(());
 
@@ -270,7 +270,7 @@ fn equal_words(line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
     equal(low) | equal(high) << 4
 }
 
-/// Bytes at least `byte` are those that the greater of the two leaves as they are.
+/// A byte is at least `byte` if the maximum of both equals it.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn not_smaller_mask(bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {

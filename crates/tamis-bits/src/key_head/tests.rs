@@ -23,7 +23,7 @@ fn heads_never_contradict_the_order_of_keys() {
 }
 
 #[test]
-fn the_first_byte_weighs_most_and_the_ninth_nothing() {
+fn the_first_byte_is_most_significant_and_the_ninth_ignored() {
     assert_eq!(key_head(&[1]), 1 << 56);
     assert_eq!(key_head(&[0, 0, 0, 0, 0, 0, 0, 7, 9]), 7);
 }

@@ -1,9 +1,9 @@
-//! A line holds what was put in, whatever the pattern.
+//! A line contains all inserted patterns.
 
 use super::{LINE_BYTES, LINE_PROBE_MAX, contains, holds, insert, line_at, line_index};
 
 #[test]
-fn what_was_inserted_is_contained() {
+fn inserted_patterns_are_contained() {
     for probe_count in 0..=LINE_PROBE_MAX {
         let mut line = [0; LINE_BYTES];
         let patterns: Vec<u32> =
@@ -16,7 +16,7 @@ fn what_was_inserted_is_contained() {
 }
 
 #[test]
-fn both_ways_of_asking_a_line_agree() {
+fn both_line_queries_agree() {
     let mut line = [0; LINE_BYTES];
     let patterns = || (0..4000_u32).map(|index| index.wrapping_mul(0x1234_567b));
     patterns().take(90).for_each(|pattern| insert(&mut line, pattern, 3));
@@ -44,7 +44,7 @@ fn lines_are_chosen_over_the_whole_range() {
 }
 
 #[test]
-fn there_is_no_line_outside_the_bytes() {
+fn a_line_outside_the_bytes_is_none() {
     assert!(line_at(&[0; 64], 1 << 40, u64::MAX).is_none());
     assert!(line_at(&[], 1, 1).is_none());
     assert!(line_at(&[0; 64], 1, u64::MAX).is_some());

@@ -1,4 +1,4 @@
-//! The bytes stay where they are while somebody holds them, and go with the last holder.
+//! The bytes keep their address while a slice holds them, and are dropped with the last one.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::OwnedSlice;
 
-/// Says when it goes.
+/// Records its drop.
 struct Owner {
     bytes: Vec<u8>,
     is_gone: Arc<AtomicBool>,
@@ -20,7 +20,7 @@ impl Drop for Owner {
 }
 
 #[test]
-fn bytes_outlive_all_but_their_last_holder() {
+fn bytes_live_until_their_last_slice_is_dropped() {
     let is_gone = Arc::new(AtomicBool::new(false));
     let owner = Owner { bytes: (0..100).collect(), is_gone: Arc::clone(&is_gone) };
     let held = OwnedSlice::new(Arc::new(owner), |owner| &owner.bytes);
@@ -35,7 +35,7 @@ fn bytes_outlive_all_but_their_last_holder() {
 }
 
 #[test]
-fn an_owner_may_be_found_behind_another_one() {
+fn an_owner_may_own_another_owner() {
     let file: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(vec![1_u8, 2, 3]);
     let held = OwnedSlice::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
     drop(file);
@@ -43,7 +43,7 @@ fn an_owner_may_be_found_behind_another_one() {
 }
 
 #[test]
-fn nothing_lies_behind_the_end() {
+fn a_slice_beyond_the_end_is_empty() {
     let held = OwnedSlice::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
     assert_eq!(held.clone().skip(2).as_ref(), []);
     assert_eq!(held.skip(3).as_ref(), []);

@@ -1,4 +1,4 @@
-//! Integers come back as they went in.
+//! Encoded integers can be read back.
 
 use super::{PackedInts, PackedVec, encode, encoded_bytes};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_grows_is_read_at_once_and_encoded_alike(
+    fn a_growing_vector_is_readable_and_has_the_same_encoding(
         width in 0u32..=64,
         integers in prop::collection::vec(any::<u64>(), 0..200),
         parts in prop::collection::vec(0usize..70, 0..6),

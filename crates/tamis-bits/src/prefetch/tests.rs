@@ -1,9 +1,9 @@
-//! A hint changes nothing, wherever it points.
+//! A prefetch changes nothing at any address.
 
 use super::prefetch;
 
 #[test]
-fn hints_inside_and_outside_change_nothing() {
+fn prefetches_inside_and_outside_change_nothing() {
     let bytes = [7; 100];
     for offset in [0, 99, 100, usize::MAX] {
         prefetch(&bytes, offset);

@@ -1,4 +1,4 @@
-//! Ranks and positions against counting, and directories that lie.
+//! Ranks and positions compared with counting, and damaged directories.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{RankBits, Select, encode, encoded_bytes};
@@ -12,7 +12,7 @@ fn encode_bits(bits: &[bool], select: Select) -> Vec<u8> {
     target
 }
 
-/// Random bits of which one in `sparseness` is set, in stretches.
+/// Random bits of which one in `sparseness` is set, in runs.
 fn random_bits(seed: u64, length: usize, sparseness: u64) -> Vec<bool> {
     let mut state = seed;
     (0..length)
@@ -51,7 +51,7 @@ fn check(bits: &[bool]) {
 }
 
 #[test]
-fn ranks_and_positions_are_those_of_counting() {
+fn ranks_and_positions_equal_those_of_counting() {
     for length in [0, 1, 63, 64, 65, 511, 512, 513, 5000] {
         check(&vec![true; length]);
         check(&vec![false; length]);
@@ -75,7 +75,7 @@ fn the_directory_is_small() {
 }
 
 #[test]
-fn damaged_directories_are_survived() {
+fn damaged_directories_cause_no_panic() {
     let bits = random_bits(4, 70_000, 3);
     let bytes = encode_bits(&bits, Select::Both);
     let bit_bytes = 8752;
@@ -99,13 +99,13 @@ fn damaged_directories_are_survived() {
     }
 }
 
-/// Sums in a directory once went beyond 64 bits.
+/// Sums in a directory once overflowed 64 bits.
 #[test]
-fn ranks_of_a_damaged_directory_are_no_more_than_all_set_bits() {
+fn ranks_of_a_damaged_directory_are_at_most_all_set_bits() {
     let bits = random_bits(5, 70_000, 3);
     let bytes = encode_bits(&bits, Select::Both);
     let bit_bytes = 8752;
-    // Superblocks and the first blocks, but for the last superblock: the number of all set bits.
+    // Superblocks and the first blocks, except for the last superblock: the number of all set bits.
     for start in bit_bytes..bit_bytes + 40 {
         for (length, with) in [(8, 0xff), (9, 0xff), (16, 0xff), (8, 0x7f), (5, 0xfe), (2, 0x80)] {
             let mut damaged = bytes.clone();

@@ -1,9 +1,9 @@
-//! Against the plain way.
+//! Compared with a plain implementation.
 
 use super::{are_set, is_set};
 
 #[test]
-fn bits_are_those_that_their_numbers_mean() {
+fn bits_equal_those_of_the_plain_implementation() {
     let bytes: Vec<u8> = (0..=255_u8).map(|byte| byte.wrapping_mul(37)).collect();
     for length in [1, 2, 7, 8, 100, 256] {
         let bytes = bytes.get(..length).unwrap_or_default();

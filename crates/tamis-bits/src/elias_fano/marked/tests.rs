@@ -1,4 +1,4 @@
-//! Quick questions to marked integers against a sorted vector, one by one and many at once, in all forms.
+//! Queries to marked integers compared with a sorted vector, one by one and in batches, in all forms.
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{BATCH, MarkedEliasFano};
@@ -20,7 +20,7 @@ fn marked(count: u64, last: u64) -> Option<MarkedEliasFano> {
     EliasFanoShape::new(count, last).and_then(|shape| shape.marked_at(START))
 }
 
-/// All pairs, one by one and at once.
+/// Checks all pairs, one by one and in batches.
 struct Ask<'a>(&'a MarkedEliasFano, &'a [u8], &'a [(u64, u64)]);
 
 impl kernel::Task for Ask<'_> {
@@ -56,7 +56,7 @@ fn ask(set: &MarkedEliasFano, bytes: &[u8], pairs: &[(u64, u64)]) -> Vec<Option<
     answers
 }
 
-/// How many of all questions near the integers have an answer, out of how many.
+/// How many of all queries near the integers have an answer, and how many queries there are.
 fn check(integers: &[u64]) -> (usize, usize) {
     let (bytes, Some(set)) = encoded(integers) else { return (0, 0) };
     let last = integers.last().copied().unwrap_or(0);
@@ -83,9 +83,10 @@ proptest! {
     }
 }
 
-/// Integers of each width that marks are for, and of one less and more; evenly spread ones nearly all have an answer.
+/// Integers of each width for which marks are useful, and of one less and more; nearly all queries to evenly
+/// distributed ones have an answer.
 #[test]
-fn nearly_all_questions_are_answered() {
+fn nearly_all_queries_are_answered() {
     for width in 0..=29 {
         let mut state = 7_u64;
         let mut even: Vec<u64> = (0..20_000)
@@ -101,9 +102,9 @@ fn nearly_all_questions_are_answered() {
     }
 }
 
-/// Where a mark does not fit, and where many have one high part, there is no answer rather than a wrong one.
+/// If a mark does not fit, or many integers have one high part, the result is no answer instead of a wrong one.
 #[test]
-fn crowds_are_left_to_others() {
+fn large_groups_return_no_answer() {
     let mut crowd: Vec<u64> = (0..100_000).map(|index| (1 << 20) + index / 4).collect();
     crowd.push(1 << 24);
     check(&crowd);
@@ -128,7 +129,7 @@ fn edges() {
     }
 }
 
-/// No byte beyond the end is read, and there is no panic, whatever the bytes are and whatever shape is taken for theirs.
+/// No byte beyond the end is read, and there is no panic, whatever the bytes and the assumed shape.
 #[test]
 fn damage_is_survived() {
     let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
