@@ -152,7 +152,7 @@ fn damage_is_survived() {
                 ask(&set, &damaged, &pairs);
             }
         }
-        let set = marked(3000, 2_999_000).expect("of use");
+        let set = marked(3000, 2_999_000).expect("useful");
         assert!(ask(&set, &bytes[..offset], &pairs).iter().all(Option::is_none));
     }
 }
