@@ -4,15 +4,15 @@ use std::hint::black_box;
 
 use crate::SplitMix64;
 
-/// Numbers that are searched for, each time that the unit is taken.
+/// Number of searches per measurement of the unit.
 const WANTED_COUNT: usize = 100_000;
 
-/// Binary searches for random integers among as many random integers as there are keys; the time of one of them is the calibration
-/// unit.
+/// Binary searches for random integers among as many random integers as there are keys; the time of one of them is the
+/// calibration unit.
 ///
-/// A search waits for the answer of the one before, so that its time is how long a search takes and not how many of them a
-/// processor does at once: those overlap, and a unit of searches side by side depends more on the processor, and on who else
-/// uses the third level of its caches, than anything that is measured in it.
+/// Each search depends on the result of the one before, so the unit is the latency of a search, not the throughput:
+/// throughput depends more on the processor, and on other users of its L3 cache, than the values that are measured in
+/// it.
 ///
 /// ```
 /// use tamis_workload::Calibration;
@@ -28,7 +28,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The unit for so many keys (at least one).
+    /// The unit for a number of keys (at least one).
     pub fn new(key_count: usize) -> Self {
         let mut random = SplitMix64::new(1);
         let mut integers: Vec<u64> = (0..key_count.max(1)).map(|_| random.next_u64()).collect();
@@ -36,10 +36,10 @@ impl Calibration {
         Self { integers, wanted: (0..WANTED_COUNT).map(|_| random.next_u64()).collect() }
     }
 
-    /// Searches for every wanted number, one after another; the time of this, shared among them, is the unit. The first pass after
-    /// anything else also brings the integers back into the caches.
+    /// Searches for every wanted number, one after another; the time divided by their number is the unit. The first
+    /// pass also brings the integers back into the caches.
     pub fn search(&self) {
-        // No bit of an answer is left by this mask, which the compiler does not know.
+        // This mask clears all bits of a result, unknown to the compiler.
         let mask = black_box(0);
         let place = self.wanted.iter().fold(0, |place: usize, wanted| {
             let wanted = wanted ^ (place as u64 & mask);
@@ -48,7 +48,7 @@ impl Calibration {
         black_box(place);
     }
 
-    /// How many searches [`Calibration::search`] makes.
+    /// Number of searches of [`Calibration::search`].
     pub fn wanted_count(&self) -> u32 {
         self.wanted.len() as u32
     }

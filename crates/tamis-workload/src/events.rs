@@ -1,12 +1,12 @@
-//! Sensor events: the time series with which the SuRF paper measures a store.
+//! Sensor events: the time series of the SuRF paper's store experiments.
 //!
 //! 2,000 sensors each report as a Poisson process, once every 0.2 s on average, from a random moment within the first
-//! 0.2 s. Over all sensors that is an event every 100,000 ns. A key is the 64-bit timestamp in nanoseconds followed
-//! by the 64-bit sensor number, both big-endian, so that byte order is time order. Events come ascending and distinct.
-//! The intervals go through the system's `ln`: another C library may move a few timestamps by a nanosecond.
-//! Cost: one heap operation an event.
+//! 0.2 s. Over all sensors that is an event every 100,000 ns. A key is the 64-bit timestamp in nanoseconds followed by
+//! the 64-bit sensor number, both big-endian, so that byte order is time order. Events are ascending and distinct. The
+//! intervals use the system's `ln`: another C library may change a few timestamps by a nanosecond. Cost: one heap
+//! operation per event.
 //!
-//! Queries are those of integers over the timestamps: from a moment to another one, whatever the sensor ([`EventQuerySet`]).
+//! Queries are those of integers over the timestamps: from one moment to another, for all sensors ([`EventQuerySet`]).
 
 use std::{cmp::Reverse, collections::BinaryHeap, fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How many sensors there are.
+/// Number of sensors.
 pub const SENSOR_COUNT: u64 = 2000;
 
 /// Mean time between two events of one sensor, in nanoseconds.
@@ -61,13 +61,13 @@ pub enum EventQuerySet {
 }
 
 impl EventQuerySet {
-    /// The sets of which there is one each, in the order in which they are listed to users.
+    /// The sets without parameters, in the order in which they are listed to users.
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::Points].into_iter().chain(QuerySet::all().map(Self::Spans))
     }
 
-    /// `count` ranges over events of these timestamps (ascending), in the order of their drawing; all but those of
-    /// [`QuerySet::Mixed`] hold no event.
+    /// `count` ranges over events of these timestamps (ascending), in the order of drawing; only those of
+    /// [`QuerySet::Mixed`] may contain an event.
     ///
     /// # Errors
     /// [`NoEmptyRange`] when there are no events, or they leave no room for such ranges.
@@ -93,8 +93,8 @@ impl EventQuerySet {
     }
 }
 
-/// `count` ranges that each hold at least one event of these timestamps (ascending): every filter must answer `true`. See
-/// [`non_empty_ranges`].
+/// `count` ranges that each contain at least one event of these timestamps (ascending): every filter must return
+/// `true`. See [`non_empty_ranges`].
 pub fn non_empty_event_ranges(timestamps: &[u64], count: usize, seed: u64) -> Vec<EventRange> {
     non_empty_ranges(timestamps, count, seed).into_iter().map(span).collect()
 }
@@ -154,7 +154,7 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Event> {
         let Reverse(event) = self.next.pop()?;
         let interval = -self.random.unit_above_zero().ln() * INTERVAL_MEAN;
-        // At least one nanosecond, so that no sensor has two events of one key.
+        // At least one nanosecond, so that no sensor has two events with the same key.
         let timestamp = event.timestamp.saturating_add((interval as u64).max(1));
         self.next.push(Reverse(Event { timestamp, sensor: event.sensor }));
         Some(event)

@@ -6,9 +6,9 @@
 //! offset 16  u64 value 1 ...
 //! ```
 //!
-//! Key files (`.keys`) hold distinct values ascending; query files (`.q`, `.s`) hold `left, right` pairs. Readers
-//! refuse cut files, bytes after the last value, and values out of order, and name the offset. Nothing is allocated
-//! by an unchecked count.
+//! Key files (`.keys`) contain distinct values ascending; query files (`.q`, `.s`) contain `left, right` pairs.
+//! Readers refuse truncated files, bytes after the last value, and values out of order, and name the offset. No
+//! allocation depends on an unchecked count.
 
 use std::{
     fmt,
@@ -26,24 +26,24 @@ mod tests;
 
 /// Bytes of a value and of the count.
 const VALUE_BYTES: u64 = 8;
-/// Values for which room is made before they were read.
+/// Maximum number of values to reserve memory for before they are read.
 const RESERVED_COUNT_MAX: u64 = 1 << 20;
 
-/// Why a file can't be read.
+/// A file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("at offset {offset}: {source}")]
     Io {
         /// Offset in bytes of the value.
         offset: u64,
-        /// The operating system's own error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file ends before its count says.
-    #[error("cut at offset {length}: the count at offset 0 promises {count} values ({} bytes)", promised(*.count))]
+    #[error("cut at offset {length}: the count at offset 0 requires {count} values ({} bytes)", required_bytes(*.count))]
     Cut {
-        /// Where the file ends.
+        /// Length of the file.
         length: u64,
         /// The count at its head.
         count: u64,
@@ -51,29 +51,29 @@ pub enum FileError {
     /// The file is too short for a count.
     #[error("cut at offset {length}: a file of 64-bit values begins with its count in 8 bytes")]
     NoCount {
-        /// Where the file ends.
+        /// Length of the file.
         length: u64,
     },
-    /// The file goes on after its last value.
+    /// The file continues after its last value.
     #[error(
-        "more bytes at offset {offset}, after the {count} values that the count at offset 0 promises; is this a file of 64-bit values?"
+        "more bytes at offset {offset}, after the {count} values that the count at offset 0 specifies; is this a file of 64-bit values?"
     )]
     TooLong {
-        /// Offset of the first byte too many.
+        /// Offset of the first extra byte.
         offset: u64,
         /// The count at its head.
         count: u64,
     },
-    /// Keys must ascend.
+    /// Keys must be ascending.
     #[error(
-        "at offset {offset}: key {value} does not lie above the one before it ({before}); keys are distinct and ascend"
+        "at offset {offset}: key {value} is not greater than the one before it ({before}): sort the keys and remove duplicates"
     )]
     NotAscending {
         /// Offset in bytes of the value.
         offset: u64,
         /// The value.
         value: u64,
-        /// The one before it.
+        /// The value before it.
         before: u64,
     },
     /// A range must not be reversed.
@@ -94,8 +94,8 @@ pub enum FileError {
     },
 }
 
-/// Length in bytes that a count promises; more than any file for a count that can't be one.
-fn promised(count: u64) -> u64 {
+/// Length in bytes that a count requires; more than any file for an impossible count.
+fn required_bytes(count: u64) -> u64 {
     count.saturating_add(1).saturating_mul(VALUE_BYTES)
 }
 
@@ -123,26 +123,26 @@ impl<R: Read> ValueReader<R> {
         Ok(Self { source, count: u64::from_le_bytes(bytes), index: 0, is_failed: false })
     }
 
-    /// How many values the head of the file promises. Not to be trusted before all were read.
+    /// The number of values according to the head of the file. Unreliable before all were read.
     pub fn value_count(&self) -> u64 {
         self.count
     }
 
     /// Offset in bytes of the next value.
     pub fn offset(&self) -> u64 {
-        promised(self.index)
+        required_bytes(self.index)
     }
 
-    /// Refuses a file whose length is not what its count promises, before any value is read.
+    /// Refuses a file whose length does not match its count, before any value is read.
     ///
     /// # Errors
     /// [`FileError::Cut`] and [`FileError::TooLong`].
     pub fn check_length(&self, length: u64) -> Result<(), FileError> {
-        match length.cmp(&promised(self.count)) {
+        match length.cmp(&required_bytes(self.count)) {
             std::cmp::Ordering::Less => Err(FileError::Cut { length, count: self.count }),
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Greater => {
-                Err(FileError::TooLong { offset: promised(self.count), count: self.count })
+                Err(FileError::TooLong { offset: required_bytes(self.count), count: self.count })
             }
         }
     }
@@ -196,7 +196,7 @@ fn fill(source: &mut impl Read, bytes: &mut [u8; 8], offset: u64) -> Result<u64,
 /// Reads a key file: distinct values, ascending.
 ///
 /// # Errors
-/// [`FileError`] for whatever is wrong with the file, with the offset.
+/// [`FileError`] for any defect of the file, with its offset.
 pub fn read_keys(source: impl Read) -> Result<Vec<u64>, FileError> {
     let mut reader = ValueReader::new(source)?;
     let mut keys = Vec::with_capacity(reader.value_count().min(RESERVED_COUNT_MAX) as usize);
@@ -213,7 +213,7 @@ pub fn read_keys(source: impl Read) -> Result<Vec<u64>, FileError> {
 /// Reads a query file: pairs of inclusive bounds.
 ///
 /// # Errors
-/// [`FileError`] for whatever is wrong with the file, with the offset.
+/// [`FileError`] for any defect of the file, with its offset.
 pub fn read_ranges(source: impl Read) -> Result<Vec<Range>, FileError> {
     let mut reader = ValueReader::new(source)?;
     let count = reader.value_count();
@@ -257,7 +257,7 @@ fn write_values(target: impl Write, count: u64, values: impl Iterator<Item = u64
     target.flush()
 }
 
-/// `uniform_n1m_s42`: the stem of all file names of a key set. Counts that are no whole millions are written out.
+/// `uniform_n1m_s42`: the stem of all file names of a key set. Counts that are not whole millions are written in full.
 pub fn key_set_name(set: impl fmt::Display, count: u64, seed: u64) -> String {
     format!("{set}_n{}_s{seed}", short(count))
 }
@@ -276,7 +276,7 @@ fn short(count: u64) -> String {
     }
 }
 
-/// Writes keys that are text, one a line.
+/// Writes text keys, one per line.
 ///
 /// # Errors
 /// The operating system's.
@@ -289,7 +289,7 @@ pub fn write_lines<K: AsRef<[u8]>>(target: impl Write, keys: impl IntoIterator<I
     target.flush()
 }
 
-/// Writes ranges of text, `lower<TAB>upper` a line, both included.
+/// Writes ranges of text, `lower<TAB>upper` per line, both included.
 ///
 /// # Errors
 /// The operating system's.
@@ -297,8 +297,8 @@ pub fn write_line_ranges(target: impl Write, ranges: &[TextRange]) -> io::Result
     write_lines(target, ranges.iter().map(|(lower, upper)| [lower.as_slice(), upper].join(&b'\t')))
 }
 
-/// Writes operations, one a line: kind, key, and for scans the number of entries, for ranges the upper bound, with tabs between.
-/// Keys are of the form [`KeyForm::Hex`].
+/// Writes operations, one per line, separated by tabs: kind, key, and for scans the number of entries, for ranges the
+/// upper bound. Keys have the form [`KeyForm::Hex`].
 ///
 /// # Errors
 /// The operating system's.

@@ -1,8 +1,8 @@
 //! Sets of distinct 64-bit keys, sorted ascending.
 //!
-//! The definitions are exact: a set is a function of its name, its count and its seed, and its file has a known
-//! SHA-256. `Normal` goes through the system's `ln` and `cos`; with a C library other than glibc 2.36 a few keys may
-//! differ. Cost: one sort of all keys; memory: 8 bytes a key.
+//! The definitions are exact: name, count and seed determine a set, and its file has a known SHA-256. `Normal` uses
+//! the system's `ln` and `cos`; with a C library other than glibc 2.36 a few keys may differ. Cost: one sort of all
+//! keys; memory: 8 bytes per key.
 
 use std::{f64::consts::PI, fmt, str::FromStr};
 
@@ -67,8 +67,8 @@ impl KeySet {
     }
 }
 
-/// Draws until exactly `count` distinct keys were seen. A round draws as many as are missing: as each draw adds one
-/// key at most, no round goes past the draw that completes the set.
+/// Draws until there are exactly `count` distinct keys. A round draws the missing number: as each draw adds at most
+/// one key, no round exceeds the draw that completes the set.
 fn distinct(count: usize, mut draw: impl FnMut() -> u64) -> Vec<u64> {
     let mut keys = Vec::with_capacity(count);
     while keys.len() < count {
@@ -87,7 +87,7 @@ fn normal_key(random: &mut SplitMix64) -> u64 {
     let u2 = random.unit();
     let z = (-2.0 * u1.ln()).sqrt() * ((2.0 * PI) * u2).cos();
     let x = KEY_SPACE / 2.0 + (z * NORMAL_DEVIATION) * KEY_SPACE;
-    // `as` truncates and saturates at both ends, which is what the definition asks for.
+    // `as` truncates and saturates at both ends, as the definition requires.
     x as u64
 }
 

@@ -1,20 +1,20 @@
-//! Seeded generators of keys, queries and operations, and the files that hold them.
+//! Seeded generators of keys, queries and operations, and their files.
 //!
-//! Everything here is a pure function of its seed: the same call gives the same bytes on every machine, but for what goes through
-//! the system's `ln`, `exp`, `cos` or `powf` ([`KeySet::Normal`] and [`KeySet::Zipf`], [`TextSet`], [`Events`], Zipfian choices): there
-//! another C library may draw a few others. The crate imports nothing of Tamis, so that tests, benches, the command line
-//! and comparisons with other stores all measure the same input.
+//! Everything here is a pure function of its seed: the same call returns the same bytes on every machine. Exceptions
+//! are values that use the system's `ln`, `exp`, `cos` or `powf` ([`KeySet::Normal`] and [`KeySet::Zipf`],
+//! [`TextSet`], [`Events`], Zipfian choices): another C library may draw a few others. The crate imports nothing of
+//! Tamis, so that tests, benches, the command line and comparisons with other stores all use the same input.
 //!
-//! - [`SplitMix64`]: the generator under all others.
+//! - [`SplitMix64`]: the random number generator of all others.
 //! - [`KeySet`]: sets of distinct 64-bit keys: uniform, normal, gaps, Zipfian gaps.
 //! - [`TextSet`]: domain names and host-reversed e-mail addresses.
 //! - [`Events`]: the time series of the SuRF paper, keyed by timestamp and sensor.
-//! - [`QuerySet`], [`non_empty_ranges`]: ranges that hold no key (uniform, correlated, split, prefixes), a share of
-//!   which holds none, and ranges that do. [`TextQuerySet`], [`non_empty_text_ranges`]: the like over text; [`EventQuerySet`],
-//!   [`non_empty_event_ranges`]: over events.
+//! - [`QuerySet`], [`non_empty_ranges`]: ranges without keys (uniform, correlated, split, prefixes), mixes with a
+//!   share of empty ranges, and ranges with keys. [`TextQuerySet`], [`non_empty_text_ranges`]: the same for text;
+//!   [`EventQuerySet`], [`non_empty_event_ranges`]: for events.
 //! - [`Zipfian`], [`ScrambledZipfian`], [`Latest`], [`ZipfianComposite`]: skewed choices, as YCSB draws them.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
-//! - [`Calibration`]: the searches whose time is the unit of times.
+//! - [`Calibration`]: the searches whose time is the calibration unit.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
 //!
 //! ```

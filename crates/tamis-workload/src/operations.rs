@@ -1,9 +1,9 @@
 //! Operations on a store: YCSB's workloads, the classic micro benchmarks, closed ranges, and mixes that shift.
 //!
-//! An operation names an item by its number; [`KeyForm`] makes its key. Items below the record count are loaded before; inserts add the next
-//! number. A stream is one sequence for the whole store, whatever the number of threads: the n-th of them takes each n-th operation.
-//! Streams are functions of their workload, their counts and their seed (Zipfian choices go through the system's `powf`).
-//! Cost: a `powf` for each Zipfian choice.
+//! An operation names an item by its number; [`KeyForm`] makes its key. Items below the record count are loaded
+//! before; inserts add the next number. A stream is one sequence for the whole store: of `n` threads, each takes every
+//! n-th operation. Workload, counts and seed determine a stream (Zipfian choices use the system's `powf`). Cost: a
+//! `powf` per Zipfian choice.
 
 use std::{fmt, str::FromStr};
 
@@ -15,22 +15,22 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What is done.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperationKind {
     /// Reads the value of a key.
     Read,
-    /// Writes a key that was not there.
+    /// Writes a new key.
     Insert,
-    /// Writes a key anew.
+    /// Overwrites a key.
     Update,
-    /// Reads a key and writes it anew.
+    /// Reads a key and overwrites it.
     ReadModifyWrite,
     /// Deletes a key.
     Delete,
-    /// Reads entries from a key on.
+    /// Reads entries in ascending order from a key on.
     Scan,
-    /// Reads entries from a key on downwards.
+    /// Reads entries in descending order from a key on.
     ScanBack,
     /// Reads all entries of a closed range.
     Range,
@@ -67,31 +67,31 @@ impl OperationKind {
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Operation {
-    /// What is done.
+    /// Its kind.
     pub kind: OperationKind,
     /// The item.
     pub item: u64,
     /// Scans: entries to read, at least one.
     pub limit: u32,
-    /// Ranges: how far the lower bound lies above the item's key.
+    /// Ranges: distance of the lower bound above the item's key.
     pub distance: u64,
-    /// Ranges: how far the upper bound lies above the lower one.
+    /// Ranges: distance of the upper bound above the lower one.
     pub length: u64,
 }
 
-/// How items become keys. All forms spread neighbouring items over the whole key space.
+/// How items become keys. All forms scatter neighbouring items over the whole key space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyForm {
     /// 16 hexadecimal digits of a one-to-one function of the item.
     Hex,
     /// 8 big-endian bytes of the same number.
     Integer,
-    /// YCSB's own: `user` and the decimal digits of a hash. Such keys have no ranges.
+    /// YCSB's form: `user` and the decimal digits of a hash. Such keys have no ranges.
     User,
 }
 
 impl KeyForm {
-    /// The number behind an item's key, in the order of the keys.
+    /// The number of an item's key, in the order of the keys.
     pub fn number(self, item: u64) -> u64 {
         match self {
             Self::Hex | Self::Integer => mix64(item),
@@ -130,27 +130,27 @@ pub fn hex_digits(number: u64) -> [u8; 16] {
     })
 }
 
-/// Which items operations touch.
+/// The distribution of the items of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Choice {
-    /// Every item alike.
+    /// All items equally.
     Uniform,
-    /// A few items often; they are spread over all of them.
+    /// A few items often, scattered over all of them.
     Zipfian,
     /// The newest items most often.
     Latest,
-    /// Items that are not there.
+    /// Items that do not exist.
     Absent,
-    /// A few neighbouring items often; which ones moves once through all items in the course of the stream.
+    /// A few neighbouring items often; their position moves once through all items during the stream.
     HotSpot,
 }
 
-/// How many entries a scan reads.
+/// The number of entries of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScanLength {
-    /// Always as many.
+    /// Constant.
     Fixed(u32),
-    /// From one to so many, each alike.
+    /// Uniform from one to a maximum.
     UpTo(u32),
 }
 
@@ -159,18 +159,18 @@ pub enum ScanLength {
 pub struct Mix {
     /// Kinds with their shares, which sum up to one.
     pub shares: &'static [(OperationKind, f64)],
-    /// The items of all kinds but inserts.
+    /// The items of all kinds except inserts.
     pub choice: Choice,
     /// How long scans are.
     pub scan: ScanLength,
-    /// Ranges: from one to so far above the item's key.
+    /// Ranges: maximum distance above the item's key, uniform from one.
     pub distance_max: u64,
     /// Ranges: the upper bound above the lower one.
     pub length: u64,
 }
 
 impl Mix {
-    /// Reads of uniform items, to be refined by `..Mix::READS`.
+    /// Reads of uniform items, a base for `..Mix::READS`.
     pub const READS: Self = Self {
         shares: &[(Read, 1.0)],
         choice: Choice::Uniform,
@@ -180,25 +180,25 @@ impl Mix {
     };
 }
 
-/// Upper minus lower bound of closed ranges: keys of full stores lie a billion times farther apart.
+/// Upper minus lower bound of closed ranges: keys of full stores are a billion times farther apart.
 const RANGE_LENGTH: u64 = 1023;
 /// Items that are never loaded, for absent keys.
 const ABSENT_FIRST: u64 = 1 << 48;
 
-/// A workload on a store, by its name.
+/// A named workload on a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     /// `ycsb-a`, `readrandom`, `empty-near`, ...
     pub name: &'static str,
     /// The mix at the beginning.
     pub mix: Mix,
-    /// The mix at the end where it shifts: in between its share grows evenly.
+    /// The mix at the end of a shifting workload: its share grows linearly.
     pub end: Option<Mix>,
     /// Whether the workload fills an empty store: nothing is loaded before.
     pub is_fill: bool,
-    /// Whether its keys come in order: see [`Stream::sorted`].
+    /// Whether its keys are in order: see [`Stream::sorted`].
     pub is_sorted: bool,
-    /// Whether one more thread writes all the time: see [`Workload::writer`].
+    /// Whether one more thread writes continuously: see [`Workload::writer`].
     pub has_writer: bool,
 }
 
@@ -257,7 +257,7 @@ pub const RANGES: [Workload; 3] = [
     of("empty-correlated", Mix { distance_max: 1024, ..NEAR }),
 ];
 
-/// Mixes that shift in the course of the stream.
+/// Mixes that shift during the stream.
 pub const SHIFTS: [Workload; 4] = [
     Workload {
         end: Some(Mix { shares: &[(Update, 1.0)], ..Mix::READS }),
@@ -289,13 +289,14 @@ impl Workload {
         YCSB.into_iter().chain(MICRO).chain(RANGES).chain(SHIFTS)
     }
 
-    /// `count` operations on a store of `record_count` items. Fills begin with item 0 whatever the record count. Those of a sorted
-    /// workload come by their items: the form of the keys decides about their order, and so [`Stream::sorted`] makes it.
+    /// `count` operations on a store of `record_count` items. Fills begin with item 0 whatever the record count. The
+    /// stream of a sorted workload is in the order of its items; the key form determines the order of the keys, and
+    /// [`Stream::sorted`] sorts by it.
     pub fn operations(&self, record_count: u64, count: u64, seed: u64) -> Stream {
         Stream::new(*self, if self.is_fill { 0 } else { record_count }, count, seed)
     }
 
-    /// What the additional thread of [`Workload::has_writer`] does: updates of uniform items.
+    /// The operations of the additional thread of [`Workload::has_writer`]: updates of uniform items.
     pub fn writer(&self, record_count: u64, count: u64, seed: u64) -> Stream {
         let mix = Mix { shares: &[(Update, 1.0)], ..Mix::READS };
         Stream::new(of("writer", mix), record_count, count, mix64(seed))
@@ -319,11 +320,12 @@ impl FromStr for Workload {
 }
 
 impl Stream {
-    /// All operations in the order of their keys, for workloads with [`Workload::is_sorted`]. Takes the memory of all of them.
+    /// All operations in the order of their keys, for workloads with [`Workload::is_sorted`]. Needs memory for all of
+    /// them.
     pub fn sorted(self, form: KeyForm) -> Vec<Operation> {
         let mut operations: Vec<Operation> = self.collect();
         match form {
-            // The order of the numbers is that of the keys.
+            // Numbers and keys have the same order.
             KeyForm::Hex | KeyForm::Integer => {
                 operations.sort_unstable_by_key(|operation| form.number(operation.item));
             }
@@ -340,7 +342,7 @@ pub struct Stream {
     random: SplitMix64,
     index: u64,
     count: u64,
-    /// Items that are there: loaded, and inserted so far.
+    /// Existing items: loaded, and inserted so far.
     item_count: u64,
     zipfian: Option<ScrambledZipfian>,
     latest: Option<Latest>,
@@ -352,8 +354,8 @@ impl Stream {
         let has = |choice: Choice| {
             workload.mix.choice == choice || workload.end.is_some_and(|end| end.choice == choice)
         };
-        // As YCSB: the choice is among twice as many new items as are expected, and those not there yet are drawn again. So the
-        // popular items stay the same ones while items are inserted.
+        // As in YCSB: chooses among twice as many new items as expected, and draws again if an item does not exist
+        // yet. So the popular items stay the same while items are inserted.
         let share = |mix: &Mix| {
             mix.shares.iter().filter(|(kind, _)| *kind == Insert).map(|(_, share)| share).sum::<f64>()
         };

@@ -1,13 +1,13 @@
 //! SplitMix64: the one source of pseudo-random numbers of all workloads.
 //!
-//! Its state is a counter, so it never repeats a value within 2^64 calls. Cost: about a nanosecond a call.
+//! Its state is a counter, so it never repeats a value within 2^64 calls. Cost: about a nanosecond per call.
 
 #[cfg(test)]
 mod tests;
 
 const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// 2^-53: the distance of the doubles in `[0, 1)` that are drawn.
+/// 2^-53: the distance of the drawn doubles in `[0, 1)`.
 const UNIT_STEP: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// The SplitMix64 generator.
@@ -33,7 +33,7 @@ impl SplitMix64 {
         mix64(self.state)
     }
 
-    /// A number below `bound`: the plain remainder, whose tiny bias belongs to the specification. A `bound` of 0
+    /// A number below `bound`: the plain remainder, whose tiny bias is part of the specification. A `bound` of 0
     /// counts as 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         let next = self.next_u64();
@@ -51,7 +51,7 @@ impl SplitMix64 {
     }
 }
 
-/// The function that ends each step of [`SplitMix64`]: one-to-one, and neighbours lie far apart.
+/// The finaliser of each step of [`SplitMix64`]: a bijection that scatters neighbours.
 pub fn mix64(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,8 +1,8 @@
-//! Sets of ranges over a key set: ranges that hold no key, and ranges that hold one for certain.
+//! Sets of ranges over a key set: ranges without a key, and ranges with at least one.
 //!
 //! All ranges are closed: `[left, right]`, both inclusive. Each draw makes its calls of the generator in a fixed
-//! order, and a rejected draw keeps its calls consumed: that makes a set a function of keys, count and seed.
-//! Cost: one binary search in the keys per draw.
+//! order, also if it is rejected: so keys, count and seed determine a set. Cost: one binary search in the keys per
+//! draw.
 
 use std::{fmt, str::FromStr};
 
@@ -24,13 +24,13 @@ const CORRELATED_DISTANCE_MAX: u64 = 1024;
 const SPLIT_LENGTH_MAX: u64 = 1 << 30;
 /// Longest uniform half of a split set over [`KeySet::Gaps`], whose gaps are short.
 const SPLIT_LENGTH_MAX_GAPS: u64 = 1024;
-/// Draws that may fail one after the other before the keys are taken to leave no room.
+/// Maximum number of consecutive rejected draws before the keys count as leaving no room.
 const REJECTED_MAX: u32 = 1_000_000;
 
 /// A closed range: `left <= right`, both inclusive.
 pub type Range = (u64, u64);
 
-/// How long ranges are at most.
+/// Maximum length of ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RangeMax {
     /// Points: `right == left`.
@@ -67,51 +67,52 @@ impl RangeMax {
     }
 }
 
-/// A distribution of ranges; all but [`QuerySet::Mixed`] hold no key.
+/// A distribution of ranges; only [`QuerySet::Mixed`] contains ranges with keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuerySet {
     /// Anywhere in the key space (for [`KeySet::Gaps`]: between the least and the greatest key).
     Uniform(RangeMax),
     /// From 1 to 1024 above a key.
     Correlated(RangeMax),
-    /// In turn: correlated of length 32 at most, and uniform and long.
+    /// Alternating: correlated of length 32 at most, and uniform and long.
     Split,
-    /// All keys with one prefix of so many bits (1 to 64).
+    /// All keys with one prefix of a number of bits (1 to 64).
     Prefix(u8),
-    /// Uniform ones, of which so many in a hundred are empty (0 to 100); the others hold a key. They come evenly mixed.
+    /// Uniform ranges with a percentage of empty ones (0 to 100), evenly mixed; the others contain a key.
     Mixed(RangeMax, u8),
 }
 
-/// The keys lie so close together that no empty range of the wanted kind was found.
+/// The keys are so dense that no empty range of the wanted kind was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no empty range of kind {set} was found among {key_count} keys: take shorter ranges or longer prefixes, sparser keys, or at least one key"
 )]
 pub struct NoEmptyRange {
-    /// The name of the wanted set.
+    /// Name of the wanted set.
     pub set: String,
-    /// How many keys there are.
+    /// Number of keys.
     pub key_count: usize,
 }
 
 impl QuerySet {
-    /// All published sets, in the order in which they are listed to users. [`QuerySet::Prefix`] and [`QuerySet::Mixed`] are
-    /// not published: there is one for each number.
+    /// All published sets, in the order in which they are listed to users. [`QuerySet::Prefix`] and
+    /// [`QuerySet::Mixed`] are not published: they have a parameter.
     pub fn all() -> impl Iterator<Item = Self> {
         let uniform = RangeMax::ALL.into_iter().map(Self::Uniform);
         let correlated = RangeMax::ALL.into_iter().map(Self::Correlated);
         uniform.chain(correlated).chain([Self::Split])
     }
 
-    /// The published sets of a kind of keys. Among `gaps` next to none of the longest ranges is empty, and to look for one takes minutes.
+    /// The published sets for a kind of keys. Among `gaps` almost none of the longest ranges is empty, and the search
+    /// for one takes minutes.
     pub fn published(key_set: KeySet) -> impl Iterator<Item = Self> {
         let is_long =
             |set: &Self| matches!(set, Self::Uniform(RangeMax::R1m) | Self::Correlated(RangeMax::R1m));
         Self::all().filter(move |set| key_set != KeySet::Gaps || !is_long(set))
     }
 
-    /// `count` ranges that hold none of `keys` (ascending, of kind `key_set`; but for [`QuerySet::Mixed`]), in the order of their
-    /// drawing.
+    /// `count` ranges without any of `keys` (ascending, of kind `key_set`; except for [`QuerySet::Mixed`]), in the
+    /// order of drawing.
     ///
     /// # Errors
     /// [`NoEmptyRange`] when there are no keys, or they leave no room for such ranges.
@@ -159,16 +160,17 @@ impl QuerySet {
     }
 }
 
-/// Where uniform ranges begin, and how long the uniform half of a split set is at most.
+/// The starts of uniform ranges, and the maximum length of the uniform half of a split set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Space {
-    /// Anywhere among 64-bit numbers.
+    /// Any 64-bit number.
     Whole,
     /// Between the least and the greatest key.
     Between { split_length_max: u64 },
 }
 
-/// Draws until so many were accepted; `draw` gets the number of those before. `None`: a million were rejected in a row.
+/// Draws until a number of ranges were accepted; `draw` gets the number of those before. `None`: a million were
+/// rejected in a row.
 pub(crate) fn accepted<R>(count: usize, mut draw: impl FnMut(usize) -> Option<R>) -> Option<Vec<R>> {
     let mut ranges = Vec::with_capacity(count);
     let mut rejected = 0;
@@ -185,13 +187,13 @@ pub(crate) fn accepted<R>(count: usize, mut draw: impl FnMut(usize) -> Option<R>
     Some(ranges)
 }
 
-/// Whether one of `keys` (ascending) lies in a closed range.
+/// Whether a closed range contains one of `keys` (ascending).
 pub(crate) fn holds_key<K: Ord>(keys: &[K], lower: &K, upper: &K) -> bool {
     let next = keys.partition_point(|key| key < lower);
     keys.get(next).is_some_and(|key| key <= upper)
 }
 
-/// One draw at a time; `None` is a rejected one.
+/// Draws one range at a time; `None` is a rejected one.
 struct Draws<'keys> {
     random: SplitMix64,
     keys: &'keys [u64],
@@ -208,7 +210,7 @@ impl Draws<'_> {
     /// A left end and `right - left`.
     fn uniform_ends(&mut self, length_max: u64) -> (u64, u64) {
         let left = match self.bounds {
-            // A span of all 2^64 numbers wraps to 0, which `below` takes as 2^64.
+            // A span of all 2^64 numbers wraps to 0, which `below` interprets as 2^64.
             Some((least, greatest)) => least + self.random.below((greatest - least).wrapping_add(1)),
             None => self.random.below(0_u64.wrapping_sub(length_max)),
         };
@@ -229,12 +231,12 @@ impl Draws<'_> {
         self.empty(left & !rest, Some(left | rest))
     }
 
-    /// A range that holds a key for certain.
+    /// A range that contains a key.
     fn holding(&mut self, length: RangeMax) -> Option<Range> {
         holding(self.keys, length, &mut self.random)
     }
 
-    /// `right - left`: none for points, otherwise uniform in `[2, length_max]`.
+    /// `right - left`: 0 for points, otherwise uniform in `[2, length_max]`.
     fn offset(&mut self, length_max: u64) -> u64 {
         if length_max == 0 { 0 } else { 2 + self.random.below(length_max - 1) }
     }
@@ -245,8 +247,8 @@ impl Draws<'_> {
     }
 }
 
-/// `count` ranges that each hold at least one of `keys`: every filter must answer `true`. Points and ranges of at most
-/// 32, 1024 and 2^20 in turn. No keys: no ranges.
+/// `count` ranges that each contain at least one of `keys`: every filter must return `true`. Points and ranges of at
+/// most 32, 1024 and 2^20 alternate. Without keys there are no ranges.
 pub fn non_empty_ranges(keys: &[u64], count: usize, seed: u64) -> Vec<Range> {
     let mut random = SplitMix64::new(seed);
     let mut ranges = Vec::with_capacity(count);
@@ -271,7 +273,7 @@ fn holding(keys: &[u64], length: RangeMax, random: &mut SplitMix64) -> Option<Ra
     Some((left, left.saturating_add(offset)))
 }
 
-/// Whether the range of a number is an empty one, so that of each hundred `percent` are, evenly mixed.
+/// Whether the range with a number is an empty one, so that of each hundred `percent` are, evenly mixed.
 pub(crate) fn is_empty_turn(index: usize, percent: u8) -> bool {
     let percent = usize::from(percent.min(100));
     (index + 1) * percent / 100 > index * percent / 100
@@ -315,7 +317,7 @@ fn mixed(name: &str) -> Option<QuerySet> {
     Some(QuerySet::Mixed(length, share(percent)?))
 }
 
-/// A share in percent.
+/// A percentage.
 pub(crate) fn share(percent: &str) -> Option<u8> {
     percent.parse().ok().filter(|percent| *percent <= 100)
 }

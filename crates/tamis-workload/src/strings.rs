@@ -1,10 +1,10 @@
-//! Keys that are text: domain names, e-mail addresses, and the Zipfian-composite keys of the REMIX paper.
+//! Text keys: domain names, e-mail addresses, and the Zipfian-composite keys of the REMIX paper.
 //!
-//! Real lists can't be published, so these are drawn: words are chains of syllables, chosen with the skew of language, so that keys share
-//! prefixes as real ones do. What papers say of their lists holds for these: domain names have 5 to 253 bytes, a median of 21,
-//! and log-normal lengths; addresses are host-reversed (`com.example@name`), 22 bytes on average and at most 129.
-//! Lengths go through the system's `ln`, `exp` and `cos`: another C library may draw a few other keys.
-//! Cost: one sort of all keys; memory: the keys and 24 bytes for each.
+//! Real lists cannot be published, so these are generated: words are chains of syllables, chosen with the skew of
+//! language, so that keys share prefixes as real ones do. They have the properties that papers report of their lists:
+//! domain names have 5 to 253 bytes, a median of 21, and log-normal lengths; addresses are host-reversed
+//! (`com.example@name`), 22 bytes on average and at most 129. Lengths use the system's `ln`, `exp` and `cos`: another
+//! C library may draw a few other keys. Cost: one sort of all keys; memory: the keys and 24 bytes per key.
 
 use std::{f64::consts::PI, fmt, str::FromStr};
 
@@ -23,11 +23,11 @@ const DOMAIN_BYTES: (usize, usize) = (5, 253);
 const DOMAIN_MEDIAN: f64 = 21.0;
 /// The deviation of the logarithm of their lengths.
 const DOMAIN_DEVIATION: f64 = 0.36;
-/// What all of them end with: those of the Proteus paper do.
+/// The suffix of all of them, as in the Proteus paper.
 const DOMAIN_END: &str = ".org";
-/// The longest part of a domain name between two dots.
+/// Maximum length of a label.
 const LABEL_BYTES_MAX: usize = 63;
-/// One domain name in so many has a part in front.
+/// One domain name in this number has a subdomain.
 const SUBDOMAIN_ONE_IN: u64 = 4;
 
 /// The longest address.
@@ -35,7 +35,7 @@ const ADDRESS_BYTES_MAX: usize = 129;
 /// The median of the lengths of names in addresses, and the deviation of its logarithm.
 const NAME_MEDIAN: f64 = 8.8;
 const NAME_DEVIATION: f64 = 0.35;
-/// Hosts of addresses, the most popular first; the rest are drawn.
+/// Hosts of addresses, the most popular first; the others are generated.
 const HOSTS: [&str; 12] = [
     "com.gmail",
     "com.yahoo",
@@ -50,9 +50,9 @@ const HOSTS: [&str; 12] = [
     "uk.co.btinternet",
     "fr.free",
 ];
-/// How many hosts there are.
+/// Number of hosts.
 const HOST_COUNT: u64 = 20_000;
-/// One name in so many ends with a number.
+/// One name in this number ends with a number.
 const NUMBERED_ONE_IN: u64 = 3;
 
 /// Prefixes of composite keys: a few have all their 65,536 keys in a set of millions, most have a handful.
@@ -60,7 +60,7 @@ const COMPOSITE_PREFIXES: u64 = 1 << 20;
 
 const ENDS: [&str; 8] = ["com", "net", "org", "de", "uk.co", "edu", "fr", "jp.co"];
 
-/// The commonest first: they are chosen with the skew of language.
+/// The most frequent first: they are chosen with the skew of language.
 const SYLLABLES: [&str; 96] = [
     "an", "er", "in", "ma", "re", "on", "al", "ar", "ti", "la", "st", "en", "or", "ro", "de", "co", "li",
     "ra", "te", "ne", "ca", "is", "to", "mi", "el", "sa", "no", "me", "ri", "le", "ta", "pa", "do", "lo",
@@ -70,7 +70,7 @@ const SYLLABLES: [&str; 96] = [
     "us", "ly", "og", "ow", "zu", "za", "qu", "xi", "yo", "ky", "ev", "uk",
 ];
 
-/// Keys that are text.
+/// Kinds of text keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextSet {
     /// Domain names.
@@ -108,8 +108,8 @@ impl TextSet {
         keys
     }
 
-    /// `key_count` keys and `query_count` other ones of the same kind, both distinct and ascending: an experiment's keys and its absent
-    /// points. They are the two parts of one set, dealt out at random.
+    /// `key_count` keys and `query_count` other ones of the same kind, both distinct and ascending: an experiment's
+    /// keys and its absent points. One set is divided into both parts at random.
     pub fn generate_split(
         self,
         key_count: usize,
@@ -131,10 +131,10 @@ impl TextSet {
     }
 }
 
-/// Keeps the choice apart from the drawing of the same seed.
+/// Makes the division independent of the generation with the same seed.
 const SPLIT_SEED: u64 = 0x7370_6C69_7400;
 
-/// Draws texts, repeated ones among them.
+/// Draws texts, possibly repeated.
 #[derive(Debug, Clone)]
 pub struct TextDraws {
     set: TextSet,
@@ -177,7 +177,7 @@ impl TextDraws {
             rest -= front + 1;
         }
         while rest > LABEL_BYTES_MAX {
-            // What is left behind the dot is at least one byte.
+            // At least one byte remains after the dot.
             let label = LABEL_BYTES_MAX.min(rest - 2);
             self.word(label, &mut text);
             text.push('.');
@@ -219,7 +219,7 @@ impl TextDraws {
         word(length, text, &self.syllables, &mut self.random);
     }
 
-    /// A length whose logarithm is normal; draws outside the bounds are drawn again.
+    /// A length whose logarithm is normal; values outside the bounds are drawn again.
     fn log_normal(&mut self, median: f64, deviation: f64, least: usize, most: usize) -> usize {
         loop {
             let (u1, u2) = (self.random.unit_above_zero(), self.random.unit());
@@ -240,7 +240,7 @@ fn word(length: usize, text: &mut String, syllables: &Zipfian, random: &mut Spli
     text.truncate(end);
 }
 
-/// The host of a rank: the same one whatever the seed, as hosts are the same in all lists.
+/// The host of a rank: independent of the seed, as hosts are the same in all lists.
 fn drawn_host(rank: u64, syllables: &Zipfian) -> String {
     let mut random = SplitMix64::new(rank);
     let mut host = ENDS.get(random.below(ENDS.len() as u64) as usize).copied().unwrap_or_default().to_owned();

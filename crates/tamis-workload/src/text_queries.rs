@@ -1,8 +1,9 @@
-//! Queries over keys that are text: points, closed ranges and prefixes that hold no key, closed ranges of which a share holds none, and
-//! ranges that all hold one.
+//! Queries over text keys: points, closed ranges and prefixes without a key, closed ranges of which a share is empty,
+//! and ranges that all contain a key.
 //!
-//! A range is one step of a last byte: `[word, word']`, where `word'` ends with the next byte. As among integers each draw makes its
-//! calls of the generator in a fixed order, and a rejected one keeps them. Cost: one binary search in the keys for each draw.
+//! A range is one step of a last byte: `[word, word']`, where `word'` ends with the next byte. As among integers each
+//! draw makes its calls of the generator in a fixed order, also if it is rejected. Cost: one binary search in the keys
+//! per draw.
 
 use std::{fmt, str::FromStr};
 
@@ -18,25 +19,26 @@ mod tests;
 /// A closed range of text: both bounds are included.
 pub type TextRange = (Vec<u8>, Vec<u8>);
 
-/// A distribution of ranges of text; all but [`TextQuerySet::Mixed`] hold no key.
+/// A distribution of ranges of text; only [`TextQuerySet::Mixed`] contains ranges with keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextQuerySet {
     /// Texts of the same kind as the keys.
     Points,
     /// One step of the last byte, from such a text on.
     Ranges,
-    /// All keys that begin with so many bytes of such a text (at least one).
+    /// All keys with a prefix of such a text, of a number of bytes (at least one).
     Prefix(usize),
-    /// Ranges as [`TextQuerySet::Ranges`], of which so many in a hundred are empty (0 to 100); the others hold a key. They come evenly mixed.
+    /// Ranges as [`TextQuerySet::Ranges`] with a percentage of empty ones (0 to 100), evenly mixed; the others contain
+    /// a key.
     Mixed(u8),
 }
 
 impl TextQuerySet {
-    /// The sets of which there is one each, in the order in which they are listed to users.
+    /// The sets without parameters, in the order in which they are listed to users.
     pub const ALL: [Self; 2] = [Self::Points, Self::Ranges];
 
-    /// Ranges over `keys` (ascending, of kind `text_set`), in the order of their drawing. `count` of them; of ranges and prefixes
-    /// fewer, where some of `count` texts make none that is empty. Give another seed than that of the keys.
+    /// Ranges over `keys` (ascending, of kind `text_set`), in the order of drawing. `count` of them; of ranges and
+    /// prefixes fewer if some of `count` texts give no empty one. The seed must differ from that of the keys.
     ///
     /// # Errors
     /// [`NoEmptyRange`] when there are no keys, or none of the wanted ranges was found.
@@ -64,8 +66,9 @@ impl TextQuerySet {
     }
 }
 
-/// `count` ranges that each hold at least one of `keys` (ascending): every filter must answer `true`. In turn a key, one step of the
-/// last byte from or to a key, and all that begin with the first half of a key. No keys: no ranges.
+/// `count` ranges that each contain at least one of `keys` (ascending): every filter must return `true`. Alternating:
+/// a key, one step of the last byte from or to a key, and all keys with the first half of a key as prefix. Without
+/// keys there are no ranges.
 pub fn non_empty_text_ranges(keys: &[Vec<u8>], count: usize, seed: u64) -> Vec<TextRange> {
     let mut random = SplitMix64::new(seed);
     let ranges = accepted(count, |index| match index % 3 {
@@ -76,7 +79,7 @@ pub fn non_empty_text_ranges(keys: &[Vec<u8>], count: usize, seed: u64) -> Vec<T
     ranges.unwrap_or_default()
 }
 
-/// See [`TextQuerySet::Mixed`]; `None` where the keys leave no room for empty ranges.
+/// See [`TextQuerySet::Mixed`]; `None` if the keys leave no room for empty ranges.
 fn mixed(
     text_set: TextSet,
     keys: &[Vec<u8>],
@@ -109,7 +112,8 @@ fn drawn<'keys>(keys: &'keys [Vec<u8>], random: &mut SplitMix64) -> Option<&'key
     keys.get(random.below(keys.len() as u64) as usize)
 }
 
-/// From a text to the one that ends with the next byte; `None` for a text that ends with the last byte there is, and for none.
+/// From a text to the one that ends with the next byte; `None` for a text that ends with the greatest byte, and for
+/// the empty one.
 fn step(lower: Vec<u8>) -> Option<TextRange> {
     let mut upper = lower.clone();
     let last = upper.last_mut()?;
@@ -117,27 +121,27 @@ fn step(lower: Vec<u8>) -> Option<TextRange> {
     Some((lower, upper))
 }
 
-/// All keys that begin with these bytes: no key holds a byte of 255, so nothing with the prefix lies above.
+/// All keys that begin with these bytes: no key contains a byte of 255, so no key with the prefix is greater.
 fn whole(prefix: &[u8]) -> TextRange {
     (prefix.to_vec(), [prefix, &[u8::MAX]].concat())
 }
 
-/// `count` texts of a set that are none of `keys` (ascending), in the order of their drawing; one may come twice. Give another seed
-/// than that of the keys.
+/// `count` texts of a set that are none of `keys` (ascending), in the order of drawing; one may occur twice. The seed
+/// must differ from that of the keys.
 pub fn absent_texts(set: TextSet, keys: &[Vec<u8>], count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut draws = TextDraws::new(set, seed);
     let absent = std::iter::repeat_with(|| draws.draw()).filter(|text| keys.binary_search(text).is_err());
     absent.take(count).collect()
 }
 
-/// Closed ranges of text from a word on: `[word, word']`, where `word'` ends with the next byte. Ranges that hold one of `keys`
-/// (ascending) are left out, and so are words that end with the last byte there is.
+/// Closed ranges of text from a word on: `[word, word']`, where `word'` ends with the next byte. Omits ranges that
+/// contain one of `keys` (ascending), and words that end with the greatest byte.
 pub fn empty_text_ranges(keys: &[Vec<u8>], words: &[Vec<u8>]) -> Vec<TextRange> {
     let ranges = words.iter().filter_map(|word| step(word.clone()));
     ranges.filter(|(lower, upper)| !holds_key(keys, lower, upper)).collect()
 }
 
-/// Prefixes of `length` bytes of `words`, those that no key begins with. Each stands for all keys that begin with it.
+/// Prefixes of `length` bytes of `words` that no key begins with. Each represents all keys that begin with it.
 pub fn empty_prefixes(keys: &[Vec<u8>], words: &[Vec<u8>], length: usize) -> Vec<Vec<u8>> {
     let mut prefixes: Vec<Vec<u8>> =
         words.iter().filter_map(|word| word.get(..length)).map(<[u8]>::to_vec).collect();

@@ -1,9 +1,9 @@
 //! Skewed choices among `n` items, as YCSB draws them (Gray et al., "Quickly generating billion-record synthetic
 //! databases", 1994).
 //!
-//! [`Zipfian`] makes item 0 the most popular, item 1 the next, and so on; [`ScrambledZipfian`] spreads the popular
-//! items over all numbers by a hash. Both go through the system's `powf`: another C library may draw a few other
-//! items. Cost: one `powf` a draw; [`Zipfian::new`] takes one `powf` per item.
+//! [`Zipfian`] makes item 0 the most popular, item 1 the next, and so on; [`ScrambledZipfian`] scatters the popular
+//! items over all numbers by a hash. Both use the system's `powf`: another C library may draw a few other items. Cost:
+//! one `powf` per draw; [`Zipfian::new`] takes one `powf` per item.
 
 use crate::prng::SplitMix64;
 
@@ -13,12 +13,12 @@ mod tests;
 /// The skew that YCSB uses.
 const THETA: f64 = 0.99;
 
-/// Items that [`ScrambledZipfian`] draws from before they are hashed.
+/// Number of items that [`ScrambledZipfian`] draws from before they are hashed.
 const SCRAMBLED_ITEM_COUNT: u64 = 10_000_000_000;
 /// The sum of `1 / i^0.99` for `i` from 1 to [`SCRAMBLED_ITEM_COUNT`].
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
-/// Draws numbers below `n` so that the `i`-th is chosen in proportion to `1 / (i + 1)^0.99`.
+/// Draws numbers below `n`, the `i`-th with a probability proportional to `1 / (i + 1)^0.99`.
 ///
 /// ```
 /// use tamis_workload::{SplitMix64, Zipfian};
@@ -60,8 +60,8 @@ impl Zipfian {
     }
 }
 
-/// The newest items most often, as YCSB's `latest` draws them: the age of an item is Zipfian, and the sum of the ranks grows with the
-/// items. Cost: a `powf` a draw and one for each item that was added.
+/// The newest items most often, as YCSB's `latest` draws them: the age of an item is Zipfian, and the sum of the ranks
+/// grows with the items. Cost: a `powf` per draw and one per added item.
 #[derive(Debug, Clone)]
 pub struct Latest {
     zipf: Zipfian,
@@ -73,7 +73,7 @@ impl Latest {
         Self { zipf: Zipfian::new(item_count) }
     }
 
-    /// How many items are newer than the drawn one, of `item_count` items. The count never shrinks.
+    /// The age of the drawn item: the number of newer ones among `item_count` items. The count must not decrease.
     pub fn draw(&mut self, item_count: u64, random: &mut SplitMix64) -> u64 {
         let before = self.zipf.item_count;
         if item_count > before {
@@ -84,8 +84,8 @@ impl Latest {
     }
 }
 
-/// The Zipfian-composite choice of the REMIX paper: of a key of 16 hexadecimal digits the first 12 are Zipfian and the other 4 uniform. It
-/// stands for stores whose keys begin with an attribute of the real world.
+/// The Zipfian-composite choice of the REMIX paper: of a key of 16 hexadecimal digits the first 12 are Zipfian and the
+/// other 4 uniform. It represents stores whose keys begin with an attribute of the real world.
 #[derive(Debug, Clone)]
 pub struct ZipfianComposite {
     prefixes: Zipfian,
@@ -112,7 +112,7 @@ fn zeta(item_count: u64) -> f64 {
     (1..=item_count).map(|rank| (rank as f64).powf(-THETA)).sum()
 }
 
-/// A Zipfian choice whose popular items are spread over all `n` numbers, as YCSB's `scrambled_zipfian` does it.
+/// A Zipfian choice whose popular items are scattered over all `n` numbers, as YCSB's `scrambled_zipfian` does.
 #[derive(Debug, Clone)]
 pub struct ScrambledZipfian {
     item_count: u64,
@@ -120,7 +120,7 @@ pub struct ScrambledZipfian {
 }
 
 impl ScrambledZipfian {
-    /// A choice among `item_count` items (0 counts as 1). Takes no time: the sum of the ranks is a constant.
+    /// A choice among `item_count` items (0 counts as 1). Costs nothing: the sum of the ranks is a constant.
     pub fn new(item_count: u64) -> Self {
         let ranks = Zipfian::with_zeta(SCRAMBLED_ITEM_COUNT, SCRAMBLED_ZETA);
         Self { item_count: item_count.max(1), ranks }
@@ -132,7 +132,7 @@ impl ScrambledZipfian {
     }
 }
 
-/// YCSB's 64-bit FNV hash of a number: over its bytes from the least on, with the sign dropped.
+/// YCSB's 64-bit FNV hash of a number: over its bytes from the least significant on, with the sign removed.
 pub fn fnv_hash(number: u64) -> u64 {
     let hash = number.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211)

@@ -1,11 +1,11 @@
-//! Order, distinctness and rate of the events, the bytes of a key, and queries that hold events or none.
+//! Order, distinctness and rate of the events, the bytes of a key, and queries with and without events.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::{Event, EventQuerySet, EventRange, Events, SENSOR_COUNT, fill_value, non_empty_event_ranges};
 
 #[test]
-fn keys_ascend_and_are_distinct() {
+fn keys_are_ascending_and_distinct() {
     let events: Vec<Event> = Events::new(42).take(200_000).collect();
     assert!(events.is_sorted_by(|left, right| left < right && left.key() < right.key()));
     assert!(events.iter().all(|event| event.sensor < SENSOR_COUNT));
@@ -25,7 +25,7 @@ fn a_key_is_timestamp_then_sensor_in_big_endian() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_events() {
+fn equal_seeds_give_equal_events() {
     assert!(Events::new(1).take(1000).eq(Events::new(1).take(1000)));
     assert!(Events::new(1).take(1000).ne(Events::new(2).take(1000)));
     assert_eq!(Events::with_sensors(1, 0).next(), None);
@@ -41,11 +41,11 @@ fn values_of_any_length_are_filled() {
 }
 
 #[test]
-fn queries_hold_as_many_events_as_they_shall() {
+fn queries_contain_events_as_specified() {
     let events: Vec<Event> = Events::new(42).take(5000).collect();
     let timestamps: Vec<u64> = events.iter().map(|event| event.timestamp).collect();
     let first = *events.first().unwrap();
-    // As a store sees it: keys of bytes.
+    // As byte keys, like in a store.
     let holds = |(lower, upper): &EventRange| {
         assert!(lower.key() <= upper.key());
         events.iter().any(|event| lower.key() <= event.key() && event.key() <= upper.key())

@@ -1,4 +1,4 @@
-//! Files are read back as written, and every fault is named with its offset.
+//! Files are read back as written, and every defect is reported with its offset.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -15,7 +15,7 @@ fn keys_file(keys: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn written_files_are_read_back() {
     assert_eq!(read_keys(&*keys_file(&[1, 5, u64::MAX])).unwrap(), [1, 5, u64::MAX]);
     assert_eq!(read_keys(&*keys_file(&[])).unwrap(), []);
     let mut bytes = Vec::new();
@@ -25,7 +25,7 @@ fn what_was_written_is_read_back() {
 }
 
 #[test]
-fn every_cut_is_named_with_where_the_file_ends() {
+fn every_truncation_is_reported_with_the_length_of_the_file() {
     let bytes = keys_file(&[1, 2, 3]);
     for length in 0..bytes.len() {
         let error = read_keys(&bytes[..length]).unwrap_err();
@@ -34,7 +34,7 @@ fn every_cut_is_named_with_where_the_file_ends() {
 }
 
 #[test]
-fn foreign_files_are_refused_without_taking_memory() {
+fn foreign_files_are_refused_without_allocation() {
     let error = read_keys(b"name,size\n/usr/bin/true,35208\n".as_slice()).unwrap_err();
     assert!(matches!(error, FileError::NotAscending { .. } | FileError::Cut { .. }), "{error}");
     assert!(read_keys([0xFF; 64].as_slice()).is_err());

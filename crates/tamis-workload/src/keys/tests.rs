@@ -1,4 +1,4 @@
-//! The published figures of each set, and what holds for every count.
+//! The published values of each set, and properties of all counts.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -30,7 +30,7 @@ fn first_and_last_keys_are_the_published_ones() {
 }
 
 #[test]
-fn any_count_is_given() {
+fn any_count_is_generated() {
     for set in KeySet::ALL {
         for count in [0, 1, 2, 1000] {
             assert_eq!(set.generate(count, 7).len(), count, "{set}");
@@ -39,7 +39,7 @@ fn any_count_is_given() {
 }
 
 #[test]
-fn an_unknown_name_lists_what_there_is() {
+fn the_error_of_an_unknown_name_lists_the_known_ones() {
     assert_eq!("gaps".parse(), Ok(KeySet::Gaps));
     let message = "zeta".parse::<KeySet>().map_err(|error| error.contains("uniform, normal, gaps, zipf"));
     assert_eq!(message, Err(true));

@@ -1,4 +1,4 @@
-//! YCSB's streams against its standard: shares, popularity, lengths of scans, and items that are there.
+//! YCSB's streams compared with its standard: shares, popularity, lengths of scans, and existing items.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ fn ycsb_has_the_shares_of_its_standard() {
 }
 
 #[test]
-fn ycsb_touches_only_what_is_there_and_inserts_the_next_item() {
+fn ycsb_uses_existing_items_and_inserts_the_next_one() {
     for workload in YCSB {
         let mut there = RECORDS;
         for operation in workload.operations(RECORDS, COUNT, 7) {
@@ -52,7 +52,7 @@ fn ycsb_touches_only_what_is_there_and_inserts_the_next_item() {
     }
 }
 
-/// How often each item is touched by anything but inserts, the most popular first.
+/// The number of operations other than inserts per item, the most popular first.
 fn popularity(workload: &Workload) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for operation in workload.operations(RECORDS, COUNT, 7).filter(|operation| operation.kind != Insert) {
@@ -68,12 +68,12 @@ fn popular_items_have_the_shares_of_the_zipfian_choice() {
     for name in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f"] {
         let counts = popularity(&workload(name));
         let all: u64 = counts.iter().map(|(_, count)| count).sum();
-        // The choice is made among ten billion ranks, whose sum is 26.469, and scrambled by the standard's hash.
+        // The choice is among ten billion ranks, whose sum is 26.469, and scrambled by the standard's hash.
         for (rank, (item, count)) in (0_u64..3).zip(&counts) {
             assert_eq!(*item, fnv_hash(rank) % RECORDS, "{name} rank {rank}");
             let expected = ((rank + 1) as f64).powf(-0.99) / 26.469_028_201_783_02;
             let got = *count as f64 / all as f64;
-            // Other ranks fall on the same item.
+            // Other ranks have the same item.
             assert!(
                 (expected - 0.001..expected + 0.003).contains(&got),
                 "{name} rank {rank}: {got} {expected}"
@@ -111,7 +111,7 @@ fn the_latest_items_are_the_popular_ones() {
 }
 
 #[test]
-fn scans_of_e_are_of_one_to_a_hundred_entries_alike() {
+fn scans_of_e_read_one_to_a_hundred_entries_uniformly() {
     let mut counts = [0_u64; 101];
     for operation in
         workload("ycsb-e").operations(RECORDS, COUNT, 7).filter(|operation| operation.kind == Scan)
@@ -128,7 +128,7 @@ fn scans_of_e_are_of_one_to_a_hundred_entries_alike() {
 }
 
 #[test]
-fn micro_benchmarks_do_what_their_names_say() {
+fn micro_benchmarks_match_their_names() {
     for (name, is_sorted) in [("fillseq", true), ("fillrandom", false)] {
         let fill = workload(name);
         assert!(fill.is_fill && fill.is_sorted == is_sorted);
@@ -172,7 +172,7 @@ fn a_fill_in_order_writes_ascending_keys_each_once() {
 }
 
 #[test]
-fn ranges_hold_no_key_and_missing_keys_are_missing() {
+fn ranges_contain_no_key_and_missing_keys_do_not_exist() {
     let form = KeyForm::Hex;
     let keys: BTreeSet<u64> = (0..100_000).map(|item| form.number(item)).collect();
     for workload in RANGES {
@@ -189,7 +189,7 @@ fn ranges_hold_no_key_and_missing_keys_are_missing() {
 }
 
 #[test]
-fn shifts_go_from_one_mix_to_the_other() {
+fn shifts_change_from_one_mix_to_the_other() {
     let halves = |name: &str| {
         let operations: Vec<Operation> = workload(name).operations(RECORDS, COUNT, 7).collect();
         let (first, second) = operations.split_at(operations.len() / 2);
@@ -218,13 +218,13 @@ fn keys_of_items_are_distinct_and_keep_the_order_of_their_numbers() {
             keys.is_sorted_by(|one, two| one.1 < two.1) && keys.iter().all(|(_, key)| key.len() == length)
         );
     }
-    // YCSB's own: the hash of the item's number.
+    // YCSB's form: the hash of the item's number.
     assert_eq!(KeyForm::User.key(0), b"user6284781860667377211");
     assert_eq!(KeyForm::Hex.key(1).as_slice(), b"5692161d100b05e5".as_slice());
 }
 
 #[test]
-fn every_workload_is_found_by_its_name_and_none_other() {
+fn every_workload_is_found_by_its_exact_name() {
     let names: BTreeSet<&str> = Workload::all().map(|workload| workload.name).collect();
     assert_eq!(names.len(), Workload::all().count());
     for name in names {

@@ -1,4 +1,4 @@
-//! The generator against its published numbers.
+//! The generator compared with its published numbers.
 
 use super::SplitMix64;
 

@@ -1,4 +1,4 @@
-//! The published first ranges, and that empty ranges are empty and non-empty ones are not.
+//! The first ranges are the published ones, empty ranges are empty, and others are not.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -47,7 +47,7 @@ fn first_ranges_are_the_published_ones() {
 }
 
 #[test]
-fn empty_ranges_hold_no_key_and_others_do() {
+fn empty_ranges_contain_no_key_and_others_do() {
     for key_set in KeySet::ALL {
         let keys = key_set.generate(2000, 1);
         let holds = |left: u64, right: u64| keys.iter().any(|key| (left..=right).contains(key));
@@ -66,7 +66,7 @@ fn empty_ranges_hold_no_key_and_others_do() {
 }
 
 #[test]
-fn keys_without_room_are_an_error_and_not_an_endless_loop() {
+fn keys_without_room_cause_an_error_and_no_endless_loop() {
     let dense: Vec<u64> = (0..3000).collect();
     let set = QuerySet::Uniform(RangeMax::R32);
     assert_eq!(

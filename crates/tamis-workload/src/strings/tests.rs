@@ -1,4 +1,4 @@
-//! Lengths of the texts against what the papers say of theirs.
+//! Lengths of the texts compared with those that the papers report.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -15,13 +15,13 @@ fn lengths(keys: &[Vec<u8>]) -> Vec<usize> {
 }
 
 #[test]
-fn domains_are_of_5_to_253_bytes_with_a_median_of_21_and_log_normal() {
+fn domains_have_log_normal_lengths_of_5_to_253_bytes() {
     let keys = TextSet::Domains.generate(COUNT, 42);
     assert!(keys.len() == COUNT && keys.is_sorted_by(|one, two| one < two));
     let lengths = lengths(&keys);
     assert_eq!(lengths[COUNT / 2], 21);
     assert!(lengths[0] >= 5 && lengths[COUNT - 1] <= 253);
-    // The quartiles of a log-normal distribution lie at equal ratios to the median.
+    // The quartiles of a log-normal distribution have equal ratios to the median.
     let logarithm = |index: usize| (lengths[index] as f64 / DOMAIN_MEDIAN).ln() / DOMAIN_DEVIATION;
     assert!((logarithm(COUNT / 4) + 0.674).abs() < 0.15, "{}", logarithm(COUNT / 4));
     assert!((logarithm(COUNT * 3 / 4) - 0.674).abs() < 0.15, "{}", logarithm(COUNT * 3 / 4));
@@ -52,7 +52,7 @@ fn long_domains_still_have_labels_of_63_bytes_at_most() {
 }
 
 #[test]
-fn addresses_are_of_22_bytes_on_average_and_129_at_most() {
+fn addresses_have_22_bytes_on_average_and_at_most_129() {
     let keys = TextSet::Emails.generate(COUNT, 42);
     let lengths = lengths(&keys);
     let mean = lengths.iter().sum::<usize>() as f64 / COUNT as f64;

@@ -1,4 +1,4 @@
-//! That empty ranges of text are empty, non-empty ones are not, and mixes have their share.
+//! Empty ranges of text are empty, others are not, and mixes have their share.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -10,7 +10,7 @@ fn holds(keys: &[Vec<u8>], (lower, upper): &TextRange) -> bool {
 }
 
 #[test]
-fn ranges_and_prefixes_hold_no_key() {
+fn ranges_and_prefixes_contain_no_key() {
     let (keys, words) = TextSet::Domains.generate_split(5000, 5000, 42);
     let ranges = empty_text_ranges(&keys, &words);
     assert!(ranges.len() > 4000, "{}", ranges.len());
@@ -48,7 +48,7 @@ fn mixes_have_their_share_of_empty_ranges_evenly() {
 }
 
 #[test]
-fn every_set_is_drawn_by_its_name_and_ranges_that_hold_a_key_do() {
+fn every_set_is_drawn_by_name_and_non_empty_ranges_contain_a_key() {
     for text_set in TextSet::ALL {
         let keys = text_set.generate(2000, 42);
         for name in ["points", "ranges", "prefix_b128", "mixed_e100"] {
@@ -69,17 +69,17 @@ fn every_set_is_drawn_by_its_name_and_ranges_that_hold_a_key_do() {
 }
 
 #[test]
-fn texts_without_room_are_an_error_and_not_an_endless_loop() {
+fn texts_without_room_cause_an_error_and_no_endless_loop() {
     let fail = |set: TextQuerySet, keys: &[Vec<u8>]| {
         set.generate(TextSet::Domains, keys, 10, 43).unwrap_err().to_string()
     };
     let mixed = TextQuerySet::Mixed(50);
     assert!(fail(mixed, &[]).contains("mixed_e50 was found among 0 keys"));
-    // Neither has a key with a last byte.
+    // Neither key has a last byte that can be incremented.
     assert!(fail(mixed, &[Vec::new()]).contains("mixed_e50 was found among 1 keys"));
     assert!(fail(TextQuerySet::Prefix(300), &[b"a".to_vec()]).contains("prefix_b2400"));
     assert_eq!(non_empty_text_ranges(&[], 5, 1), []);
-    // Of keys that end with the least or the last byte there is one half of the ranges.
+    // Keys that end with the least or the greatest byte have one half of the ranges.
     let keys = [vec![0], vec![255]];
     assert!(non_empty_text_ranges(&keys, 60, 1).iter().all(|range| range.0 <= range.1));
     assert_eq!(TextQuerySet::Mixed(0).generate(TextSet::Domains, &keys, 60, 1).unwrap().len(), 60);

@@ -1,4 +1,4 @@
-//! Shares of the popular items against the definition, and the spread of the scrambled ones.
+//! Shares of the popular items compared with the definition, and the positions of the scrambled ones.
 
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -42,7 +42,7 @@ fn scrambling_moves_the_popular_items_and_keeps_their_share() {
 }
 
 #[test]
-fn few_items_are_no_special_case() {
+fn few_items_need_no_special_case() {
     let mut random = SplitMix64::new(1);
     for item_count in [0, 1, 2, 3] {
         let (plain, scrambled) = (Zipfian::new(item_count), ScrambledZipfian::new(item_count));
