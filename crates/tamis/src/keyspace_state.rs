@@ -9,7 +9,7 @@
 //! overwrite each other's change.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -265,6 +265,23 @@ impl KeyspaceRegistry {
         found.cloned().ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })
     }
 
+    /// The keyspaces of these names.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceNotFound`] if one of them does not exist.
+    pub(crate) fn all_named(&self, names: &BTreeSet<&str>) -> Result<Vec<Arc<KeyspaceState>>> {
+        let keyspaces = self.load();
+        let found = keyspaces.values().filter(|keyspace| names.contains(keyspace.name.as_str()));
+        let found: Vec<_> = found.cloned().collect();
+        if found.len() < names.len() {
+            let exists = |name: &&str| found.iter().any(|keyspace| keyspace.name == *name);
+            if let Some(missing) = names.iter().find(|name| !exists(name)) {
+                return Err(Error::KeyspaceNotFound { name: (*missing).to_owned() });
+            }
+        }
+        Ok(found)
+    }
+
     /// The names of all keyspaces, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.load().values().map(|keyspace| keyspace.name.clone()).collect();
@@ -280,15 +297,14 @@ impl KeyspaceRegistry {
         });
     }
 
-    pub(crate) fn remove(&self, keyspace: &Arc<KeyspaceState>) {
-        let id = keyspace.id;
+    pub(crate) fn remove(&self, removed: &[Arc<KeyspaceState>]) {
         let mut dropped = self.dropped.lock();
         dropped.retain(|keyspace| keyspace.strong_count() > 0);
-        dropped.push(Arc::downgrade(keyspace));
+        dropped.extend(removed.iter().map(Arc::downgrade));
         drop(dropped);
         self.keyspaces.rcu(|keyspaces| {
             let mut changed = Keyspaces::clone(keyspaces);
-            changed.remove(&id);
+            removed.iter().for_each(|keyspace| drop(changed.remove(&keyspace.id)));
             changed
         });
     }

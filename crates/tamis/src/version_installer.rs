@@ -1,12 +1,12 @@
 //! Installs version edits: makes them durable in the manifest, then publishes the new versions to readers.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
-    keyspace_state::{KeyspaceRegistry, LoggedMemtable, ReadState},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     version::{
         catalog::Catalog,
         edit::VersionEdit,
@@ -14,6 +14,16 @@ use crate::{
         version::KeyspaceVersion,
     },
 };
+
+/// A flush whose tables are written.
+pub(crate) struct FinishedFlush {
+    pub(crate) keyspace: Arc<KeyspaceState>,
+    pub(crate) memtable: Arc<LoggedMemtable>,
+    /// Adds the tables to the keyspace.
+    pub(crate) edit: VersionEdit,
+    /// Whether the tables bypassed the page cache.
+    pub(crate) is_direct: bool,
+}
 
 /// See the head of this file.
 pub(crate) struct VersionInstaller {
@@ -56,30 +66,51 @@ impl VersionInstaller {
         self.finish_job(self.install(edit), files)
     }
 
-    /// As [`VersionInstaller::install_job`], for a flush: its tables replace the memtable `flushed` of a keyspace.
+    /// Installs flushes of different keyspaces by one edit: their tables replace the memtables. Returns the flushes that it
+    /// installed, which are all but those of keyspaces that were dropped in the meantime.
     ///
     /// # Errors
-    /// Those of the manifest.
-    pub(crate) fn install_flush(
-        &self,
-        edit: VersionEdit,
-        files: &[FileName],
-        keyspace: u32,
-        flushed: &Arc<LoggedMemtable>,
-    ) -> Result<bool> {
-        let is_left = |memtable: &&Arc<LoggedMemtable>| !Arc::ptr_eq(memtable, flushed);
-        let installed = self.install_with(edit, |id, read_state, version| {
-            let immutable = read_state.immutable.iter();
-            ReadState {
-                memtable: Arc::clone(&read_state.memtable),
-                immutable: immutable
-                    .filter(|memtable| id != keyspace || is_left(memtable))
-                    .cloned()
-                    .collect(),
-                version: Arc::clone(version),
+    /// Those of the manifest; none of the flushes is installed then.
+    pub(crate) fn install_flushes(&self, mut flushes: Vec<FinishedFlush>) -> Result<Vec<FinishedFlush>> {
+        while !flushes.is_empty() {
+            let mut edit = VersionEdit::default();
+            for flush in &flushes {
+                edit.changes.extend(flush.edit.changes.iter().cloned());
             }
-        });
-        self.finish_job(installed, files)
+            let flushed: BTreeMap<u32, &Arc<LoggedMemtable>> =
+                flushes.iter().map(|flush| (flush.keyspace.id, &flush.memtable)).collect();
+            let installed = self.install_with(edit, |id, read_state, version| {
+                let is_left = |memtable: &&Arc<LoggedMemtable>| {
+                    flushed.get(&id).is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed))
+                };
+                ReadState {
+                    memtable: Arc::clone(&read_state.memtable),
+                    immutable: read_state.immutable.iter().filter(is_left).cloned().collect(),
+                    version: Arc::clone(version),
+                }
+            });
+            match installed {
+                Ok(_) => break,
+                Err(Error::KeyspaceDropped) => {
+                    let catalog = self.versions.catalog();
+                    let exists =
+                        |flush: &mut FinishedFlush| catalog.keyspaces.contains_key(&flush.keyspace.id.into());
+                    for dropped in flushes.extract_if(.., |flush| !exists(flush)) {
+                        self.discard(&dropped.edit.new_tables());
+                    }
+                }
+                Err(error) => {
+                    self.discard_flushes(&flushes);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(flushes)
+    }
+
+    /// As [`VersionInstaller::discard`], for the tables of flushes that are not installed.
+    pub(crate) fn discard_flushes(&self, flushes: &[FinishedFlush]) {
+        flushes.iter().for_each(|flush| self.discard(&flush.edit.new_tables()));
     }
 
     fn finish_job(&self, installed: Result<Arc<Catalog>>, files: &[FileName]) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! The background threads and the jobs that they run.
 //!
 //! A job is picked under the scheduler's lock and runs outside of it. Order of picks: deferred log bytes that waited too long,
-//! obsolete files, flushes (the oldest immutable memtable of a keyspace), compactions. With two or more workers one is always
+//! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions. With two or more workers one is always
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
@@ -46,6 +46,11 @@ const RETRY: Duration = Duration::from_millis(500);
 const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// A keyspace counts as bulk loading for this time after its memtable was full.
 const BULK_LOAD_IDLE_MAX: Duration = Duration::from_secs(3);
+/// Memtables of different keyspaces are flushed as a group up to this size. A larger memtable is flushed alone: its table costs
+/// more than the edit that installs it, and other workers flush the next one meanwhile.
+const FLUSH_GROUP_BYTES_MAX: usize = 1 << 20;
+/// The maximum number of memtables in a group. It bounds the time until the first of them is released.
+const FLUSH_GROUP_COUNT_MAX: usize = 128;
 /// A worker looks for jobs at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -80,12 +85,12 @@ impl Drop for DeletionClaim {
     }
 }
 
-/// No other thread flushes the keyspace.
-pub(super) struct FlushClaim(Arc<KeyspaceState>);
+/// No other thread flushes these keyspaces.
+pub(super) struct FlushClaim(Vec<Arc<KeyspaceState>>);
 
 impl Drop for FlushClaim {
     fn drop(&mut self) {
-        self.0.is_flushing.store(false, Ordering::SeqCst);
+        self.0.iter().for_each(|keyspace| keyspace.is_flushing.store(false, Ordering::SeqCst));
     }
 }
 
@@ -302,7 +307,7 @@ impl BackgroundJobs {
         self.scheduler.state.lock().deletion_at = again_at;
     }
 
-    /// Flushes the oldest memtable of a keyspace; returns `false` if that failed.
+    /// Flushes the oldest memtables of the claimed keyspaces; returns `false` if that failed.
     pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
         let result = self.flusher.flush_oldest(&claim.0);
         drop(claim);
@@ -402,15 +407,25 @@ impl BackgroundJobs {
         !self.is_inline && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
     }
 
-    /// A keyspace with an immutable memtable that is not being flushed.
+    /// A keyspace with an immutable memtable that is not being flushed, and further ones if their memtables are small: they are
+    /// flushed as a group.
     pub(super) fn claim_flush(&self) -> Option<FlushClaim> {
-        let keyspaces = self.keyspaces.load();
-        let mut due = keyspaces.values().filter(|keyspace| {
-            !keyspace.read_state.load().immutable.is_empty()
-                && keyspace.check().is_ok()
-                && !keyspace.is_flushing.swap(true, Ordering::SeqCst)
-        });
-        due.next().map(|keyspace| FlushClaim(Arc::clone(keyspace)))
+        let mut claim = FlushClaim(Vec::new());
+        let mut group_bytes = 0;
+        for keyspace in self.keyspaces.load().values() {
+            let read_state = keyspace.read_state.load();
+            let Some(oldest) = read_state.immutable.last() else { continue };
+            let bytes = group_bytes + oldest.memtable.bytes();
+            let fits = claim.0.is_empty() || bytes <= FLUSH_GROUP_BYTES_MAX;
+            if fits && keyspace.check().is_ok() && !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
+                claim.0.push(Arc::clone(keyspace));
+                group_bytes = bytes;
+                if claim.0.len() == FLUSH_GROUP_COUNT_MAX {
+                    break;
+                }
+            }
+        }
+        (!claim.0.is_empty()).then_some(claim)
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.

@@ -11,7 +11,7 @@ use super::{
     flush_split::{LowerOverlap, upper_split_key},
     job_context::JobContext,
     merge::hull_within,
-    table_sink::{SplitPoint, TableSink, Written},
+    table_sink::{SplitPoint, TableSink},
 };
 use crate::{
     cursor::Cursor,
@@ -42,10 +42,9 @@ pub(super) fn flush(
     context: &JobContext<'_>,
     memtable: &Arc<Memtable>,
     layout: &Layout<'_>,
-) -> Result<(VersionEdit, Written)> {
+) -> Result<VersionEdit> {
     let mut edit = VersionEdit::default();
-    let mut written = Written::default();
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok((edit, written)) };
+    let Some((_, newest)) = memtable.sequence_range() else { return Ok(edit) };
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
@@ -72,7 +71,6 @@ pub(super) fn flush(
         sink.split_at(split_key.map(|key| SplitPoint { key, is_direct: context.is_direct }));
         sink.consume(&mut cursor, upper, &is_lowest)?;
         for summary in sink.finish()? {
-            written.add(&summary);
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
         }
         edit.push(Change::SetFlushedSequence {
@@ -82,7 +80,7 @@ pub(super) fn flush(
         });
     }
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok((edit, written))
+    Ok(edit)
 }
 
 /// Whether no table of the partition can hold the key.

@@ -8,9 +8,13 @@
 //! lost is newer than everything flushed, because a memtable is rotated between two batches (under the log's lock, and between
 //! two segments in a replay), and entries leave memory only once the manifest durably names their tables.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use tamis_vfs::Access;
@@ -20,20 +24,21 @@ use super::{
     flush::{Layout, flush},
     flush_split::LowerOverlap,
     job_context::JobContexts,
+    table_sink::Written,
 };
 use crate::{
     commit_log::CommitLog,
     context::StoreContext,
     error::Result,
     events::Event,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable},
     memtable::Memtable,
     options::Durability,
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
     },
-    version_installer::VersionInstaller,
+    version_installer::{FinishedFlush, VersionInstaller},
     write::back_pressure::BackPressure,
 };
 
@@ -51,16 +56,45 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    /// Flushes the oldest immutable memtable of a keyspace.
+    /// Flushes the oldest immutable memtable of each of these keyspaces. All are installed by one edit, so that one sync of the
+    /// log and one of the manifest serve the whole group.
     ///
     /// # Errors
-    /// Those of the file system: the memtable stays, and the flush can be tried again.
-    pub(super) fn flush_oldest(&self, keyspace: &KeyspaceState) -> Result<()> {
-        let clock = &self.context.runtime.clock;
-        let start = clock.now();
-        let read_state = keyspace.read_state.load_full();
-        let Some(oldest) = read_state.immutable.last() else { return Ok(()) };
+    /// Those of the file system: memtables that are not installed stay, and their flush can be tried again. The memtables before
+    /// the first whose tables can't be written are installed all the same.
+    pub(super) fn flush_oldest(&self, keyspaces: &[Arc<KeyspaceState>]) -> Result<()> {
+        let start = self.context.runtime.clock.now();
         let segment = self.log.segment_number().unwrap_or(0);
+        let mut finished = Vec::with_capacity(keyspaces.len());
+        let mut result = Ok(());
+        for keyspace in keyspaces {
+            match self.write_oldest(keyspace) {
+                Ok(flush) => finished.extend(flush),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        if finished.is_empty() {
+            return result;
+        }
+        self.sync_shared_batches(&finished).inspect_err(|_| self.installer.discard_flushes(&finished))?;
+        let installed = self.installer.install_flushes(finished)?;
+        if installed.is_empty() {
+            return result;
+        }
+        self.note_installed(&installed, self.context.runtime.clock.now().saturating_sub(start));
+        // Tables sync the folder, and with it the names of all segments that existed when the tables were begun.
+        let has_tables = installed.iter().any(|flush| !flush.edit.new_tables().is_empty());
+        self.remove_obsolete_segments(if has_tables { segment } else { 0 })?;
+        result
+    }
+
+    /// Writes the tables of the oldest immutable memtable of a keyspace; `None` if it has none.
+    fn write_oldest(&self, keyspace: &Arc<KeyspaceState>) -> Result<Option<FinishedFlush>> {
+        let read_state = keyspace.read_state.load_full();
+        let Some(oldest) = read_state.immutable.last() else { return Ok(None) };
         let memtable = &oldest.memtable;
         let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
         let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
@@ -70,28 +104,34 @@ impl Flusher {
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
         let layout = Layout { lower_overlap, is_direct, newer: &newer };
-        let flushed =
-            self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout));
-        let (edit, written) = flushed?;
-        let files = edit.new_tables();
-        // Tables sync the folder, and with it the names of all segments that existed when the tables were begun.
-        let durable_segment = if files.is_empty() { 0 } else { segment };
-        self.sync_shared_batches(keyspace).inspect_err(|_| self.installer.discard(&files))?;
-        if !self.installer.install_flush(edit, &files, keyspace.id, oldest)? {
-            return Ok(());
-        }
-        let time = clock.now().saturating_sub(start);
-        self.back_pressure.note_flush(memtable.bytes() as u64, time);
-        if !is_direct {
-            self.cached_pace.note(memtable.bytes(), time);
+        let edit =
+            self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
+        Ok(Some(FinishedFlush {
+            keyspace: Arc::clone(keyspace),
+            memtable: Arc::clone(oldest),
+            edit,
+            is_direct,
+        }))
+    }
+
+    /// Reports flushes that took `time` together.
+    fn note_installed(&self, installed: &[FinishedFlush], time: Duration) {
+        let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes()).sum();
+        self.back_pressure.note_flush(bytes as u64, time);
+        if installed.iter().all(|flush| !flush.is_direct) {
+            self.cached_pace.note(bytes, time);
         }
         let metrics = &self.context.metrics;
-        metrics.flushes.add(1);
-        metrics.direct_flushes.add(u64::from(is_direct));
-        metrics.flush_bytes_written.add(written.bytes);
-        metrics.flush_blocks_written.add(written.blocks);
-        self.context.report(&Event::Flushed { keyspace: keyspace.name.clone(), bytes: written.bytes });
-        self.remove_obsolete_segments(durable_segment)
+        for flush in installed {
+            let mut written = Written::default();
+            flush.edit.added_tables().for_each(|summary| written.add(summary));
+            metrics.flushes.add(1);
+            metrics.direct_flushes.add(u64::from(flush.is_direct));
+            metrics.flush_bytes_written.add(written.bytes);
+            metrics.flush_blocks_written.add(written.blocks);
+            let keyspace = flush.keyspace.name.clone();
+            self.context.report(&Event::Flushed { keyspace, bytes: written.bytes });
+        }
     }
 
     /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
@@ -109,10 +149,21 @@ impl Flusher {
         self.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
     }
 
-    /// Syncs the log if a batch may have written both to what is flushed and to memtables of other keyspaces.
-    fn sync_shared_batches(&self, flushed: &KeyspaceState) -> Result<()> {
+    /// Syncs the log if a batch may have written both to what is flushed and to other memtables.
+    fn sync_shared_batches(&self, finished: &[FinishedFlush]) -> Result<()> {
+        let flushed: BTreeMap<u32, &FinishedFlush> =
+            finished.iter().map(|flush| (flush.keyspace.id, flush)).collect();
         let holds_entries = |keyspace: &Arc<KeyspaceState>| {
-            keyspace.id != flushed.id && !keyspace.read_state.load().has_empty_memtables()
+            let read_state = keyspace.read_state.load();
+            match flushed.get(&keyspace.id) {
+                // Its other memtables are newer than the flushed one, but not than those of the rest of the group.
+                Some(flush) => {
+                    let is_other = |memtable: &Arc<LoggedMemtable>| !Arc::ptr_eq(memtable, &flush.memtable);
+                    let mut others = read_state.memtables().filter(|memtable| is_other(memtable));
+                    flushed.len() > 1 && others.any(|memtable| !memtable.memtable.is_empty())
+                }
+                None => !read_state.has_empty_memtables(),
+            }
         };
         if !self.keyspaces.load().values().any(holds_entries) {
             return Ok(());

@@ -58,19 +58,27 @@ impl BackgroundJobs {
         if let Some(state) = log.as_mut() {
             self.rotate_memtables(state);
         }
-        let read_states = self.keyspaces.read_states();
-        let immutable: Vec<_> =
-            read_states.iter().flat_map(|read_state| read_state.immutable.iter().cloned()).collect();
-        drop((read_states, log));
-        // Memtables that writers rotate later do not concern this call.
+        // Memtables that writers rotate later do not concern this call: per keyspace, those up to its newest immutable one do.
+        let newest = |keyspace: &Arc<KeyspaceState>| {
+            keyspace
+                .read_state
+                .load()
+                .immutable
+                .first()
+                .map(|memtable| (Arc::clone(keyspace), Arc::clone(memtable)))
+        };
+        let mut waiting: Vec<_> = self.keyspaces.load().values().filter_map(newest).collect();
+        drop(log);
         let is_done = || {
-            let keyspaces = self.keyspaces.load();
-            immutable.iter().all(|memtable| {
-                let holds = |keyspace: &Arc<KeyspaceState>| {
-                    keyspace.read_state.load().immutable.iter().any(|other| Arc::ptr_eq(other, memtable))
-                };
-                !keyspaces.values().any(holds)
-            })
+            while let Some((keyspace, memtable)) = waiting.last() {
+                let read_state = keyspace.read_state.load();
+                let is_left = read_state.immutable.iter().any(|other| Arc::ptr_eq(other, memtable));
+                if is_left && keyspace.check().is_ok() {
+                    return false;
+                }
+                waiting.pop();
+            }
+            true
         };
         self.wait_until(is_done, Scheduler::flush_failures)
     }
@@ -78,7 +86,7 @@ impl BackgroundJobs {
     /// Waits for the background until `is_done` returns true, or until another one of the jobs that `failures` counts has failed.
     fn wait_until(
         &self,
-        is_done: impl Fn() -> bool,
+        mut is_done: impl FnMut() -> bool,
         failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
     ) -> Result<()> {
         let (failed_before, _) = failures(&self.scheduler);

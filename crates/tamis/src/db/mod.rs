@@ -4,6 +4,7 @@ mod keyspace;
 mod snapshot;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     ops::RangeBounds,
     path::{Path, PathBuf},
@@ -192,7 +193,17 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`]; [`Error::InvalidArgument`] for the default keyspace; otherwise as [`Db::write`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.engine.keyspace_admin.drop(name)
+        self.engine.keyspace_admin.drop(&BTreeSet::from([name]))
+    }
+
+    /// As [`Db::drop_keyspace`] for several keyspaces, atomically: all of them or none, also after a crash. Cost: one synced
+    /// edit of the manifest, however many they are.
+    ///
+    /// # Errors
+    /// As [`Db::drop_keyspace`]; no keyspace is dropped then.
+    pub fn drop_keyspaces<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Result<()> {
+        let names: Vec<N> = names.into_iter().collect();
+        self.engine.keyspace_admin.drop(&names.iter().map(AsRef::as_ref).collect())
     }
 
     /// The names of all keyspaces, sorted.

@@ -158,11 +158,15 @@ impl VersionEdit {
 
     /// Files of the added tables.
     pub(crate) fn new_tables(&self) -> Vec<FileName> {
-        let added = self.changes.iter().filter_map(|change| match change {
-            Change::AddTable { summary, .. } => Some(FileName::Table(summary.number)),
+        self.added_tables().map(|summary| FileName::Table(summary.number)).collect()
+    }
+
+    /// The tables that it adds.
+    pub(crate) fn added_tables(&self) -> impl Iterator<Item = &TableSummary> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::AddTable { summary, .. } => Some(summary),
             _ => None,
-        });
-        added.collect()
+        })
     }
 
     /// Whether the edit has information that is in no other file: it creates, changes or drops a keyspace, or ingests tables.

@@ -3,7 +3,10 @@
 //! Both are manifest edits that are synced when the call returns. They run under the log's lock, so that no write to a keyspace is
 //! in progress while it is dropped, and a keyspace is in the manifest before its first entry is in the log.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use crate::{
     commit_log::CommitLog,
@@ -62,23 +65,28 @@ impl KeyspaceAdmin {
         Ok(keyspace)
     }
 
-    /// See [`crate::Db::drop_keyspace`].
-    pub(crate) fn drop(&self, name: &str) -> Result<()> {
-        if name == DEFAULT_KEYSPACE {
+    /// Drops keyspaces by one edit: all or none. See [`crate::Db::drop_keyspaces`].
+    pub(crate) fn drop(&self, names: &BTreeSet<&str>) -> Result<()> {
+        if names.contains(DEFAULT_KEYSPACE) {
             return Err(Error::InvalidArgument {
                 what: "keyspace",
-                got: format!("{name:?}"),
+                got: format!("{DEFAULT_KEYSPACE:?}"),
                 expected: "the default keyspace can't be dropped; name another one".to_owned(),
             });
         }
         let log = self.log.lock();
         self.context.check_writable()?;
-        let keyspace = self.keyspaces.named(name)?;
+        let keyspaces = self.keyspaces.all_named(names)?;
+        if keyspaces.is_empty() {
+            return Ok(());
+        }
         let mut edit = VersionEdit::default();
-        edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
+        for keyspace in &keyspaces {
+            edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
+        }
         self.installer.install(edit)?;
-        keyspace.is_dropped.store(true, Ordering::Release);
-        self.keyspaces.remove(&keyspace);
+        keyspaces.iter().for_each(|keyspace| keyspace.is_dropped.store(true, Ordering::Release));
+        self.keyspaces.remove(&keyspaces);
         drop(log);
         self.scheduler.wake();
         Ok(())

@@ -1,11 +1,12 @@
 //! Keyspaces that are made, dropped and made again: what of them survives, what does not, and what they may cost others.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use tamis::{
-    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch,
+    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics,
+    WriteBatch,
 };
-use tamis_vfs::{MemVfs, Vfs};
+use tamis_vfs::{MemVfs, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
@@ -318,4 +319,102 @@ fn hundreds_of_keyspaces_live_side_by_side() {
     // One table each of the first half, at most.
     db.flush().unwrap();
     assert!(count(&vfs, ".table") <= 150, "{} tables", count(&vfs, ".table"));
+}
+
+const MANY: u64 = 1_000;
+
+/// A store with [`MANY`] keyspaces of one entry each, and the names of the keyspaces.
+fn open_many(vfs: &RecordVfs) -> (Db, Vec<String>) {
+    let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let names: Vec<String> = (0..MANY).map(|index| format!("tenant/{index:04}")).collect();
+    for name in &names {
+        db.create_keyspace(name, small_keyspace()).unwrap().put("key", name).unwrap();
+    }
+    (db, names)
+}
+
+#[test]
+fn flush_of_1000_keyspaces_costs_few_synced_edits() {
+    let memory = MemVfs::new();
+    let vfs = RecordVfs::new(Arc::new(memory.clone()));
+    let (db, names) = open_many(&vfs);
+    vfs.reset();
+    db.flush().unwrap();
+    assert_eq!(db.statistics().flushes, MANY);
+    let (edits, log_syncs) = (
+        vfs.tally_of(OperationKind::Sync, ".manifest").count,
+        vfs.tally_of(OperationKind::Sync, ".log").count,
+    );
+    assert!(edits <= 20, "{edits} synced edits");
+    assert!(log_syncs <= 40, "{log_syncs} syncs of the log");
+    let db = open(&memory.crash_clone(1));
+    assert_eq!(db.open_report().replayed_entries, 0);
+    for name in &names {
+        assert_eq!(db.keyspace(name).unwrap().get("key").unwrap().unwrap(), name.as_bytes());
+    }
+}
+
+#[test]
+fn a_group_of_flushes_leaves_no_half_of_a_batch() {
+    for seed in 0..40 {
+        let vfs = MemVfs::new();
+        let options = Options { log_bytes_max: 1 << 20, workers: 1, ..inline_options() };
+        let db = open_in_memory(&vfs, options).unwrap();
+        let keyspaces: Vec<_> =
+            (0..8).map(|index| db.create_keyspace(&format!("k{index}"), small_keyspace()).unwrap()).collect();
+        let mut random = Random(seed);
+        for step in 1..=40_u64 {
+            // Each batch fills two keyspaces, so that others are immutable and not flushed yet.
+            let mut batch = WriteBatch::new();
+            let first = random.below(8) as usize;
+            for keyspace in [&keyspaces[first], &keyspaces[(first + 1 + random.below(7) as usize) % 8]] {
+                batch.put(keyspace, step.to_be_bytes(), vec![1; 20 << 10]).unwrap();
+            }
+            db.write(batch).unwrap();
+        }
+        let db = open_in_memory(&vfs.crash_clone(seed), inline_options()).unwrap();
+        let holders = |step: u64| {
+            let holds = |index: &usize| {
+                db.keyspace(&format!("k{index}")).unwrap().get(step.to_be_bytes()).unwrap().is_some()
+            };
+            (0..8).filter(holds).count()
+        };
+        let counts: Vec<usize> = (1..=40).map(holders).collect();
+        assert!(counts.iter().all(|count| [0, 2].contains(count)), "seed {seed}: {counts:?}");
+    }
+}
+
+#[test]
+fn drop_of_1000_keyspaces_is_one_synced_edit_and_survives_a_crash() {
+    let memory = MemVfs::new();
+    let vfs = RecordVfs::new(Arc::new(memory.clone()));
+    let (db, names) = open_many(&vfs);
+    db.flush().unwrap();
+    vfs.reset();
+    db.drop_keyspaces(&names).unwrap();
+    assert_eq!(vfs.tally_of(OperationKind::Sync, ".manifest").count, 1);
+    assert_eq!(db.keyspace_names(), ["default"]);
+    assert_eq!(open(&memory.crash_clone(1)).keyspace_names(), ["default"]);
+    db.put("key", "value").unwrap();
+    assert_eq!(count(&memory, ".table"), 0, "the tables are deleted");
+}
+
+#[test]
+fn drop_of_several_keyspaces_drops_all_or_none() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    for name in ["a", "b", "c"] {
+        db.create_keyspace(name, small_keyspace()).unwrap().put("key", name).unwrap();
+    }
+    let missing = db.drop_keyspaces(["a", "absent", "b"]);
+    assert!(matches!(missing, Err(Error::KeyspaceNotFound { name }) if name == "absent"));
+    assert!(matches!(db.drop_keyspaces(["a", "default"]), Err(Error::InvalidArgument { .. })));
+    assert_eq!(db.keyspace_names(), ["a", "b", "c", "default"]);
+    db.drop_keyspaces::<&str>([]).unwrap();
+    db.drop_keyspaces(["c", "a", "c"]).unwrap();
+    assert_eq!(db.keyspace_names(), ["b", "default"]);
+    assert_eq!(db.keyspace("b").unwrap().get("key").unwrap().unwrap(), b"b");
+    let db = open_again(&vfs, &db);
+    assert_eq!(db.keyspace_names(), ["b", "default"]);
 }
