@@ -25,7 +25,7 @@ pub use marked::MarkedEliasFano;
 /// Groups of equal high parts up to this size are searched linearly.
 const LINEAR_GROUP: u64 = 8;
 /// This many of them are always compared.
-const STEADY_GROUP: u64 = 4;
+const ALWAYS_COMPARED: u64 = 4;
 
 /// Unset high bits from one mark to the next.
 const MARK_RATE: u64 = 64;
@@ -141,11 +141,11 @@ impl<'a> EliasFano<'a> {
         // Counts those that are smaller: few, and without a data-dependent branch.
         let low = value & low_mask(self.width);
         let mut smaller = 0;
-        for number in 0..STEADY_GROUP {
+        for number in 0..ALWAYS_COMPARED {
             let is_smaller = self.low.get(first + number) < low;
             smaller += u64::from(is_smaller & (number < group));
         }
-        while smaller >= STEADY_GROUP && smaller < group && self.low.get(first + smaller) < low {
+        while smaller >= ALWAYS_COMPARED && smaller < group && self.low.get(first + smaller) < low {
             smaller += 1;
         }
         // After the last of them, the next set bit is that of an integer with a greater high part.

@@ -3,10 +3,10 @@
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time,
 //! so one program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting
 //! bits. With AVX-512, line queries, the mixing of numbers and scattered bits have a third form in `avx512.rs`,
-//! batches of digests in `batch.rs`, and trie walks in `wide.rs`. Miri runs the first two forms but does not support
+//! batches of digests in `batch.rs`, and trie searches in `wide.rs`. Miri runs the first two forms but does not support
 //! enough of AVX-512: tests compare that form with the portable one on processors that have it.
 
-/// The steps of walks by a module's `equal_mask` and `not_smaller_mask`, for a type that only its `run` creates.
+/// The steps of searches by a module's `equal_mask` and `not_smaller_mask`, for a type that only its `run` creates.
 #[cfg(target_arch = "x86_64")]
 macro_rules! steps_form {
     ($form:ident) => {
@@ -279,7 +279,7 @@ pub fn select_zero_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
     dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, u64::MAX))
 }
 
-/// The operations of a walk on lines and words, in one of three forms. A value of a form is proof of the processor's
+/// The operations of a search on lines and words, in one of three forms. A value of a form is proof of the processor's
 /// features: a task that has one needs no detection.
 pub trait Steps: Copy {
     /// Bit `i` of the result: whether `bytes[i]` equals `byte`.
@@ -319,59 +319,59 @@ pub trait Task {
 }
 
 /// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2, or AVX-512, if the processor has them. One
-/// choice for a whole walk, since a choice per step would cost as much as the step; and one load for the choice, where
+/// choice for a whole search, since a choice per step would cost as much as the step; and one load for the choice, where
 /// detecting three features takes three. Everything that the task calls must be `#[inline(always)]` to profit. Inlined
 /// itself: through another call the task would be copied through the stack, which delays each query.
 #[inline(always)]
 pub fn run<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        let form = WALK_FORM.load(Ordering::Relaxed);
-        if form == WALK_WIDE {
+        let form = TASK_FORM.load(Ordering::Relaxed);
+        if form == TASK_WIDE {
             // SAFETY: the functions of `wide` are safe except for the features that they are compiled for, which were
             // detected.
             return unsafe { wide::run(task) };
         }
-        if form == WALK_VECTOR {
+        if form == TASK_VECTOR {
             // SAFETY: as above, for `x86_64`.
             return unsafe { x86_64::run(task) };
         }
     }
-    run_otherwise(task)
+    run_slow_path(task)
 }
 
 /// The first task, which detects the form, or a task on a processor without the features. A separate function, so that
 /// other callers pay nothing for it, not even stack space.
 #[inline(never)]
-fn run_otherwise<T: Task>(task: T) -> T::Output {
+fn run_slow_path<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    match walk_form() {
+    match task_form() {
         // SAFETY: as in `run`.
-        WALK_WIDE => return unsafe { wide::run(task) },
+        TASK_WIDE => return unsafe { wide::run(task) },
         // SAFETY: as in `run`.
-        WALK_VECTOR => return unsafe { x86_64::run(task) },
+        TASK_VECTOR => return unsafe { x86_64::run(task) },
         _ => {}
     }
     task.run(Portable)
 }
 
-/// The form of [`run`]: 0 before the detection, that of [`Vector`], of [`Wide`], or [`WALK_PORTABLE`]. Concurrent
+/// The form of [`run`]: 0 before the detection, that of [`Vector`], of [`Wide`], or [`TASK_PORTABLE`]. Concurrent
 /// detections store the same value.
 #[cfg(target_arch = "x86_64")]
-static WALK_FORM: AtomicU8 = AtomicU8::new(0);
+static TASK_FORM: AtomicU8 = AtomicU8::new(0);
 #[cfg(target_arch = "x86_64")]
-const WALK_PORTABLE: u8 = 1;
+const TASK_PORTABLE: u8 = 1;
 #[cfg(target_arch = "x86_64")]
-const WALK_VECTOR: u8 = 2;
+const TASK_VECTOR: u8 = 2;
 #[cfg(target_arch = "x86_64")]
-const WALK_WIDE: u8 = 3;
+const TASK_WIDE: u8 = 3;
 
 /// The form that [`run`] chooses; detected once.
 #[cfg(target_arch = "x86_64")]
-fn walk_form() -> u8 {
+fn task_form() -> u8 {
     use std::arch::is_x86_feature_detected;
 
-    let known = WALK_FORM.load(Ordering::Relaxed);
+    let known = TASK_FORM.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
@@ -382,11 +382,11 @@ fn walk_form() -> u8 {
         && is_x86_feature_detected!("popcnt");
     let has_wide = is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
     let form = match (has_vector, has_wide) {
-        (true, true) => WALK_WIDE,
-        (true, false) => WALK_VECTOR,
-        (false, _) => WALK_PORTABLE,
+        (true, true) => TASK_WIDE,
+        (true, false) => TASK_VECTOR,
+        (false, _) => TASK_PORTABLE,
     };
-    WALK_FORM.store(form, Ordering::Relaxed);
+    TASK_FORM.store(form, Ordering::Relaxed);
     form
 }
 

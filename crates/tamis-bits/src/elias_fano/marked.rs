@@ -29,7 +29,7 @@ const BATCH: usize = MarkedEliasFano::BATCH;
 /// Bytes from the first of three words of high bits to the end of the word after the bit that is found in them.
 const REACH_BYTES: usize = 32;
 /// An unknown position: beyond all others.
-const NOWHERE: u64 = u64::MAX;
+const UNKNOWN_POSITION: u64 = u64::MAX;
 
 /// The positions of marked integers among other bytes: all data of their queries.
 ///
@@ -107,7 +107,7 @@ impl MarkedEliasFano {
         })
     }
 
-    /// Whether the set contains a value, for a walk that is compiled for the processor.
+    /// Whether the set contains a value, for use in a task that is compiled for the processor.
     #[inline(always)]
     pub fn contains_in<S: Steps>(&self, steps: S, bytes: &[u8], value: u64) -> Option<bool> {
         let view = View::new(self, bytes)?;
@@ -136,7 +136,7 @@ impl MarkedEliasFano {
         mut report: impl FnMut(usize, Option<bool>),
     ) {
         match View::new(self, bytes) {
-            Some(view) => view.ask(steps, pairs, report),
+            Some(view) => view.query_batch(steps, pairs, report),
             None => (0..pairs.len().min(Self::BATCH)).for_each(|number| report(number, None)),
         }
     }
@@ -207,7 +207,7 @@ impl<'a> View<'a> {
         let words = unsafe { [self.read(byte), self.read(byte + 8)] };
         let [first, second] = words.map(|word| !u64::from_le_bytes(word));
         let first = first & u64::MAX << (place % 8);
-        // Which of the two it is is unpredictable: no branch on it.
+        // A branch on which of the two it is would be mispredicted.
         let high = value >> set.width;
         let rank = (high.wrapping_sub(1) % MARK_RATE) as u32;
         let to_second = first.count_ones();
@@ -278,8 +278,8 @@ impl<'a> View<'a> {
         )
     }
 
-    /// Whether one of the first lanes is the low part of a value. Branch-free, since which of them it is is
-    /// unpredictable.
+    /// Whether one of the first lanes is the low part of a value. Has no branch on the lane,
+    /// which would be mispredicted.
     #[inline(always)]
     fn lanes_contain(&self, lows: u64, value: u64, count: u32) -> bool {
         let MarkedEliasFano { mask, ones, below_tops, .. } = *self.set;
@@ -323,15 +323,20 @@ impl<'a> View<'a> {
 
     /// Calls `report` with the index of each pair of a batch and whether it is free.
     #[inline(always)]
-    fn ask<S: Steps>(&self, steps: S, pairs: &[(u64, u64)], mut report: impl FnMut(usize, Option<bool>)) {
+    fn query_batch<S: Steps>(
+        &self,
+        steps: S,
+        pairs: &[(u64, u64)],
+        mut report: impl FnMut(usize, Option<bool>),
+    ) {
         let mut places = [0; BATCH];
         for (place, (from, _)) in places.iter_mut().zip(pairs) {
-            *place = self.place(*from).unwrap_or(NOWHERE);
+            *place = self.place(*from).unwrap_or(UNKNOWN_POSITION);
             prefetch(self.bytes, self.set.high.wrapping_add((*place / 8) as usize));
         }
         let mut groups = [Group { bits: 0, first: 0 }; BATCH];
         for ((group, place), (from, _)) in groups.iter_mut().zip(&places).zip(pairs) {
-            *group = self.group(steps, *from, *place).unwrap_or(Group { bits: 0, first: NOWHERE });
+            *group = self.group(steps, *from, *place).unwrap_or(Group { bits: 0, first: UNKNOWN_POSITION });
             prefetch(self.bytes, self.set.low.wrapping_add((self.low_place(group.first) / 8) as usize));
         }
         for ((group, (from, to)), number) in groups.iter().zip(pairs).zip(0..) {

@@ -18,10 +18,10 @@ use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
 #[inline]
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     let patterns = _mm512_mullo_epi32(_mm512_set1_epi32(pattern.cast_signed()), load_lanes(&ALL_POWERS));
-    let held = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(patterns), load_line(line));
+    let selected = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(patterns), load_line(line));
     let wanted = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(patterns));
-    let asked = ((1_u32 << (probe_count & 31)) - 1) as u16;
-    _mm512_mask_testn_epi32_mask(asked, held, wanted) == 0
+    let tested = ((1_u32 << (probe_count & 31)) - 1) as u16;
+    _mm512_mask_testn_epi32_mask(tested, selected, wanted) == 0
 }
 
 #[target_feature(enable = "avx512f")]

@@ -30,7 +30,7 @@ type Line = [u8; LINE_BYTES];
 const GROUP: usize = 8;
 
 /// Number of groups whose lines are prefetched before the first of them is looked up.
-const AHEAD: usize = 8;
+const PREFETCH_GROUPS: usize = 8;
 
 /// Lanes of a register.
 const LANES: usize = 16;
@@ -133,19 +133,23 @@ fn contain<const HAS_MORE: bool>(lines: Lines<'_>, digests: &[u64], probe_count:
     let pairs = Pairs::new(probe_count);
     let (groups, rest) = digests.as_chunks::<GROUP>();
     let (group_answers, rest_answers) = answers.as_chunks_mut::<GROUP>();
-    let mut ring = [Located::NONE; AHEAD];
+    let mut ring = [Located::NONE; PREFETCH_GROUPS];
     for (slot, group) in ring.iter_mut().zip(groups) {
         *slot = lines.locate(group);
         lines.fetch(slot);
     }
-    let ask = |located: &Located, group: &[u64; GROUP]| {
-        let held = pairs.held(lines, located);
-        if HAS_MORE && held != 0 { all_bits_held(lines, group, located, probe_count, held) } else { held }
+    let test = |located: &Located, group: &[u64; GROUP]| {
+        let passed = pairs.passed(lines, located);
+        if HAS_MORE && passed != 0 {
+            test_all_bits(lines, group, located, probe_count, passed)
+        } else {
+            passed
+        }
     };
     for (number, (group, answers)) in groups.iter().zip(group_answers).enumerate() {
-        let slot = &mut ring[number % AHEAD];
-        *answers = bools(ask(slot, group));
-        if let Some(next) = groups.get(number + AHEAD) {
+        let slot = &mut ring[number % PREFETCH_GROUPS];
+        *answers = bools(test(slot, group));
+        if let Some(next) = groups.get(number + PREFETCH_GROUPS) {
             *slot = lines.locate(next);
             lines.fetch(slot);
         }
@@ -153,22 +157,22 @@ fn contain<const HAS_MORE: bool>(lines: Lines<'_>, digests: &[u64], probe_count:
     if !rest.is_empty() {
         let mut group = [0; GROUP];
         group.iter_mut().zip(rest).for_each(|(target, digest)| *target = *digest);
-        let held = bools(ask(&lines.locate(&group), &group));
-        rest_answers.iter_mut().zip(held).for_each(|(answer, held)| *answer = held);
+        let passed = bools(test(&lines.locate(&group), &group));
+        rest_answers.iter_mut().zip(passed).for_each(|(answer, passed)| *answer = passed);
     }
 }
 
-/// Of the digests of a group whose bytes in `held` are 1, those whose lines have all their bits set.
+/// Of the digests of a group whose bytes in `passed` are 1, those whose lines have all their bits set.
 #[target_feature(enable = "avx512vl")]
 #[inline(never)]
-fn all_bits_held(
+fn test_all_bits(
     lines: Lines<'_>,
     group: &[u64; GROUP],
     located: &Located,
     probe_count: u32,
-    held: u64,
+    passed: u64,
 ) -> u64 {
-    let mut bytes = held.to_le_bytes();
+    let mut bytes = passed.to_le_bytes();
     for (number, (byte, digest)) in bytes.iter_mut().zip(group).enumerate() {
         if *byte == 1 {
             let line = lines.at(located.offset(number));
@@ -213,7 +217,7 @@ impl Pairs {
     /// A byte per key of a group: 1 if its line has the bits of the first round set.
     #[target_feature(enable = "avx512vl")]
     #[inline]
-    fn held(&self, lines: Lines<'_>, located: &Located) -> u64 {
+    fn passed(&self, lines: Lines<'_>, located: &Located) -> u64 {
         let missing = u64::from(self.missing(lines, located, 0))
             | u64::from(self.missing(lines, located, 1)) << 16
             | u64::from(self.missing(lines, located, 2)) << 32
@@ -235,10 +239,10 @@ impl Pairs {
         let (quads, _) = located.patterns.as_chunks::<4>();
         let patterns = _mm512_mullo_epi32(repeat_quad(&quads[pair]), self.powers);
         let words = _mm512_or_si512(_mm512_srli_epi32::<28>(patterns), self.second_line);
-        let held = _mm512_permutex2var_epi32(load_line(first), words, load_line(second));
+        let selected = _mm512_permutex2var_epi32(load_line(first), words, load_line(second));
         // A rotation uses only five bits of its count.
         let wanted = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(patterns));
-        _mm512_testn_epi32_mask(held, wanted)
+        _mm512_testn_epi32_mask(selected, wanted)
     }
 }
 
@@ -268,7 +272,7 @@ const fn pair_powers() -> [[u32; LANES]; ROUND_PROBES as usize] {
 
 /// Lines in fewer bytes than this are not prefetched before their bits are set: the prefetches would exceed the
 /// outstanding misses of the L2 cache.
-const NEAR_BYTES: usize = 2 << 20;
+const PREFETCH_BYTES_MIN: usize = 2 << 20;
 
 /// Number of keys whose bits are set together.
 const INSERT_GROUP: usize = 16;
@@ -290,10 +294,10 @@ pub(super) fn lines_insert<const PROBES: usize>(
     let (digests, values) = (&digests[..key_count], &values[..key_count]);
     let (groups, rest) = digests.as_chunks::<INSERT_GROUP>();
     let (value_groups, rest_values) = values.as_chunks::<INSERT_GROUP>();
-    let is_far = lines.as_flattened().len() > NEAR_BYTES;
+    let is_prefetched = lines.as_flattened().len() > PREFETCH_BYTES_MIN;
     let mut places = Places([[0; INSERT_GROUP]; PROBES]);
     for (number, (group, values)) in groups.iter().zip(value_groups).enumerate() {
-        if is_far && let Some(next) = groups.get(number + 1) {
+        if is_prefetched && let Some(next) = groups.get(number + 1) {
             next.iter()
                 .for_each(|digest| line::prefetch_whole_line(lines.as_flattened(), line_count, *digest));
         }

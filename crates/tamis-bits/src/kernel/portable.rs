@@ -140,7 +140,7 @@ fn select_in_word(word: u64, rank: u32) -> u32 {
     position + bits.trailing_zeros()
 }
 
-/// The steps of walks in plain Rust.
+/// The steps of searches in plain Rust.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 

@@ -25,14 +25,14 @@ fn lines_answer_alike() {
             let mut lines = vec![0; line_count * LINE_BYTES];
             super::lines_insert(&mut lines, line_count as u64, &digests[..20], probe_count);
             assert_eq!(lines, portable_lines);
-            for asked in [&digests, &strangers] {
-                let mut answers = vec![false; asked.len()];
-                super::lines_contain(&lines, line_count as u64, asked, probe_count, &mut answers);
-                let mut expected = vec![true; asked.len()];
-                portable::lines_contain(&lines, line_count as u64, asked, probe_count, &mut expected);
+            for queried in [&digests, &strangers] {
+                let mut answers = vec![false; queried.len()];
+                super::lines_contain(&lines, line_count as u64, queried, probe_count, &mut answers);
+                let mut expected = vec![true; queried.len()];
+                portable::lines_contain(&lines, line_count as u64, queried, probe_count, &mut expected);
                 assert_eq!(answers, expected);
-                assert_avx2_answers(&lines, asked, probe_count, &expected);
-                for (digest, answer) in asked.iter().zip(&answers) {
+                assert_avx2_answers(&lines, queried, probe_count, &expected);
+                for (digest, answer) in queried.iter().zip(&answers) {
                     assert_eq!(super::may_contain(&lines, line_count as u64, *digest, probe_count), *answer);
                 }
             }
@@ -302,7 +302,7 @@ fn steps_agree_with_their_definition_in_all_forms() {
             assert_eq!(run(task()), expected);
             assert_eq!(task().run(portable::Portable), expected);
             #[cfg(target_arch = "x86_64")]
-            if super::walk_form() >= super::WALK_VECTOR {
+            if super::task_form() >= super::TASK_VECTOR {
                 // SAFETY: the features of the form were detected; a wide one implies them.
                 assert_eq!(unsafe { super::x86_64::run(task()) }, expected);
             }

@@ -1,4 +1,4 @@
-//! The operations of walks with AVX-512: a line is one register, and a comparison returns a mask.
+//! The operations of searches with AVX-512: a line is one register, and a comparison returns a mask.
 //!
 //! The functions are safe for callers that are compiled for the same features; `kernel.rs` calls them after a run-time
 //! check.
@@ -16,7 +16,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
     task.run(Wide(()))
 }
 
-/// The operations of walks with a line in one register: one instruction compares all its bytes and returns a mask.
+/// The operations of searches with a line in one register: one instruction compares all its bytes and returns a mask.
 /// Only `run` creates it, so a value is proof of the processor's features.
 #[derive(Debug, Clone, Copy)]
 pub struct Wide(());

@@ -73,14 +73,14 @@ fn round_contains(low: __m256i, high: __m256i, patterns: __m256i, ones: __m256i)
     let low_words = _mm256_permutevar8x32_epi32(low, words);
     let high_words = _mm256_permutevar8x32_epi32(high, words);
     // The top bit of the pattern selects the half; the blend uses the top bit of each lane.
-    let held = _mm256_castps_si256(_mm256_blendv_ps(
+    let selected = _mm256_castps_si256(_mm256_blendv_ps(
         _mm256_castsi256_ps(low_words),
         _mm256_castsi256_ps(high_words),
         _mm256_castsi256_ps(patterns),
     ));
     let bits = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(patterns));
     let wanted = _mm256_sllv_epi32(ones, bits);
-    _mm256_testc_si256(held, wanted) != 0
+    _mm256_testc_si256(selected, wanted) != 0
 }
 
 /// The patterns of the bits of one round.
@@ -221,7 +221,7 @@ pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     rank
 }
 
-/// Which word it is is unpredictable: counts all eight without a data-dependent branch.
+/// A branch on the word would be mispredicted: counts all eight words without one.
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 #[inline]
 pub(super) fn select_in_line(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32 {
@@ -243,7 +243,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
     task.run(Vector(()))
 }
 
-/// The operations of walks with AVX2 and BMI2. Only `run` creates it, so a value is proof of the processor's features.
+/// The operations of searches with AVX2 and BMI2. Only `run` creates it, so a value is proof of the processor's features.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector(());
 

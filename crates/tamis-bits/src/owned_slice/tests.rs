@@ -23,10 +23,10 @@ impl Drop for Owner {
 fn bytes_live_until_their_last_slice_is_dropped() {
     let is_gone = Arc::new(AtomicBool::new(false));
     let owner = Owner { bytes: (0..100).collect(), is_gone: Arc::clone(&is_gone) };
-    let held = OwnedSlice::new(Arc::new(owner), |owner| &owner.bytes);
-    assert_eq!(held.as_ref(), (0..100).collect::<Vec<u8>>());
-    let part = held.clone().skip(90);
-    drop(held);
+    let bytes = OwnedSlice::new(Arc::new(owner), |owner| &owner.bytes);
+    assert_eq!(bytes.as_ref(), (0..100).collect::<Vec<u8>>());
+    let part = bytes.clone().skip(90);
+    drop(bytes);
     assert!(!is_gone.load(Ordering::Relaxed));
     std::thread::scope(|scope| {
         scope.spawn(move || assert_eq!(part.as_ref(), (90..100).collect::<Vec<u8>>()));
@@ -37,14 +37,14 @@ fn bytes_live_until_their_last_slice_is_dropped() {
 #[test]
 fn an_owner_may_own_another_owner() {
     let file: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(vec![1_u8, 2, 3]);
-    let held = OwnedSlice::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
+    let bytes = OwnedSlice::new(Arc::new(Arc::clone(&file)), |file| (**file).as_ref());
     drop(file);
-    assert_eq!(held.as_ref(), [1, 2, 3]);
+    assert_eq!(bytes.as_ref(), [1, 2, 3]);
 }
 
 #[test]
 fn a_slice_beyond_the_end_is_empty() {
-    let held = OwnedSlice::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
-    assert_eq!(held.clone().skip(2).as_ref(), []);
-    assert_eq!(held.skip(3).as_ref(), []);
+    let bytes = OwnedSlice::new(Arc::new([1_u8, 2]), |bytes| bytes.as_slice());
+    assert_eq!(bytes.clone().skip(2).as_ref(), []);
+    assert_eq!(bytes.skip(3).as_ref(), []);
 }

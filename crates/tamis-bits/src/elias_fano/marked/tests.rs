@@ -21,9 +21,9 @@ fn marked(count: u64, last: u64) -> Option<MarkedEliasFano> {
 }
 
 /// Checks all pairs, one by one and in batches.
-struct Ask<'a>(&'a MarkedEliasFano, &'a [u8], &'a [(u64, u64)]);
+struct QueryAll<'a>(&'a MarkedEliasFano, &'a [u8], &'a [(u64, u64)]);
 
-impl kernel::Task for Ask<'_> {
+impl kernel::Task for QueryAll<'_> {
     type Output = Vec<Option<bool>>;
 
     #[inline(always)]
@@ -50,9 +50,9 @@ impl kernel::Task for Ask<'_> {
     }
 }
 
-fn ask(set: &MarkedEliasFano, bytes: &[u8], pairs: &[(u64, u64)]) -> Vec<Option<bool>> {
-    let answers = kernel::run(Ask(set, bytes, pairs));
-    assert_eq!(kernel::Task::run(Ask(set, bytes, pairs), kernel::Portable), answers);
+fn query_all(set: &MarkedEliasFano, bytes: &[u8], pairs: &[(u64, u64)]) -> Vec<Option<bool>> {
+    let answers = kernel::run(QueryAll(set, bytes, pairs));
+    assert_eq!(kernel::Task::run(QueryAll(set, bytes, pairs), kernel::Portable), answers);
     answers
 }
 
@@ -67,7 +67,7 @@ fn check(integers: &[u64]) -> (usize, usize) {
             pairs.extend(lengths.map(|length| (from, from.saturating_add(length))));
         }
     }
-    let answers = ask(&set, &bytes, &pairs);
+    let answers = query_all(&set, &bytes, &pairs);
     for ((from, to), answer) in pairs.iter().zip(&answers) {
         let index = integers.partition_point(|integer| integer < from);
         let is_free = integers.get(index).is_none_or(|integer| integer > to);
@@ -144,15 +144,15 @@ fn damage_is_survived() {
         let mut damaged = bytes.clone();
         damaged[offset] ^= 0xff;
         for set in shapes.iter().filter_map(|(count, last)| marked(*count, *last)) {
-            ask(&set, &damaged, &pairs);
+            query_all(&set, &damaged, &pairs);
         }
         for byte in [0, 0xff, offset as u8] {
             damaged.fill(byte);
             for set in shapes.iter().filter_map(|(count, last)| marked(*count, *last)) {
-                ask(&set, &damaged, &pairs);
+                query_all(&set, &damaged, &pairs);
             }
         }
         let set = marked(3000, 2_999_000).expect("useful");
-        assert!(ask(&set, &bytes[..offset], &pairs).iter().all(Option::is_none));
+        assert!(query_all(&set, &bytes[..offset], &pairs).iter().all(Option::is_none));
     }
 }
