@@ -130,13 +130,9 @@ pub fn module_ranks(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Crates whose circles are known and are not removed yet; whoever removes the last of a crate deletes its name.
-const PENDING_CIRCLES: &[&str] = &["tamis-bench", "tamis-bits", "tamis-filter"];
-
-/// No circles in any crate but those that are pending.
+/// No circles in any crate.
 pub fn no_circles(tree: &Tree) -> Vec<Finding> {
-    let crates = CRATES.iter().map(|(name, _, _)| *name).filter(|name| !PENDING_CIRCLES.contains(name));
-    crates.flat_map(|name| circles_of(tree, name)).collect()
+    CRATES.iter().flat_map(|(name, _, _)| circles_of(tree, name)).collect()
 }
 
 /// No two files of a crate need each other, directly or through others; a module and the files of its folder may,

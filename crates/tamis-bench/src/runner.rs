@@ -5,12 +5,13 @@
 //! 3. Measures each point and writes the file after it, so that an interruption loses at most one point.
 //! 4. Draws the plots from all results.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::collections::BTreeSet;
 
 use tamis::Clock as _;
 
 use crate::{
-    BenchError, Context, Definition, Needs, Point, Report, Size, Value, machine, plot, report::MeasuredRow,
+    BenchError, Context, Definition, Needs, Observer, Point, Report, RunOptions, Value, machine, plot,
+    report::MeasuredRow,
 };
 
 #[cfg(test)]
@@ -20,61 +21,6 @@ mod tests;
 const THREADS: &str = "threads";
 /// Maximum number of values that a message lists.
 const LISTED_MAX: usize = 20;
-
-/// Options of a run.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// The size of the run.
-    pub size: Size,
-    /// The seed of the random numbers.
-    pub seed: u64,
-    /// The folder of the results.
-    pub out: PathBuf,
-    /// The folder of stores while they are measured.
-    pub scratch: PathBuf,
-    /// Whether to discard earlier results.
-    pub again: bool,
-    /// Restricts the run to points whose parameters have one of the given values (as printed).
-    pub only: Vec<(String, String)>,
-    /// Numbers of threads instead of those of the experiment; empty for its default.
-    pub threads: Vec<u64>,
-}
-
-impl RunOptions {
-    /// Options with seed 42 and all files in one folder.
-    pub fn new(size: Size, out: impl Into<PathBuf>) -> Self {
-        let out = out.into();
-        Self {
-            size,
-            seed: 42,
-            scratch: out.clone(),
-            out,
-            again: false,
-            only: Vec::new(),
-            threads: Vec::new(),
-        }
-    }
-}
-
-/// Observes a run.
-pub trait Observer {
-    /// The run begins; `done` of `total` points are already measured.
-    fn begin(&mut self, _total: usize, _done: usize) {}
-    /// A point begins.
-    fn point(&mut self, _point: &Point) {}
-    /// Progress of the point from 0 to 1.
-    fn progress(&mut self, _share: f64) {}
-    /// Whether to interrupt the run.
-    fn is_interrupted(&self) -> bool {
-        false
-    }
-}
-
-/// Observes nothing and never interrupts.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Silent;
-
-impl Observer for Silent {}
 
 /// Makes the checks of [`run`] without measuring. A caller with several experiments checks all before the first one takes hours.
 ///

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::{Plot, Row};
+use crate::{Plot, Row, Silent, Size};
 
 const DEFINITION: Definition = Definition {
     name: "store-squares",
