@@ -11,6 +11,9 @@ use crate::{
     range_tombstone::is_below_upper,
 };
 
+/// The fields of [`TableSummary::encode_range_tombstones`] without any: a count of 0 and an empty bound.
+const NO_RANGE_TOMBSTONES: &[u8] = &[0, 0];
+
 /// The place of a table and its inputs, for repair and inspection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TableOrigin {
@@ -61,6 +64,11 @@ pub(crate) struct TableSummary {
     pub(crate) range_tombstone_count: u64,
     /// The end of the last fragment (excluded); empty: no end, or no fragments.
     pub(crate) range_tombstone_upper: Vec<u8>,
+    /// Entries that are an older version of the key of the entry before them: only snapshots see them.
+    pub(crate) obsolete_count: u64,
+    /// The greatest sequence number of an entry that an obsolete entry follows; 0 without any. No reader sees an obsolete entry if
+    /// no read point is at or above `smallest_sequence` and below this number.
+    pub(crate) obsolete_since: Sequence,
 }
 
 /// The properties section of a table.
@@ -137,6 +145,21 @@ impl TableSummary {
         is_below_upper(&self.smallest_key, &self.range_tombstone_upper).then_some(())
     }
 
+    /// The fields of obsolete entries, if there are any.
+    pub(crate) fn encode_obsolete(&self, target: &mut Vec<u8>) {
+        put_varint(target, self.obsolete_count);
+        put_varint(target, self.obsolete_since);
+    }
+
+    /// Decodes the fields of [`TableSummary::encode_obsolete`]; `None` for bytes that it can't have written.
+    pub(crate) fn take_obsolete(&mut self, source: &mut Decoder<'_>) -> Option<()> {
+        self.obsolete_count = source.take_varint().filter(|&count| 0 < count && count < self.entry_count)?;
+        self.obsolete_since = source.take_varint()?;
+        let is_possible =
+            self.smallest_sequence < self.obsolete_since && self.obsolete_since <= self.largest_sequence;
+        is_possible.then_some(())
+    }
+
     /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
         let summary = Self {
@@ -153,6 +176,8 @@ impl TableSummary {
             largest_key: source.take_bytes()?.to_vec(),
             range_tombstone_count: 0,
             range_tombstone_upper: Vec::new(),
+            obsolete_count: 0,
+            obsolete_since: 0,
         };
         let is_possible = summary.tombstone_count <= summary.entry_count
             && summary.block_count <= summary.entry_count
@@ -186,8 +211,12 @@ impl TableProperties {
     pub(crate) fn encode(&self, target: &mut Vec<u8>) {
         self.origin.encode(target);
         TableSummary { file_bytes: 0, ..self.summary.clone() }.encode(target);
-        if self.summary.range_tombstone_count > 0 {
+        let has_obsolete = self.summary.obsolete_count > 0;
+        if self.summary.range_tombstone_count > 0 || has_obsolete {
             self.summary.encode_range_tombstones(target);
+        }
+        if has_obsolete {
+            self.summary.encode_obsolete(target);
         }
     }
 
@@ -195,8 +224,18 @@ impl TableProperties {
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
         let mut properties =
             Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? };
+        let summary = &mut properties.summary;
+        if source.rest().starts_with(NO_RANGE_TOMBSTONES) {
+            source.take_varint()?;
+            source.take_bytes()?;
+            summary.take_obsolete(source)?;
+            return Some(properties);
+        }
         if !source.is_empty() {
-            properties.summary.take_range_tombstones(source)?;
+            summary.take_range_tombstones(source)?;
+        }
+        if !source.is_empty() {
+            summary.take_obsolete(source)?;
         }
         Some(properties)
     }

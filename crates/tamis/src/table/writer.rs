@@ -36,7 +36,7 @@ use crate::{
     error::{Error, Result},
     events::{Event, EventListener},
     file_name::FileName,
-    key::{Kind, Sequence, check_key, check_value, compare_entries},
+    key::{Kind, Sequence, check_key, check_value},
     link::folder_of,
     options::{Compression, TableFilter},
     range_tombstone::Fragment,
@@ -161,14 +161,19 @@ impl TableWriter {
     pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        if let Some((last_key, last_sequence)) = &self.last
-            && compare_entries((last_key, *last_sequence), (key, sequence)).is_ge()
-        {
-            return Err(Error::InvalidArgument {
-                what: "entry",
-                got: format!("{} at {sequence}", key.escape_ascii()),
-                expected: format!("give entries after {} at {last_sequence}", last_key.escape_ascii()),
-            });
+        if let Some((last_key, last_sequence)) = &self.last {
+            let by_key = last_key.as_slice().cmp(key);
+            if by_key.is_gt() || by_key.is_eq() && *last_sequence <= sequence {
+                return Err(Error::InvalidArgument {
+                    what: "entry",
+                    got: format!("{} at {sequence}", key.escape_ascii()),
+                    expected: format!("give entries after {} at {last_sequence}", last_key.escape_ascii()),
+                });
+            }
+            if by_key.is_eq() {
+                self.summary.obsolete_count += 1;
+                self.summary.obsolete_since = self.summary.obsolete_since.max(*last_sequence);
+            }
         }
         if self.summary.entry_count >= u64::from(u32::MAX) {
             return Err(Error::InvalidArgument {

@@ -130,6 +130,7 @@ const FIRST_VERSION_WITH_TABLE_FLAGS: u32 = 3;
 /// Flags of an added table.
 const TABLE_IS_INGESTED: u8 = 1;
 const TABLE_HAS_RANGE_TOMBSTONES: u8 = 2;
+const TABLE_HAS_OBSOLETE: u8 = 4;
 
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;
@@ -329,11 +330,14 @@ fn take_table_flags(
         return Some(summary.smallest_sequence == summary.largest_sequence);
     }
     let flags = source.take_u8()?;
-    if flags & !(TABLE_IS_INGESTED | TABLE_HAS_RANGE_TOMBSTONES) != 0 {
+    if flags & !(TABLE_IS_INGESTED | TABLE_HAS_RANGE_TOMBSTONES | TABLE_HAS_OBSOLETE) != 0 {
         return None;
     }
     if flags & TABLE_HAS_RANGE_TOMBSTONES != 0 {
         summary.take_range_tombstones(source)?;
+    }
+    if flags & TABLE_HAS_OBSOLETE != 0 {
+        summary.take_obsolete(source)?;
     }
     Some(flags & TABLE_IS_INGESTED != 0)
 }
@@ -376,12 +380,17 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_file(body, *filter_file);
             summary.encode(body);
             let has_range_tombstones = summary.range_tombstone_count > 0;
+            let has_obsolete = summary.obsolete_count > 0;
             body.push(
                 if *is_ingested { TABLE_IS_INGESTED } else { 0 }
-                    | if has_range_tombstones { TABLE_HAS_RANGE_TOMBSTONES } else { 0 },
+                    | if has_range_tombstones { TABLE_HAS_RANGE_TOMBSTONES } else { 0 }
+                    | if has_obsolete { TABLE_HAS_OBSOLETE } else { 0 },
             );
             if has_range_tombstones {
                 summary.encode_range_tombstones(body);
+            }
+            if has_obsolete {
+                summary.encode_obsolete(body);
             }
             ADD_TABLE
         }

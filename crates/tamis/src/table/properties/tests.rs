@@ -18,6 +18,8 @@ fn sample() -> TableProperties {
         summary: TableSummary {
             range_tombstone_count: 0,
             range_tombstone_upper: Vec::new(),
+            obsolete_count: 0,
+            obsolete_since: 0,
             number: 42,
             file_bytes: 0,
             entry_count: 10,
@@ -40,6 +42,38 @@ fn properties_round_trip_and_truncated_bytes_are_refused() {
     assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)), Some(sample()));
     for cut in 0..bytes.len() {
         assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes[..cut])), None, "truncated to {cut}");
+    }
+}
+
+#[test]
+fn optional_fields_round_trip_and_truncated_ones_are_refused() {
+    let mut with_ranges = sample();
+    with_ranges.summary.range_tombstone_count = 3;
+    with_ranges.summary.range_tombstone_upper = b"x".to_vec();
+    let with_obsolete = |mut properties: TableProperties| {
+        (properties.summary.obsolete_count, properties.summary.obsolete_since) = (4, 1 << 30);
+        properties
+    };
+    let mut plain = Vec::new();
+    sample().encode(&mut plain);
+    for properties in [with_ranges.clone(), with_obsolete(sample()), with_obsolete(with_ranges.clone())] {
+        let mut bytes = Vec::new();
+        properties.encode(&mut bytes);
+        assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)).as_ref(), Some(&properties));
+        let decoded = |cut: usize| TableProperties::decode(&mut Decoder::new(&bytes[..cut]));
+        for cut in plain.len() + 1..bytes.len() {
+            // Exactly the fields of range tombstones are a whole of their own.
+            let is_whole = decoded(cut) == Some(with_ranges.clone());
+            assert!(is_whole || decoded(cut).is_none(), "truncated to {cut}");
+        }
+    }
+    for (count, since) in [(0, 9), (10, 9), (4, 5), (4, 1 << 56)] {
+        let mut bytes = plain.clone();
+        bytes.extend_from_slice(NO_RANGE_TOMBSTONES);
+        TableSummary { obsolete_count: count, obsolete_since: since, ..TableSummary::default() }
+            .encode_obsolete(&mut bytes);
+        let decoded = TableProperties::decode(&mut Decoder::new(&bytes));
+        assert_eq!(decoded, None, "{count} obsolete entries of 10 since {since}");
     }
 }
 

@@ -54,6 +54,16 @@ pub(crate) fn every_change() -> Vec<Change> {
             filter_file: None,
             is_ingested: false,
         },
+        Change::AddTable {
+            place: place(0, 303),
+            summary: TableSummary {
+                obsolete_count: 1,
+                obsolete_since: 312,
+                ..summary(13, ("g", "i"), 8192, (311, 320))
+            },
+            filter_file: None,
+            is_ingested: false,
+        },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: Some(9) },
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: None },
         Change::RemoveTable { place: place(0, 300), number: 7 },

@@ -185,7 +185,9 @@ fn a_golden_manifest_of_version_2_is_read() {
     }
     let [mut first, last] = golden_edits();
     let has_flags = |change: &Change| match change {
-        Change::AddTable { summary, is_ingested, .. } => *is_ingested || summary.range_tombstone_count > 0,
+        Change::AddTable { summary, is_ingested, .. } => {
+            *is_ingested || summary.range_tombstone_count + summary.obsolete_count > 0
+        }
         _ => false,
     };
     first.changes.retain(|change| !has_flags(change));
