@@ -22,6 +22,8 @@ pub fn to_json(statistics: &Statistics) -> Value {
         "write_amplification": statistics.write_amplification(),
         "flushes": statistics.flushes,
         "compactions": statistics.compactions,
+        "garbage_compactions": statistics.garbage_compactions,
+        "dropped_tables": statistics.dropped_tables,
         "trivial_moves": statistics.trivial_moves,
         "jobs_failed": statistics.jobs_failed,
         "throttled_writes": statistics.throttled_writes,

@@ -13,10 +13,13 @@ pub enum Event {
         /// Bytes of the tables.
         bytes: u64,
     },
-    /// A compaction replaced tables.
+    /// A compaction replaced tables. One that only dropped tables, because range tombstones deleted all of their entries, has read and
+    /// written no bytes.
     Compacted {
         /// The keyspace's name.
         keyspace: String,
+        /// Why it was due.
+        reason: CompactionReason,
         /// Level of the newest input.
         level: usize,
         /// Level of the outputs.
@@ -70,6 +73,18 @@ pub enum Event {
         /// The error's message.
         error: String,
     },
+}
+
+/// Why a compaction was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CompactionReason {
+    /// A level exceeded its size, or L0 its number of runs.
+    Size,
+    /// Deleted entries and obsolete versions took much of the tables.
+    Garbage,
+    /// The program called [`crate::Db::compact_range`].
+    Request,
 }
 
 /// Receives events on the thread on which they occur. It must return soon and must not call the store.

@@ -48,7 +48,7 @@ pub use batch::WriteBatch;
 pub use checkpoint::CheckpointReport;
 pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Corruption, Error, Result};
-pub use events::{Event, EventListener};
+pub use events::{CompactionReason, Event, EventListener};
 pub use ingest::IngestReport;
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};

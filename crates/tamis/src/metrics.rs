@@ -100,6 +100,8 @@ pub(crate) struct Metrics {
     pub(crate) flushes: Counter,
     pub(crate) direct_flushes: Counter,
     pub(crate) compactions: Counter,
+    pub(crate) garbage_compactions: Counter,
+    pub(crate) dropped_tables: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) jobs_failed: Counter,
     pub(crate) throttled_writes: Counter,
@@ -233,6 +235,10 @@ pub struct Statistics {
     pub direct_flushes: u64,
     /// Compactions, without trivial moves.
     pub compactions: u64,
+    /// Those that were due because deleted entries and obsolete versions took much of the tables.
+    pub garbage_compactions: u64,
+    /// Tables dropped without a read, because range tombstones deleted all of their entries.
+    pub dropped_tables: u64,
     /// Tables moved to a deeper level without being rewritten.
     pub trivial_moves: u64,
     /// Flushes and compactions that failed.
@@ -324,6 +330,8 @@ impl Metrics {
             flushes: self.flushes.get(),
             direct_flushes: self.direct_flushes.get(),
             compactions: self.compactions.get(),
+            garbage_compactions: self.garbage_compactions.get(),
+            dropped_tables: self.dropped_tables.get(),
             trivial_moves: self.trivial_moves.get(),
             jobs_failed: self.jobs_failed.get(),
             throttled_writes: self.throttled_writes.get(),

@@ -100,6 +100,11 @@ impl Fragment {
         self.sequences.iter().copied().find(|&sequence| sequence <= snapshot).unwrap_or(0)
     }
 
+    /// The oldest sequence number above that of an entry; `None` if it deletes no such entry.
+    pub(crate) fn oldest_above(&self, sequence: Sequence) -> Option<Sequence> {
+        self.sequences.iter().copied().take_while(|&newer| newer > sequence).last()
+    }
+
     /// The tombstones that this fragment represents.
     pub(crate) fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> {
         self.sequences.iter().map(|&sequence| RangeTombstone {

@@ -254,6 +254,7 @@ impl BackgroundJobs {
         let Ok(_running) = self.context.begin_job() else { return false };
         let mut name = "pick a job";
         let ran = self.context.catch(name, || {
+            self.load_range_tombstones();
             let Some(job) = self.next_job() else { return false };
             name = job.name();
             self.run(job);
@@ -387,11 +388,12 @@ impl BackgroundJobs {
         let may_compact = |keyspace: &&Arc<KeyspaceState>| {
             keyspace.check().is_ok() && !is_waiting(state.compact_at.get(&keyspace.id).map(|(_, at)| *at))
         };
+        let read_points = self.snapshots.read_points();
         for keyspace in self.keyspaces.load().values().filter(may_compact) {
             let read_state = keyspace.read_state.load();
             let is_bulk_loading = self.is_bulk_loading(keyspace, now);
             let pick = if is_bulk_loading { picker::pick_during_bulk_load } else { picker::pick };
-            if let Some(plan) = pick(&read_state.version, &state.in_progress)
+            if let Some(plan) = pick(&read_state.version, &state.in_progress, &read_points)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
             {
                 best = Some((Arc::clone(keyspace), plan));
@@ -450,15 +452,33 @@ impl BackgroundJobs {
         }
     }
 
+    /// Loads the range tombstones of new tables for the picker, which does no I/O.
+    fn load_range_tombstones(&self) {
+        for keyspace in self.keyspaces.load().values() {
+            let read_state = keyspace.read_state.load();
+            for table in read_state.version.partitions.iter().flat_map(|partition| partition.tables_to_load())
+            {
+                // A table that can't be read deletes no whole tables; its next compaction reports the error.
+                let reader = self.compactor.tables.reader(table);
+                let fragments = reader.ok().and_then(|reader| reader.range_tombstones().cloned());
+                table.set_range_tombstones(fragments.unwrap_or_default());
+            }
+        }
+    }
+
     /// Whether no job is due or running.
     pub(super) fn is_idle(&self) -> bool {
+        self.load_range_tombstones();
+        let read_points = self.snapshots.read_points();
         let state = self.scheduler.state.lock();
         let keyspaces = self.keyspaces.load();
         state.in_progress.is_empty()
             && keyspaces.values().all(|keyspace| {
                 let read_state = keyspace.read_state.load();
+                let mut partitions = read_state.version.partitions.iter();
                 read_state.immutable.is_empty()
-                    && picker::pick(&read_state.version, &state.in_progress).is_none()
+                    && partitions.all(|partition| partition.tables_to_load().next().is_none())
+                    && picker::pick(&read_state.version, &state.in_progress, &read_points).is_none()
             })
     }
 }

@@ -5,11 +5,16 @@ use std::sync::Arc;
 use super::{
     job_context::{JobContext, JobContexts},
     merge::{Merged, merge},
-    plan::{Action, Plan},
+    plan::{Action, Plan, Reason},
 };
 use crate::{
-    cache::table::TableCache, context::StoreContext, error::Result, events::Event,
-    keyspace_state::KeyspaceState, version_installer::VersionInstaller, write::back_pressure::BackPressure,
+    cache::table::TableCache,
+    context::StoreContext,
+    error::Result,
+    events::{CompactionReason, Event},
+    keyspace_state::KeyspaceState,
+    version_installer::VersionInstaller,
+    write::back_pressure::BackPressure,
 };
 
 /// See the head of this file.
@@ -35,10 +40,19 @@ impl Compactor {
         let clock = &self.context.runtime.clock;
         let metrics = &self.context.metrics;
         let start = clock.now();
-        if plan.action == Action::Move {
-            self.installer.install_job(plan.move_edit(), &[])?;
-            metrics.trivial_moves.add(plan.moved_tables().count() as u64);
-            return Ok(());
+        match plan.action {
+            Action::Merge => {}
+            Action::Move => {
+                self.installer.install_job(plan.move_edit(), &[])?;
+                metrics.trivial_moves.add(plan.moved_tables().count() as u64);
+                return Ok(());
+            }
+            Action::Drop => {
+                self.installer.install_job(plan.move_edit(), &[])?;
+                metrics.dropped_tables.add(plan.tables().count() as u64);
+                self.report(keyspace, plan, (0, 0));
+                return Ok(());
+            }
         }
         let read_state = keyspace.read_state.load_full();
         let merged = self.job_contexts.with(&read_state.version, |context| {
@@ -51,17 +65,27 @@ impl Compactor {
             self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
         }
         metrics.compactions.add(1);
+        metrics.garbage_compactions.add(u64::from(plan.reason == Reason::Garbage));
         metrics.trivial_moves.add(plan.moved_tables().count() as u64);
         metrics.compaction_bytes_read.add(bytes_read);
         metrics.compaction_bytes_written.add(written.bytes);
         metrics.compaction_blocks_written.add(written.blocks);
+        self.report(keyspace, plan, (bytes_read, written.bytes));
+        Ok(())
+    }
+
+    fn report(&self, keyspace: &KeyspaceState, plan: &Plan, (bytes_read, bytes_written): (u64, u64)) {
         self.context.report(&Event::Compacted {
             keyspace: keyspace.name.clone(),
+            reason: match plan.reason {
+                Reason::Level0 | Reason::Size => CompactionReason::Size,
+                Reason::Garbage => CompactionReason::Garbage,
+                Reason::Range => CompactionReason::Request,
+            },
             level: plan.level(),
             output_level: plan.output_level,
             bytes_read,
-            bytes_written: written.bytes,
+            bytes_written,
         });
-        Ok(())
     }
 }

@@ -121,6 +121,7 @@ impl BackgroundJobs {
             upper: bounds.1.clone(),
             sequence_max: self.snapshots.visible(),
             number_max: self.versions.new_file_number(),
+            read_points: self.snapshots.read_points(),
         };
         loop {
             keyspace.check()?;

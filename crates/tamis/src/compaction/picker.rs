@@ -10,11 +10,14 @@
 //!    and the table would not overlap too much of the level below. Next to a merge of L0, tables that overlap none of the
 //!    merged ones are moved; only the others add tables of the base level to the merge.
 //! 5. Two jobs never share a table, and never write to overlapping ranges of one level.
+//! 6. If no level is due, tables are compacted for their deleted and obsolete entries (`picker/garbage.rs`). Tables that range
+//!    tombstones delete as a whole are dropped before anything else.
 //!
 //! Cost: O(tables x log tables) per call.
 
 use std::{ops::Bound, sync::Arc};
 
+use self::garbage::Garbage;
 use super::{
     plan::{Action, InProgress, Plan, PlanInput, PlanSpec, Reason},
     targets::{LevelTargets, PickerConfig},
@@ -32,30 +35,51 @@ use crate::{
 /// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.
 const TRIVIAL_MOVE_SHARE: u64 = 8;
 
-/// The most urgent compaction that can begin now.
-pub(crate) fn pick(version: &KeyspaceVersion, in_progress: &InProgress) -> Option<Plan> {
-    pick_by(version, in_progress, &PickerConfig::new(&version.options))
+/// The most urgent compaction that can begin now. `read_points` are those of a job that begins now (`drop_rules.rs`).
+pub(crate) fn pick(
+    version: &KeyspaceVersion,
+    in_progress: &InProgress,
+    read_points: &[Sequence],
+) -> Option<Plan> {
+    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options))
 }
 
 /// As [`pick`], during a bulk load: L0 may grow to twice its size before it is merged. Each merge rewrites the base level, so half
 /// as many merges write less. Cost: reads search more runs during the load.
-pub(crate) fn pick_during_bulk_load(version: &KeyspaceVersion, in_progress: &InProgress) -> Option<Plan> {
-    pick_by(version, in_progress, &PickerConfig::new(&version.options).during_bulk_load())
+pub(crate) fn pick_during_bulk_load(
+    version: &KeyspaceVersion,
+    in_progress: &InProgress,
+    read_points: &[Sequence],
+) -> Option<Plan> {
+    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options).during_bulk_load())
 }
 
-fn pick_by(version: &KeyspaceVersion, in_progress: &InProgress, config: &PickerConfig) -> Option<Plan> {
+fn pick_by(
+    version: &KeyspaceVersion,
+    in_progress: &InProgress,
+    read_points: &[Sequence],
+    config: &PickerConfig,
+) -> Option<Plan> {
     let pickers =
         version.partitions.iter().map(|partition| Picker::new(version.id, partition, in_progress, config));
     let pickers: Vec<_> = pickers.collect();
+    let garbage = Garbage::new(read_points);
+    if let Some(plan) = pickers.iter().find_map(|picker| picker.pick_deleted_tables(&garbage)) {
+        return Some(plan);
+    }
     let mut due: Vec<(f64, usize, &Picker<'_>)> = Vec::new();
     for picker in &pickers {
         let scores = (0..config.level_count - 1).map(|level| (picker.score(level), level, picker));
         due.extend(scores.filter(|(score, ..)| *score >= 1.0));
     }
     due.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-    due.into_iter().find_map(|(score, level, picker)| match level {
+    let plan = due.into_iter().find_map(|(score, level, picker)| match level {
         0 => picker.pick_level0(Reason::Level0, score, None),
         _ => picker.pick_level(level, score),
+    });
+    plan.or_else(|| {
+        let plans = pickers.iter().filter_map(|picker| picker.pick_garbage(&garbage));
+        plans.max_by(|left, right| left.score.total_cmp(&right.score))
     })
 }
 
@@ -66,8 +90,10 @@ pub(crate) struct RangeRequest {
     pub(crate) upper: Bound<Vec<u8>>,
     /// Only tables with entries up to this sequence number are compacted: later writes do not extend the request.
     pub(crate) sequence_max: Sequence,
-    /// Tables of the deepest level below this number are rewritten to drop their tombstones.
+    /// Tables of the deepest level below this number are rewritten to drop their tombstones and obsolete entries.
     pub(crate) number_max: u64,
+    /// As of [`pick`].
+    pub(crate) read_points: Vec<Sequence>,
 }
 
 impl RangeRequest {
@@ -157,6 +183,14 @@ impl<'a> Picker<'a> {
         (!is_blocked).then_some(overlap)
     }
 
+    /// Whether no table is within the bounds between two levels, and no job writes there.
+    fn is_free_between(&self, level: usize, output_level: usize, bounds: KeyBounds<'_>) -> bool {
+        (level + 1..output_level).all(|between| {
+            self.within(between, bounds).is_empty()
+                && !self.in_progress.writes_within(self.partition.id, between, bounds)
+        })
+    }
+
     fn plan(&self, spec: PlanSpec) -> Option<Plan> {
         Plan::new(self.keyspace, self.partition, spec)
     }
@@ -184,19 +218,29 @@ impl<'a> Picker<'a> {
         let runs: Vec<&Arc<Run>> =
             oldest_first.take_while(|run| age_max.is_none_or(|age| run.age() <= age)).collect();
         let moved = self.movable_runs(&runs);
-        let (action, mut taken) = match moved.is_empty() {
-            false => (Action::Move, moved),
-            true => (Action::Merge, self.runs_of_a_job(&runs)),
-        };
-        let span = span_of(&taken)?;
-        let output_level = self.targets.base_level;
-        let overlap = self.free_overlap(output_level, span.bounds())?;
-        let mut spec = self.spec(action, reason, score, output_level);
-        taken.reverse();
-        if action == Action::Move {
-            spec.inputs = taken.iter().map(|run| input(0, run.age(), run.tables())).collect();
-            return self.plan(spec);
+        if moved.is_empty() {
+            return self.merge_level0(self.runs_of_a_job(&runs), self.targets.base_level, reason, score);
         }
+        let output_level = self.targets.base_level;
+        self.free_overlap(output_level, span_of(&moved)?.bounds())?;
+        let mut spec = self.spec(Action::Move, reason, score, output_level);
+        spec.inputs = moved.iter().rev().map(|run| input(0, run.age(), run.tables())).collect();
+        self.plan(spec)
+    }
+
+    /// Merges the oldest runs of L0 into a level; no table of the levels between overlaps them.
+    fn merge_level0(
+        &self,
+        oldest_first: Vec<&'a Arc<Run>>,
+        output_level: usize,
+        reason: Reason,
+        score: f64,
+    ) -> Option<Plan> {
+        let mut taken = oldest_first;
+        let span = span_of(&taken)?;
+        let overlap = self.free_overlap(output_level, span.bounds())?;
+        let mut spec = self.spec(Action::Merge, reason, score, output_level);
+        taken.reverse();
         let is_trivial = |run: &Run, table: &Table| self.may_move_trivially(run, table, &taken, output_level);
         for run in &taken {
             let (trivial, merged): (Vec<_>, Vec<_>) =
@@ -291,15 +335,22 @@ impl<'a> Picker<'a> {
             return self.plan(spec);
         }
         let mut spec = self.spec(Action::Merge, reason, score, output_level);
-        spec.inputs.push(input(level, LEVELED_RUN_AGE, self.extended(run, position, overlap)));
+        let upper = self.extended(run, position, (level, output_level), overlap);
+        spec.inputs.push(input(level, LEVELED_RUN_AGE, upper));
         if !overlap.is_empty() {
             spec.inputs.push(input(output_level, LEVELED_RUN_AGE, overlap));
         }
         self.plan(spec)
     }
 
-    /// The table at `position` with the neighbours that overlap no further tables of the next level.
-    fn extended(&self, run: &'a Run, position: usize, overlap: &'a [Arc<Table>]) -> &'a [Arc<Table>] {
+    /// The table at `position` with the neighbours that overlap no further tables down to the output level.
+    fn extended(
+        &self,
+        run: &'a Run,
+        position: usize,
+        (level, output_level): (usize, usize),
+        overlap: &'a [Arc<Table>],
+    ) -> &'a [Arc<Table>] {
         let alone = run.tables().get(position..=position).unwrap_or_default();
         let Some(span) = KeySpan::around(alone.iter().chain(overlap).map(|table| table.bounds())) else {
             return alone;
@@ -308,12 +359,9 @@ impl<'a> Picker<'a> {
         let Some(span) = KeySpan::around(neighbours.iter().map(|table| table.bounds())) else {
             return alone;
         };
-        let level = self.partition.runs().find(|(_, other)| std::ptr::eq(Arc::as_ref(other), run));
-        let Some((level, _)) = level else {
-            return alone;
-        };
-        let more = self.free_overlap(level + 1, span.bounds());
+        let more = self.free_overlap(output_level, span.bounds());
         let is_worth_it = more.is_some_and(|more| more.len() == overlap.len())
+            && self.is_free_between(level, output_level, span.bounds())
             && !self.in_progress.holds_any(neighbours)
             && bytes_of(neighbours) + bytes_of(overlap) <= self.config.input_bytes_max;
         if is_worth_it { neighbours } else { alone }
@@ -348,17 +396,17 @@ impl<'a> Picker<'a> {
         self.run_of(level)?.tables().iter().position(|other| other.number() == table.number())
     }
 
-    /// Tables of the deepest level that hold tombstones, rewritten in place.
+    /// Tables of the deepest level that hold tombstones, or obsolete entries that no read point needs, rewritten in place.
     fn pick_rewrite(&self, deepest: usize, request: &RangeRequest) -> RangePick {
         if deepest == 0 {
             return RangePick::Done;
         }
+        let garbage = Garbage::new(&request.read_points);
         let mut is_blocked = false;
         for table in self.within(deepest, request.bounds()) {
             let summary = table.summary();
-            if summary.tombstone_count + summary.range_tombstone_count == 0
-                || summary.number >= request.number_max
-            {
+            let is_due = summary.has_deletes() || garbage.has_obsolete(summary);
+            if !is_due || summary.number >= request.number_max {
                 continue;
             }
             if self.in_progress.holds(table)
@@ -367,13 +415,18 @@ impl<'a> Picker<'a> {
                 is_blocked = true;
                 continue;
             }
-            let mut spec = self.spec(Action::Merge, Reason::Range, 1.0, deepest);
-            spec.inputs.push(input(deepest, LEVELED_RUN_AGE, std::slice::from_ref(table)));
-            if let Some(plan) = self.plan(spec) {
+            if let Some(plan) = self.rewrite(deepest, table, Reason::Range, 1.0) {
                 return RangePick::Plan(Box::new(plan));
             }
         }
         if is_blocked { RangePick::Blocked } else { RangePick::Done }
+    }
+
+    /// Rewrites a table in place.
+    fn rewrite(&self, level: usize, table: &Arc<Table>, reason: Reason, score: f64) -> Option<Plan> {
+        let mut spec = self.spec(Action::Merge, reason, score, level);
+        spec.inputs.push(input(level, LEVELED_RUN_AGE, std::slice::from_ref(table)));
+        self.plan(spec)
     }
 }
 
@@ -403,5 +456,6 @@ fn weight(table: &Table) -> f64 {
     (summary.file_bytes.max(1)) as f64 * (1.0 + 2.0 * share)
 }
 
+mod garbage;
 #[cfg(test)]
 mod tests;

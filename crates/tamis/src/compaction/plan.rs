@@ -25,6 +25,8 @@ pub(crate) enum Action {
     Merge,
     /// The tables are moved to the output level without a rewrite (trivial move).
     Move,
+    /// The tables are removed without being read: range tombstones of newer runs delete all of their entries.
+    Drop,
 }
 
 /// Why a compaction is due.
@@ -34,6 +36,8 @@ pub(crate) enum Reason {
     Level0,
     /// A level exceeds its target.
     Size,
+    /// Deleted and obsolete entries take much of the tables.
+    Garbage,
     /// The program requested it.
     Range,
 }
@@ -44,7 +48,6 @@ pub(crate) struct Plan {
     pub(crate) keyspace: u64,
     pub(crate) partition: u64,
     pub(crate) action: Action,
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) reason: Reason,
     /// Newest first, in the order of reads.
     pub(crate) inputs: Vec<PlanInput>,
@@ -63,7 +66,7 @@ pub(crate) struct Plan {
     /// Tables outside of the job that may hold older versions of its keys, run by run, each in key order. A tombstone for a key of
     /// such a table must be kept.
     pub(crate) older: Vec<Vec<Arc<Table>>>,
-    /// Its urgency: 1 and above is due.
+    /// Its urgency. Plans for garbage are due below 1.
     pub(crate) score: f64,
     /// The maximum bytes that it will read: tables that range tombstones cover completely are not read.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
@@ -111,7 +114,7 @@ impl Plan {
             Action::Merge => {
                 inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
             }
-            Action::Move => 0,
+            Action::Move | Action::Drop => 0,
         };
         Some(Self {
             keyspace,
@@ -145,8 +148,9 @@ impl Plan {
     /// The tables that are moved to the output level without a rewrite.
     pub(crate) fn moved_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
-            Action::Merge => &self.trivial_moves,
-            Action::Move => &self.inputs,
+            Action::Merge => self.trivial_moves.as_slice(),
+            Action::Move => self.inputs.as_slice(),
+            Action::Drop => &[],
         };
         inputs.iter().flat_map(|input| &input.tables)
     }
@@ -155,7 +159,7 @@ impl Plan {
     pub(crate) fn merged_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
             Action::Merge => self.inputs.as_slice(),
-            Action::Move => &[],
+            Action::Move | Action::Drop => &[],
         };
         inputs.iter().flat_map(|input| &input.tables)
     }

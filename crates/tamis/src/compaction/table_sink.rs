@@ -135,7 +135,9 @@ impl<'a> TableSink<'a> {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        self.table()?.add(key, cursor.sequence(), cursor.kind(), cursor.value())
+        let entry = (key, cursor.sequence(), cursor.kind(), cursor.value());
+        let newer = self.open.as_ref().and_then(|open| open.oldest_above(cursor.sequence()));
+        self.table()?.add_hidden(entry, newer)
     }
 
     /// The current table; a new one is begun if there is none.

@@ -64,10 +64,10 @@ pub(crate) struct TableSummary {
     pub(crate) range_tombstone_count: u64,
     /// The end of the last fragment (excluded); empty: no end, or no fragments.
     pub(crate) range_tombstone_upper: Vec<u8>,
-    /// Entries that are an older version of the key of the entry before them: only snapshots see them.
+    /// Entries that a newer version of the same key or a range tombstone of this table hides: only snapshots see them.
     pub(crate) obsolete_count: u64,
-    /// The greatest sequence number of an entry that an obsolete entry follows; 0 without any. No reader sees an obsolete entry if
-    /// no read point is at or above `smallest_sequence` and below this number.
+    /// The greatest sequence number of what hides an obsolete entry; 0 without any. No reader sees one of them if no read point is
+    /// at or above `smallest_sequence` and below this number.
     pub(crate) obsolete_since: Sequence,
 }
 
@@ -153,7 +153,8 @@ impl TableSummary {
 
     /// Decodes the fields of [`TableSummary::encode_obsolete`]; `None` for bytes that it can't have written.
     pub(crate) fn take_obsolete(&mut self, source: &mut Decoder<'_>) -> Option<()> {
-        self.obsolete_count = source.take_varint().filter(|&count| 0 < count && count < self.entry_count)?;
+        self.obsolete_count =
+            source.take_varint().filter(|&count| (1..=self.entry_count).contains(&count))?;
         self.obsolete_since = source.take_varint()?;
         let is_possible =
             self.smallest_sequence < self.obsolete_since && self.obsolete_since <= self.largest_sequence;

@@ -159,8 +159,18 @@ impl TableWriter {
 
     /// Adds the next entry. Refuses an entry that is not after the one before in entry order.
     pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
+        self.add_hidden((key, sequence, kind, value), None)
+    }
+
+    /// As [`TableWriter::add`], for an entry that the range tombstone of this number deletes, which is in the same table.
+    pub(crate) fn add_hidden(
+        &mut self,
+        (key, sequence, kind, value): (&[u8], Sequence, Kind, &[u8]),
+        range_tombstone: Option<Sequence>,
+    ) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
+        let mut hidden_by = range_tombstone;
         if let Some((last_key, last_sequence)) = &self.last {
             let by_key = last_key.as_slice().cmp(key);
             if by_key.is_gt() || by_key.is_eq() && *last_sequence <= sequence {
@@ -171,8 +181,7 @@ impl TableWriter {
                 });
             }
             if by_key.is_eq() {
-                self.summary.obsolete_count += 1;
-                self.summary.obsolete_since = self.summary.obsolete_since.max(*last_sequence);
+                hidden_by = Some(hidden_by.map_or(*last_sequence, |other| other.min(*last_sequence)));
             }
         }
         if self.summary.entry_count >= u64::from(u32::MAX) {
@@ -195,6 +204,10 @@ impl TableWriter {
         self.filters.add(key);
         if let Some(column) = &mut self.key_column {
             column.add(key, kind as u8);
+        }
+        if let Some(hidden_by) = hidden_by {
+            self.summary.obsolete_count += 1;
+            self.summary.obsolete_since = self.summary.obsolete_since.max(hidden_by);
         }
         self.count(key, sequence, kind, value);
         Ok(())

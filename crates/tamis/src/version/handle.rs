@@ -10,7 +10,7 @@ use std::{
     fmt, mem,
     ops::Bound,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -21,7 +21,7 @@ use super::key_bounds::KeyBounds;
 use crate::{
     file_name::FileName,
     key::Sequence,
-    range_tombstone::key_after,
+    range_tombstone::{Fragments, key_after},
     table::{
         lazy_reader::{LazyReader, NamedTable},
         properties::TableSummary,
@@ -115,6 +115,8 @@ pub(crate) struct Table {
     file: Arc<FileHandle>,
     is_ingested: bool,
     slot: Arc<LazyReader>,
+    /// See [`Table::range_tombstones`].
+    range_tombstones: OnceLock<Arc<Fragments>>,
 }
 
 impl Table {
@@ -136,7 +138,14 @@ impl Table {
     ) -> Arc<Self> {
         let file = FileHandle::new(FileName::Table(summary.number), summary.file_bytes, obsolete_files);
         let filter = filter_file.map(|number| FileHandle::new(FileName::Filter(number), 0, obsolete_files));
-        Arc::new(Self { summary: Arc::new(summary), filter, file, is_ingested, slot: Arc::default() })
+        Arc::new(Self {
+            summary: Arc::new(summary),
+            filter,
+            file,
+            is_ingested,
+            slot: Arc::default(),
+            range_tombstones: OnceLock::new(),
+        })
     }
 
     /// The same table with another filter file.
@@ -148,6 +157,7 @@ impl Table {
             file: Arc::clone(&self.file),
             is_ingested: self.is_ingested,
             slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
+            range_tombstones: self.range_tombstones.clone(),
         })
     }
 
@@ -204,6 +214,22 @@ impl Table {
     #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
         self.summary.range_tombstone_count > 0
+    }
+
+    /// The range tombstones, for the picker, which does no I/O; `None` if they were not loaded yet.
+    pub(crate) fn range_tombstones(&self) -> Option<&Fragments> {
+        self.range_tombstones.get().map(Arc::as_ref)
+    }
+
+    /// Sets the range tombstones that were read from the table.
+    pub(crate) fn set_range_tombstones(&self, fragments: Arc<Fragments>) {
+        // Another thread may have set the same ones.
+        let _ = self.range_tombstones.set(fragments);
+    }
+
+    /// Whether it has range tombstones that were not loaded yet.
+    pub(crate) fn needs_range_tombstones(&self) -> bool {
+        self.has_range_tombstones() && self.range_tombstones.get().is_none()
     }
 
     /// The table's filter file, if it has one.

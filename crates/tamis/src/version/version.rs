@@ -147,6 +147,12 @@ impl Partition {
         self.levels.iter().flat_map(Level::tables)
     }
 
+    /// The tables whose range tombstones were not loaded yet ([`Table::range_tombstones`]).
+    pub(crate) fn tables_to_load(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let runs = self.runs().filter(|(_, run)| run.has_range_tombstones());
+        runs.flat_map(|(_, run)| run.tables()).filter(|table| table.needs_range_tombstones())
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
         let tables = self.tables().flat_map(|table| std::iter::once(table.file()).chain(table.filter()));
         tables.chain(&self.filter).chain(self.view.iter().map(|view| &view.file))

@@ -77,7 +77,7 @@ impl Sample {
 /// edit behind its beginning.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
-    let mut random = Random(5);
+    let mut random = Random(11);
     let mut state = new_state();
     let mut history = Vec::new();
     let mut db = open(&memory, Access::Mapped).unwrap();

@@ -15,6 +15,7 @@ mod elastic;
 mod fault;
 mod filter_damage;
 mod fixed_bugs;
+mod garbage;
 mod golden_db;
 mod ingest;
 mod keyspaces;

@@ -408,7 +408,7 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
         for _ in 0..3 {
             for _ in 0..60 {
                 let key = format!("key{:02}", random.below(60)).into_bytes();
-                if random.below(3) == 0 {
+                if random.below(10) == 0 {
                     keyspace.delete(&key).unwrap();
                     state.remove(&key);
                 } else {

@@ -62,12 +62,12 @@ fn optional_fields_round_trip_and_truncated_ones_are_refused() {
         assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)).as_ref(), Some(&properties));
         let decoded = |cut: usize| TableProperties::decode(&mut Decoder::new(&bytes[..cut]));
         for cut in plain.len() + 1..bytes.len() {
-            // Exactly the fields of range tombstones are a whole of their own.
+            // The fields of range tombstones alone are valid.
             let is_whole = decoded(cut) == Some(with_ranges.clone());
             assert!(is_whole || decoded(cut).is_none(), "truncated to {cut}");
         }
     }
-    for (count, since) in [(0, 9), (10, 9), (4, 5), (4, 1 << 56)] {
+    for (count, since) in [(0, 9), (11, 9), (4, 5), (4, 1 << 56)] {
         let mut bytes = plain.clone();
         bytes.extend_from_slice(NO_RANGE_TOMBSTONES);
         TableSummary { obsolete_count: count, obsolete_since: since, ..TableSummary::default() }

@@ -221,7 +221,7 @@ impl Jobs {
     fn drain(&mut self, store: &mut Store, random: &mut Random) -> usize {
         let mut count = 0;
         loop {
-            while let Some(plan) = pick(&store.version(), &self.in_progress) {
+            while let Some(plan) = pick(&store.version(), &self.in_progress, &[store.sequence]) {
                 self.begin(store, plan);
                 count += 1;
             }
@@ -251,7 +251,7 @@ fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
                 store.flush(keys.into_iter());
             }
             if jobs.running.len() < 4
-                && let Some(plan) = pick(&store.version(), &jobs.in_progress)
+                && let Some(plan) = pick(&store.version(), &jobs.in_progress, &[store.sequence])
             {
                 jobs.begin(&store, plan);
             }
@@ -265,7 +265,7 @@ fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
         jobs.drain(&mut store, &mut random);
         store.check_reads();
         let version = store.version();
-        assert!(pick(&version, &jobs.in_progress).is_none());
+        assert!(pick(&version, &jobs.in_progress, &[store.sequence]).is_none());
         let runs = version.partitions.first().expect("one").level(0).map_or(0, |level| level.runs().len());
         assert!(runs < version.options.level0_runs as usize, "seed {seed}");
     }
@@ -324,7 +324,9 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
     for _ in 0..26 {
         let keys: Vec<u32> = (0..entry_count).map(|_| random.below(1 << 26) as u32).collect();
         store.flush(keys.into_iter());
-        while let Some(plan) = pick_during_bulk_load(&store.version(), &InProgress::default()) {
+        while let Some(plan) =
+            pick_during_bulk_load(&store.version(), &InProgress::default(), &[store.sequence])
+        {
             store.carry_out(&plan);
         }
     }
@@ -352,6 +354,7 @@ fn a_compacted_range_ends_in_one_level() {
             upper: std::ops::Bound::Unbounded,
             sequence_max: store.sequence,
             number_max: store.number,
+            read_points: vec![store.sequence],
         };
         let mut steps = 0;
         loop {

@@ -1,10 +1,13 @@
 //! Scripts in `src/compaction/testdata`: blocks of a command, `----`, and what it prints, with a blank line after each.
-//! `TAMIS_REWRITE=1` writes the files anew; review the difference.
+//! `TAMIS_REWRITE=1` rewrites the files; review the difference.
 //!
 //! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other]`: each line after it is a run:
-//!   `L0@AGE` or `L7`, then its tables as `NUMBER:FIRST..LAST:KIB[:t]`, where `t` says that half of it is tombstones. A
-//!   table of L0 has its run's age as sequence number, others have 1. Prints the targets of the levels in use.
-//! - `pick`: prints the plan and lets its job begin; a second `pick` is one beside it.
+//!   `L0@AGE` or `L7`, then its tables as `NUMBER:FIRST..LAST:KIB` and properties: `:t` half of the entries are tombstones, `:T`
+//!   all of them; `:s=FIRST..LAST` sequence numbers (without them, a table of L0 has its run's age, others have 1);
+//!   `:o=NUMBER` half of the entries are obsolete since this number; `:r=LOWER..UPPER@NUMBER` a range tombstone. Prints the
+//!   targets of the levels in use.
+//! - `snapshots [NUMBER...]`: the snapshots from now on. The visible sequence number is 1,000.
+//! - `pick`: prints the plan and lets its job begin; the next `pick` is made while it runs.
 //! - `end`: all jobs end without effect.
 //! - `range LOWER UPPER [number=N]`: the next step of a manual compaction, which begins too.
 
@@ -16,7 +19,9 @@ use crate::{
         plan::{InProgress, Plan},
         targets::{LevelTargets, PickerConfig, pending_bytes},
     },
+    key::Sequence,
     options::{Compression, KeyspaceOptions},
+    range_tombstone::{Fragment, Fragments},
     version::{
         edit::Change,
         invariants::check_invariants,
@@ -32,6 +37,11 @@ fn leveled() {
 }
 
 #[test]
+fn garbage() {
+    run_file("garbage.txt");
+}
+
+#[test]
 fn a_fill_lets_level0_grow_to_twice_its_runs() {
     let of = |count: u32| {
         let runs: Vec<String> = (1..=count).rev().map(|age| format!("L0@{age} {age}:a..z:60")).collect();
@@ -39,14 +49,19 @@ fn a_fill_lets_level0_grow_to_twice_its_runs() {
     };
     let in_progress = InProgress::default();
     for count in 1..12 {
-        assert_eq!(pick(&of(count), &in_progress).is_some(), count >= 4, "{count} runs");
-        assert_eq!(pick_during_bulk_load(&of(count), &in_progress).is_some(), count >= 8, "{count} runs");
+        let read_points = &[VISIBLE];
+        assert_eq!(pick(&of(count), &in_progress, read_points).is_some(), count >= 4, "{count} runs");
+        let plan = pick_during_bulk_load(&of(count), &in_progress, read_points);
+        assert_eq!(plan.is_some(), count >= 8, "{count} runs");
     }
 }
+
+const VISIBLE: Sequence = 1000;
 
 #[derive(Default)]
 struct Scene {
     version: Option<KeyspaceVersion>,
+    snapshots: Vec<Sequence>,
     in_progress: InProgress,
     running: Vec<Plan>,
 }
@@ -82,10 +97,18 @@ impl Scene {
                 self.show_version()
             }
             "pick" => {
-                let plan = pick(self.version(), &self.in_progress);
+                let plan = pick(self.version(), &self.in_progress, &self.read_points());
                 plan.map_or_else(|| "nothing\n".to_owned(), |plan| self.begin(plan))
             }
-            "range" => match pick_range(self.version(), &self.in_progress, &request(words)) {
+            "snapshots" => {
+                self.snapshots = words.iter().map(|word| word.parse().expect("a number")).collect();
+                String::new()
+            }
+            "range" => match pick_range(
+                self.version(),
+                &self.in_progress,
+                &RangeRequest { read_points: self.read_points(), ..request(words) },
+            ) {
                 RangePick::Plan(plan) => self.begin(*plan),
                 RangePick::Blocked => "blocked\n".to_owned(),
                 RangePick::Done => "done\n".to_owned(),
@@ -99,6 +122,10 @@ impl Scene {
             }
             other => panic!("unknown command {other}"),
         }
+    }
+
+    fn read_points(&self) -> Vec<Sequence> {
+        self.snapshots.iter().copied().chain([VISIBLE]).collect()
     }
 
     fn version(&self) -> &KeyspaceVersion {
@@ -141,10 +168,27 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
             other => panic!("unknown option {other}"),
         }
     }
-    let changes = lines.flat_map(run).collect();
+    let lines: Vec<&str> = lines.collect();
+    let changes = lines.iter().flat_map(|line| run(line)).collect();
     let state = catalog_of(changes, &Arc::default());
     let version = state.keyspaces.get(&1).expect("keyspace 1");
+    for (number, fragment) in lines.into_iter().flat_map(range_tombstones) {
+        let table = version.tables().find(|table| table.number() == number).expect("a table");
+        table.set_range_tombstones(Arc::new(Fragments::new(vec![fragment]).expect("one fragment")));
+    }
     KeyspaceVersion { options: Arc::new(options), ..(**version).clone() }
+}
+
+/// The numbers of the tables of a line that have a range tombstone, with it.
+fn range_tombstones(line: &str) -> impl Iterator<Item = (u64, Fragment)> {
+    line.split_whitespace().skip(1).filter_map(|word| {
+        let (head, range) = word.split_once(":r=")?;
+        let (range, sequence) = range.split_once('@').expect("RANGE@NUMBER");
+        let (lower, upper) = range.split_once("..").expect("LOWER..UPPER");
+        let sequences = vec![sequence.parse().expect("a sequence number")];
+        let fragment = Fragment { lower: lower.into(), upper: upper.into(), sequences };
+        Some((head.split(':').next().expect("a number").parse().expect("a number"), fragment))
+    })
 }
 
 fn run(line: &str) -> Vec<Change> {
@@ -166,8 +210,26 @@ fn table(word: &str, sequence: u64) -> crate::table::properties::TableSummary {
     let kib: u64 = kib.parse().expect("KIB");
     let keys = keys.split_once("..").expect("FIRST..LAST");
     let mut summary = summary(number.parse().expect("number"), keys, kib << 10, (sequence, sequence));
-    if parts.next() == Some("t") {
-        summary.tombstone_count = summary.entry_count / 2;
+    for property in parts {
+        let (name, value) = property.split_once('=').unwrap_or((property, ""));
+        let sequence = |text: &str| text.parse::<Sequence>().expect("a sequence number");
+        match name {
+            "t" => summary.tombstone_count = summary.entry_count / 2,
+            "T" => summary.tombstone_count = summary.entry_count,
+            "s" => {
+                let (first, last) = value.split_once("..").expect("FIRST..LAST");
+                (summary.smallest_sequence, summary.largest_sequence) = (sequence(first), sequence(last));
+            }
+            "o" => {
+                (summary.obsolete_count, summary.obsolete_since) = (summary.entry_count / 2, sequence(value));
+            }
+            "r" => {
+                let range = value.split_once('@').expect("RANGE@NUMBER").0;
+                summary.range_tombstone_count = 1;
+                summary.range_tombstone_upper = range.split_once("..").expect("LOWER..UPPER").1.into();
+            }
+            other => panic!("unknown property {other}"),
+        }
     }
     summary
 }
@@ -183,7 +245,8 @@ fn request(words: &[&str]) -> RangeRequest {
     }
     let mut bounds = bounds.into_iter().map(Bound::Included);
     let mut next = || bounds.next().unwrap_or(Bound::Unbounded);
-    RangeRequest { lower: next(), upper: next(), sequence_max: u64::MAX, number_max }
+    let (lower, upper) = (next(), next());
+    RangeRequest { lower, upper, sequence_max: u64::MAX, number_max, read_points: Vec::new() }
 }
 
 fn show(plan: &Plan) -> String {
