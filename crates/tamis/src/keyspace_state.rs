@@ -246,11 +246,17 @@ pub(crate) struct KeyspaceRegistry {
     keyspaces: ArcSwap<Keyspaces>,
     /// Dropped keyspaces, as long as a handle has them.
     dropped: Mutex<Vec<Weak<KeyspaceState>>>,
+    /// See [`KeyspaceRegistry::release_count`].
+    release_count: AtomicU64,
 }
 
 impl KeyspaceRegistry {
     pub(crate) fn new(keyspaces: Keyspaces) -> Arc<Self> {
-        Arc::new(Self { keyspaces: ArcSwap::from_pointee(keyspaces), dropped: Mutex::default() })
+        Arc::new(Self {
+            keyspaces: ArcSwap::from_pointee(keyspaces),
+            dropped: Mutex::default(),
+            release_count: AtomicU64::new(0),
+        })
     }
 
     pub(crate) fn load(&self) -> Guard<Arc<Keyspaces>> {
@@ -307,6 +313,18 @@ impl KeyspaceRegistry {
             removed.iter().for_each(|keyspace| drop(changed.remove(&keyspace.id)));
             changed
         });
+        self.note_release();
+    }
+
+    /// Records that memtables were replaced by tables or dropped: the log may need fewer segments now.
+    pub(crate) fn note_release(&self) {
+        self.release_count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Grows whenever memtables are replaced by tables or dropped. While it stays the same,
+    /// [`KeyspaceRegistry::oldest_needed_segment`] does, too, unless there is none.
+    pub(crate) fn release_count(&self) -> u64 {
+        self.release_count.load(Ordering::Acquire)
     }
 
     /// Dropped keyspaces that a handle still has.
@@ -323,9 +341,32 @@ impl KeyspaceRegistry {
     pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
         let keyspaces = self.load();
         let needed = keyspaces.values().flat_map(|keyspace| {
+            steps::count(1);
             let read_state = keyspace.read_state.load_full();
             read_state.memtables().map(|memtable| memtable.first_segment()).min()
         });
         needed.min().filter(|&number| number != u64::MAX)
+    }
+}
+
+/// Counts the keyspaces that searches for the oldest segment visit, for tests of their cost.
+pub(crate) mod steps {
+    #[cfg(test)]
+    thread_local! {
+        static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(count: usize) {
+        COUNT.with(|total| total.set(total.get() + count));
+    }
+
+    #[cfg(not(test))]
+    pub(super) const fn count(_count: usize) {}
+
+    /// The steps since the last call.
+    #[cfg(test)]
+    pub(crate) fn take() -> usize {
+        COUNT.with(|total| total.replace(0))
     }
 }

@@ -90,7 +90,10 @@ impl VersionInstaller {
                 }
             });
             match installed {
-                Ok(_) => break,
+                Ok(_) => {
+                    self.keyspaces.note_release();
+                    break;
+                }
                 Err(Error::KeyspaceDropped) => {
                     let catalog = self.versions.catalog();
                     let exists =

@@ -475,3 +475,6 @@ impl Db {
         self.engine.close()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,13 @@
 //! throttle (outside of any lock) -> group ([`super::group`]) -> rotate full memtables -> assign sequence numbers -> append to
 //! the log (and sync it, if one of the group requires that) -> insert into memtables -> publish -> let due jobs run.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::Guard;
 
@@ -125,6 +131,9 @@ pub(crate) struct WritePath {
     background: Arc<BackgroundJobs>,
     throttle: WriteThrottle,
     group: GroupQueue<Request, Result<()>>,
+    /// [`KeyspaceRegistry::release_count`] when the memtables with the oldest log segment were last found immutable: only flushes
+    /// free log space until it grows.
+    bounded_at: AtomicU64,
 }
 
 impl Committer<Request, Result<()>> for WritePath {
@@ -180,6 +189,7 @@ impl WritePath {
             background: Arc::clone(parts.background),
             throttle,
             group: GroupQueue::new(),
+            bounded_at: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -351,17 +361,27 @@ impl WritePath {
         self.scheduler.wake();
     }
 
-    /// Keeps the log below its limit: the memtables that hold its oldest segment are rotated, to be flushed.
+    /// Keeps the log below its limit: the memtables that hold its oldest segment are rotated, to be flushed. While the flushes
+    /// have not ended, a commit over the limit visits no keyspace again.
     fn bound_log(&self, state: &mut LogState) {
         if state.log.total_bytes() <= self.context.options.log_bytes_max {
             return;
         }
+        let release_count = self.keyspaces.release_count();
+        if self.bounded_at.load(Ordering::Relaxed) == release_count {
+            return;
+        }
         let Some(oldest) = self.keyspaces.oldest_needed_segment() else { return };
-        let mut is_rotated = false;
+        let (mut is_rotated, mut is_immutable) = (false, false);
         for keyspace in self.keyspaces.load().values() {
-            if keyspace.read_state.load().memtable.first_segment() == oldest {
+            let read_state = keyspace.read_state.load();
+            is_immutable |= read_state.immutable.iter().any(|memtable| memtable.first_segment() == oldest);
+            if read_state.memtable.first_segment() == oldest {
                 is_rotated |= keyspace.rotate_memtable();
             }
+        }
+        if is_rotated || is_immutable {
+            self.bounded_at.store(release_count, Ordering::Relaxed);
         }
         if is_rotated {
             self.begin_segment(state);
