@@ -9,6 +9,7 @@
 
 mod filters;
 mod store;
+mod trie;
 
 use std::path::Path;
 
@@ -62,7 +63,7 @@ pub fn measured_region(work: &mut Work) -> Result<u64, BenchError> {
 
 /// All cases.
 pub fn cases() -> Vec<Case> {
-    filters::cases().into_iter().chain(store::cases()).collect()
+    filters::cases().into_iter().chain(trie::cases()).chain(store::cases()).collect()
 }
 
 #[cfg(test)]
