@@ -14,8 +14,8 @@ use super::model::{Filter, Share};
 /// search takes about a tenth of the write time.
 const STEPS_PER_KEY: u64 = 32;
 
-/// Minimum limit, about a millisecond.
-const STEPS_MIN: u64 = 250_000;
+/// Minimum limit, about half a millisecond.
+const STEPS_MIN: u64 = 100_000;
 
 /// Steps of the filter of a blocked level: its rate is the sum of a series.
 const BLOCKED_FILTER_STEPS: u64 = 1000;
