@@ -51,7 +51,7 @@
 //! level the first two lines are read together and count little more than one, and each further line, read if all bits
 //! before are set, counts in full.
 //!
-//! **Design time.** The search counts its steps (`search_limit.rs`) and takes at most 32 per key, about a tenth of the
+//! **Design time.** The search counts its steps (`search_limit.rs`) and takes at most 40 per key, about a tenth of the
 //! time in which the table is written. Within this limit it evaluates as many of the sampled queries and designs as it
 //! can. If the limit ends the search, it returns the best design so far, and [`crate::Filter::design`] reports that.
 //! Samples of more than 2,048 queries and of more than one query per four keys are thinned first.

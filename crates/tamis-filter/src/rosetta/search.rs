@@ -20,12 +20,12 @@ use super::search_limit::SearchLimit;
 use super::strategy::Prices;
 
 /// Maximum number of queries of a group in coarse searches, and in full ones.
-const COARSE: [usize; 5] = [1, 2, 4, 7, 14];
+const COARSE: [usize; 4] = [1, 2, 4, 7];
 const FULL: [usize; 3] = [4, 7, Precision::FULL.group_max];
 
 /// Steps that a search usually takes per query.
 const COARSE_STEPS: u64 = 2500;
-const FULL_STEPS: u64 = 10_000;
+const FULL_STEPS: u64 = 8_000;
 
 /// A change must lower the cost to this share.
 const GAIN: f64 = 0.9995;

@@ -12,7 +12,7 @@ use super::model::{Filter, Share};
 
 /// Steps per key. A step takes about 5 ns, and writing a key of 100 bytes and its value to a table 1 to 2 us: the
 /// search takes about a tenth of the write time.
-const STEPS_PER_KEY: u64 = 32;
+const STEPS_PER_KEY: u64 = 40;
 
 /// Minimum limit, about half a millisecond.
 const STEPS_MIN: u64 = 100_000;
