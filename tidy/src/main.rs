@@ -1,5 +1,5 @@
-//! Lists findings that `cargo test -p tidy` does not report: words of files and folders and circles of imports, whether a
-//! list of pending places exempts them or not, and subjects of commits that break the rules.
+//! Lists findings while someone writes: words of files and folders, circles of imports, and subjects of commits that break the
+//! rules. `cargo test -p tidy` checks the whole tree.
 
 use std::{env, io, path::Path, process::ExitCode};
 

@@ -10,9 +10,6 @@ use crate::{
     vocabulary::{Vocabulary, parts},
 };
 
-/// Files and folders whose prose is not rewritten yet, one path prefix a line.
-const PENDING: &str = include_str!("../pending_words.txt");
-
 /// Files that hold such words on purpose.
 const EXEMPT: &[(&str, &str)] = &[
     ("tidy/words.txt", "the table itself"),
@@ -24,24 +21,18 @@ const EXEMPT: &[(&str, &str)] = &[
 /// Qualifiers that are the last part of the names of values: `block_count`, not `num_blocks`.
 const LAST: &[(&str, &str)] = &[("max", "_max"), ("min", "_min"), ("num", "_count"), ("nr", "_count")];
 
-/// Names and prose contain no word of the table, except in files that are pending.
+/// Names and prose contain no word of the table.
 pub fn unused_words(tree: &Tree) -> Vec<Finding> {
-    let is_pending = |path: &str| pending().any(|prefix| path.starts_with(prefix));
-    findings_where(tree, |path| !is_pending(path))
+    findings_where(tree, |_| true)
 }
 
-/// The findings of files and folders, pending or not: of all files without `paths`.
+/// The findings of files and folders: of all files without `paths`.
 pub fn findings_below(tree: &Tree, paths: &[String]) -> Vec<Finding> {
     let is_below = |path: &str, folder: &str| {
         path.strip_prefix(folder.trim_end_matches('/'))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     findings_where(tree, |path| paths.is_empty() || paths.iter().any(|folder| is_below(path, folder)))
-}
-
-/// The path prefixes that are still pending.
-pub fn pending() -> impl Iterator<Item = &'static str> {
-    PENDING.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 fn findings_where(tree: &Tree, is_selected: impl Fn(&str) -> bool) -> Vec<Finding> {

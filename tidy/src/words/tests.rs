@@ -1,6 +1,6 @@
 //! Declared names are checked, names of other crates are not.
 
-use super::{findings_in, pending, qualifiers_last};
+use super::{findings_in, qualifiers_last};
 use crate::{Tree, vocabulary::Vocabulary};
 
 /// The identifiers that a rule reports in one source.
@@ -41,9 +41,4 @@ fn qualifiers_of_values_are_last() {
     let source = "const MAX_LEVEL: usize = 1; fn max_of(num_blocks: u8) { let level_max = 1; let max = 2; }";
     let tree = Tree::of_samples(&[("a.rs", source)]);
     assert_eq!(reported(qualifiers_last(&tree)), ["MAX_LEVEL", "num_blocks"]);
-}
-
-#[test]
-fn pending_prefixes_are_paths() {
-    assert!(pending().all(|prefix| !prefix.contains(' ') && !prefix.starts_with('/')));
 }

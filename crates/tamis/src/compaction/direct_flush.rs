@@ -5,7 +5,7 @@
 //! no other, moves down the levels without a rewrite, and is read by no merge. So it is written with direct I/O. Cost: the first
 //! reads of the table come from the disk.
 //!
-//! All conditions of [`Flush::bypasses_page_cache`] must hold. A table that is likely to be read soon goes through the page cache:
+//! All conditions of [`Flush::bypasses_page_cache`] must hold. A table that is likely to be read soon is written to the page cache:
 //! one that will be merged, or one of a store with many reads. So does a table whose flush keeps up with the writers anyway.
 
 use std::{
@@ -23,7 +23,7 @@ const MEMTABLE_BYTES_MIN: usize = 8 << 20;
 const READ_SHARE: u64 = 16;
 const MIB: u64 = 1 << 20;
 
-/// What is known when a flush begins.
+/// The facts that are known when a flush begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flush {
     /// The time between the last two full memtables; `None` if there were fewer than two.

@@ -1,7 +1,7 @@
 //! Where the output of a flush is split: at the keys that the memtable shares with older tables and with newer memtables.
 //!
 //! Writers that insert ascending keys, each at its own pace, fill memtables that overlap a little at both ends. One table per
-//! memtable would then overlap its neighbours and be rewritten by a merge. So a small overlap becomes a table of its own: the
+//! memtable would then overlap its neighbours and be rewritten by a merge. So a small overlap becomes a separate table: the
 //! tables between overlap nothing, bypass the page cache ([`super::direct_flush`]) and move down the levels without a rewrite.
 
 use std::{ops::Bound, sync::Arc};

@@ -11,7 +11,7 @@ use crate::{
     write::back_pressure::IMMUTABLE_COUNT_MAX,
 };
 
-/// How often a stopped writer checks by itself whether it may continue.
+/// How often a stopped writer checks on its own whether it may continue.
 const WAIT: Duration = Duration::from_millis(20);
 
 impl BackgroundJobs {

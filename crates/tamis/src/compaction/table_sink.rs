@@ -1,8 +1,8 @@
 //! The output side of flushes and compactions: writes a sorted stream of entries into tables.
 //!
 //! 1. Obsolete entries are dropped ([`super::drop_rules`]).
-//! 2. A table ends when it is full, when it would overlap too many bytes of the level below its own (which bounds the cost of its
-//!    own compaction later), and at split points ([`TableSink::split_at`]). All versions of a key are in one table.
+//! 2. A table ends when it is full, when it would overlap too many bytes of the level below (which bounds the cost of
+//!    its later compaction), and at split points ([`TableSink::split_at`]). All versions of a key are in one table.
 //! 3. After an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
 
 use std::{

@@ -11,7 +11,7 @@ fn kept(points: &[Sequence], entries: &[(&str, Sequence, Kind)], is_lowest: bool
     entries.iter().filter(keeps).map(|&(key, sequence, _)| (key.to_owned(), sequence)).collect()
 }
 
-/// What a reader at `point` sees of each key: the newest entry at or below it, if that is a put.
+/// The entries that a reader at `point` sees: the newest entry at or below it, if that is a put.
 fn seen(point: Sequence, entries: &[(&str, Sequence, Kind)]) -> Vec<(String, Sequence)> {
     let mut seen = Vec::new();
     let mut last = None;
@@ -60,7 +60,7 @@ fn entries_above_every_read_point_are_all_kept() {
 #[test]
 fn every_reader_sees_the_same_before_and_after_in_all_small_cases() {
     let kinds = [Kind::Put, Kind::Tombstone];
-    // Every kind of four versions of one key, below every set of read points over them, beside a second key.
+    // Every kind of four versions of one key, with every set of read points over them, next to a second key.
     for bits in 0..16_u32 {
         for point_bits in 0..32_u32 {
             let kind = |index: u32| kinds[(bits >> index & 1) as usize];

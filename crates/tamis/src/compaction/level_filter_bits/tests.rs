@@ -1,4 +1,4 @@
-//! Small levels get more bits, and lookups read less in vain than with as many bits everywhere.
+//! Small levels get more bits, and lookups have fewer false positives than with equal bits.
 
 use tamis_filter::level_filter_bits::blocked_bloom_fpr;
 
