@@ -135,11 +135,14 @@ impl Engine {
         };
         let background = shared.background_jobs();
         let digester = Digester::new(filter_seed);
-        let deleted_ranges = DeletedRanges::new(
-            Arc::clone(&shared.log),
-            Arc::clone(&shared.context.metrics),
-            shared.context.options.deleted_range_keys,
-        );
+        let deleted_ranges = DeletedRanges {
+            context: Arc::clone(&shared.context),
+            log: Arc::clone(&shared.log),
+            scheduler: Arc::clone(&shared.scheduler),
+            versions: Arc::clone(&shared.installer.versions),
+            snapshots: Arc::clone(&shared.snapshots),
+            key_count_min: shared.context.options.deleted_range_keys,
+        };
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             read_path: ReadPath::new(

@@ -66,6 +66,17 @@ pub enum Event {
         /// The size of the index or filter in memory.
         bytes: u64,
     },
+    /// A scan passed many deleted keys in a row. Their range is compacted in the background.
+    DeletedKeysPassed {
+        /// The keyspace's name.
+        keyspace: String,
+        /// The lower bound of the range, included.
+        lower: Vec<u8>,
+        /// The upper bound of the range, excluded; empty: no end.
+        upper: Vec<u8>,
+        /// Deleted keys that the scan passed.
+        key_count: u32,
+    },
     /// A background job failed. It is tried again, unless the error is final.
     JobFailed {
         /// The job, as a verb.
@@ -85,6 +96,8 @@ pub enum CompactionReason {
     Garbage,
     /// The program called [`crate::Db::compact_range`].
     Request,
+    /// A scan passed many deleted keys in the range ([`Event::DeletedKeysPassed`]).
+    Reads,
 }
 
 /// Receives events on the thread on which they occur. It must return soon and must not call the store.

@@ -88,6 +88,7 @@ pub(crate) struct Metrics {
     pub(crate) scans_ended: Counter,
     pub(crate) deleted_keys_passed: Counter,
     pub(crate) deleted_ranges_recorded: Counter,
+    pub(crate) read_triggered_compactions: Counter,
     pub(crate) writes: Counter,
     pub(crate) entries_written: Counter,
     pub(crate) user_bytes_written: Counter,
@@ -211,6 +212,8 @@ pub struct Statistics {
     pub deleted_keys_passed: u64,
     /// Ranges of deleted keys that scans recorded, so that later scans jump over them.
     pub deleted_ranges_recorded: u64,
+    /// Compactions that scans requested because they passed more than 1,000 deleted keys in a row.
+    pub read_triggered_compactions: u64,
     /// Batches written.
     pub writes: u64,
     /// Puts and deletes written.
@@ -318,6 +321,7 @@ impl Metrics {
             open_scans: self.scans.get().saturating_sub(self.scans_ended.get()),
             deleted_keys_passed: self.deleted_keys_passed.get(),
             deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
+            read_triggered_compactions: self.read_triggered_compactions.get(),
             writes: self.writes.get(),
             entries_written: self.entries_written.get(),
             user_bytes_written: self.user_bytes_written.get(),

@@ -21,8 +21,8 @@ use super::{
     direct_flush::CachedPace,
     flusher::Flusher,
     job_context::JobContexts,
-    picker::{self, RangePick, RangeRequest},
-    plan::Plan,
+    picker::{self, RangePick},
+    plan::{Plan, RangeRequest},
     scheduler::{Scheduler, State},
 };
 use crate::{
@@ -399,8 +399,30 @@ impl BackgroundJobs {
                 best = Some((Arc::clone(keyspace), plan));
             }
         }
-        let (keyspace, plan) = best?;
+        let (keyspace, plan) = best.or_else(|| self.pick_read_request(&state, now))?;
         Some(Job::Compact(keyspace, CompactionClaim::new(&self.scheduler, &mut state, Box::new(plan))))
+    }
+
+    /// The next step of the compaction that a scan requested. The request ends when its range is compacted.
+    fn pick_read_request(&self, state: &State, now: Duration) -> Option<(Arc<KeyspaceState>, Plan)> {
+        let requests = &self.scheduler.read_requests;
+        let (id, request) = requests.waiting()?;
+        let keyspace = self.keyspaces.load().get(&id).cloned();
+        let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) else {
+            requests.end();
+            return None;
+        };
+        if state.compact_at.get(&id).is_some_and(|(_, at)| now < *at) {
+            return None;
+        }
+        match picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, &request) {
+            RangePick::Plan(plan) => Some((keyspace, *plan)),
+            RangePick::Blocked => None,
+            RangePick::Done => {
+                requests.end();
+                None
+            }
+        }
     }
 
     /// Whether a keyspace is bulk loading: its memtable was full recently, and no thread waits for compactions.
@@ -473,6 +495,7 @@ impl BackgroundJobs {
         let state = self.scheduler.state.lock();
         let keyspaces = self.keyspaces.load();
         state.in_progress.is_empty()
+            && self.scheduler.read_requests.waiting().is_none()
             && keyspaces.values().all(|keyspace| {
                 let read_state = keyspace.read_state.load();
                 let mut partitions = read_state.version.partitions.iter();

@@ -81,6 +81,7 @@ impl Compactor {
                 Reason::Level0 | Reason::Size => CompactionReason::Size,
                 Reason::Garbage => CompactionReason::Garbage,
                 Reason::Range => CompactionReason::Request,
+                Reason::Reads => CompactionReason::Reads,
             },
             level: plan.level(),
             output_level: plan.output_level,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     background_jobs::{BackgroundJobs, RangeStep},
-    picker::RangeRequest,
+    plan::{RangeRequest, Reason},
     scheduler::Scheduler,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     keyspace_state::KeyspaceState,
 };
 
-/// How often a waiting thread checks by itself whether its jobs are done.
+/// How often a waiting thread checks on its own whether its jobs are done.
 const WAIT: Duration = Duration::from_millis(20);
 /// The maximum number of log segments after an open.
 const REPLAYED_SEGMENTS_MAX: usize = 4;
@@ -122,6 +122,7 @@ impl BackgroundJobs {
             sequence_max: self.snapshots.visible(),
             number_max: self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
+            reason: Reason::Range,
         };
         loop {
             keyspace.check()?;

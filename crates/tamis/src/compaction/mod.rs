@@ -13,6 +13,7 @@ mod manual;
 pub(crate) mod merge;
 pub(crate) mod picker;
 pub(crate) mod plan;
+pub(crate) mod read_request;
 pub(crate) mod refilter;
 pub(crate) mod scheduler;
 mod stall;

@@ -15,11 +15,11 @@
 //!
 //! Cost: O(tables x log tables) per call.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use self::garbage::Garbage;
 use super::{
-    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, Reason},
+    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
     targets::{LevelTargets, PickerConfig},
 };
 use crate::{
@@ -81,25 +81,6 @@ fn pick_by(
         let plans = pickers.iter().filter_map(|picker| picker.pick_garbage(&garbage));
         plans.max_by(|left, right| left.score.total_cmp(&right.score))
     })
-}
-
-/// A range whose compaction the program requested.
-#[derive(Debug, Clone)]
-pub(crate) struct RangeRequest {
-    pub(crate) lower: Bound<Vec<u8>>,
-    pub(crate) upper: Bound<Vec<u8>>,
-    /// Only tables with entries up to this sequence number are compacted: later writes do not extend the request.
-    pub(crate) sequence_max: Sequence,
-    /// Tables of the deepest level below this number are rewritten to drop their tombstones and obsolete entries.
-    pub(crate) number_max: u64,
-    /// As of [`pick`].
-    pub(crate) read_points: Vec<Sequence>,
-}
-
-impl RangeRequest {
-    fn bounds(&self) -> KeyBounds<'_> {
-        (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
-    }
 }
 
 /// The next step of a requested compaction.
@@ -375,7 +356,7 @@ impl<'a> Picker<'a> {
             runs.find(|run| run.tables_within(bounds).iter().any(|table| is_meant(table)))
         });
         if let Some(newest) = newest {
-            let plan = self.pick_level0(Reason::Range, 1.0, Some(newest.age()));
+            let plan = self.pick_level0(request.reason, 1.0, Some(newest.age()));
             return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
         }
         let deepest = self.partition.levels.len().saturating_sub(1);
@@ -383,7 +364,7 @@ impl<'a> Picker<'a> {
         for level in 1..deepest {
             for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {
                 let plan = (!self.in_progress.holds(table)).then(|| self.position_of(level, table)).flatten();
-                match plan.and_then(|position| self.plan_from(level, position, 1.0, Reason::Range)) {
+                match plan.and_then(|position| self.plan_from(level, position, 1.0, request.reason)) {
                     Some(plan) => return RangePick::Plan(Box::new(plan)),
                     None => is_blocked = true,
                 }
@@ -415,7 +396,7 @@ impl<'a> Picker<'a> {
                 is_blocked = true;
                 continue;
             }
-            if let Some(plan) = self.rewrite(deepest, table, Reason::Range, 1.0) {
+            if let Some(plan) = self.rewrite(deepest, table, request.reason, 1.0) {
                 return RangePick::Plan(Box::new(plan));
             }
         }

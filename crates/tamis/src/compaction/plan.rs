@@ -1,12 +1,15 @@
 //! The plan of a compaction: its inputs, the place of its outputs, and the tables that it must respect. A plain value.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
-use crate::version::{
-    edit::{Change, RunPlace, VersionEdit},
-    handle::Table,
-    key_bounds::{KeyBounds, KeySpan, overlap},
-    version::Partition,
+use crate::{
+    key::Sequence,
+    version::{
+        edit::{Change, RunPlace, VersionEdit},
+        handle::Table,
+        key_bounds::{KeyBounds, KeySpan, overlap},
+        version::Partition,
+    },
 };
 
 /// Input tables of one run.
@@ -40,6 +43,28 @@ pub(crate) enum Reason {
     Garbage,
     /// The program requested it.
     Range,
+    /// A scan passed many deleted keys.
+    Reads,
+}
+
+/// A range whose compaction the program or a scan requested.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeRequest {
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+    /// Only tables with entries up to this sequence number are compacted: later writes do not extend the request.
+    pub(crate) sequence_max: Sequence,
+    /// Tables of the deepest level below this number are rewritten to drop their tombstones and obsolete entries.
+    pub(crate) number_max: u64,
+    /// As of [`pick`].
+    pub(crate) read_points: Vec<Sequence>,
+    pub(crate) reason: Reason,
+}
+
+impl RangeRequest {
+    pub(super) fn bounds(&self) -> KeyBounds<'_> {
+        (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
+    }
 }
 
 /// See the head of this file.
@@ -103,12 +128,13 @@ impl Plan {
             .flat_map(|run| run.tables_within(bounds).iter().map(Arc::clone));
         let grandparents = grandparents.collect();
         let older = older_tables(partition, &inputs, &numbers, bounds);
-        let beside = partition.level(output_level).into_iter().flat_map(|level| level.runs());
-        let beside = beside.flat_map(|run| run.tables_within(bounds));
-        let beside = beside.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
+        let overlapping = partition.level(output_level).into_iter().flat_map(|level| level.runs());
+        let overlapping = overlapping.flat_map(|run| run.tables_within(bounds));
+        let overlapping =
+            overlapping.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
         let trivial_moves_tables = trivial_moves.iter().flat_map(|input| &input.tables);
         let mut split_keys: Vec<_> =
-            beside.chain(trivial_moves_tables).map(|table| table.smallest_key().to_vec()).collect();
+            overlapping.chain(trivial_moves_tables).map(|table| table.smallest_key().to_vec()).collect();
         split_keys.sort_unstable();
         let bytes_read = match action {
             Action::Merge => {

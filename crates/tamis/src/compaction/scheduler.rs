@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::plan::InProgress;
+use super::{plan::InProgress, read_request::ReadRequests};
 use crate::{error::Error, runtime::Clock};
 
 #[derive(Debug, Default)]
@@ -41,6 +41,8 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     pub(super) state: Mutex<State>,
+    /// Compactions that scans request.
+    pub(crate) read_requests: ReadRequests,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
     pub(super) is_stopping: AtomicBool,

@@ -10,28 +10,43 @@
 //! source below the memtable holds an entry newer than the scan, and while no write runs: the log's lock is tried, and the range
 //! is given up if a writer holds it. Recording therefore never changes the result of a read and never waits.
 //!
+//! A range of more than [`COMPACTED_KEY_COUNT`] deleted keys is also compacted in the background
+//! ([`crate::compaction::read_request`]), so that its deleted keys leave the tables.
+//!
 //! Cost: one comparison per step of a scan; recording takes a few microseconds.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
+use super::snapshot::Snapshots;
 use crate::{
-    commit_log::CommitLog, cursor::visible::PassedRange, key::Sequence, keyspace_state::ReadState,
-    metrics::Metrics,
+    commit_log::CommitLog,
+    compaction::{
+        plan::{RangeRequest, Reason},
+        scheduler::Scheduler,
+    },
+    context::StoreContext,
+    cursor::visible::PassedRange,
+    events::Event,
+    key::Sequence,
+    keyspace_state::ReadState,
+    version::set::VersionSet,
 };
+
+/// Deleted keys in a row for which a scan requests a compaction.
+const COMPACTED_KEY_COUNT: u32 = 1_000;
 
 /// See the head of this file.
 pub(crate) struct DeletedRanges {
-    log: Arc<CommitLog>,
-    metrics: Arc<Metrics>,
-    key_count_min: u32,
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) log: Arc<CommitLog>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// Deleted keys in a row from which on a range is recorded; 0: none is.
+    pub(crate) key_count_min: u32,
 }
 
 impl DeletedRanges {
-    /// Records ranges of at least `key_count_min` deleted keys; 0: none.
-    pub(crate) const fn new(log: Arc<CommitLog>, metrics: Arc<Metrics>, key_count_min: u32) -> Self {
-        Self { log, metrics, key_count_min }
-    }
-
     /// Whether a scan that has passed this many deleted keys in a row should record their range.
     #[inline]
     pub(super) const fn is_worth_recording(&self, key_count: u32) -> bool {
@@ -41,7 +56,11 @@ impl DeletedRanges {
     /// Records a range without entries that are visible at `sequence`.
     #[cold]
     pub(super) fn record(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
-        self.metrics.deleted_keys_passed.add(u64::from(passed.key_count));
+        let metrics = &self.context.metrics;
+        metrics.deleted_keys_passed.add(u64::from(passed.key_count));
+        if passed.key_count >= COMPACTED_KEY_COUNT && !self.context.options.read_only {
+            self.request_compaction(read_state, sequence, &passed);
+        }
         let memtable = &read_state.memtable.memtable;
         // All older sources are older than the first entry of this memtable, so they have nothing newer than the scan.
         if memtable.sequence_range().is_none_or(|(least, _)| least > sequence) {
@@ -49,7 +68,44 @@ impl DeletedRanges {
         }
         let Some(log) = self.log.try_lock() else { return };
         if log.is_some() && memtable.record_deleted_range(passed.lower, passed.upper, sequence) {
-            self.metrics.deleted_ranges_recorded.add(1);
+            metrics.deleted_ranges_recorded.add(1);
+        }
+    }
+
+    fn request_compaction(&self, read_state: &ReadState, sequence: Sequence, passed: &PassedRange) {
+        let version = &read_state.version;
+        let upper = (!passed.upper.is_empty()).then_some(passed.upper.as_slice());
+        let bounds =
+            (Bound::Included(passed.lower.as_slice()), upper.map_or(Bound::Unbounded, Bound::Excluded));
+        let mut runs = version.partitions_within(bounds).iter().flat_map(|partition| partition.runs());
+        // Deleted keys in memtables cost no blocks, and the next flush drops them.
+        if !runs.any(|(_, run)| run.tables_within(bounds).iter().any(|table| table.summary().has_deletes())) {
+            return;
+        }
+        let Ok(keyspace) = u32::try_from(version.id) else { return };
+        let read_points = self.snapshots.read_points();
+        if read_points.len() > 1 {
+            // A snapshot may need the deleted entries.
+            return;
+        }
+        let request = || RangeRequest {
+            lower: bounds.0.map(<[u8]>::to_vec),
+            upper: bounds.1.map(<[u8]>::to_vec),
+            sequence_max: sequence,
+            number_max: self.versions.new_file_number(),
+            read_points,
+            reason: Reason::Reads,
+        };
+        let now = self.context.runtime.clock.now();
+        if self.scheduler.read_requests.add(keyspace, request, now) {
+            self.context.metrics.read_triggered_compactions.add(1);
+            self.context.report(&Event::DeletedKeysPassed {
+                keyspace: version.name.to_string(),
+                lower: passed.lower.clone(),
+                upper: passed.upper.clone(),
+                key_count: passed.key_count,
+            });
+            self.scheduler.wake();
         }
     }
 }

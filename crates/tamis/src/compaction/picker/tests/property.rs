@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::super::{RangePick, RangeRequest, pick, pick_during_bulk_load, pick_range};
+use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
 use crate::{
-    compaction::plan::{Action, InProgress, Plan},
+    compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
     options::KeyspaceOptions,
     table::properties::TableSummary,
     version::{
@@ -171,7 +171,7 @@ impl Store {
     }
 
     fn check_plan(&self, plan: &Plan) {
-        // What lies outside of the job and is older than its entries is in `older`.
+        // Tables outside of the job that are older than its entries are in `older`.
         let older: BTreeSet<u64> = plan.older.iter().flatten().map(|table| table.number()).collect();
         let inputs: BTreeSet<u64> = plan.tables().map(|table| table.number()).collect();
         let of = |number: &u64| self.tables.get(number).expect("a table");
@@ -309,7 +309,7 @@ fn of_a_load_nearly_in_key_order_only_the_edges_are_merged() {
     assert!(share < 1.2, "each entry is written {share:.2} times");
 }
 
-/// 26 memtables of random keys, as a fill of 10 million entries has them, merged while it goes on. (In a measured fill tables were written
+/// 26 memtables of random keys, as a fill of 10 million entries has them, merged while it continues. (In a measured fill tables were written
 /// 3.6 times their user bytes with a base level half as large, which was full after each merge.)
 #[test]
 fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
@@ -355,6 +355,7 @@ fn a_compacted_range_ends_in_one_level() {
             sequence_max: store.sequence,
             number_max: store.number,
             read_points: vec![store.sequence],
+            reason: Reason::Range,
         };
         let mut steps = 0;
         loop {

@@ -13,10 +13,10 @@
 
 use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
 
-use super::super::{RangePick, RangeRequest, pick, pick_during_bulk_load, pick_range};
+use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::{
-        plan::{InProgress, Plan},
+        plan::{InProgress, Plan, RangeRequest, Reason},
         targets::{LevelTargets, PickerConfig, pending_bytes},
     },
     key::Sequence,
@@ -246,7 +246,14 @@ fn request(words: &[&str]) -> RangeRequest {
     let mut bounds = bounds.into_iter().map(Bound::Included);
     let mut next = || bounds.next().unwrap_or(Bound::Unbounded);
     let (lower, upper) = (next(), next());
-    RangeRequest { lower, upper, sequence_max: u64::MAX, number_max, read_points: Vec::new() }
+    RangeRequest {
+        lower,
+        upper,
+        sequence_max: u64::MAX,
+        number_max,
+        read_points: Vec::new(),
+        reason: Reason::Range,
+    }
 }
 
 fn show(plan: &Plan) -> String {
