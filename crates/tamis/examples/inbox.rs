@@ -28,7 +28,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let db = Db::open(folder.path())?;
     for time in 0..1_000_u64 {
-        let user = ["ada", "bob", "eve"][time as usize % 3];
+        let user = match time % 3 {
+            0 => "ada",
+            1 => "bob",
+            _ => "eve",
+        };
         db.put(key(user, time), format!("message {time} for {user}"))?;
     }
 

@@ -350,6 +350,7 @@ struct RunDigests<'d, 'p> {
 }
 
 /// The next prefix of a run by its length.
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack during one query; a box would allocate")]
 enum NextPrefix<'d, 'p> {
     /// The digest of the only prefix, which is one of the range's lower end.
     Known(u64),

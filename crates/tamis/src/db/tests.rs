@@ -1,4 +1,5 @@
 //! The cost of writes in steps, which only tests count.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::sync::{Arc, atomic::Ordering};
 

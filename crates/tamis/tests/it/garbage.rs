@@ -39,7 +39,7 @@ impl Store {
     fn put_all(&self, numbers: impl Iterator<Item = u64>, fill: u8) {
         let mut batch = tamis::WriteBatch::new();
         for number in numbers {
-            batch.put(&self.keyspace, key(number), &[fill; 100]).unwrap();
+            batch.put(&self.keyspace, key(number), [fill; 100]).unwrap();
             if batch.len() == 100 {
                 self.db.write(std::mem::take(&mut batch)).unwrap();
             }
@@ -91,7 +91,8 @@ fn shuffled(count: u64) -> impl Iterator<Item = u64> {
 #[test]
 fn deleting_every_key_gives_space_and_time_back() {
     const COUNT: u64 = 50_000;
-    let orders: [(&str, fn() -> Box<dyn Iterator<Item = u64>>); 3] = [
+    type Order = (&'static str, fn() -> Box<dyn Iterator<Item = u64>>);
+    let orders: [Order; 3] = [
         ("ascending", || Box::new(0..COUNT)),
         ("descending", || Box::new((0..COUNT).rev())),
         ("random", || Box::new(shuffled(COUNT))),
@@ -161,7 +162,7 @@ fn workers_notice_a_released_snapshot() {
     assert_eq!(store.entries(), 2 * COUNT);
     drop(snapshot);
     let is_reclaimed = (0..400).any(|_| {
-        std::thread::sleep(Duration::from_millis(25));
+        wait(Duration::from_millis(25));
         store.entries() == COUNT
     });
     assert!(is_reclaimed, "{} entries", store.entries());
@@ -257,4 +258,10 @@ fn a_queue_stays_small() {
     }
     store.db.flush().unwrap();
     assert!(store.entries() < 4_000, "{} entries", store.entries());
+}
+
+/// Lets the workers of a store run, whose progress a test can only look at.
+#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
+fn wait(time: Duration) {
+    std::thread::sleep(time);
 }
