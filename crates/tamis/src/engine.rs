@@ -14,7 +14,7 @@
 //!
 //! 1. The running jobs of [`StoreContext`]: shared by every job that uses the folder, exclusive for close.
 //! 2. [`CommitLog`]: the commit leader; memtable rotations; creating and dropping keyspaces.
-//! 3. The manifest's lock in [`VersionSet`](crate::version::set::VersionSet): one edit at a time.
+//! 3. The manifest's lock in [`VersionSet`]: one edit at a time.
 //!
 //! Read states are replaced by compare-and-swap (`keyspace_state.rs`).
 

@@ -56,7 +56,7 @@ pub(crate) struct RangeRequest {
     pub(crate) sequence_max: Sequence,
     /// Tables of the deepest level below this number are rewritten to drop their tombstones and obsolete entries.
     pub(crate) number_max: u64,
-    /// As of [`pick`].
+    /// The read points: entries that they need stay.
     pub(crate) read_points: Vec<Sequence>,
     pub(crate) reason: Reason,
 }

@@ -81,8 +81,8 @@ impl Keyspace {
     /// Sets the value of a key, with [`crate::Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`] if the log can't
-    /// be written (the write had no effect); [`Error::WritesRefused`] after a background error.
+    /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`]; [`crate::Error::DiskFull`] and [`crate::Error::Io`] if the log can't
+    /// be written (the write had no effect); [`crate::Error::WritesRefused`] after a background error.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
@@ -152,7 +152,7 @@ impl Keyspace {
     /// holds it (and of each run whose filter returns a false positive: about 1 % with 10 bits per key).
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`]; [`Error::Io`] and [`Error::Corruption`] from the tables.
+    /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`]; [`crate::Error::Io`] and [`crate::Error::Corruption`] from the tables.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.engine.read_path.get(&self.state, key.as_ref(), None)
     }
@@ -258,7 +258,7 @@ impl Keyspace {
         if std::ptr::eq(&*self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
-    /// [`Error::KeyspaceDropped`] after a drop.
+    /// [`crate::Error::KeyspaceDropped`] after a drop.
     pub(super) fn check(&self) -> Result<()> {
         self.state.check()
     }
@@ -268,8 +268,8 @@ impl WriteBatch {
     /// Adds a put to the batch.
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::BatchTooLarge`];
-    /// [`Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
+    /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`], [`crate::Error::BatchTooLarge`];
+    /// [`crate::Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.claim(keyspace.engine.id())?;
         self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
