@@ -63,8 +63,6 @@ struct Lane<C> {
     is_valid: bool,
     /// It ended before a span that a range tombstone covers; there may be entries after the span.
     is_cut: bool,
-    /// The last seek was deferred.
-    is_deferred: bool,
 }
 
 impl<C: Cursor> Lane<C> {
@@ -86,29 +84,25 @@ impl<C: Cursor> Lane<C> {
         }
     }
 
-    /// Makes the lane pending as a hint says; `false` if the cursor must seek.
-    fn defer(
-        &mut self,
-        hint: SeekHint,
-        bound: Vec<u8>,
-        sought: Option<(&[u8], Sequence)>,
-        is_forward: bool,
-    ) -> bool {
+    /// Makes the lane pending as a hint says, or ends it; without a hint the cursor must seek.
+    fn defer(&mut self, hint: SeekHint, bound: Vec<u8>, sought: Option<(&[u8], Sequence)>, is_forward: bool) {
+        self.is_cut = false;
         let sequence = match (hint, sought) {
-            (SeekHint::Unknown, _) => return false,
-            (SeekHint::End, _) => {
-                self.pending = None;
-                self.is_valid = false;
-                self.is_cut = true;
-                return true;
-            }
+            (SeekHint::Unknown, _) => return,
+            (SeekHint::End, _) => return self.cut(),
             // Of the sought key itself, newer entries than those that were sought are before the place.
             (SeekHint::Bound, Some((key, sequence))) if is_forward && key == bound => sequence,
             (SeekHint::Bound, _) if !is_forward => 0,
             (SeekHint::Bound | SeekHint::Below, _) => SEQUENCE_MAX,
         };
         self.set_pending(bound, sequence);
-        true
+    }
+
+    /// Ends the lane, although its cursor may have entries elsewhere.
+    fn cut(&mut self) {
+        self.pending = None;
+        self.is_valid = false;
+        self.is_cut = true;
     }
 
     fn set_pending(&mut self, key: Vec<u8>, sequence: Sequence) {
@@ -168,9 +162,7 @@ impl<C: Cursor> Lane<C> {
         match place {
             Place::Unknown => return Ok(false),
             Place::End => {
-                self.pending = None;
-                self.is_valid = false;
-                self.is_cut = true;
+                self.cut();
                 return Ok(true);
             }
             Place::From(key) if target.is_forward => self.cursor.seek(key, SEQUENCE_MAX)?,
@@ -260,7 +252,6 @@ impl<C: Cursor> MergeCursor<C> {
                 head: 0,
                 is_valid: false,
                 is_cut: false,
-                is_deferred: false,
             })
             .collect();
         Self {
@@ -322,9 +313,9 @@ impl<C: Cursor> MergeCursor<C> {
             bound.clear();
             // All lanes are prepared before the first one seeks: their cache misses overlap.
             let hint = if is_alone { SeekHint::Unknown } else { prepare(&mut lane.cursor, &mut bound)? };
-            lane.is_deferred = lane.defer(hint, bound, sought, is_forward);
+            lane.defer(hint, bound, sought, is_forward);
         }
-        for lane in self.lanes.iter_mut().filter(|lane| !lane.is_deferred) {
+        for lane in self.lanes.iter_mut().filter(|lane| lane.pending.is_none() && !lane.is_cut) {
             seek(&mut lane.cursor)?;
             lane.refresh();
         }

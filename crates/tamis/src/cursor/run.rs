@@ -6,12 +6,10 @@
 //! The versions of a key may be in neighboring tables: if a table has no entry at or after the target, the seek continues
 //! in the next one.
 
-use tamis_filter::Candidate;
-
 use super::{Cursor, SeekHint};
 use crate::{
     error::Result,
-    key::{Kind, Sequence, prefix_successor},
+    key::{Kind, Sequence},
     slice::Slice,
 };
 
@@ -25,15 +23,6 @@ pub(crate) trait RunSource: Send {
     /// The largest user key of a table (`table_index` below the count), without a read.
     fn largest_key(&self, table_index: usize) -> &[u8];
     fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
-
-    /// The least key of a table that is `key` or above it, as far as filters know.
-    fn least_candidate(&self, _table_index: usize, _key: &[u8]) -> Result<Candidate> {
-        Ok(Candidate::Unknown)
-    }
-    /// The greatest key of a table that is below `key`, or at it if `is_inclusive`, as far as filters know.
-    fn greatest_candidate(&self, _table_index: usize, _key: &[u8], _is_inclusive: bool) -> Result<Candidate> {
-        Ok(Candidate::Unknown)
-    }
 
     /// The number of tables that end before `key`.
     fn position(&self, key: &[u8]) -> usize {
@@ -176,18 +165,13 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         if table_index == self.source.table_count() || self.source.smallest_key(table_index) > key {
             return Ok(self.hint_at(table_index, bound));
         }
-        match self.source.least_candidate(table_index, key)? {
-            Candidate::Absent => return Ok(self.hint_at(table_index + 1, bound)),
-            Candidate::Bytes(bytes) if bytes.as_slice() > self.source.largest_key(table_index) => {
-                return Ok(self.hint_at(table_index + 1, bound));
-            }
-            Candidate::Bytes(bytes) if bytes.as_slice() > key => {
-                bound.extend_from_slice(&bytes);
-                return Ok(SeekHint::Bound);
-            }
-            Candidate::Bytes(_) | Candidate::Unknown => {}
+        let hint = self.open(table_index)?.prepare_seek(key, sequence, bound)?;
+        let is_behind = hint == SeekHint::Bound && bound.as_slice() > self.source.largest_key(table_index);
+        if hint != SeekHint::End && !is_behind {
+            return Ok(hint);
         }
-        self.open(table_index)?.prepare_seek(key, sequence, bound)
+        bound.clear();
+        Ok(self.hint_at(table_index + 1, bound))
     }
 
     fn prepare_seek_for_prev(
@@ -201,21 +185,13 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         if self.source.largest_key(table_index) < key {
             return Ok(self.hint_before(table_count, bound));
         }
-        let below = match self.source.greatest_candidate(table_index, key, is_inclusive)? {
-            Candidate::Absent => return Ok(self.hint_before(table_index, bound)),
-            Candidate::Bytes(bytes) => prefix_successor(&bytes),
-            Candidate::Unknown => None,
-        };
-        match below {
-            Some(below) if below.as_slice() <= self.source.smallest_key(table_index) => {
-                Ok(self.hint_before(table_index, bound))
-            }
-            Some(below) if below.as_slice() <= key => {
-                bound.extend_from_slice(&below);
-                Ok(SeekHint::Below)
-            }
-            _ => Ok(SeekHint::Unknown),
+        let hint = self.open(table_index)?.prepare_seek_for_prev(key, is_inclusive, bound)?;
+        let is_before = hint == SeekHint::Below && bound.as_slice() <= self.source.smallest_key(table_index);
+        if hint != SeekHint::End && !is_before {
+            return Ok(hint);
         }
+        bound.clear();
+        Ok(self.hint_before(table_index, bound))
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {

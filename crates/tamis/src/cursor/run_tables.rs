@@ -2,7 +2,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tamis_filter::{Candidate, Upper};
 use tamis_vfs::Access;
 
 use super::run::RunSource;
@@ -87,17 +86,6 @@ impl RunSource for RunTables {
 
     fn position(&self, key: &[u8]) -> usize {
         self.run().position(key).clamp(self.needed.start, self.needed.end) - self.needed.start
-    }
-
-    fn least_candidate(&self, table_index: usize, key: &[u8]) -> Result<Candidate> {
-        let Some(table) = self.table(table_index) else { return Ok(Candidate::Unknown) };
-        Ok(self.cache().reader(table)?.least_candidate(key))
-    }
-
-    fn greatest_candidate(&self, table_index: usize, key: &[u8], is_inclusive: bool) -> Result<Candidate> {
-        let Some(table) = self.table(table_index) else { return Ok(Candidate::Unknown) };
-        let upper = if is_inclusive { Upper::Included(key) } else { Upper::Excluded(key) };
-        Ok(self.cache().reader(table)?.greatest_candidate(upper))
     }
 
     fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use tamis_filter::{Candidate, Upper};
+
 use super::{
     block::{Block, Layout},
     data::BlockRef,
@@ -17,7 +19,7 @@ use crate::{
     cache::block::CachedBlock,
     cursor::{Cursor, SeekHint},
     error::Result,
-    key::{Kind, Sequence},
+    key::{Kind, Sequence, prefix_successor},
     slice::Slice,
 };
 
@@ -248,8 +250,16 @@ impl Cursor for TableCursor {
         self.move_to(block, rank)
     }
 
-    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, _bound: &mut Vec<u8>) -> Result<SeekHint> {
+    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
         self.is_valid = false;
+        match self.table.least_candidate(key) {
+            Candidate::Absent => return Ok(SeekHint::End),
+            Candidate::Bytes(bytes) if bytes.as_slice() > key => {
+                bound.extend_from_slice(&bytes);
+                return Ok(SeekHint::Bound);
+            }
+            Candidate::Bytes(_) | Candidate::Unknown => {}
+        }
         if !self.table.data().is_mapped() {
             return Ok(SeekHint::Unknown);
         }
@@ -259,6 +269,28 @@ impl Cursor for TableCursor {
             self.table.data().prefetch(start);
         }
         Ok(SeekHint::Unknown)
+    }
+
+    fn prepare_seek_for_prev(
+        &mut self,
+        key: &[u8],
+        is_inclusive: bool,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        self.is_valid = false;
+        let upper = if is_inclusive { Upper::Included(key) } else { Upper::Excluded(key) };
+        let below = match self.table.greatest_candidate(upper) {
+            Candidate::Absent => return Ok(SeekHint::End),
+            Candidate::Bytes(bytes) => prefix_successor(&bytes),
+            Candidate::Unknown => None,
+        };
+        match below.filter(|below| below.as_slice() <= key) {
+            Some(below) => {
+                bound.extend_from_slice(&below);
+                Ok(SeekHint::Below)
+            }
+            None => Ok(SeekHint::Unknown),
+        }
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
