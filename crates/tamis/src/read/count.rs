@@ -5,7 +5,7 @@
 //! separately. Entries that a range tombstone of a newer source covers do not count. In a compacted store the result is exact to
 //! within two blocks per table.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{ops::Bound, sync::Arc};
 
 use super::ReadPath;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     key::{Kind, SEQUENCE_MAX},
     keyspace_state::KeyspaceState,
     memtable::{Memtable, Spans},
-    range_tombstone::{compare_uppers, is_below_upper},
+    range_tombstone::{Fragments, RangeTombstone, fragment},
     table::reader::TableReader,
     version::key_bounds::{KeyBounds, compare_ends, overlap},
 };
@@ -33,12 +33,14 @@ impl ReadPath {
         }
         let (read_state, sequence) = keyspace.read_point(&self.snapshots);
         let mut count = 0.0;
-        let mut deleted = DeletedSpans::default();
+        let mut deleted = fragment([], &[]);
         for memtable in read_state.memtables() {
             let memtable = &memtable.memtable;
             let spans = memtable.range_tombstones().spans_at(sequence);
             count += count_in_memory(memtable, &spans, &deleted, (lower, upper))?;
-            spans.iter().for_each(|span| deleted.add(&span.lower, &span.upper));
+            if !spans.is_empty() {
+                deleted = with_spans(&deleted, spans.iter().map(|span| (&*span.lower, &*span.upper)));
+            }
         }
         for partition in read_state.version.partitions_within((lower, upper)) {
             for (_, run) in partition.runs() {
@@ -48,7 +50,7 @@ impl ReadPath {
                     let share = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
                     let reader = self.tables.reader(table)?;
                     let mut entries = count_in_table(&reader, (lower, upper))?;
-                    let spans = deleted.within((lower, upper));
+                    let spans = spans_within(&deleted, (lower, upper));
                     for span in spans.filter(|span| overlap(*span, table.bounds())) {
                         entries -= count_in_table(&reader, span)?;
                     }
@@ -57,7 +59,7 @@ impl ReadPath {
                 for table in tables.iter().filter(|table| table.has_range_tombstones()) {
                     let reader = self.tables.reader(table)?;
                     let fragments = reader.range_tombstones().into_iter().flat_map(|all| all.list());
-                    fragments.for_each(|fragment| deleted.add(&fragment.lower, &fragment.upper));
+                    deleted = with_spans(&deleted, fragments.map(|span| (&*span.lower, &*span.upper)));
                 }
             }
         }
@@ -65,62 +67,40 @@ impl ReadPath {
     }
 }
 
-/// Disjoint spans of keys whose older entries are deleted.
-#[derive(Default)]
-struct DeletedSpans {
-    /// By lower bound; the upper bound is excluded, empty: no end.
-    spans: BTreeMap<Vec<u8>, Vec<u8>>,
+/// The spans of `deleted` and further ones, each with a lower and an excluded upper bound, as disjoint fragments.
+fn with_spans<'a>(deleted: &'a Fragments, spans: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Fragments {
+    let known = deleted.list().iter().map(|span| (span.lower.as_slice(), span.upper.as_slice()));
+    // Only the spans matter: one number for all makes spans that touch one fragment.
+    let tombstone = |(lower, upper): (&[u8], &[u8])| RangeTombstone {
+        lower: lower.to_vec(),
+        upper: upper.to_vec(),
+        sequence: 1,
+    };
+    fragment(known.chain(spans).map(tombstone), &[])
 }
 
-impl DeletedSpans {
-    fn add(&mut self, lower: &[u8], upper: &[u8]) {
-        let (mut from, mut to) = (lower.to_vec(), upper.to_vec());
-        let before = self.spans.range(..=from.clone()).next_back();
-        let is_joined = |end: &[u8], start: &[u8]| end.is_empty() || start <= end;
-        if let Some((start, end)) = before.filter(|(_, end)| is_joined(end, &from)) {
-            from = start.clone();
-            to = greatest_upper(&to, end).to_vec();
-        }
-        while let Some((start, end)) = self.spans.range(from.clone()..).next() {
-            if !is_joined(&to, start) {
-                break;
-            }
-            let start = start.clone();
-            to = greatest_upper(&to, end).to_vec();
-            self.spans.remove(&start);
-        }
-        self.spans.insert(from, to);
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        let below = (Bound::Unbounded, Bound::Included(key));
-        let span = self.spans.range::<[u8], _>(below).next_back();
-        span.is_some_and(|(_, upper)| is_below_upper(key, upper))
-    }
-
-    /// The parts of the spans within bounds.
-    fn within<'a>(&'a self, (lower, upper): KeyBounds<'a>) -> impl Iterator<Item = KeyBounds<'a>> {
-        self.spans.iter().filter_map(move |(from, to)| {
-            let to = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to.as_slice()) };
-            let from = match lower {
-                Bound::Included(key) | Bound::Excluded(key) if key >= from.as_slice() => lower,
-                _ => Bound::Included(from.as_slice()),
-            };
-            let to = if compare_ends(to, upper).is_lt() { to } else { upper };
-            overlap((from, to), (lower, upper)).then_some((from, to))
-        })
-    }
-}
-
-fn greatest_upper<'a>(left: &'a [u8], right: &'a [u8]) -> &'a [u8] {
-    if compare_uppers(left, right).is_ge() { left } else { right }
+/// The parts of the spans within bounds.
+fn spans_within<'a>(
+    deleted: &'a Fragments,
+    (lower, upper): KeyBounds<'a>,
+) -> impl Iterator<Item = KeyBounds<'a>> {
+    deleted.list().iter().filter_map(move |span| {
+        let to =
+            if span.upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(span.upper.as_slice()) };
+        let from = match lower {
+            Bound::Included(key) | Bound::Excluded(key) if key >= span.lower.as_slice() => lower,
+            _ => Bound::Included(span.lower.as_slice()),
+        };
+        let to = if compare_ends(to, upper).is_lt() { to } else { upper };
+        overlap((from, to), (lower, upper)).then_some((from, to))
+    })
 }
 
 /// The number of puts minus the number of deletes, of entries that no range tombstone covers.
 fn count_in_memory(
     memtable: &Arc<Memtable>,
     spans: &Spans,
-    deleted: &DeletedSpans,
+    deleted: &Fragments,
     (lower, upper): KeyBounds<'_>,
 ) -> Result<f64> {
     let mut cursor = memtable.cursor();
@@ -139,7 +119,8 @@ fn count_in_memory(
         if is_past {
             break;
         }
-        let is_covered = spans.cover_at(key).sequence > cursor.sequence() || deleted.contains(key);
+        let is_covered =
+            spans.cover_at(key).sequence > cursor.sequence() || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
         if lower != Bound::Excluded(key) && !is_covered {
             count += if cursor.kind() == Kind::Put { 1.0 } else { -1.0 };
         }
