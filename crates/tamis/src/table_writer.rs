@@ -6,7 +6,7 @@
 use std::{
     fmt,
     io::ErrorKind,
-    ops::{Bound, RangeBounds},
+    ops::RangeBounds,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,9 +15,10 @@ use parking_lot::Mutex;
 use tamis_vfs::{OsVfs, Vfs};
 
 use crate::{
+    cursor::bounded::{Bounds, prefix_bounds, range_bounds},
     error::{Error, Result},
     events::{Event, EventListener},
-    key::{Kind, check_key, check_value, prefix_successor},
+    key::{Kind, check_key, check_value},
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, TableFilter},
@@ -178,7 +179,7 @@ impl TableWriter {
     /// # Errors
     /// [`Error::InvalidArgument`] for a range that begins below the first key of the table.
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
-        self.delete_bounds(range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref))
+        self.delete_bounds(&range_bounds(&range))
     }
 
     /// Adds the delete of all keys that begin with `prefix`. See [`TableWriter::delete_range`].
@@ -186,15 +187,11 @@ impl TableWriter {
     /// # Errors
     /// As [`TableWriter::delete_range`].
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let prefix = prefix.as_ref();
-        let upper = prefix_successor(prefix);
-        self.delete_bounds(
-            Bound::Included(prefix),
-            upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-        )
+        self.delete_bounds(&prefix_bounds(prefix.as_ref()))
     }
 
-    fn delete_bounds(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<()> {
+    fn delete_bounds(&mut self, (lower, upper): &Bounds) -> Result<()> {
+        let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
         let Some((lower, upper)) = half_open(lower, upper) else { return Ok(()) };
         if let Some(smallest) = &self.smallest_key
             && lower.as_ref() < smallest.as_slice()

@@ -2,12 +2,24 @@
 //!
 //! Reversed bounds are an empty range, not an error.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
-use crate::table::read_ahead::Limits;
+use crate::{key::prefix_successor, table::read_ahead::Limits};
 
 /// Lower and upper bound, owned.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The bounds of all keys that begin with `prefix`.
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
+    let upper = prefix_successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+    (Bound::Included(prefix.to_vec()), upper)
+}
+
+/// The bounds of a range, copied.
+pub(crate) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    (own(range.start_bound()), own(range.end_bound()))
+}
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,10 +9,9 @@ use std::{
 
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
-    cursor::bounded::Bounds,
+    cursor::bounded::{Bounds, prefix_bounds, range_bounds},
     engine::Engine,
     error::Result,
-    key::prefix_successor,
     keyspace_state::KeyspaceState,
     options::KeyspaceOptions,
     range_tombstone::half_open,
@@ -49,18 +48,6 @@ impl fmt::Debug for Keyspace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Keyspace({:?})", self.state.name)
     }
-}
-
-/// The bounds of all keys that begin with `prefix`.
-pub(super) fn prefix_bounds(prefix: &[u8]) -> Bounds {
-    let upper = prefix_successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-    (Bound::Included(prefix.to_vec()), upper)
-}
-
-/// The bounds of a range, copied.
-pub(super) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    (own(range.start_bound()), own(range.end_bound()))
 }
 
 impl Keyspace {

@@ -17,6 +17,7 @@ pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::{CheckpointReport, Verify},
+    cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
     ingest::IngestReport,
@@ -338,7 +339,7 @@ impl Db {
     ) -> Result<()> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.engine.background.compact_range(&keyspace.state, &keyspace::range_bounds(&range))
+        self.engine.background.compact_range(&keyspace.state, &range_bounds(&range))
     }
 
     /// Replaces the filters of all tables of a keyspace, for example after one was reported as damaged. An empty list restores the

@@ -2,12 +2,14 @@
 
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
-use super::{
-    Keyspace,
-    keyspace::{prefix_bounds, range_bounds},
-};
+use super::Keyspace;
 use crate::{
-    cursor::bounded::Bounds, engine::Engine, error::Result, key::Sequence, read::scan::Scan, slice::Slice,
+    cursor::bounded::{Bounds, prefix_bounds, range_bounds},
+    engine::Engine,
+    error::Result,
+    key::Sequence,
+    read::scan::Scan,
+    slice::Slice,
 };
 
 /// All keyspaces at one point in time. While it exists, flushes and compactions keep the versions that it sees. Cheap to clone,
