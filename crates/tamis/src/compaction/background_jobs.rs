@@ -21,9 +21,9 @@ use super::{
     direct_flush::CachedPace,
     flusher::Flusher,
     job_context::JobContexts,
-    picker::{self, RangePick},
     plan::{Plan, RangeRequest},
     scheduler::{Scheduler, State},
+    strategy::{self, RangePick},
 };
 use crate::{
     cache::table::TableCache,
@@ -392,7 +392,7 @@ impl BackgroundJobs {
         for keyspace in self.keyspaces.load().values().filter(may_compact) {
             let read_state = keyspace.read_state.load();
             let is_bulk_loading = self.is_bulk_loading(keyspace, now);
-            let pick = if is_bulk_loading { picker::pick_during_bulk_load } else { picker::pick };
+            let pick = if is_bulk_loading { strategy::pick_during_bulk_load } else { strategy::pick };
             if let Some(plan) = pick(&read_state.version, &state.in_progress, &read_points)
                 && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
             {
@@ -415,7 +415,7 @@ impl BackgroundJobs {
         if state.compact_at.get(&id).is_some_and(|(_, at)| now < *at) {
             return None;
         }
-        match picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, &request) {
+        match strategy::pick_range(&keyspace.read_state.load().version, &state.in_progress, &request) {
             RangePick::Plan(plan) => Some((keyspace, *plan)),
             RangePick::Blocked => None,
             RangePick::Done => {
@@ -465,7 +465,7 @@ impl BackgroundJobs {
     /// Claims the next step of a requested compaction of a range.
     pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangeStep {
         let mut state = self.scheduler.state.lock();
-        match picker::pick_range(&keyspace.read_state.load().version, &state.in_progress, request) {
+        match strategy::pick_range(&keyspace.read_state.load().version, &state.in_progress, request) {
             RangePick::Done => RangeStep::Done,
             RangePick::Blocked => RangeStep::Blocked,
             RangePick::Plan(plan) => {
@@ -501,7 +501,7 @@ impl BackgroundJobs {
                 let mut partitions = read_state.version.partitions.iter();
                 read_state.immutable.is_empty()
                     && partitions.all(|partition| partition.tables_to_load().next().is_none())
-                    && picker::pick(&read_state.version, &state.in_progress, &read_points).is_none()
+                    && strategy::pick(&read_state.version, &state.in_progress, &read_points).is_none()
             })
     }
 }

@@ -1,4 +1,4 @@
-//! Flushes and compactions: [`picker`] decides which tables to compact, [`background_jobs`] runs the jobs.
+//! Flushes and compactions: [`strategy`] decides which tables to compact, [`background_jobs`] runs the jobs.
 
 pub(crate) mod background_jobs;
 mod compactor;
@@ -11,11 +11,11 @@ pub(crate) mod job_context;
 mod level_filter_bits;
 mod manual;
 pub(crate) mod merge;
-pub(crate) mod picker;
 pub(crate) mod plan;
 pub(crate) mod read_request;
 pub(crate) mod refilter;
 pub(crate) mod scheduler;
 mod stall;
+pub(crate) mod strategy;
 pub(crate) mod table_sink;
 pub(crate) mod targets;

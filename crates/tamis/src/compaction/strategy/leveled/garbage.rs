@@ -26,7 +26,7 @@
 
 use std::sync::Arc;
 
-use super::{Picker, bytes_of, input, input_of, span_of};
+use super::{Leveled, bytes_of, input, input_of, span_of};
 use crate::{
     compaction::plan::{Action, Plan, Reason},
     key::Sequence,
@@ -46,13 +46,13 @@ const DUE_SHARE: f64 = 0.25;
 const ENTRY_OVERHEAD: f64 = 8.0;
 
 /// Which entries are garbage, given the read points.
-pub(super) struct Garbage<'a> {
+pub(in super::super) struct Garbage<'a> {
     /// Ascending; the last one is the visible sequence number.
     read_points: &'a [Sequence],
 }
 
 impl<'a> Garbage<'a> {
-    pub(super) const fn new(read_points: &'a [Sequence]) -> Self {
+    pub(in super::super) const fn new(read_points: &'a [Sequence]) -> Self {
         Self { read_points }
     }
 
@@ -148,9 +148,9 @@ fn due_share(reclaimed: f64, bytes: u64) -> Option<f64> {
     (share >= DUE_SHARE).then_some(share)
 }
 
-impl<'a> Picker<'a> {
+impl<'a> Leveled<'a> {
     /// Drops the tables whose entries are all deleted by range tombstones.
-    pub(super) fn pick_deleted_tables(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+    pub(super) fn deleted_tables(&self, garbage: &Garbage<'_>) -> Option<Plan> {
         if !self.partition.has_range_tombstones() {
             return None;
         }
@@ -178,7 +178,7 @@ impl<'a> Picker<'a> {
     }
 
     /// The due plan that reclaims the greatest share of the bytes that it rewrites.
-    pub(super) fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+    pub(super) fn best_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
         let best = self.best_table(garbage);
         let level0 = self.pick_level0_garbage(garbage);
         match (best, level0) {
@@ -238,7 +238,7 @@ impl<'a> Picker<'a> {
         due.max_by(|left, right| left.0.total_cmp(&right.0))
     }
 
-    /// The plan of [`Picker::best_table`].
+    /// The plan of [`Leveled::best_table`].
     fn plan_table(&self, garbage: &Garbage<'_>, level: usize, position: usize, share: f64) -> Option<Plan> {
         let table = self.run_of(level)?.tables().get(position)?;
         if self.rewrite_share(garbage, level, table) == Some(share) {

@@ -1,7 +1,6 @@
-//! Decides what to compact: a pure function of a version, the running jobs, and the options.
+//! The leveled strategy: many runs in L0, one run in each deeper level.
 //!
-//! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes relative to its target (`targets.rs`). The level with
-//!    the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
+//! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes relative to its target (`targets.rs`).
 //! 2. The oldest runs of L0 are compacted, oldest first and completely, so that a newer version never gets below an older one. One
 //!    job per partition takes from L0 at a time.
 //! 3. From a deeper level the table that overlaps the fewest bytes of the next level is taken, tables with many tombstones before
@@ -9,109 +8,32 @@
 //! 4. Trivial moves: tables that overlap nothing in the output level are moved without a rewrite, if both levels use the same options
 //!    and the table would not overlap too much of the level below. Next to a merge of L0, tables that overlap none of the
 //!    merged ones are moved; only the others add tables of the base level to the merge.
-//! 5. Two jobs never share a table, and never write to overlapping ranges of one level.
-//! 6. If no level is due, tables are compacted for their deleted and obsolete entries (`picker/garbage.rs`). Tables that range
-//!    tombstones delete as a whole are dropped before anything else.
-//!
-//! Cost: O(tables x log tables) per call.
+//! 5. Garbage: `leveled/garbage.rs`.
+
+pub(super) mod garbage;
 
 use std::sync::Arc;
 
 use self::garbage::Garbage;
-use super::{
-    plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
-    targets::{LevelTargets, PickerConfig},
-};
+use super::{RangePick, Strategy};
 use crate::{
-    key::Sequence,
+    compaction::{
+        plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
+        targets::{LevelTargets, PickerConfig},
+    },
     version::{
         handle::Table,
         key_bounds::{KeyBounds, KeySpan},
         level::{LEVELED_RUN_AGE, Run},
-        version::{KeyspaceVersion, Partition},
+        version::Partition,
     },
 };
 
 /// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.
 const TRIVIAL_MOVE_SHARE: u64 = 8;
 
-/// The most urgent compaction that can begin now. `read_points` are those of a job that begins now (`drop_rules.rs`).
-pub(crate) fn pick(
-    version: &KeyspaceVersion,
-    in_progress: &InProgress,
-    read_points: &[Sequence],
-) -> Option<Plan> {
-    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options))
-}
-
-/// As [`pick`], during a bulk load: L0 may grow to twice its size before it is merged. Each merge rewrites the base level, so half
-/// as many merges write less. Cost: reads search more runs during the load.
-pub(crate) fn pick_during_bulk_load(
-    version: &KeyspaceVersion,
-    in_progress: &InProgress,
-    read_points: &[Sequence],
-) -> Option<Plan> {
-    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options).during_bulk_load())
-}
-
-fn pick_by(
-    version: &KeyspaceVersion,
-    in_progress: &InProgress,
-    read_points: &[Sequence],
-    config: &PickerConfig,
-) -> Option<Plan> {
-    let pickers =
-        version.partitions.iter().map(|partition| Picker::new(version.id, partition, in_progress, config));
-    let pickers: Vec<_> = pickers.collect();
-    let garbage = Garbage::new(read_points);
-    if let Some(plan) = pickers.iter().find_map(|picker| picker.pick_deleted_tables(&garbage)) {
-        return Some(plan);
-    }
-    let mut due: Vec<(f64, usize, &Picker<'_>)> = Vec::new();
-    for picker in &pickers {
-        let scores = (0..config.level_count - 1).map(|level| (picker.score(level), level, picker));
-        due.extend(scores.filter(|(score, ..)| *score >= 1.0));
-    }
-    due.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-    let plan = due.into_iter().find_map(|(score, level, picker)| match level {
-        0 => picker.pick_level0(Reason::Level0, score, None),
-        _ => picker.pick_level(level, score),
-    });
-    plan.or_else(|| {
-        let plans = pickers.iter().filter_map(|picker| picker.pick_garbage(&garbage));
-        plans.max_by(|left, right| left.score.total_cmp(&right.score))
-    })
-}
-
-/// The next step of a requested compaction.
-#[derive(Debug)]
-pub(crate) enum RangePick {
-    Plan(Box<Plan>),
-    /// Running jobs use the tables: pick again when one has ended.
-    Blocked,
-    /// All entries of the range are in its deepest level.
-    Done,
-}
-
-/// The next step of the compaction of a range into the deepest level. To be called until it returns [`RangePick::Done`].
-pub(crate) fn pick_range(
-    version: &KeyspaceVersion,
-    in_progress: &InProgress,
-    request: &RangeRequest,
-) -> RangePick {
-    let config = &PickerConfig::new(&version.options);
-    let mut is_blocked = false;
-    for partition in version.partitions_within(request.bounds()) {
-        match Picker::new(version.id, partition, in_progress, config).pick_range(request) {
-            RangePick::Done => {}
-            RangePick::Blocked => is_blocked = true,
-            plan @ RangePick::Plan(_) => return plan,
-        }
-    }
-    if is_blocked { RangePick::Blocked } else { RangePick::Done }
-}
-
-struct Picker<'a> {
+/// See the head of this file.
+pub(super) struct Leveled<'a> {
     keyspace: u64,
     partition: &'a Partition,
     in_progress: &'a InProgress,
@@ -119,8 +41,8 @@ struct Picker<'a> {
     targets: LevelTargets,
 }
 
-impl<'a> Picker<'a> {
-    fn new(
+impl<'a> Leveled<'a> {
+    pub(super) fn new(
         keyspace: u64,
         partition: &'a Partition,
         in_progress: &'a InProgress,
@@ -293,7 +215,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Compacts one table of a level below L0, and the tables that it overlaps, into the next level.
-    fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
+    fn pick_deeper_level(&self, level: usize, score: f64) -> Option<Plan> {
         let run = self.run_of(level)?;
         let candidates = run.tables().iter().enumerate().filter(|(_, table)| !self.in_progress.holds(table));
         let free = candidates.filter_map(|(position, table)| {
@@ -348,31 +270,6 @@ impl<'a> Picker<'a> {
         if is_worth_it { neighbours } else { alone }
     }
 
-    fn pick_range(&self, request: &RangeRequest) -> RangePick {
-        let bounds = request.bounds();
-        let is_meant = |table: &Table| table.summary().smallest_sequence <= request.sequence_max;
-        let newest = self.partition.level(0).and_then(|level0| {
-            let mut runs = level0.runs().iter();
-            runs.find(|run| run.tables_within(bounds).iter().any(|table| is_meant(table)))
-        });
-        if let Some(newest) = newest {
-            let plan = self.pick_level0(request.reason, 1.0, Some(newest.age()));
-            return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
-        }
-        let deepest = self.partition.levels.len().saturating_sub(1);
-        let mut is_blocked = false;
-        for level in 1..deepest {
-            for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {
-                let plan = (!self.in_progress.holds(table)).then(|| self.position_of(level, table)).flatten();
-                match plan.and_then(|position| self.plan_from(level, position, 1.0, request.reason)) {
-                    Some(plan) => return RangePick::Plan(Box::new(plan)),
-                    None => is_blocked = true,
-                }
-            }
-        }
-        if is_blocked { RangePick::Blocked } else { self.pick_rewrite(deepest, request) }
-    }
-
     fn position_of(&self, level: usize, table: &Table) -> Option<usize> {
         self.run_of(level)?.tables().iter().position(|other| other.number() == table.number())
     }
@@ -411,6 +308,53 @@ impl<'a> Picker<'a> {
     }
 }
 
+impl Strategy for Leveled<'_> {
+    fn due_levels(&self) -> Vec<(f64, usize)> {
+        let scores = (0..self.config.level_count - 1).map(|level| (self.score(level), level));
+        scores.filter(|(score, _)| *score >= 1.0).collect()
+    }
+
+    fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
+        match level {
+            0 => self.pick_level0(Reason::Level0, score, None),
+            _ => self.pick_deeper_level(level, score),
+        }
+    }
+
+    fn pick_deleted_tables(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+        self.deleted_tables(garbage)
+    }
+
+    fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+        self.best_garbage(garbage)
+    }
+
+    fn pick_range(&self, request: &RangeRequest) -> RangePick {
+        let bounds = request.bounds();
+        let is_meant = |table: &Table| table.summary().smallest_sequence <= request.sequence_max;
+        let newest = self.partition.level(0).and_then(|level0| {
+            let mut runs = level0.runs().iter();
+            runs.find(|run| run.tables_within(bounds).iter().any(|table| is_meant(table)))
+        });
+        if let Some(newest) = newest {
+            let plan = self.pick_level0(request.reason, 1.0, Some(newest.age()));
+            return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
+        }
+        let deepest = self.partition.levels.len().saturating_sub(1);
+        let mut is_blocked = false;
+        for level in 1..deepest {
+            for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {
+                let plan = (!self.in_progress.holds(table)).then(|| self.position_of(level, table)).flatten();
+                match plan.and_then(|position| self.plan_from(level, position, 1.0, request.reason)) {
+                    Some(plan) => return RangePick::Plan(Box::new(plan)),
+                    None => is_blocked = true,
+                }
+            }
+        }
+        if is_blocked { RangePick::Blocked } else { self.pick_rewrite(deepest, request) }
+    }
+}
+
 /// The keys of runs; `None` for none.
 fn span_of(runs: &[&Arc<Run>]) -> Option<KeySpan> {
     KeySpan::around(runs.iter().flat_map(|run| run.tables()).map(|table| table.bounds()))
@@ -436,7 +380,3 @@ fn weight(table: &Table) -> f64 {
     let share = summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
     (summary.file_bytes.max(1)) as f64 * (1.0 + 2.0 * share)
 }
-
-mod garbage;
-#[cfg(test)]
-mod tests;
