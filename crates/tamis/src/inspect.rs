@@ -364,6 +364,7 @@ fn describe(change: &Change) -> (&'static str, String) {
             ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))
         }
         Change::AdvanceCounters(counters) => ("advance counters", format!("{counters:?}")),
+        Change::SetRunId { place, id } => ("set run id", format!("{id}; {}", place_text(place))),
         Change::SetDatabase { id, seed } => ("set database", format!("id {id:016x}, seed {seed:016x}")),
     }
 }

@@ -3,6 +3,9 @@
 //! Pure: no files. Applying an edit copies the keyspace, partition, levels and runs that it changes, and shares the rest with
 //! the catalog before. It is atomic: an edit that does not fit leaves the catalog unchanged and returns the reason. The caller
 //! checks the invariants ([`Applied::check_invariants`], [`Catalog::check_invariants`]) before it installs the result.
+//!
+//! A run whose set of tables changed gets an id that was never used: the edit has it if it was read from a manifest of version 4
+//! or later; else it is assigned here, in the order of places. Of a catalog in several records, that is after the last one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +17,8 @@ use super::{
     edit::{Change, RunPlace, VersionEdit},
     handle::{FileHandle, ObsoleteFiles, Table},
     hotness_transfer::transfer_hotness,
-    invariants::{ChangedPlaces, check_invariants},
+    invariants::{ChangedPlaces, check_invariants, check_run_ids},
+    level::{NO_RUN_ID, Run},
     version::{KeyspaceVersion, Partition, View},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
@@ -37,6 +41,8 @@ pub(crate) struct Applied {
     pub(crate) changed: Vec<u64>,
     /// Files that the new catalog no longer names.
     pub(crate) obsolete: Vec<Arc<FileHandle>>,
+    /// The ids of changed runs to which the edit gave none. They belong to the edit when it is written.
+    pub(crate) run_ids: Vec<Change>,
     places: ChangedPlaces,
 }
 
@@ -71,25 +77,50 @@ impl Catalog {
         edit: &VersionEdit,
         obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Result<Applied, String> {
+        let (places, has_begun) = (ChangedPlaces::new(self.counters.next_run_id), self.is_complete());
         let mut work = Work {
             catalog: self,
             changed: Vec::new(),
             removed: BTreeMap::new(),
             added: Vec::new(),
             obsolete: Vec::new(),
-            places: ChangedPlaces::default(),
+            places,
             thinned: BTreeSet::new(),
             obsolete_files,
         };
         for change in &edit.changes {
             work.apply_change(change)?;
         }
-        Ok(work.finish())
+        Ok(work.finish(has_begun))
     }
 
-    /// The first invariant that a keyspace breaks. Cost: O(n log n) comparisons for all n tables.
+    /// Whether a manifest has the whole catalog so far, and not only the first of several records that create it.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.counters.next_file_number != 0
+    }
+
+    /// The first invariant that is broken. Cost: O(n log n) comparisons for all n tables.
     pub(crate) fn check_invariants(&self) -> Option<String> {
-        self.keyspaces.values().find_map(|version| check_invariants(version))
+        let broken = self.keyspaces.values().find_map(|version| check_invariants(version));
+        broken.or_else(|| {
+            let partitions = self.keyspaces.values().flat_map(|version| version.partitions.iter());
+            let mut ids: Vec<u64> =
+                partitions.flat_map(|partition| partition.runs()).map(|(_, run)| run.id()).collect();
+            ids.sort_unstable();
+            check_run_ids(&ids, self.counters.next_run_id)
+        })
+    }
+
+    /// Gives an id to each run that has none.
+    pub(crate) fn assign_run_ids(&mut self) {
+        let next = &mut self.counters.next_run_id;
+        for version in self.keyspaces.values_mut() {
+            for partition in &mut Arc::make_mut(version).partitions {
+                for run in Arc::make_mut(partition).runs_mut().filter(|run| run.id() == NO_RUN_ID) {
+                    Arc::make_mut(run).set_id(new_run_id(next));
+                }
+            }
+        }
     }
 
     /// Edits that create this catalog from an empty one, each of at most `changes_max` changes. The last one has the counters, so
@@ -109,6 +140,13 @@ impl Catalog {
     }
 }
 
+/// Ids of runs begin at 1.
+fn new_run_id(next: &mut u64) -> u64 {
+    let id = (*next).max(NO_RUN_ID + 1);
+    *next = id + 1;
+    id
+}
+
 fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
     let keyspace = version.id;
     let (name, options) = (version.name.to_string(), (*version.options).clone());
@@ -125,6 +163,7 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
                 filter_file: table.filter_file(),
                 is_ingested: table.is_ingested(),
             }));
+            changes.push(Change::SetRunId { place, id: run.id() });
         }
         if let Some(filter) = &partition.filter {
             let filter_file = filter.name().number();
@@ -153,12 +192,19 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn finish(mut self) -> Applied {
+    /// `has_begun`: the catalog before the edit was complete.
+    fn finish(mut self, has_begun: bool) -> Applied {
         for (keyspace, id) in std::mem::take(&mut self.thinned) {
             // Dropped or removed since, if it is not found.
             if let Ok(partition) = self.partition(keyspace, id) {
                 partition.prune_empty();
             }
+        }
+        let mut run_ids = Vec::new();
+        if has_begun {
+            run_ids = self.assign_run_ids();
+        } else if self.catalog.is_complete() {
+            self.catalog.assign_run_ids();
         }
         transfer_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
@@ -168,7 +214,24 @@ impl Work<'_> {
         self.changed.sort_unstable();
         self.changed.dedup();
         let Self { catalog, changed, obsolete, places, .. } = self;
-        Applied { catalog, changed, obsolete, places }
+        Applied { catalog, changed, obsolete, run_ids, places }
+    }
+
+    /// Gives an id to each changed run that has none.
+    fn assign_run_ids(&mut self) -> Vec<Change> {
+        let mut run_ids = Vec::new();
+        for place in self.places.runs() {
+            let mut next = self.catalog.counters.next_run_id;
+            // Dropped, removed or emptied since, if it is not found.
+            let Ok(run) = self.run(place) else { continue };
+            if run.id() == NO_RUN_ID {
+                let id = new_run_id(&mut next);
+                run.set_id(id);
+                run_ids.push(Change::SetRunId { place, id });
+                self.catalog.counters.next_run_id = next;
+            }
+        }
+        run_ids
     }
 
     fn apply_change(&mut self, change: &Change) -> Result<(), String> {
@@ -212,6 +275,13 @@ impl Work<'_> {
                 self.add_table(*place, summary, *filter_file, *is_ingested)
             }
             Change::RemoveTable { place, number } => self.remove_table(*place, *number),
+            Change::SetRunId { place, id } => {
+                self.run(*place)?.set_id(*id);
+                self.places.change_run(*place);
+                let next = &mut self.catalog.counters.next_run_id;
+                *next = (*next).max(id.saturating_add(1));
+                Ok(())
+            }
             Change::SetTableFilter { place, number, filter_file } => {
                 self.set_table_filter(*place, *number, *filter_file)
             }
@@ -309,6 +379,7 @@ impl Work<'_> {
             .and_then(|level| level.run_mut(place.run_age))
             .and_then(|run| run.remove(number))
             .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
+        self.places.change_run(place);
         self.thinned.insert((place.keyspace, place.partition));
         self.places.remove_table(number);
         self.removed.insert(number, table);
@@ -331,6 +402,12 @@ impl Work<'_> {
         let old = old.ok_or_else(|| format!("no table {number} at {place:?}"))?;
         self.obsolete.extend(old.filter().map(Arc::clone));
         Ok(())
+    }
+
+    fn run(&mut self, place: RunPlace) -> Result<&mut Run, String> {
+        let partition = self.partition(place.keyspace, place.partition)?;
+        let level = partition.levels.get_mut(usize::from(place.level));
+        level.and_then(|level| level.run_mut(place.run_age)).ok_or_else(|| format!("no run at {place:?}"))
     }
 
     fn keyspace(&mut self, id: u64) -> Result<&mut KeyspaceVersion, String> {

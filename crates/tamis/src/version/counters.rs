@@ -5,6 +5,9 @@ use crate::{
     key::{SEQUENCE_MAX, Sequence},
 };
 
+/// Manifests of lower versions have no ids of runs.
+pub(super) const FIRST_VERSION_WITH_RUN_IDS: u32 = 4;
+
 /// Counters that never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
@@ -14,6 +17,8 @@ pub(crate) struct Counters {
     pub(crate) next_keyspace_id: u64,
     /// No partition has had this id or a greater one.
     pub(crate) next_partition_id: u64,
+    /// No run has had this id or a greater one.
+    pub(crate) next_run_id: u64,
     /// A sequence number that was assigned; tables have no greater one.
     pub(crate) last_sequence: Sequence,
     /// Log segments with lower numbers are obsolete.
@@ -21,24 +26,31 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(super) const fn to_fields(self) -> [u64; 5] {
+    pub(super) const fn to_fields(self) -> [u64; 6] {
         [
             self.next_file_number,
             self.next_keyspace_id,
             self.next_partition_id,
             self.last_sequence,
             self.oldest_log,
+            self.next_run_id,
         ]
     }
 
-    pub(super) fn take(source: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self {
+    /// Decodes counters of a manifest of this version; without run ids they begin at 1.
+    pub(super) fn take(source: &mut Decoder<'_>, manifest_version: u32) -> Option<Self> {
+        let mut counters = Self {
             next_file_number: source.take_varint()?,
             next_keyspace_id: source.take_varint()?,
             next_partition_id: source.take_varint()?,
             last_sequence: source.take_varint().filter(|&sequence| sequence <= SEQUENCE_MAX)?,
             oldest_log: source.take_varint()?,
-        })
+            next_run_id: 0,
+        };
+        if manifest_version >= FIRST_VERSION_WITH_RUN_IDS {
+            counters.next_run_id = source.take_varint()?;
+        }
+        Some(counters)
     }
 
     /// The greater value of each counter.
@@ -47,6 +59,7 @@ impl Counters {
             next_file_number: self.next_file_number.max(other.next_file_number),
             next_keyspace_id: self.next_keyspace_id.max(other.next_keyspace_id),
             next_partition_id: self.next_partition_id.max(other.next_partition_id),
+            next_run_id: self.next_run_id.max(other.next_run_id),
             last_sequence: self.last_sequence.max(other.last_sequence),
             oldest_log: self.oldest_log.max(other.oldest_log),
         }

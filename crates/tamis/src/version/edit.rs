@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    counters::Counters,
+    counters::{Counters, FIRST_VERSION_WITH_RUN_IDS},
     options_format,
     tagged_record::{put_tagged, take_tagged},
 };
@@ -19,8 +19,8 @@ use crate::{
     table::properties::TableSummary,
 };
 
-/// The place of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The place of a run. Its id is not part of the place: it changes with the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunPlace {
     pub(crate) keyspace: u64,
     pub(crate) partition: u64,
@@ -80,11 +80,11 @@ pub(crate) enum Change {
         partition: u64,
         filter_file: Option<u64>,
     },
-    /// Sets or removes a sorted view over runs (level and age). Reserved.
+    /// Sets or removes a sorted view over runs, which are named by their ids. Reserved.
     SetView {
         keyspace: u64,
         partition: u64,
-        view: Option<(u64, Vec<(u8, u64)>)>,
+        view: Option<(u64, Vec<u64>)>,
     },
     /// Every entry of the partition up to this sequence number is in tables.
     SetFlushedSequence {
@@ -98,6 +98,11 @@ pub(crate) enum Change {
     SetDatabase {
         id: u64,
         seed: u64,
+    },
+    /// Sets the id of a run, after all changes of its tables.
+    SetRunId {
+        place: RunPlace,
+        id: u64,
     },
 }
 
@@ -114,6 +119,7 @@ impl Change {
             | Self::SetView { keyspace, .. }
             | Self::SetFlushedSequence { keyspace, .. } => Some(*keyspace),
             Self::AddTable { place, .. }
+            | Self::SetRunId { place, .. }
             | Self::RemoveTable { place, .. }
             | Self::SetTableFilter { place, .. } => Some(place.keyspace),
             Self::AdvanceCounters(_) | Self::SetDatabase { .. } => None,
@@ -145,6 +151,7 @@ const SET_VIEW: u64 = 10;
 const SET_FLUSHED_SEQUENCE: u64 = 11;
 const ADVANCE_COUNTERS: u64 = 12;
 const SET_DATABASE: u64 = 13;
+const SET_RUN_ID: u64 = 14;
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -226,7 +233,7 @@ impl VersionEdit {
                 expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
-            if !(CREATE_KEYSPACE..=SET_DATABASE).contains(&tag) {
+            if !(CREATE_KEYSPACE..=SET_RUN_ID).contains(&tag) {
                 if flags & IGNORABLE != 0 {
                     continue;
                 }
@@ -419,10 +426,7 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
         Change::SetView { keyspace, partition, view } => {
             put_numbers(body, &[*keyspace, *partition]);
             put_file(body, view.as_ref().map(|(number, _)| *number));
-            for (level, age) in view.iter().flat_map(|(_, runs)| runs) {
-                body.push(*level);
-                put_varint(body, *age);
-            }
+            put_numbers(body, view.as_ref().map_or(&[], |(_, runs)| runs));
             SET_VIEW
         }
         Change::SetFlushedSequence { keyspace, partition, sequence } => {
@@ -436,6 +440,11 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
         Change::SetDatabase { id, seed } => {
             put_numbers(body, &[*id, *seed]);
             SET_DATABASE
+        }
+        Change::SetRunId { place, id } => {
+            put_place(body, place);
+            put_varint(body, *id);
+            SET_RUN_ID
         }
         _ => unreachable!("the other changes are encoded by the caller"),
     }
@@ -482,30 +491,36 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> O
         SET_VIEW => Change::SetView {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
-            view: take_view(source)?,
+            view: take_view(source, manifest_version)?,
         },
         SET_FLUSHED_SEQUENCE => Change::SetFlushedSequence {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
             sequence: source.take_varint()?,
         },
-        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source)?),
+        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source, manifest_version)?),
         SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
+        SET_RUN_ID if manifest_version >= FIRST_VERSION_WITH_RUN_IDS => {
+            Change::SetRunId { place: take_place(source)?, id: source.take_varint()? }
+        }
         _ => return None,
     })
 }
 
-type ViewFields = Option<(u64, Vec<(u8, u64)>)>;
+type ViewFields = Option<(u64, Vec<u64>)>;
 
-fn take_view(source: &mut Decoder<'_>) -> Option<ViewFields> {
-    let Some(number) = take_file(source)? else {
-        return Some(None);
-    };
+/// Without ids of runs, a view named its runs by level and age. No program wrote one: it is read as none.
+fn take_view(source: &mut Decoder<'_>, manifest_version: u32) -> Option<ViewFields> {
+    let has_ids = manifest_version >= FIRST_VERSION_WITH_RUN_IDS;
+    let file = take_file(source)?;
     let mut runs = Vec::new();
-    while !source.is_empty() {
-        runs.push((source.take_u8()?, source.take_varint()?));
+    while file.is_some() && !source.is_empty() {
+        if !has_ids {
+            source.take_u8()?;
+        }
+        runs.push(source.take_varint()?);
     }
-    Some(Some((number, runs)))
+    Some(file.filter(|_| has_ids).map(|number| (number, runs)))
 }
 
 #[cfg(test)]

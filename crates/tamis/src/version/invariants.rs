@@ -8,6 +8,8 @@
 //! 5. At L0, a table of a newer run has only entries that are newer than the entries of each table of an older run
 //!    that it overlaps.
 //!
+//! 6. Ids of runs are unique in the database, and below the counter of ids: no run had them before.
+//!
 //! [`check_invariants`] checks a whole version, once after a manifest was read. Each edit is checked by
 //! [`ChangedPlaces::check`] before it becomes durable. That check looks only at what the edit can break, and gives the
 //! same result as the whole check, because the version before the edit was valid:
@@ -16,13 +18,14 @@
 //!   its two neighbors, the whole run is in order.
 //! - A removed table, run or filter breaks no invariant. A removed partition can only break the first one.
 //! - An added partition can only cut off tables at the end of the runs of the partition before it.
+//! - Each changed run has an id that is not below the counter before the edit, so no other run has it.
 //! - `Level` keeps run ages in descending order, and `AddPartition` keeps lower bounds in order.
 //!
 //! Cost: `check_invariants` takes O(n log n) comparisons for n tables. An edit takes one binary search for each added
 //! table, and at L0 one comparison for each other run of the level (more where sequence numbers of runs interleave).
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Bound,
     sync::Arc,
 };
@@ -31,7 +34,7 @@ use super::{
     edit::RunPlace,
     handle::Table,
     key_bounds::{EndEdge, end_edge},
-    level::{Level, Run},
+    level::{Level, NO_RUN_ID, Run},
     version::{KeyspaceVersion, Partition},
 };
 use crate::{key::Sequence, metrics::LEVEL_COUNT_MAX};
@@ -162,15 +165,35 @@ pub(crate) struct ChangedPlaces {
     tables: BTreeMap<u64, (RunPlace, Arc<Table>)>,
     /// Keyspace and partition.
     partitions: Vec<(u64, u64)>,
+    /// Runs whose tables or ids changed.
+    runs: BTreeSet<RunPlace>,
+    /// The counter of ids before the edit.
+    next_run_id: u64,
 }
 
 impl ChangedPlaces {
+    /// Of an edit that found this counter of run ids.
+    pub(super) fn new(next_run_id: u64) -> Self {
+        Self { next_run_id, ..Self::default() }
+    }
+
+    /// Records a change of a run's tables or id.
+    pub(super) fn change_run(&mut self, place: RunPlace) {
+        self.runs.insert(place);
+    }
+
+    /// The runs whose tables or ids changed.
+    pub(super) fn runs(&self) -> Vec<RunPlace> {
+        self.runs.iter().copied().collect()
+    }
+
     /// Records an added table; `false` if the edit has added it before.
     pub(super) fn add_table(&mut self, place: RunPlace, table: &Arc<Table>) -> bool {
         match self.tables.entry(table.number()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(entry) => {
                 entry.insert((place, Arc::clone(table)));
+                self.runs.insert(place);
                 true
             }
         }
@@ -210,7 +233,20 @@ impl ChangedPlaces {
                 return Some(describe(version, before, &out_of_bounds_in(level, run)));
             }
         }
-        self.check_tables(version_of)
+        self.check_run_ids(&version_of).or_else(|| self.check_tables(version_of))
+    }
+
+    /// Each changed run must have an id that was not used before the edit.
+    fn check_run_ids<'a>(&self, version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>) -> Option<String> {
+        let runs = self.runs.iter().filter_map(|place| {
+            let version = version_of(place.keyspace)?;
+            let partition = version.partitions.get(index_of(version, place.partition)?)?;
+            partition.level(usize::from(place.level))?.run(place.run_age)
+        });
+        let mut ids: Vec<u64> = runs.inspect(|_| steps::count(1)).map(|run| run.id()).collect();
+        ids.sort_unstable();
+        let reused = ids.first().filter(|&&first| first < self.next_run_id);
+        reused.map(|id| format!("run id {id} was used before")).or_else(|| check_run_ids(&ids, u64::MAX))
     }
 
     fn check_tables<'a>(&self, version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>) -> Option<String> {
@@ -231,6 +267,18 @@ impl ChangedPlaces {
         }
         None
     }
+}
+
+/// Whether the ids of runs, which ascend, are unique, assigned and below the counter.
+pub(super) fn check_run_ids(ids: &[u64], next_run_id: u64) -> Option<String> {
+    if ids.first() == Some(&NO_RUN_ID) {
+        return Some("a run without an id".to_owned());
+    }
+    if let Some(id) = ids.last().filter(|&&last| last >= next_run_id) {
+        return Some(format!("run id {id}, but the next one is {next_run_id}"));
+    }
+    let twice = ids.windows(2).find(|pair| pair.first() == pair.last());
+    twice.and_then(|pair| pair.first()).map(|id| format!("two runs with id {id}"))
 }
 
 fn index_of(version: &KeyspaceVersion, partition: u64) -> Option<usize> {

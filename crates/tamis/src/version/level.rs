@@ -3,7 +3,9 @@
 //! 1. The tables of a run are in key order and disjoint by user key: all versions of a key that a run has are in one of
 //!    its tables. The range tombstones of a table end at or before the smallest key of the next table.
 //! 2. The runs of a level are in order of age, newest first; ages are unique within a level.
-//! 3. For one key, a level has newer entries than all deeper levels, and a run has newer entries than the runs after it
+//! 3. A run has an id that no run had before. A change of its set of tables removes the id, and the edit gives it another one
+//!    (`catalog.rs`). So an id always names the same set of tables.
+//! 4. For one key, a level has newer entries than all deeper levels, and a run has newer entries than the runs after it
 //!    in its level.
 //!
 //! Cost: a lookup is a binary search over the first eight bytes of the tables' largest keys, which are contiguous in
@@ -27,9 +29,13 @@ use crate::key::Sequence;
 /// The age of the one run of each level below L0 in the leveled layout.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
 
+/// The id of a run whose set of tables changed since it had one.
+pub(crate) const NO_RUN_ID: u64 = 0;
+
 /// Disjoint tables in key order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Run {
+    id: u64,
     age: u64,
     tables: Vec<Arc<Table>>,
     /// The first eight bytes of the tables' largest keys, as numbers (`key_head`).
@@ -49,6 +55,7 @@ impl Run {
     /// A run without tables.
     pub(crate) const fn new(age: u64) -> Self {
         Self {
+            id: NO_RUN_ID,
             age,
             tables: Vec::new(),
             heads: Vec::new(),
@@ -57,6 +64,15 @@ impl Run {
             sequences: NO_SEQUENCES,
             range_deleting_count: 0,
         }
+    }
+
+    /// See invariant 3 at the head of this file.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) const fn set_id(&mut self, id: u64) {
+        self.id = id;
     }
 
     /// A greater age is newer. Unique within a level.
@@ -123,7 +139,16 @@ impl Run {
         let numbers = tables.iter().map(|table| table.number()).collect();
         let sequences = sequence_range_of(tables);
         let range_deleting_count = tables.iter().filter(|table| table.has_range_tombstones()).count();
-        Self { age, tables: tables.to_vec(), heads, first_heads, numbers, sequences, range_deleting_count }
+        Self {
+            id: NO_RUN_ID,
+            age,
+            tables: tables.to_vec(),
+            heads,
+            first_heads,
+            numbers,
+            sequences,
+            range_deleting_count,
+        }
     }
 
     /// The tables that may have entries or range tombstones within the bounds, in key order.
@@ -160,6 +185,7 @@ impl Run {
     /// Inserts a table in key order. It must be disjoint from the others when the edit is complete.
     pub(crate) fn insert(&mut self, table: Arc<Table>) {
         let position = self.position(table.smallest_key());
+        self.id = NO_RUN_ID;
         self.heads.insert(position, key_head(table.largest_key()));
         self.first_heads.insert(position, key_head(table.smallest_key()));
         self.numbers.insert(position, table.number());
@@ -171,6 +197,7 @@ impl Run {
     /// Removes and returns the table with this number.
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Table>> {
         let position = self.position_of_number(number)?;
+        self.id = NO_RUN_ID;
         self.heads.remove(position);
         self.first_heads.remove(position);
         self.numbers.remove(position);
@@ -220,6 +247,10 @@ impl Level {
     #[inline]
     pub(crate) fn runs(&self) -> &[Arc<Run>] {
         &self.runs
+    }
+
+    pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {
+        self.runs.iter_mut()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

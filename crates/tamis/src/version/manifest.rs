@@ -26,7 +26,7 @@ use crate::{
 /// The first bytes: "TMmf".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
 /// The version that this program writes.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The oldest version that it reads.
 pub(crate) const VERSION_MIN: u32 = 2;
 /// Bytes of the header before its checksum.

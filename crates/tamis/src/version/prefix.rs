@@ -104,12 +104,12 @@ impl Prefix {
                 let expected = "an edit that fits those before it";
                 Error::corruption(&contents.path, *offset, "version edit", expected, reason)
             };
-            let was_valid = catalog.counters.next_file_number != 0 && violation.is_none();
+            let was_valid = catalog.is_complete() && violation.is_none();
             let applied = match catalog.apply(edit, &obsolete_files) {
                 Ok(applied) => applied,
                 Err(reason) => return Some(damage(reason)),
             };
-            violation = if applied.catalog.counters.next_file_number == 0 {
+            violation = if !applied.catalog.is_complete() {
                 // The counters are at the end of the catalog with which a manifest begins (`Catalog::snapshot`).
                 Some(damage("no counters after it".to_owned()))
             } else if was_valid {

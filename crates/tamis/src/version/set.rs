@@ -110,6 +110,7 @@ impl VersionSet {
             next_file_number: number + 1,
             next_keyspace_id: 1,
             next_partition_id: 1,
+            next_run_id: 1,
             ..Counters::default()
         };
         let catalog = Catalog { database: Some((id, seed)), counters, ..Catalog::default() };
@@ -261,7 +262,7 @@ impl VersionSet {
         let mut log = self.log.lock();
         self.check_writable(&log)?;
         edit.push(Change::AdvanceCounters(self.allocated_numbers()));
-        let applied = self.apply_checked(&edit)?;
+        let applied = self.apply_checked(&mut edit)?;
         self.make_durable(&mut log, &edit)?;
         let Applied { catalog, changed, obsolete, .. } = applied;
         let catalog = Arc::new(catalog);
@@ -292,8 +293,8 @@ impl VersionSet {
         }
     }
 
-    /// The catalog after `edit`, with its invariants checked.
-    fn apply_checked(&self, edit: &VersionEdit) -> Result<Applied> {
+    /// The catalog after `edit`, with its invariants checked. Adds the ids of the runs that it changes to the edit.
+    fn apply_checked(&self, edit: &mut VersionEdit) -> Result<Applied> {
         let catalog = self.catalog.load();
         if edit.keyspaces().any(|id| !catalog.keyspaces.contains_key(&id)) {
             return Err(Error::KeyspaceDropped);
@@ -303,7 +304,8 @@ impl VersionSet {
             got: reason,
             expected: "an edit that fits the current version (this is a bug of the program)".to_owned(),
         };
-        let applied = catalog.apply(edit, &self.obsolete_files).map_err(refuse)?;
+        let mut applied = catalog.apply(edit, &self.obsolete_files).map_err(refuse)?;
+        edit.changes.append(&mut applied.run_ids);
         match applied.check_invariants() {
             Some(rule) => Err(refuse(rule)),
             None => Ok(applied),
@@ -472,7 +474,8 @@ fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFi
 
 /// Refuses counters so large that they could overflow.
 fn check_numbers(counters: &Counters, path: &Path) -> Result<()> {
-    let greatest = counters.next_file_number.max(counters.next_keyspace_id).max(counters.next_partition_id);
+    let Counters { next_file_number, next_keyspace_id, next_partition_id, next_run_id, .. } = *counters;
+    let greatest = next_file_number.max(next_keyspace_id).max(next_partition_id).max(next_run_id);
     if greatest > NUMBER_MAX || counters.last_sequence > SEQUENCE_MAX {
         let expected = format!("numbers up to {NUMBER_MAX} and sequence numbers up to {SEQUENCE_MAX}");
         return Err(Error::corruption(path, 0, "counters", expected, format!("{counters:?}")));
@@ -486,6 +489,7 @@ fn minimum_counters(catalog: &Catalog, next_file_number: u64) -> Counters {
     let tables = versions().flat_map(|version| version.tables());
     let files = versions().flat_map(|version| version.files()).filter_map(|file| file.name().number());
     let partitions = || versions().flat_map(|version| version.partitions.iter());
+    let runs = partitions().flat_map(|partition| partition.runs());
     // A keyspace may have been created when the log was longer than what a crash left of it. Replay would skip a sequence
     // number that is not above the flushed one.
     let flushed = partitions().map(|partition| partition.flushed_sequence);
@@ -494,6 +498,7 @@ fn minimum_counters(catalog: &Catalog, next_file_number: u64) -> Counters {
         next_file_number: files.max().unwrap_or(0).saturating_add(1).max(next_file_number),
         next_keyspace_id: catalog.keyspaces.keys().max().unwrap_or(&0).saturating_add(1),
         next_partition_id: partitions().map(|partition| partition.id).max().unwrap_or(0).saturating_add(1),
+        next_run_id: runs.map(|(_, run)| run.id()).max().unwrap_or(0).saturating_add(1),
         last_sequence: in_tables.chain(flushed).max().unwrap_or(0),
         oldest_log: 0,
     }

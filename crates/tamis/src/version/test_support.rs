@@ -53,6 +53,7 @@ pub(crate) fn first_edit(options: KeyspaceOptions) -> VersionEdit {
             Change::CreateKeyspace { keyspace: 1, name: "default".to_owned(), options },
             Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
             Change::AdvanceCounters(Counters {
+                next_file_number: 1,
                 next_keyspace_id: 2,
                 next_partition_id: 2,
                 ..Counters::default()

@@ -43,8 +43,8 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) file: Arc<FileHandle>,
-    /// The runs that it covers: level and age.
-    pub(crate) runs: Vec<(u8, u64)>,
+    /// The ids of the runs that it covers.
+    pub(crate) runs: Vec<u64>,
 }
 
 impl KeyspaceVersion {
@@ -135,6 +135,10 @@ impl Partition {
             .iter()
             .enumerate()
             .flat_map(|(index, level)| level.runs().iter().map(move |run| (index, run)))
+    }
+
+    pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {
+        self.levels.iter_mut().flat_map(Level::runs_mut)
     }
 
     /// Whether some table has range tombstones.

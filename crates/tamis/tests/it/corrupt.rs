@@ -639,7 +639,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let changed = files.get_mut(name).unwrap();
         let known = match name.rsplit_once('.') {
             None | Some((_, "filter")) => 1,
-            Some((_, "manifest")) => 3,
+            Some((_, "manifest")) => 4,
             // Tables built outside of a store have version 2.
             _ => 2,
         };

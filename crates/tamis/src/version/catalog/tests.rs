@@ -97,6 +97,49 @@ fn an_edit_that_does_not_fit_is_refused() {
 }
 
 #[test]
+fn the_id_of_a_run_changes_with_its_tables_and_with_nothing_else() {
+    let obsolete_files = Arc::default();
+    let table = |number, keys| summary(number, keys, 100, (1, 9));
+    let deepest = place(6, LEVELED_RUN_AGE);
+    let before = catalog_of(
+        vec![
+            add(place(0, 9), table(5, ("a", "c"))),
+            add(place(0, 8), table(6, ("d", "f"))),
+            add(deepest, table(7, ("x", "z"))),
+        ],
+        &obsolete_files,
+    );
+    let ids = |catalog: &Catalog| -> Vec<u64> {
+        let partition = catalog.keyspaces.get(&1).unwrap().partitions.first().unwrap();
+        partition.runs().map(|(_, run)| run.id()).collect()
+    };
+    let [newer, older, bottom] = ids(&before)[..] else { panic!("three runs: {:?}", ids(&before)) };
+    let apply = |changes| before.apply(&edit(changes), &obsolete_files).unwrap();
+
+    let filter = Change::SetTableFilter { place: place(0, 9), number: 5, filter_file: Some(8) };
+    let filtered = apply(vec![filter]);
+    assert_eq!(ids(&filtered.catalog), [newer, older, bottom]);
+    assert_eq!(filtered.run_ids, []);
+
+    // A move empties one run and adds to another.
+    let moved = apply(vec![
+        Change::RemoveTable { place: place(0, 8), number: 6 },
+        add(deepest, table(6, ("d", "f"))),
+    ]);
+    let [same, changed] = ids(&moved.catalog)[..] else { panic!("two runs") };
+    assert_eq!(same, newer);
+    assert!(changed > before.counters.next_run_id - 1, "{changed} was used before");
+    assert_eq!(moved.run_ids, [Change::SetRunId { place: deepest, id: changed }]);
+    assert_eq!(moved.check_invariants(), None);
+
+    // An id that another run had before is refused.
+    let reused =
+        apply(vec![add(deepest, table(9, ("g", "h"))), Change::SetRunId { place: deepest, id: older }]);
+    assert!(reused.check_invariants().unwrap().contains("run id"));
+    assert!(reused.catalog.check_invariants().unwrap().contains("two runs"));
+}
+
+#[test]
 fn counters_only_grow() {
     let obsolete_files = Arc::default();
     let raise = |next_file_number, last_sequence| {
@@ -119,7 +162,7 @@ fn a_snapshot_creates_the_same_catalog_however_it_is_split() {
         add(place(0, 10), summary(10, ("a", "c"), 100, (1, 10))),
         add(place(15, 0), summary(3, ("a", "c"), 100, (1, 1))),
         add(place(15, 0), summary(4, ("d", "f"), 100, (1, 1))),
-        Change::SetView { keyspace: 1, partition: 1, view: Some((30, vec![(0, 20)])) },
+        Change::SetView { keyspace: 1, partition: 1, view: Some((30, vec![9])) },
     ];
     catalog = catalog.apply(&edit(more), &obsolete_files).unwrap().catalog;
     let whole = catalog.snapshot(usize::MAX);

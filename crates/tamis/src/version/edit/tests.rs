@@ -20,7 +20,7 @@ fn options() -> KeyspaceOptions {
 }
 
 fn decode(bytes: &[u8]) -> Result<VersionEdit, BadEdit> {
-    VersionEdit::decode(bytes, FIRST_VERSION_WITH_TABLE_FLAGS)
+    VersionEdit::decode(bytes, FIRST_VERSION_WITH_RUN_IDS)
 }
 
 /// One change of every kind.
@@ -68,16 +68,18 @@ pub(crate) fn every_change() -> Vec<Change> {
         Change::SetTableFilter { place: place(0, 300), number: 7, filter_file: None },
         Change::RemoveTable { place: place(0, 300), number: 7 },
         Change::SetPartitionFilter { keyspace: 1, partition: 1, filter_file: Some(12) },
-        Change::SetView { keyspace: 1, partition: 1, view: Some((13, vec![(0, 300), (6, 0)])) },
+        Change::SetView { keyspace: 1, partition: 1, view: Some((13, vec![1, 4])) },
         Change::SetView { keyspace: 1, partition: 1, view: None },
         Change::SetFlushedSequence { keyspace: 1, partition: 1, sequence: 300 },
         Change::AdvanceCounters(Counters {
             next_file_number: 14,
             next_keyspace_id: 2,
             next_partition_id: 3,
+            next_run_id: 9,
             last_sequence: 300,
             oldest_log: 5,
         }),
+        Change::SetRunId { place: place(0, 301), id: 8 },
         Change::DropKeyspace { keyspace: 1 },
     ]
 }

@@ -100,6 +100,38 @@ fn applied_edits_are_there_after_reopen() {
     }
 }
 
+/// The ids of the runs of keyspace 1, newest run first.
+fn run_ids(set: &VersionSet) -> Vec<u64> {
+    let catalog = set.catalog();
+    let partitions = &catalog.keyspaces.get(&1).unwrap().partitions;
+    partitions.iter().flat_map(|partition| partition.runs()).map(|(_, run)| run.id()).collect()
+}
+
+#[test]
+fn run_ids_are_kept_by_opens_and_never_used_again() {
+    let vfs: Arc<dyn Vfs> = Arc::new(memory());
+    let set = created(&vfs).unwrap();
+    for round in 1..=3 {
+        set.apply(flush_edit(&set, &*vfs, round).unwrap(), |_| {}).unwrap();
+    }
+    let before = run_ids(&set);
+    let newest = before.first().copied().unwrap();
+    assert!(before.is_sorted_by(|left, right| left > right), "{before:?}");
+    let version = Arc::clone(set.catalog().keyspaces.get(&1).unwrap());
+    let table = version.tables().next().unwrap().number();
+    set.apply(edit(vec![Change::RemoveTable { place: place(0, 3), number: table }]), |_| {}).unwrap();
+    drop(set);
+    // The second open reads a manifest from which the removed run is gone.
+    for _ in 0..2 {
+        let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+        assert_eq!(run_ids(&set), before.get(1..).unwrap());
+        assert!(set.catalog().counters.next_run_id > newest);
+    }
+    let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+    set.apply(flush_edit(&set, &*vfs, 4).unwrap(), |_| {}).unwrap();
+    assert!(run_ids(&set).first().is_some_and(|id| *id > newest), "{:?}", run_ids(&set));
+}
+
 #[test]
 fn a_read_only_open_writes_nothing() {
     let memory = memory();
