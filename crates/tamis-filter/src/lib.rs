@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod auto;
 pub mod bloom;
 mod builder;
 pub mod envelope;

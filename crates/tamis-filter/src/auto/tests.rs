@@ -1,0 +1,64 @@
+//! The chosen filters fit the workload.
+
+use std::sync::Arc;
+
+use super::{Prices, Query, QueryKind, Request, Workload, choose};
+use crate::{KeyRange, KeySet};
+
+fn key_set(count: u64) -> Arc<KeySet> {
+    let mut keys: Vec<u64> = (0..count).map(|number| crate::mix64(number + 1, 0)).collect();
+    keys.sort_unstable();
+    let mut set = KeySet::new();
+    keys.iter().for_each(|key| set.push(&key.to_be_bytes()).expect("sorted"));
+    Arc::new(set)
+}
+
+fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
+    Request {
+        workload: Workload { queries },
+        prices: Prices::default(),
+        bits_per_key_max: 16.0,
+        current: None,
+        is_deepest: false,
+        seed: 1,
+    }
+}
+
+#[test]
+fn points_get_a_bloom_filter_and_ranges_a_range_filter() {
+    let keys = key_set(5000);
+    let bounds: Vec<([u8; 8], [u8; 8])> = (0..1000_u64)
+        .map(|number| crate::mix64(number, 77) >> 1)
+        .map(|lower| (lower.to_be_bytes(), (lower + 30).to_be_bytes()))
+        .collect();
+    let point = |(lower, _): &'static ([u8; 8], [u8; 8])| KeyRange::point(lower);
+    let bounds: &'static [([u8; 8], [u8; 8])] = bounds.leak();
+    let points: Vec<Query<'_>> =
+        bounds.iter().map(|pair| Query { kind: QueryKind::Point, range: point(pair), weight: 1.0 }).collect();
+    let ranges: Vec<Query<'_>> = bounds
+        .iter()
+        .map(|(lower, upper)| Query {
+            kind: QueryKind::Range,
+            range: KeyRange::closed(lower, upper),
+            weight: 1.0,
+        })
+        .collect();
+    let family = |queries: &[Query<'_>]| {
+        let choice = choose(&keys, &request(queries));
+        choice.chosen.parts.first().map(|part| part.spec.family().answers_ranges())
+    };
+    assert_eq!(family(&points), Some(false));
+    assert_eq!(family(&ranges), Some(true));
+}
+
+#[test]
+fn small_tables_and_samples_without_use_give_a_choice() {
+    for count in [0, 1, 2] {
+        let keys = key_set(count);
+        let choice = choose(&keys, &request(&[]));
+        assert_eq!(choice.empty_queries, 0);
+        let long = vec![7; 1 << 16];
+        let query = Query { kind: QueryKind::Range, range: KeyRange::prefix(&long), weight: 1.0 };
+        choose(&keys, &request(&[query; 300]));
+    }
+}
