@@ -206,7 +206,7 @@ impl Inspection {
         loop {
             match reader.next_frame() {
                 Frame::End => return Ok(found),
-                // Room that the writer had prepared.
+                // Space that the writer had preallocated.
                 Frame::Bad(bad) if is_zero_from(&bytes, bad.offset) => return Ok(found),
                 Frame::Bad(bad) => {
                     let what = "a bad record: torn by a crash, or damaged (`tamis verify` tells)";
@@ -228,7 +228,7 @@ impl Inspection {
                         let value = match entry.kind {
                             Kind::Put => Cell::Value(entry.value.to_vec()),
                             Kind::Tombstone => Cell::None,
-                            // The bounds, of which an empty one is none.
+                            // An empty bound is no bound.
                             Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
                         };
                         let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
@@ -261,7 +261,7 @@ impl Inspection {
         };
         let (contents, fault) = manifest::read_prefix(&**vfs, folder, current);
         let fault = fault.map(|error| match error {
-            // Nothing but the caller names it.
+            // No file names it, only the caller.
             Error::MissingFile { path, .. } if !is_current => {
                 Error::MissingFile { path, advice: "name a manifest that is there, or CURRENT" }
             }

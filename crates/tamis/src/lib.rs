@@ -64,7 +64,7 @@ pub use slice::Slice;
 pub use table_writer::{TableFile, TableWriter};
 /// Families of filters, for [`TableFilter`].
 pub use tamis_filter::{Family, FilterSpec};
-/// How tables are opened, and the seam behind which all files lie.
+/// The access modes of tables, and the trait for all file operations.
 pub use tamis_vfs::{Access, OsVfs, Vfs};
 pub use verify::{Fault, VerifyReport};
 

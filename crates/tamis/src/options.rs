@@ -77,8 +77,8 @@ pub struct Options {
     /// A scan that passes this many deleted keys in a row records their range in memory, so that later scans jump over it; 0: never.
     /// Queues depend on it. Default: 64.
     pub deleted_range_keys: u32,
-    /// Options of the default keyspace of a database that this open makes; an existing one keeps those that it has. Default: the
-    /// defaults of [`KeyspaceOptions`].
+    /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
+    /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,

@@ -1,15 +1,15 @@
 //! Tables that the manifest does not name: which are proven obsolete, and which may be the only copy of some entries.
 //!
-//! An interrupted flush or compaction leaves a table that nothing names. It is obsolete, because its entries are elsewhere:
+//! An interrupted flush or compaction leaves a table that the manifest does not name. Such a table is obsolete:
 //!
-//! 1. All its entries up to the flushed sequence number of their partitions are in tables that the manifest names (these are
-//!    there, or the store does not open).
-//! 2. All others are in the log, which keeps them until an edit says that they are in tables.
-//! 3. An ingested table counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
-//! 4. Of a keyspace that was dropped nothing is needed.
+//! 1. Its entries up to the flushed sequence number of their partitions are in tables that the manifest names (all of which
+//!    exist, or the store does not open).
+//! 2. Its other entries are in the log, which keeps them until an edit records that they are in tables.
+//! 3. If it was built to be ingested, it counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
+//! 4. If its keyspace was dropped, no entry is needed.
 //!
-//! Any other table shows that the manifest, or the log, was longer once: it is never deleted. (A power failure may leave one, too,
-//! behind writes that were not synced: these were not acknowledged as durable.)
+//! Any other table shows that the manifest or the log was longer once: it is never deleted. (A power failure after unsynced writes
+//! may leave one, too; these writes were not acknowledged as durable.)
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{
     wal::reader::ReplayReport,
 };
 
-/// The sequence numbers that the log holds, without a hole; none: 1 to 0.
+/// The consecutive sequence numbers that the log holds; 1 to 0 if it holds none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogSpan {
     pub(crate) first: Sequence,
@@ -49,7 +49,7 @@ impl LogSpan {
     }
 }
 
-/// Why a table that the state does not name may be needed; `None` where it is proven that it is not.
+/// Why a table that the state does not name may be needed; `None` if it is proven obsolete.
 pub(crate) fn reason_to_keep(found: &TableProperties, state: &Catalog, log: LogSpan) -> Option<String> {
     let (origin, summary) = (&found.origin, &found.summary);
     if origin.database_id == 0 {
@@ -73,7 +73,7 @@ pub(crate) fn reason_to_keep(found: &TableProperties, state: &Catalog, log: LogS
     ))
 }
 
-/// Up to which sequence number all entries of a range are in tables.
+/// The sequence number up to which all entries of a range are in tables.
 fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Sequence {
     let covering = version.partitions.iter().enumerate().filter(|(index, partition)| {
         let begins = partition.lower.as_slice() <= largest;
@@ -82,7 +82,7 @@ fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Seq
     covering.map(|(_, partition)| partition.flushed_sequence).min().unwrap_or(0)
 }
 
-/// The tables of a folder that the state does not name, and that are not proven obsolete; with the reasons.
+/// The tables of a folder that the state does not name and that are not proven obsolete, with the reasons.
 pub(crate) fn find(
     tables: &TableCache,
     entries: &[DirEntry],
@@ -106,7 +106,7 @@ pub(crate) fn find(
     found
 }
 
-/// Moves files of the store's folder to that of lost files.
+/// Moves files of the store to the quarantine folder.
 ///
 /// # Errors
 /// The system's; each file has at least one of the two names then.

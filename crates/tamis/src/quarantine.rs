@@ -36,7 +36,7 @@ pub(crate) fn link_into(vfs: &dyn Vfs, source: &Path, quarantine: &Path, name: &
         try_count += 1;
         target = quarantine.join(format!("{name}.{try_count}"));
     }
-    // Where links are not possible the file is copied: only a complete copy may get the final name.
+    // If links are not possible the file is copied: only a complete copy may get the final name.
     let unfinished = quarantine.join(UNFINISHED);
     match vfs.remove(&unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

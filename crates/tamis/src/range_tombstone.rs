@@ -1,6 +1,7 @@
 //! Range tombstones: one write that deletes all older entries of a range of keys.
 //!
-//! A range tombstone covers the keys from `lower` (included) up to `upper` (excluded, empty: no end), and deletes the entries of these keys whose sequence numbers are below its own.
+//! A range tombstone covers the keys from `lower` (included) up to `upper` (excluded, empty: no end), and deletes the entries of
+//! these keys whose sequence numbers are below its own.
 //!
 //! Tombstones that overlap are cut into [`Fragments`]: disjoint spans in key order, each with the sequence numbers of all
 //! tombstones that cover it. A key is then looked up by one binary search.
@@ -53,10 +54,10 @@ pub(crate) fn least_upper<'a>(left: &'a [u8], right: &'a [u8]) -> &'a [u8] {
 /// An included lower and an excluded upper bound.
 pub(crate) type HalfOpen<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
-/// Any bounds as an included lower bound, which is a possible key, and an excluded upper bound, which is one or empty where
-/// there is none; `None` where no key is between them.
+/// Any bounds as an included lower bound and an excluded upper bound, both of them possible keys (an empty upper bound is no
+/// bound); `None` if no key is between them.
 pub(crate) fn half_open<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<HalfOpen<'a>> {
-    // No key is longer: a longer bound is behind its beginning, and before the key after that.
+    // No key is longer: a longer bound is above its truncated form, and below the next key.
     let shortened = |key: &'a [u8]| key.get(..KEY_LENGTH_MAX).filter(|short| short.len() < key.len());
     let lower = match lower {
         Bound::Unbounded | Bound::Included([]) => Cow::Borrowed(KEY_LEAST),
@@ -79,7 +80,7 @@ pub(crate) fn half_open<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> O
     is_below_upper(&lower, &upper).then_some((lower, upper))
 }
 
-/// The least key above `key`; `None` where `key` is the greatest.
+/// The least key above `key`; `None` if `key` is the greatest.
 pub(crate) fn key_after(key: &[u8]) -> Option<Vec<u8>> {
     if key.len() < KEY_LENGTH_MAX { Some([key, &[0]].concat()) } else { prefix_successor(key) }
 }
@@ -94,7 +95,7 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    /// The newest sequence number that a reader at `snapshot` sees; 0 where it sees none.
+    /// The newest sequence number that a reader at `snapshot` sees; 0 if it sees none.
     #[inline]
     pub(crate) fn newest_at(&self, snapshot: Sequence) -> Sequence {
         self.sequences.iter().copied().find(|&sequence| sequence <= snapshot).unwrap_or(0)

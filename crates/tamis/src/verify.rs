@@ -73,7 +73,7 @@ impl VerifyReport {
         self.faults.is_empty()
     }
 
-    /// Reads the log, and notes each fault.
+    /// Reads the log and records each fault.
     fn add_log(&mut self, folder: &Path, files: &LogFiles) -> LogSpan {
         self.file_count += files.segments().len();
         self.bytes += files.segments().iter().map(|segment| segment.length).sum::<u64>();
@@ -82,7 +82,7 @@ impl VerifyReport {
         LogSpan::of(&replayed)
     }
 
-    /// Notes the tables that show that the manifest, or the log, was longer once.
+    /// Records the tables that show that the manifest or the log was longer once.
     fn add_orphans(
         &mut self,
         folder: &Path,
@@ -98,7 +98,7 @@ impl VerifyReport {
         Ok(())
     }
 
-    /// Reads all tables and log segments that are there, where the manifest is lost.
+    /// Reads all existing tables and log segments, if the manifest is lost.
     fn add_nameless(&mut self, folder: &Path, tables: &TableCache, vfs: &Arc<dyn Vfs>) -> Result<()> {
         let mut id = None;
         for entry in folder::list(&**vfs, folder)?.iter().filter(|entry| !entry.is_dir) {
@@ -130,7 +130,7 @@ impl VerifyReport {
         }
     }
 
-    /// Reads what can be found of a table that can't be opened, and notes each fault.
+    /// Reads the parts of a table that can't be opened, and records each fault.
     fn add_remains(&mut self, path: &Path, tables: &TableCache, number: u64, why: Error) {
         let remains = verify_readable_parts(tables.environment(), number, why);
         self.bytes += remains.bytes;
@@ -138,11 +138,11 @@ impl VerifyReport {
         remains.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
     }
 
-    /// Reads a table and its filter file, and notes each fault.
+    /// Reads a table and its filter file, and records each fault.
     fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
         let path = FileName::Table(table.number()).path(folder);
         self.file_count += 1;
-        // Not the reader that is open: it may have a file that has no name any more, or bytes that were read before.
+        // Opens the file again: an open reader may have a removed file, or bytes that were read before.
         let opened = TableReader::open_at(
             tables.environment(),
             table.number(),
@@ -183,7 +183,7 @@ impl VerifyReport {
     }
 }
 
-/// A fault in words; `file` where the error names none.
+/// A fault as text; `file` is used if the error contains no file.
 pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
     match error {
         Error::Corruption(found) => {

@@ -133,7 +133,7 @@ fn hostile_maps() -> Vec<Map> {
         map_of((0..99 * 4).map(|number: u32| vec![(number / 99) as u8, (number % 99) as u8, 1])),
         map_of((0..128 * 33).map(|number: u32| vec![(number / 256) as u8, number as u8, 9])),
     ];
-    // Nodes of many sizes: the children of a block begin in its block of children, in a neighbor, or far from it.
+    // Nodes of many sizes: the children of a block begin in its block of children, in a neighbour, or far from it.
     let mut wide = Vec::new();
     for first in 0..6_u8 {
         for second in 0..(next(&mut state) % 40) as u8 {

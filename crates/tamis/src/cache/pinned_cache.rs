@@ -80,7 +80,7 @@ impl PinnedCache {
         &self.epoch
     }
 
-    /// The members to evict so that `needed` bytes fit; `None` if that would cost more benefit than it gives.
+    /// The members to evict so that `needed` bytes fit; `None` if they have more benefit than the value gains.
     fn victims(
         &self,
         members: &[Weak<dyn Member>],

@@ -2,8 +2,8 @@
 //!
 //! Each table of a version has its own [`LazyReader`], so that access to an open table is one atomic load without a lookup.
 //! The cache records which tables are open and closes some when more than [`OPEN_COUNT_MAX`] would be open: those
-//! that were not used since the last turn of a clock. (Descriptors have a separate limit, `table/open_files.rs`.) A read that is at work keeps its table open; the next read opens it
-//! again.
+//! that were not used since the last turn of the clock. (Descriptors have a separate limit, `table/open_files.rs`.) A running read
+//! keeps its table open; the next read opens a closed table again.
 
 use std::{
     collections::VecDeque,

@@ -2,11 +2,11 @@
 //!
 //! During a bulk load of ascending keys memtables fill one after the other. The copy of each table into new pages of the page
 //! cache, and the sync that waits for these pages, then limit the writers. No reader needs the pages soon: such a table overlaps
-//! no other, moves down the levels without a rewrite, and is read by no merge. So it is written with direct I/O. Cost: the first
+//! no other, is moved down the levels without a rewrite, and no merge reads it. So it is written with direct I/O. Cost: the first
 //! reads of the table come from the disk.
 //!
-//! All conditions of [`Flush::bypasses_page_cache`] must hold. A table that is likely to be read soon is written to the page cache:
-//! one that will be merged, or one of a store with many reads. So does a table whose flush keeps up with the writers anyway.
+//! All conditions of [`Flush::bypasses_page_cache`] must hold. Three kinds of tables are written to the page cache: those that will be
+//! merged soon, those of a store with many reads, and those whose flushes keep up with the writers anyway.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -15,18 +15,22 @@
 //! is a single comparison. So a long stretch from one lane costs little more than the lane itself. One lane needs no
 //! comparison.
 //!
-//! A lane whose cursor knows without a read where its entry is at the earliest (the smallest key of a table, or the candidate
-//! of its filter) is pending: it takes part with this place, and is read when the merge reaches it. So a seek into many
-//! overlapping runs reads one block, that of the entry which it returns.
+//! A lane is pending if its cursor knows a bound of its next entry without a read (the smallest key of a table, or the candidate
+//! of its filter). It takes part in the merge at this place, and is read when the merge reaches it. So a seek into many
+//! overlapping runs reads only the block of the entry that it returns.
 //!
 //! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
 //! rebuilds the tree.
 //!
-//! Invariants, while valid: (1) forward, each lane is at its first entry that is not before the current one; backward, at
-//! its last entry that is not after it, or pending at a place that is not after this entry (before it, backward); a lane without
-//! such an entry is not valid and loses against all; the least lane is not pending; (2) `runner_up`,
-//! if known, is the least of the other lanes. There are no two entries with equal key and sequence number; if there were,
-//! lanes would be ordered by their number, in both directions.
+//! Invariants, while valid:
+//!
+//! 1. Forward, each lane is at its first entry that is not before the current one, or pending at a place that is not after that
+//!    entry. Backward, it is at its last entry that is not after the current one, or pending at a place that is not before that
+//!    entry. A lane without such an entry is not valid and loses against all others. The least lane is not pending.
+//! 2. `runner_up`, if known, is the least of the other lanes.
+//!
+//! No two entries have equal keys and sequence numbers; if there were any, lanes would be ordered by their numbers, in both
+//! directions.
 
 use std::sync::Arc;
 

@@ -55,8 +55,8 @@ pub(crate) trait Cursor: Send {
     /// Moves to the first entry at or after (`key`, `sequence`): with [`crate::key::SEQUENCE_MAX`], the newest version of
     /// the first key at or after `key`.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
-    /// Announces a `seek` with the same arguments. If it is known without a read where the entry is at the earliest, stores this
-    /// key in `bound`; otherwise prefetches what the seek will read. The cursor is not valid then.
+    /// Announces a `seek` with the same arguments. If a bound of the entry is known without a read, stores this key in `bound`;
+    /// otherwise prefetches the bytes that the seek will read. The cursor is not valid afterwards.
     fn prepare_seek(&mut self, _key: &[u8], _sequence: Sequence, _bound: &mut Vec<u8>) -> Result<SeekHint> {
         Ok(SeekHint::Unknown)
     }

@@ -3,7 +3,7 @@
 //! A seek finds its table by the smallest and largest keys of the tables, which are in memory: a table that ends before the
 //! target (backward: that begins after it) is never opened. A step past the end of a table opens the next one.
 //!
-//! The versions of a key may be in neighboring tables: if a table has no entry at or after the target, the seek continues
+//! The versions of a key may be in neighbouring tables: if a table has no entry at or after the target, the seek continues
 //! in the next one.
 
 use super::{Cursor, SeekHint};

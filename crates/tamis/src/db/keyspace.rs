@@ -295,7 +295,7 @@ impl WriteBatch {
     }
 }
 
-/// Adds nothing where no key is between the bounds.
+/// Adds nothing if no key is between the bounds.
 fn add_delete_range(batch: &mut WriteBatch, keyspace: u32, bounds: &Bounds) -> Result<()> {
     let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
     match half_open(lower, upper) {

@@ -1,4 +1,4 @@
-//! Which manifest is read, and who names one that is not there.
+//! Which manifest is read, and errors for a missing one.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 

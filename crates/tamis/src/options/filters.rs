@@ -146,8 +146,8 @@ impl Filters {
         Self::bits_per_level([bits_per_key])
     }
 
-    /// One blocked Bloom filter for each table, of so many bits per key by level, L0 first; the last entry counts for
-    /// all deeper levels; 0 for none.
+    /// One blocked Bloom filter for each table. `bits_per_key` has one entry per level, L0 first; the last entry applies to all
+    /// deeper levels; 0 for none.
     pub fn bits_per_level(bits_per_key: impl IntoIterator<Item = f32>) -> Self {
         let of_level = |bits: f32| if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] };
         Self::per_level(bits_per_key.into_iter().map(of_level))
@@ -164,7 +164,7 @@ impl Filters {
     }
 
     /// Blocked Bloom filters with an average of `bits_per_key` over all keys: more in small levels, fewer in large ones, which
-    /// minimizes the expected false-positive reads of a lookup of an absent key. The deepest level is included, so it can't be
+    /// minimises the expected false-positive reads of a lookup of an absent key. The deepest level is included, so it can't be
     /// combined with [`Filters::with_deepest`].
     pub const fn optimal_per_level(bits_per_key: f32) -> Self {
         Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: Some(bits_per_key) }
@@ -212,7 +212,7 @@ impl Filters {
             .filter(|_| self.deepest.is_none() && self.optimal_bits_per_key.is_none())
     }
 
-    /// Refuses filters that can be built for no keys, and contradicting settings.
+    /// Refuses filters that can't be built for any keys, and contradicting settings.
     pub(crate) fn check(&self) -> Result<()> {
         if let (Some(bits), Some(_)) = (self.optimal_bits_per_key, &self.deepest) {
             let got = format!("{bits} bits distributed over all levels, and others for the deepest level");

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::{Fragment, Fragments, RangeTombstone, compare_uppers};
 use crate::key::Sequence;
 
-/// Fragments of any tombstones. Of those that cover a span, the newest of each stratum between two `read_points` (ascending) is
-/// kept, and all above the last point.
+/// The fragments of some tombstones. Of the tombstones that cover a span, the newest of each stratum between two `read_points`
+/// (ascending) is kept, and all above the last point.
 pub(crate) fn fragment(
     tombstones: impl IntoIterator<Item = RangeTombstone>,
     read_points: &[Sequence],

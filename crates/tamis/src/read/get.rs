@@ -167,8 +167,8 @@ impl ReadPath {
         }
     }
 
-    /// As `find_in_tables`, if some runs have range tombstones: those of a run are asked before its filter, and end the search
-    /// where they cover the key.
+    /// As `find_in_tables`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
+    /// if they cover the key.
     fn find_with_range_tombstones(
         &self,
         partition: &Partition,

@@ -165,7 +165,7 @@ impl ScanSource {
         }
     }
 
-    /// The range tombstones of all sources, those of runs whose filters deny the range too.
+    /// The range tombstones of all sources, including those of runs whose filters reject the range.
     fn coverage(&self) -> Option<Coverage> {
         let mut sources = Vec::new();
         for (rank, memtable) in self.read_state.memtables().enumerate() {

@@ -36,7 +36,7 @@ pub(crate) struct RunSelector<'a> {
 }
 
 impl RunSelector<'_> {
-    /// The tables of a run within the range; `None` where none of them can hold a key of it.
+    /// The tables of a run within the range; `None` if none of them can contain a key of it.
     pub(crate) fn select(
         &self,
         rank: usize,

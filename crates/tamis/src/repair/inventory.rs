@@ -37,14 +37,13 @@ pub(super) struct Inventory {
     pub(super) database: (u64, u64),
     /// The tables that can be opened.
     pub(super) readable: BTreeMap<u64, TableProperties>,
-    /// The others that are there: why they can't.
+    /// Why the other existing tables can't be opened.
     pub(super) unreadable: BTreeMap<u64, Error>,
     /// No file has this number or a greater one.
     pub(super) next_number: u64,
 }
 
-/// That a file, or a part of it, is of another program's format, where one of the errors says so: it is not damaged, and another
-/// program reads all of it.
+/// The first error that reports an unknown format: such a file is not damaged, and another program can read all of it.
 pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) -> Option<Error> {
     let is_foreign = |error: &&Error| {
         matches!(
@@ -107,7 +106,7 @@ impl Inventory {
         Ok(found)
     }
 
-    /// The sequence number that the manifest gives a table that was built outside; 0 where it gives none.
+    /// The sequence number of an ingested table in the manifest; 0 if there is none.
     fn sequence_of(&self, number: u64) -> u64 {
         let versions = self.prefix.catalog.keyspaces.values();
         let mut tables = versions.flat_map(|version| version.tables());
@@ -151,7 +150,7 @@ impl Inventory {
             && numbers.all(|number| number < state.counters.next_file_number)
     }
 
-    /// A table that the prefix does not name, and that shows that there was a later state; and how.
+    /// A table that the prefix does not name and that proves a later state, with the reason.
     pub(super) fn sign_of_a_later_state(&self, log: LogSpan) -> Option<(u64, String)> {
         let state = &self.prefix.catalog;
         let named: BTreeMap<u64, u64> = state
@@ -185,7 +184,7 @@ impl Inventory {
         })
     }
 
-    /// The input of the choice of tables.
+    /// The input for the selection of tables.
     pub(super) fn tables(&self) -> Tables {
         let installed = self.prefix.catalog.keyspaces.values().flat_map(|version| version.tables());
         Tables {

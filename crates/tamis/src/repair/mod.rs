@@ -1,22 +1,22 @@
-//! Makes a store that opens out of one that does not, from all that can be read; and says what may be lost.
+//! Rebuilds a store that cannot be opened from all readable data, and reports the ranges in which writes may be lost.
 //!
 //! 1. The longest readable part of the manifest gives a state (`version/prefix.rs`). It is the current state if the manifest is
-//!    whole and no table shows that it was longer once (`orphans.rs`). If the manifest is not whole, but no file is newer than
-//!    this state and none of its tables is missing, it is taken as the current state, too; its lost edits may have dropped a
+//!    complete and no table shows that it was longer once (`orphans.rs`). If the manifest is not complete, but no file is newer
+//!    than this state and none of its tables is missing, it counts as the current state, too. The lost edits may have dropped a
 //!    keyspace, so all ranges are reported.
-//! 2. Otherwise the tables are chosen by their properties (`select_tables.rs`), all of a keyspace are merged by sequence numbers
-//!    into one run, and every range that they cover is reported: a table whose replacements are gone cannot be recognized.
+//! 2. Otherwise the tables are selected by their properties (`select_tables.rs`). All tables of a keyspace are merged by sequence
+//!    numbers into one run, and every range that they cover is reported: a table whose replacements are missing cannot be detected.
 //! 3. A missing table is reported with its range. The readable blocks of a damaged table are rewritten in its place.
-//! 4. A log without faults stays as it is. Otherwise, and in case 2, all readable entries are put into tables. In case 2
-//!    the oldest needed segment is unknown: the log begins with the oldest that exists.
-//! 5. All files that the new state does not need get a name in the folder `quarantine`; then the new manifest and `CURRENT` are
-//!    written; then the old names are removed. Nothing is deleted, and a crash at any point leaves a store that can be repaired again.
+//! 4. A log without faults is not changed. Otherwise, and in case 2, all readable entries are put into tables. In case 2 the
+//!    oldest needed segment is unknown: the log begins with the oldest one that exists.
+//! 5. Files that the new state does not need are linked into the folder `quarantine`; then the new manifest and `CURRENT` are
+//!    written; then the old names are removed. Nothing is deleted, and after a crash at any point the repair can be repeated.
 //!
-//! A file of another program's format, or with a change or an entry that only another program knows, is not damaged: the repair
-//! refuses, and no file changes. Neither is a file that the system refuses to open or to read: the repair ends with its error.
+//! Files in an unknown format, or with changes or entries of an unknown kind, are not damaged but written by another program: the
+//! repair returns an error and changes no file. If the system refuses to open or read a file, the repair returns its error.
 //!
-//! Not detectable: with the manifest lost, a table that is gone, too (nothing names it); entries of a log segment that is gone
-//! together with the end of the manifest; a table that was replaced by others which were replaced in turn.
+//! Not detectable: a missing table if the manifest is lost, too; entries of a missing log segment if the end of the manifest is
+//! lost, too; a table that was replaced by others which were replaced in turn.
 //! A store without faults is left as it is. Cost: every file is read once; in case 2 all tables are rewritten,
 //! unless no two of them overlap.
 
@@ -51,7 +51,7 @@ use crate::{
     version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
 };
 
-/// Refuses an error that says nothing of the files, but that the system did not let us read them.
+/// Returns an error of the system that prevented a read: it proves no damage.
 fn check_is_loss(error: &Error) -> Result<()> {
     use std::io::ErrorKind::{NotFound, UnexpectedEof};
     match error {
@@ -137,7 +137,7 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     Ok(report)
 }
 
-/// Refuses a folder that holds nothing of a store.
+/// Refuses a folder without any file of a store.
 fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     let entries = match vfs.list(folder) {
         Err(error)
@@ -160,7 +160,7 @@ fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     Err(Error::NotADatabase { path: folder.to_path_buf(), found })
 }
 
-/// Gives every file that the state does not need a name in the quarantine folder; their names, and where they are.
+/// Links every file that the state does not need into the quarantine folder; returns their names and new paths.
 fn quarantine_files(
     repair: &Repair,
     state: &crate::version::catalog::Catalog,

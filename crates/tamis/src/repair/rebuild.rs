@@ -1,4 +1,4 @@
-//! Makes the new state out of the inventory, writes the tables that it needs, and notes what is lost.
+//! Builds the new state from the inventory, writes the tables that it needs, and records the losses.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,10 +36,10 @@ use crate::{
     wal::reader::{LogFiles, salvage},
 };
 
-/// Why all that a keyspace holds is uncertain.
+/// Why the whole content of a keyspace is uncertain.
 const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are gone, \
     and with them the deletes that they had dropped";
-/// Why all that a keyspace holds is uncertain though all files of a known state are there.
+/// Why the whole content of a keyspace is uncertain although all files of a known state exist.
 const MAY_BE_DROPPED: &str = "the end of the manifest is lost: the keyspace may have been dropped";
 const DAMAGED_LOG: &str = "a part of the log can't be read";
 
@@ -55,7 +55,7 @@ pub(super) struct StateRebuilder<'a> {
 /// The entries of the log by keyspace, in memtables of bounded size.
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
 
-/// Facts about the log before its entries are taken.
+/// Facts about the log, collected before its entries are used.
 struct Logged {
     keyspaces: BTreeSet<u64>,
     span: LogSpan,
@@ -64,7 +64,7 @@ struct Logged {
 
 impl Logged {
     /// # Errors
-    /// The system's; that the log, or an entry of it, is another program's.
+    /// Those of the system; an unknown format of the log or an unknown kind of entry.
     fn read(log: &LogFiles) -> Result<Self> {
         let mut keyspaces = BTreeSet::new();
         let (replayed, faults) = salvage(log, &mut |entry, _| {
@@ -93,7 +93,7 @@ impl<'a> StateRebuilder<'a> {
         if self.inventory.is_certain {
             let log = LogFiles::find(vfs, folder, id, self.state.counters.oldest_log)?;
             let found = Logged::read(&log)?;
-            // A keyspace that only the log knows was made by an edit that is lost.
+            // A keyspace that only the log contains was created by an edit that is lost.
             let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
             let sign = self.inventory.sign_of_a_later_state(found.span);
             if sign.is_none() && (self.inventory.prefix.is_whole || is_known) {
@@ -120,7 +120,7 @@ impl<'a> StateRebuilder<'a> {
         self.rebuild_from_tables(&log)
     }
 
-    /// Where the state is certain. Of a log whose beginning is gone only what was not in tables yet is lost.
+    /// If the state is certain. If the beginning of the log is missing, only entries that were not in tables yet are lost.
     fn note_log_faults(&mut self, log: &LogFiles, found: &Logged) {
         let first_there = log.segments().first().map_or(0, |segment| segment.number);
         for error in &found.faults {
@@ -148,7 +148,7 @@ impl<'a> StateRebuilder<'a> {
         }
     }
 
-    /// Where the state is taken as certain, but edits behind it are lost.
+    /// If the state counts as certain, but later edits are lost.
     fn note_what_may_be_dropped(&mut self, log: &LogFiles) {
         let counters = self.state.counters;
         let logged = self.log_entries(log, true);
@@ -184,7 +184,7 @@ impl<'a> StateRebuilder<'a> {
         self.note_loss(keyspace, range_of(summary), summary.has_deletes(), why);
     }
 
-    /// Step 3 where the state is certain: missing tables go, damaged ones are rewritten in their places.
+    /// Step 3 if the state is certain: missing tables are removed, damaged ones are rewritten in their places.
     fn rebuild_tables(&mut self) -> Result<()> {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
         for version in versions {
@@ -220,7 +220,7 @@ impl<'a> StateRebuilder<'a> {
         Ok(())
     }
 
-    /// The table itself where it is sound; what could be saved of it, or none.
+    /// The table itself if it is intact; otherwise a table of its readable entries, or `None` if there are none.
     fn rebuild_table(
         &mut self,
         version: &KeyspaceVersion,
@@ -267,7 +267,7 @@ impl<'a> StateRebuilder<'a> {
         Ok(salvaged.map(|summary| Table::new(summary, None, &self.repair.obsolete_files)))
     }
 
-    /// Writes the readable blocks of a damaged table as another one; notes the others.
+    /// Writes the readable blocks of a damaged table into another one; records the unreadable ranges.
     fn rewrite_readable(
         &mut self,
         version: &KeyspaceVersion,
@@ -318,7 +318,7 @@ impl<'a> StateRebuilder<'a> {
         writer.finish().map(Some)
     }
 
-    /// All that can be read of the log and is not in tables yet.
+    /// All readable entries of the log that are not in tables yet.
     fn log_entries(&mut self, log: &LogFiles, is_certain: bool) -> LogEntries {
         let pool = ChunkPool::new();
         let mut memtables = LogEntries::new();
@@ -379,7 +379,7 @@ impl<'a> StateRebuilder<'a> {
         Ok(written)
     }
 
-    /// Step 4 where the state is certain: what the log has beyond the tables goes into newer runs of L0.
+    /// Step 4 if the state is certain: entries of the log that are not in tables are written into new runs of L0.
     fn empty_log(&mut self, log: &LogFiles) -> Result<()> {
         for (id, memtables) in self.log_entries(log, true) {
             let Some(version) = self.state.keyspaces.get(&u64::from(id)).cloned() else { continue };
@@ -397,7 +397,7 @@ impl<'a> StateRebuilder<'a> {
         Ok(())
     }
 
-    /// From here on no segment that is there is needed.
+    /// Ends the log: no existing segment is needed afterwards.
     fn end_log(&mut self, log: &LogFiles) {
         let sequence = self.state.counters.last_sequence;
         for version in self.state.keyspaces.values_mut() {
@@ -448,7 +448,7 @@ impl<'a> StateRebuilder<'a> {
         Ok(())
     }
 
-    /// Tables that the readable part of the manifest names, and that are not there any more; those that can't be read.
+    /// Records the tables that the readable part of the manifest names and that are missing, and those that can't be read.
     fn note_tables_that_are_gone(&mut self) {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
         let replaced: BTreeSet<u64> = self
@@ -510,7 +510,7 @@ impl<'a> StateRebuilder<'a> {
         chosen
     }
 
-    /// The keyspace as far as it is known, with one partition that holds nothing.
+    /// The keyspace as far as it is known, with one empty partition.
     fn bare_version(&self, id: u64, tables: &[Arc<Table>]) -> KeyspaceVersion {
         let known = self.state.keyspaces.get(&id);
         let from_tables = tables.iter().find_map(|table| {
@@ -609,7 +609,7 @@ impl<'a> StateRebuilder<'a> {
             .collect())
     }
 
-    /// All ranges of a keyspace, those that touch as one.
+    /// All ranges of a keyspace; adjacent ones are joined.
     fn note_uncertain(&mut self, name: &str, mut ranges: Vec<KeyRange>, why: &str) {
         ranges.sort_unstable();
         let mut merged: Vec<KeyRange> = Vec::new();

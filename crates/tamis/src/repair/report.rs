@@ -10,9 +10,9 @@ use crate::verify::Fault;
 pub struct LostRange {
     /// The keyspace; `None`: any of them.
     pub keyspace: Option<String>,
-    /// The least key that may be concerned, included.
+    /// The least key that may be affected, included.
     pub lower: Vec<u8>,
-    /// The greatest key that may be concerned, included; `None`: all from `lower` on.
+    /// The greatest key that may be affected, included; `None`: all from `lower` on.
     pub upper: Option<Vec<u8>>,
     /// Whether a delete may be lost, so that a key that was deleted may be there again. Otherwise only values may be missing or
     /// older than they were.
@@ -35,7 +35,7 @@ pub struct QuarantinedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// Everything that was wrong; none: the store is sound, and nothing was changed.
+    /// All faults; empty if the store is intact, and then nothing was changed.
     pub faults: Vec<Fault>,
     /// Tables of the repaired store.
     pub table_count: usize,
@@ -45,8 +45,8 @@ pub struct RepairReport {
     pub log_entry_count: u64,
     /// Files that were left out; none is deleted.
     pub quarantined: Vec<QuarantinedFile>,
-    /// Every range of keys in which writes, and where it says so deletes, may be lost. Of a table that is gone together with the
-    /// manifest nothing tells.
+    /// Every range of keys in which writes may be lost ([`LostRange`] reports whether deletes may be among them). If the manifest is
+    /// lost, a missing table cannot be detected.
     pub lost_ranges: Vec<LostRange>,
     /// Keyspaces whose options were in a lost part of the manifest: they have the defaults now.
     pub default_options: Vec<String>,

@@ -1,15 +1,15 @@
-//! Which tables make up a store whose manifest is lost, by what their properties say. Pure.
+//! Selects the tables of a store whose manifest is lost, by their properties. Pure.
 //!
 //! A compaction writes into each of its outputs which tables it replaces. It deletes its inputs only after its edit is installed.
 //!
 //! 1. A compaction *was installed* if one of its inputs is missing, if the readable part of the manifest names one of its
 //!    outputs, or if one of its outputs was the input of another compaction.
-//! 2. The inputs of an installed compaction are obsolete: a delete that they once had may be gone by now.
-//! 3. The outputs of a compaction that was not installed are leftovers: they may be some of many. If an input cannot be read they
-//!    stay, too: then every entry counts.
+//! 2. The inputs of an installed compaction are obsolete: the compaction may have dropped deletes that hide their entries.
+//! 3. The outputs of a compaction that was not installed are leftovers, and may be incomplete. If an input cannot be read, the
+//!    outputs are kept as well, to save as many entries as possible.
 //!
-//! Not detectable: an input that still exists while all tables that replaced it were replaced themselves and are gone. The repair
-//! reports this.
+//! Not detectable: an input that still exists although all tables that replaced it were replaced themselves and deleted. The
+//! repair reports that this is possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Tables {
     /// The tables that can be read, with the numbers of those that each replaces.
     pub(super) readable: BTreeMap<u64, Vec<u64>>,
-    /// All tables that are there.
+    /// All existing tables.
     pub(super) present: BTreeSet<u64>,
     /// Those that the readable part of the manifest installs.
     pub(super) installed: BTreeSet<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Tables {
 pub(super) enum Exclusion {
     /// Rule 2.
     Obsolete {
-        /// A table that holds its entries now.
+        /// A table that contains its entries now.
         by: u64,
     },
     /// Rule 3.

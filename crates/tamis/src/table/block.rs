@@ -1,7 +1,7 @@
 //! Reads the content of a data block in place (`docs/format/table.md`, "Content of a data block").
 //!
 //! A reader keeps the [`Layout`] of a block; [`Layout::over`] applies it to the content. A search first compares the
-//! contiguous key heads (a branch-free count that the compiler vectorizes) and compares whole keys only if heads are equal:
+//! contiguous key heads (a branch-free count that the compiler vectorises) and compares whole keys only if heads are equal:
 //! header, heads and offsets are in the block's first cache lines, the entry is in another one.
 //!
 //! Every access is checked: `None` means that no writer can have written these bytes although their checksum is correct.

@@ -2,8 +2,8 @@
 //!
 //! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
-//! block: that costs time once and does no harm. With [`crate::Options::paranoid_reads`] there are no such bits. All other blocks are read or decompressed into memory, verified then, and
-//! cached. A point read reads one block; sequential readers read several at once (`read_ahead.rs`).
+//! block: that costs time once and does no harm. With [`crate::Options::paranoid_reads`] there are no such bits. All other
+//! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read several at once (`read_ahead.rs`).
 
 use std::sync::{
     Arc,
@@ -107,7 +107,7 @@ impl DataBlocks {
         environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
     }
 
-    /// As [`DataBlocks::load`], for a sequential reader: the block may be read with its neighbors. Blocks of a job are not
+    /// As [`DataBlocks::load`], for a sequential reader: the block may be read with its neighbours. Blocks of a job are not
     /// cached.
     pub(super) fn load_ahead(
         &self,
@@ -214,7 +214,7 @@ impl DataBlocks {
         self.read_alone(extent, &mut ReadCost::default()).map(drop)
     }
 
-    /// Reads a block with its neighbors, if that is due.
+    /// Reads a block with its neighbours, if that is due.
     fn read_ahead(
         &self,
         index: &Index,

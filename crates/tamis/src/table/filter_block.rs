@@ -2,8 +2,8 @@
 //!
 //! It decides which tables a read skips: `false` from [`FilterBlock::may_contain`] or [`FilterBlock::may_contain_range`] of
 //! any filter of the table is final. Therefore a filter has the key of every entry of its table, tombstones as well as
-//! puts: skipping a table must not revive what its tombstones delete (the trap of cockroachdb/pebble #1786). Range
-//! tombstones, once they exist, must be applied even if their table is skipped.
+//! puts: skipping a table must not revive keys that its tombstones delete (the bug of cockroachdb/pebble #1786). Filters do not
+//! contain range tombstones, which apply even if their table is skipped.
 //!
 //! A filter is derived data. One that can't be built is left out and reported; one that is damaged or of an unknown family
 //! is reported and not used. Results stay the same.

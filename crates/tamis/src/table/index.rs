@@ -1,7 +1,7 @@
 //! The block index of a table: built while blocks are written, read at open and used in place.
 //!
 //! A search compares 8-byte heads of the separators as integers: first every 16th head, which is copied at open so that it
-//! stays in the L1 and L2 caches, then 16 neighbors. These are in two or three cache lines, which are prefetched together
+//! stays in the L1 and L2 caches, then 16 neighbours. These are in two or three cache lines, which are prefetched together
 //! with those of the positions next to them: a search waits for memory once. Whole separators are compared only if heads
 //! are equal.
 //!

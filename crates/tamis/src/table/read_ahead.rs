@@ -165,7 +165,7 @@ impl ReadAhead {
         (self.used_bytes, self.order, self.within) = (0, Order::None, None);
     }
 
-    /// The bytes of the block at `extent`, read with its neighbors now or before; `None` if it must be read alone. `cost`
+    /// The bytes of the block at `extent`, read with its neighbours now or before; `None` if it must be read alone. `cost`
     /// counts the reads made here.
     pub(super) fn block(
         &mut self,

@@ -1,4 +1,4 @@
-//! Reads what is readable of a damaged table, entry by entry, and reports the ranges of keys that are lost.
+//! Reads the readable entries of a damaged table, and reports the ranges of keys that are lost.
 //!
 //! Blocks are read one by one as the index names them. An unreadable block is skipped as a whole; its keys are between the
 //! last key before it and the first key after it. Without a readable index nothing is read.

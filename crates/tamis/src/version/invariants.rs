@@ -15,7 +15,7 @@
 //! same result as the whole check, because the version before the edit was valid:
 //!
 //! - An edit keeps the relative order of the tables that were in a run before. So if each added table is disjoint from
-//!   its two neighbors, the whole run is in order.
+//!   its two neighbours, the whole run is in order.
 //! - A removed table, run or filter breaks no invariant. A removed partition can only break the first one.
 //! - An added partition can only cut off tables at the end of the runs of the partition before it.
 //! - Each changed run has an id that is not below the counter before the edit, so no other run has it.

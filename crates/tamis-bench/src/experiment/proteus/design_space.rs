@@ -10,7 +10,7 @@ use crate::filter::Plan;
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 const SAMPLE_COUNT: usize = 20_000;
-/// Proteus, optimized for the rate only as in the paper, and the families to compare with.
+/// Proteus, optimised for the rate only as in the paper, and the families to compare with.
 const FAMILIES: [&str; 3] = ["proteus:probe-cost=0,probe-cap=16384", "surf", "rosetta"];
 
 /// Rates by length of queries and distance from keys.

@@ -1,4 +1,4 @@
-//! Small folders, each with what has to be left out.
+//! Small folders, each with the tables that must be left out.
 
 use super::*;
 
